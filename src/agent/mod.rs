@@ -1,0 +1,3 @@
+//! Agents: how a prompt reaches a coding agent and what comes back.
+
+pub mod preset;

@@ -1,0 +1,1 @@
+//! Presets: what ralph knows about each agent, as data.

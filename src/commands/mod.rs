@@ -1,0 +1,1 @@
+//! One file per verb: turn arguments into a job and run it, or read records.

@@ -1,0 +1,1 @@
+//! Every call of git, in one place.

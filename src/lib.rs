@@ -1,0 +1,15 @@
+//! `ralph` runs coding agents in a loop: fresh context every iteration, memory in files and git, until the
+//! work is proven done. `ARCHITECTURE.md` is the map of the rooms below.
+
+pub mod agent;
+pub mod commands;
+pub mod engine;
+pub mod git;
+pub mod process;
+pub mod project;
+pub mod prompt;
+pub mod record;
+pub mod reply;
+pub mod settings;
+pub mod source;
+pub mod view;

@@ -1,0 +1,2 @@
+//! Entry point: parse, run, exit code.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Where things are: project root, ralph dir, every path.

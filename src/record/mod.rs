@@ -1,0 +1,1 @@
+//! Event consumers and their files.

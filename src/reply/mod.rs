@@ -1,0 +1,1 @@
+//! What an agent said: filters, sigils, usage.

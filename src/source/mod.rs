@@ -1,0 +1,1 @@
+//! Where the next prompt comes from and where its result is booked.

@@ -1,0 +1,1 @@
+//! Pure render of events and state.
