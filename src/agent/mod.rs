@@ -1,3 +1,70 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 
+pub mod message;
+pub mod pipe;
 pub mod preset;
+pub mod report;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::engine::event::Event;
+use crate::engine::inbox::{Inbox, Wake};
+use crate::engine::stop::Stop;
+use crate::process::supervised::StartError;
+use crate::record::RecordError;
+
+pub use message::Message;
+pub use report::{AttemptStatus, Report};
+
+/// How a prompt reaches a coding agent and what comes back.
+pub trait Agent {
+    /// Runs one attempt to its end. Whatever the agent started is gone when this returns.
+    ///
+    /// # Errors
+    /// Only for what ends the loop: the agent's program cannot be started, or our own records cannot be
+    /// written. An agent that fails is a [`Report`].
+    fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, AgentError>;
+}
+
+/// One try at an iteration.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'a> {
+    /// The number of the iteration, from 1.
+    pub iteration: u64,
+    /// The prompt, ready to be sent.
+    pub prompt: &'a str,
+}
+
+/// Why an attempt left no report.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The agent's program cannot be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A record cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// What an attempt may use of the loop around it.
+pub struct Context<'a> {
+    /// Where to wait, and where the attempt's threads put what they have.
+    pub inbox: &'a Arc<Inbox<Message>>,
+    /// What has been asked of the loop.
+    pub stop: &'a mut Stop,
+    /// Tells the world.
+    pub emit: &'a mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
+}
+
+impl Context<'_> {
+    /// Waits for the next thing to happen, and books requests to stop on the way.
+    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Wake<Message>, RecordError> {
+        let wake = self.inbox.wait(deadline);
+        if let Wake::Stop(signal) = wake {
+            self.stop.book(signal);
+            (self.emit)(Event::Stopping(self.stop.urgency()))?;
+        }
+        Ok(wake)
+    }
+}

@@ -1,1 +1,14 @@
-//! Starts, supervises and ends programs.
+//! Starts, supervises and ends programs. The only place that does (git has a room of its own).
+//!
+//! Every program of a loop runs under a small *supervisor*: our own executable, started with a hidden verb. It
+//! gives the program a session of its own, adopts whatever the program leaves behind, and ends all of it when
+//! told to, when the program is done, or when ralph dies. [`supervisor`] is that process, [`supervised`] is
+//! ralph's end of the line.
+
+pub mod capture;
+pub mod identity;
+pub mod stat;
+pub mod supervised;
+pub mod supervisor;
+pub mod sweep;
+pub mod tree;

@@ -1,0 +1,35 @@
+//! What the small threads of an attempt bring to the one that decides.
+
+use std::sync::Arc;
+
+use crate::engine::event::Stream;
+use crate::process::supervisor::Note;
+use crate::reply::decode::{Counters, Item, Show};
+
+/// One thing that a thread of an attempt has.
+#[derive(Debug)]
+pub enum Message {
+    /// Bytes of the agent, cut anywhere.
+    Bytes(Stream, Arc<[u8]>),
+    /// What the bytes so far mean.
+    Items(Vec<Item>),
+    /// One of the agent's pipes is at its end.
+    Closed(Stream),
+    /// The supervisor said something.
+    Note(Note),
+    /// The supervisor says nothing any more.
+    NotesEnded,
+    /// The user's own display filter printed something.
+    Display(Show),
+    /// The user's own display filter is dropped, for this reason.
+    DisplayLost(String),
+    /// The stream has been decoded to its end; a filter that decides may have died on the way.
+    Decoded {
+        /// What was counted.
+        counters: Counters,
+        /// The filter that died, and why.
+        dead_filter: Option<String>,
+    },
+    /// The account's balance in US dollars, if it could be found out.
+    Balance(Option<f64>),
+}

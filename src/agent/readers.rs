@@ -1,0 +1,58 @@
+//! Who reads an agent's stream: the preset's own filters, or the user's in their place.
+
+use crate::agent::preset::Compiled;
+use crate::reply::child::FilterChild;
+use crate::reply::decode::{Filters, Slot};
+use crate::reply::verdict::Readers;
+
+/// The filters of an agent, resolved. The display filter is not among them where the user has one, see
+/// [`super::display`].
+#[derive(Debug, Clone)]
+pub struct ReaderPlan {
+    /// The preset's filters.
+    pub preset: Compiled,
+    /// The preset has filters at all.
+    pub preset_reads: bool,
+    /// The user's response filter, in jq.
+    pub response: Option<String>,
+    /// The user's result filter, in jq.
+    pub result: Option<String>,
+    /// The preset's display filter is in force.
+    pub preset_displays: bool,
+    /// The agent's runs end with an event of their own.
+    pub has_final: bool,
+}
+
+impl ReaderPlan {
+    /// The filters for one attempt; the user's run in children of their own.
+    pub(super) fn filters(&self) -> Filters {
+        let mut filters = self.preset.filters();
+        if let Some(program) = &self.response {
+            filters.response = elsewhere(program);
+        }
+        if let Some(program) = &self.result {
+            filters.result = elsewhere(program);
+        }
+        if !self.preset_displays {
+            filters.display = Slot::Off;
+        }
+        filters
+    }
+
+    /// Whose filters decide about the outcome of an attempt.
+    pub(super) fn in_force(&self) -> Readers {
+        if self.response.is_some() || self.result.is_some() {
+            Readers::User
+        } else if self.preset_reads {
+            Readers::Preset
+        } else {
+            Readers::Nobody
+        }
+    }
+}
+
+/// A user's filter in a child of its own, started with the first line.
+fn elsewhere(program: &str) -> Slot {
+    let mut child = FilterChild::new(program);
+    Slot::Elsewhere(Box::new(move |line| child.run(line)))
+}

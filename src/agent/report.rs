@@ -1,0 +1,80 @@
+//! What one attempt left.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::reply::usage::Usage;
+use crate::reply::verdict::Failure;
+
+/// How an attempt is booked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttemptStatus {
+    /// The agent did its turn.
+    Success,
+    /// It failed, see [`Failure`].
+    AgentFailure,
+    /// It ran or kept silent for too long.
+    Timeout,
+    /// Its account is out of allowance for now.
+    UsageLimit,
+    /// We ended it because somebody asked us to.
+    Interrupted,
+}
+
+impl AttemptStatus {
+    /// The word after `Status:` in the footer.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::AgentFailure => "agent-failure",
+            Self::Timeout => "timeout",
+            Self::UsageLimit => "usage-limit",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What one attempt left.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// How it is booked.
+    pub status: AttemptStatus,
+    /// How long it took.
+    pub duration: Duration,
+    /// The program's exit code, where it exited.
+    pub exit_code: Option<i32>,
+    /// The signal that ended the program.
+    pub signal: Option<i32>,
+    /// Why it failed; `None` when it succeeded.
+    pub failure: Option<Failure>,
+    /// The assistant said `<promise>COMPLETE</promise>`.
+    pub complete: bool,
+    /// The assistant said `<promise>REPLAN</promise>`.
+    pub replan: bool,
+    /// Cost, tokens, model and session as the agent reported them.
+    pub usage: Usage,
+    /// The account's balance before and after, in US dollars, where a usage command told it.
+    pub balance: Option<Balance>,
+    /// Lines that were no JSON object, or too long to be parsed.
+    pub skipped_lines: u64,
+}
+
+/// An account's balance around an attempt, in US dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Balance {
+    /// What the attempt used up, if both balances are known.
+    pub spent: Option<f64>,
+    /// What is left.
+    pub left: f64,
+}
+
+impl Report {
+    /// What the attempt cost in US dollars: as the agent said, else as its account shows.
+    #[must_use]
+    pub fn cost_usd(&self) -> Option<f64> {
+        self.usage.cost_usd.or_else(|| self.balance.and_then(|balance| balance.spent))
+    }
+}

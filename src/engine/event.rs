@@ -1,0 +1,111 @@
+//! One fact about a running loop. Everything a person or a program sees or stores is a fold over these.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Local, Utc};
+
+use super::outcome::Outcome;
+use super::policy::{Limits, Tally};
+use super::stop::Urgency;
+use crate::agent::Report;
+use crate::reply::decode::Show;
+
+/// Which of an agent's two pipes bytes came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// What it says, usually JSON lines.
+    Stdout,
+    /// What it complains about.
+    Stderr,
+}
+
+/// Who runs: constant for the life of a loop.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Unique id of this run, also the run mark of its processes.
+    pub run: String,
+    /// The loop's name.
+    pub name: String,
+    /// `plan`, `build` or `prompt`.
+    pub mode: String,
+    /// The agent's name.
+    pub agent: String,
+}
+
+/// A fact and when it became one.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamped<'a> {
+    /// Wall-clock time.
+    pub at: DateTime<Local>,
+    /// Which loop.
+    pub identity: &'a Identity,
+    /// The fact.
+    pub event: Event<'a>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// The loop begins; nothing has run yet.
+    LoopStarted {
+        /// The working directory of its agents.
+        project: &'a Path,
+        /// What it may use up.
+        limits: &'a Limits,
+        /// Where it starts from.
+        tally: &'a Tally,
+    },
+    /// An attempt begins.
+    AttemptStarted {
+        /// The count so far, this iteration included.
+        tally: &'a Tally,
+    },
+    /// The agent wrote bytes. For records only; far too many to be shown.
+    Output {
+        /// Where to.
+        stream: Stream,
+        /// As they came, cut anywhere.
+        bytes: &'a [u8],
+    },
+    /// The agent did something a person may want to see.
+    Shown(&'a Show),
+    /// An attempt is over, and booked.
+    AttemptEnded {
+        /// The count, this attempt included.
+        tally: &'a Tally,
+        /// What it left.
+        report: &'a Report,
+    },
+    /// The iteration is tried again.
+    Retrying {
+        /// Which iteration.
+        iteration: u64,
+        /// The number of the retry that follows.
+        retry: u32,
+        /// How many there may be.
+        max_retries: u32,
+    },
+    /// The loop waits for a usage limit to pass.
+    Waiting {
+        /// At most until then.
+        until: DateTime<Utc>,
+        /// The count at the start of the wait.
+        tally: &'a Tally,
+    },
+    /// Somebody asked the loop to stop.
+    Stopping(Urgency),
+    /// Something the user should know; the loop goes on.
+    Notice(&'a str),
+    /// The loop is over.
+    LoopEnded {
+        /// Why.
+        outcome: Outcome,
+        /// What led there, in one line, where the outcome alone does not say it.
+        detail: Option<&'a str>,
+        /// The final count.
+        tally: &'a Tally,
+        /// How long it took.
+        duration: Duration,
+    },
+}

@@ -1,0 +1,78 @@
+//! One process as `/proc` shows it.
+
+/// The fields of `/proc/PID/stat` that ralph looks at. Source: proc_pid_stat(5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// Process id.
+    pub pid: u32,
+    /// Process id of the parent.
+    pub ppid: u32,
+    /// One letter: `R`, `S`, `D`, `T`, `Z` …
+    pub state: u8,
+    /// CPU time of the process itself, in clock ticks.
+    pub own_ticks: u64,
+    /// CPU time of its children that have been waited for, in clock ticks.
+    pub reaped_ticks: u64,
+    /// Start time after boot, in clock ticks. With the pid it names one process for good.
+    pub start_ticks: u64,
+}
+
+impl Stat {
+    /// Reads one process; `None` when it is gone (or not ours to see).
+    #[must_use]
+    pub fn read(pid: u32) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Every process on the machine.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
+        let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(Self::read).collect()
+    }
+
+    /// Whether the process has ended and only waits to be reaped.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+
+    /// The second field is the program's name in parentheses and may hold blanks and parentheses itself, so the
+    /// numbers are counted from the last `)`.
+    fn parse(line: &str) -> Option<Self> {
+        let (head, rest) = line.rsplit_once(')')?;
+        let pid = head.split(' ').next()?.parse().ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // Field 3 (state) is the first one after the name.
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            pid,
+            ppid: u32::try_from(number(4)?).ok()?,
+            state: *fields.first()?.as_bytes().first()?,
+            own_ticks: number(14)? + number(15)?,
+            reaped_ticks: number(16)? + number(17)?,
+            start_ticks: number(22)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_blanks_and_parentheses_is_no_obstacle() {
+        let line = "42 (a) b (c) S 7 1 1 0 -1 4194560 1 2 3 4 100 20 30 4 20 0 1 0 12345 1 2 3";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!((stat.pid, stat.ppid, stat.state), (42, 7, b'S'));
+        assert_eq!((stat.own_ticks, stat.reaped_ticks, stat.start_ticks), (120, 34, 12345));
+    }
+
+    #[test]
+    fn this_process_is_among_all() {
+        let pid = std::process::id();
+        assert!(Stat::all().iter().any(|stat| stat.pid == pid));
+        assert!(Stat::parse("").is_none() && Stat::parse("1 (x) S").is_none());
+    }
+}

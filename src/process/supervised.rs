@@ -1,0 +1,237 @@
+//! Ralph's end of a supervised program: start it, move its bytes, end it.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
+use super::sweep::{RUN_MARK, sweep};
+
+/// Our own program file. Unlike its path, this stays right when the file is replaced while a loop runs.
+const OWN_EXECUTABLE: &str = "/proc/self/exe";
+/// How many bytes one read of a program's output takes at most.
+const CHUNK: usize = 256 * 1024;
+/// Pipe capacity asked of the kernel: fewer and larger reads where a program writes a lot.
+const PIPE_CAPACITY: usize = 1024 * 1024;
+/// How long the supervisor may take to say whether the program started.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// What to start.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// Program name (looked up on `PATH`) or path (relative to `cwd`).
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// Variables set on top of our own environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The run mark of the loop, see [`super::sweep`].
+    pub mark: String,
+}
+
+/// A program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The operating system refused to run the program.
+    #[error("cannot start '{program}': {source}")]
+    Program {
+        /// The program as configured.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No supervisor could be started for it.
+    #[error("cannot start the supervisor process for '{program}': {source}")]
+    Supervisor {
+        /// The program as configured.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A running supervised program. Dropping it kills the program and everything below it.
+#[derive(Debug)]
+pub struct Supervised {
+    supervisor: Child,
+    control: UnixStream,
+    mark: String,
+    program_pid: u32,
+    gone: bool,
+}
+
+/// The three pipes of a program and the notes of its supervisor, each to be served by a thread of its own.
+#[derive(Debug)]
+pub struct Pipes {
+    /// Where the prompt goes.
+    pub stdin: PipeWriter,
+    /// What the program prints.
+    pub stdout: PipeReader,
+    /// What it complains about.
+    pub stderr: PipeReader,
+    /// What the supervisor says.
+    pub notes: Notes,
+}
+
+/// The supervisor's notes as they come.
+#[derive(Debug)]
+pub struct Notes(BufReader<UnixStream>);
+
+impl Iterator for Notes {
+    type Item = Note;
+
+    /// Blocks for the next note; `None` when the supervisor is gone.
+    fn next(&mut self) -> Option<Note> {
+        let mut line = String::new();
+        self.0.read_line(&mut line).ok()?;
+        Note::parse(&line)
+    }
+}
+
+impl Supervised {
+    /// Starts `launch` under a supervisor of its own and returns when the program runs.
+    ///
+    /// # Errors
+    /// When the program or its supervisor cannot be started; nothing is left running then.
+    pub fn start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
+        let program = || launch.program.to_string_lossy().into_owned();
+        let no_supervisor = |source| StartError::Supervisor { program: program(), source };
+
+        let (mut supervisor, control, mut pipes) = start_supervisor(launch).map_err(no_supervisor)?;
+        control.set_read_timeout(Some(START_LIMIT)).map_err(no_supervisor)?;
+        let first = pipes.notes.next();
+        control.set_read_timeout(None).map_err(no_supervisor)?;
+        match first {
+            Some(Note::Started(program_pid)) => {
+                let mark = launch.mark.clone();
+                Ok((Self { supervisor, control, mark, program_pid, gone: false }, pipes))
+            }
+            other => {
+                let _ = supervisor.kill();
+                let _ = supervisor.wait();
+                match other {
+                    Some(Note::Refused(errno)) => Err(StartError::Program {
+                        program: program(),
+                        source: std::io::Error::from_raw_os_error(errno),
+                    }),
+                    _ => Err(no_supervisor(std::io::Error::other("it ended without a word"))),
+                }
+            }
+        }
+    }
+
+    /// Process id of the program itself.
+    #[must_use]
+    pub fn program_pid(&self) -> u32 {
+        self.program_pid
+    }
+
+    /// Process id of its supervisor; everything the program starts is below it.
+    #[must_use]
+    pub fn supervisor_pid(&self) -> u32 {
+        self.supervisor.id()
+    }
+
+    /// Asks for the ladder: INT, 3 s, TERM, 2 s, KILL, then all that is left. The notes tell when it is done.
+    pub fn stop(&mut self) {
+        // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
+        let _ = self.control.write_all(&[ORDER_STOP]);
+    }
+
+    /// Asks for KILL at once, for the program and everything below it.
+    pub fn kill(&mut self) {
+        let _ = self.control.write_all(&[ORDER_KILL]);
+    }
+
+    /// To be called after [`Note::Gone`] came or the notes ended: reaps the supervisor. One that ended without
+    /// saying `Gone` was killed; then the marked processes are swept instead.
+    pub fn finish(mut self, said_gone: bool) {
+        self.gone = said_gone;
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        if !self.gone {
+            self.kill();
+        }
+        let _ = self.supervisor.wait();
+        if !self.gone {
+            // Not this run's later programs: they start only after this one is gone.
+            let _ = sweep(&self.mark);
+        }
+    }
+}
+
+/// Starts the supervisor and hands it the program's stdin.
+fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipes)> {
+    let (program_stdin, stdin) = std::io::pipe()?;
+    let (stdout, program_stdout) = std::io::pipe()?;
+    let (stderr, program_stderr) = std::io::pipe()?;
+    let (control, supervisor_control) = UnixStream::pair()?;
+    // The default capacity serves as well, only with more system calls.
+    let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
+
+    let supervisor = Command::new(OWN_EXECUTABLE)
+        .arg0("ralph")
+        .arg(VERB)
+        .arg(&launch.program)
+        .args(&launch.args)
+        .current_dir(&launch.cwd)
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
+        .env(RUN_MARK, &launch.mark)
+        .stdin(OwnedFd::from(supervisor_control))
+        .stdout(program_stdout)
+        .stderr(program_stderr)
+        .spawn()?;
+    send_descriptor(&control, &program_stdin)?;
+    let notes = Notes(BufReader::new(control.try_clone()?));
+    Ok((supervisor, control, Pipes { stdin, stdout, stderr, notes }))
+}
+
+fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> std::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor.as_fd()];
+    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Reads `pipe` to its end and hands every chunk to `take`, until `take` answers `false` or the other end of
+/// `stop` is closed. A stranger that holds the pipe open can therefore not hold us.
+pub fn pump(mut pipe: PipeReader, stop: &UnixStream, mut take: impl FnMut(&[u8]) -> bool) {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let mut descriptors = [PollFd::new(&pipe, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        match poll(&mut descriptors, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return,
+            Ok(_) => {}
+        }
+        if descriptors[0].revents().is_empty() {
+            return;
+        }
+        match pipe.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => {
+                if !take(&buffer[..count]) {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Events as JSON: what `--json` prints and what the events log keeps.
+
+use serde_json::{Value, json};
+
+use crate::engine::event::{Event, Stamped};
+use crate::engine::stop::Urgency;
+use crate::reply::decode::Show;
+
+/// The version of the format, in every object as `v`. It grows when a field changes its meaning or goes away;
+/// new fields and new events may come without.
+pub const VERSION: u32 = 1;
+
+/// One event as a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`; `None` for raw bytes, which
+/// have a log of their own.
+#[must_use]
+pub fn to_json(stamped: &Stamped<'_>) -> Option<Value> {
+    let mut object = body(&stamped.event)?;
+    let common = json!({
+        "v": VERSION,
+        "at": stamped.at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false),
+        "run": stamped.identity.run,
+        "loop": stamped.identity.name,
+        "mode": stamped.identity.mode,
+        "agent": stamped.identity.agent,
+    });
+    if let (Value::Object(object), Value::Object(common)) = (&mut object, common) {
+        object.extend(common);
+    }
+    Some(object)
+}
+
+fn body(event: &Event<'_>) -> Option<Value> {
+    Some(match event {
+        Event::LoopStarted { project, limits, .. } => json!({
+            "event": "loop_started",
+            "project": project.display().to_string(),
+            "max_iterations": limits.max_iterations,
+            "max_retries": limits.max_retries,
+        }),
+        Event::AttemptStarted { tally } => json!({
+            "event": "attempt_started",
+            "iteration": tally.iteration,
+            "retry": tally.retries,
+        }),
+        Event::Output { .. } => return None,
+        Event::Shown(show) => shown(show),
+        Event::AttemptEnded { tally, report } => json!({
+            "event": "attempt_ended",
+            "iteration": tally.iteration,
+            "retry": tally.retries,
+            "status": report.status,
+            "duration_s": report.duration.as_secs_f64(),
+            "exit_code": report.exit_code,
+            "signal": report.signal,
+            "failure": report.failure,
+            "complete": report.complete,
+            "replan": report.replan,
+            "usage": report.usage,
+            "balance": report.balance,
+            "skipped_lines": report.skipped_lines,
+        }),
+        Event::Retrying { iteration, retry, max_retries } => json!({
+            "event": "retrying",
+            "iteration": iteration,
+            "retry": retry,
+            "max_retries": max_retries,
+        }),
+        Event::Waiting { until, .. } => json!({
+            "event": "waiting",
+            "reason": "usage_limit",
+            "until": until.to_rfc3339(),
+        }),
+        Event::Stopping(urgency) => json!({ "event": "stopping", "how": how(*urgency) }),
+        Event::Notice(message) => json!({ "event": "notice", "message": message }),
+        Event::LoopEnded { outcome, detail, tally, duration } => json!({
+            "event": "loop_ended",
+            "exit_reason": outcome.word(),
+            "exit_code": outcome.code(),
+            "status": outcome.status(),
+            "detail": detail,
+            "iterations": tally.iteration,
+            "succeeded": tally.succeeded,
+            "failed": tally.failed,
+            "duration_s": duration.as_secs_f64(),
+            "cost_usd": tally.cost_usd,
+            "input_tokens": tally.input_tokens,
+            "output_tokens": tally.output_tokens,
+        }),
+    })
+}
+
+fn shown(show: &Show) -> Value {
+    match show {
+        Show::Text(text) => json!({ "event": "text", "text": text }),
+        Show::Delta(text) => json!({ "event": "text_delta", "text": text }),
+        Show::Tool { name, input } => json!({ "event": "tool", "name": name, "input": input }),
+        Show::Error(message) => json!({ "event": "agent_error", "message": message }),
+        Show::Notice(message) => json!({ "event": "agent_notice", "message": message }),
+    }
+}
+
+fn how(urgency: Urgency) -> &'static str {
+    match urgency {
+        Urgency::None => "not",
+        Urgency::AfterAttempt => "after_attempt",
+        Urgency::Now => "now",
+        Urgency::AtOnce => "at_once",
+    }
+}

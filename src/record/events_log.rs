@@ -1,0 +1,27 @@
+//! `session-….events.jsonl`: every event of a session but the raw bytes, as versioned JSON lines.
+
+use std::path::Path;
+
+use super::event_json::to_json;
+use super::{RecordError, RecordFile};
+use crate::engine::event::Stamped;
+
+/// The events log of one session.
+#[derive(Debug)]
+pub struct EventsLog(RecordFile);
+
+impl EventsLog {
+    /// Creates the log of a new session.
+    pub fn create(path: &Path) -> Result<Self, RecordError> {
+        RecordFile::create_new(path).map(Self)
+    }
+
+    /// Takes one event.
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+        if let Some(json) = to_json(stamped) {
+            self.0.write(format!("{json}\n").as_bytes())?;
+            self.0.flush()?;
+        }
+        Ok(())
+    }
+}

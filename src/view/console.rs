@@ -1,0 +1,126 @@
+//! The one writer to stdout and stderr.
+//!
+//! A terminal that is held (Ctrl+S), a pager nobody scrolls or a pipe nobody reads must not hold the loop, so a
+//! thread of its own does the writing. What the agent says is dropped when too much of it waits to be shown; what
+//! the loop itself says is always kept. A stream whose reader is gone is given up; the loop goes on.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How many bytes of droppable text may wait to be written.
+const ROOM: usize = 8 * 1024 * 1024;
+
+/// Where text goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// The handle to the writing thread.
+#[derive(Debug)]
+pub struct Console {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    pieces: VecDeque<(Target, String)>,
+    waiting: usize,
+    writing: bool,
+    dropped: usize,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Console {
+    /// Starts the writing thread.
+    #[must_use]
+    pub fn start() -> Self {
+        let shared = Arc::new(Shared::default());
+        let writer = Arc::clone(&shared);
+        // Never joined: a blocked write must not keep the process from ending.
+        std::thread::spawn(move || write_all(&writer));
+        Self { shared }
+    }
+
+    /// Text that must appear.
+    pub fn say(&self, target: Target, text: String) {
+        self.push(target, text);
+    }
+
+    /// Text that may be left out when the reader is too slow.
+    pub fn show(&self, target: Target, text: String) {
+        let mut queue = self.shared.lock();
+        if queue.waiting + text.len() > ROOM {
+            queue.dropped += text.len();
+            return;
+        }
+        let dropped = std::mem::take(&mut queue.dropped);
+        drop(queue);
+        if dropped > 0 {
+            self.push(target, format!("\n[ralph] {dropped} bytes not shown: this terminal is too slow\n"));
+        }
+        self.push(target, text);
+    }
+
+    fn push(&self, target: Target, text: String) {
+        let mut queue = self.shared.lock();
+        queue.waiting += text.len();
+        queue.pieces.push_back((target, text));
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until all is written, but gives up as soon as `give_up` says so.
+    pub fn finish(&self, mut give_up: impl FnMut() -> bool) {
+        let mut queue = self.shared.lock();
+        while (queue.writing || !queue.pieces.is_empty()) && !give_up() {
+            let wait = self.shared.changed.wait_timeout(queue, Duration::from_millis(50));
+            queue = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn write_all(shared: &Shared) {
+    let (mut stdout, mut stderr) = (Some(anstream::stdout()), Some(anstream::stderr()));
+    let mut queue = shared.lock();
+    loop {
+        let Some((target, text)) = queue.pieces.pop_front() else {
+            queue.writing = false;
+            shared.changed.notify_all();
+            queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        queue.waiting -= text.len();
+        queue.writing = true;
+        drop(queue);
+        match target {
+            Target::Stdout => write_or_give_up(&mut stdout, &text),
+            Target::Stderr => write_or_give_up(&mut stderr, &text),
+        }
+        queue = shared.lock();
+    }
+}
+
+/// A reader that is gone (`| head`, a closed terminal) stays gone.
+fn write_or_give_up(stream: &mut Option<impl Write>, text: &str) {
+    if let Some(writer) = stream
+        && writer.write_all(text.as_bytes()).and_then(|()| writer.flush()).is_err()
+    {
+        *stream = None;
+    }
+}

@@ -1,0 +1,184 @@
+//! The scrolling view: blocks on stdout, what the agent does on stderr.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use chrono::Local;
+
+use super::console::{Console, Target};
+use crate::agent::Report;
+use crate::engine::event::{Event, Stamped};
+use crate::engine::stop::Urgency;
+use crate::record::blocks;
+use crate::reply::decode::Show;
+
+const TOOL: Style = AnsiColor::Cyan.on_default();
+const ERROR: Style = AnsiColor::Red.on_default();
+const NOTE: Style = AnsiColor::Yellow.on_default();
+const FAINT: Style = Style::new().dimmed();
+
+/// The plain view of one loop.
+#[derive(Debug)]
+pub struct Plain<'a> {
+    console: &'a Console,
+    quiet: bool,
+    /// The agent's text so far does not end in a newline.
+    mid_line: bool,
+}
+
+impl<'a> Plain<'a> {
+    /// `quiet` leaves out what the agent does and the blocks around it; the summary and what went wrong stay.
+    #[must_use]
+    pub fn new(console: &'a Console, quiet: bool) -> Self {
+        Self { console, quiet, mid_line: false }
+    }
+
+    /// Shows one event.
+    pub fn take(&mut self, stamped: &Stamped<'_>) {
+        match stamped.event {
+            Event::AttemptStarted { tally } if !self.quiet => {
+                self.block(blocks::header(tally.iteration, &stamped.identity.mode, stamped.at));
+            }
+            Event::Shown(show) if !self.quiet => self.shown(show),
+            Event::AttemptEnded { tally, report } => {
+                if let Some(failure) = &report.failure {
+                    self.line(ERROR, "✗", &failure.message);
+                }
+                if !self.quiet {
+                    self.cost(report);
+                    self.block(blocks::footer(tally, report, stamped.at));
+                }
+            }
+            Event::Retrying { iteration, retry, max_retries } => {
+                let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
+                self.line(NOTE, "↻", &text);
+            }
+            Event::Waiting { until, .. } => {
+                let until = until.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+                let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
+                self.line(NOTE, "⏸", &text);
+            }
+            Event::Stopping(urgency) => self.stopping(urgency),
+            Event::Notice(message) => self.line(NOTE, "!", message),
+            Event::LoopEnded { outcome, detail, tally, duration } => {
+                self.end_line();
+                if let Some(detail) = detail {
+                    self.line(if outcome.code() == 0 { NOTE } else { ERROR }, "■", detail);
+                }
+                self.block(blocks::summary(tally, outcome, duration));
+            }
+            _ => {}
+        }
+    }
+
+    fn shown(&mut self, show: &Show) {
+        match show {
+            Show::Delta(text) => {
+                self.mid_line = !text.ends_with('\n');
+                self.console.show(Target::Stderr, clean(text));
+            }
+            Show::Text(text) => {
+                self.end_line();
+                let text = clean(text);
+                let newline = if text.ends_with('\n') { "" } else { "\n" };
+                self.console.show(Target::Stderr, format!("{text}{newline}"));
+            }
+            Show::Tool { name, input } => {
+                self.end_line();
+                let (name, input) = (clean(name), clean(input));
+                let text = format!("{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}\n");
+                self.console.show(Target::Stderr, text);
+            }
+            Show::Error(message) => self.line(ERROR, "✗", &clean(message)),
+            Show::Notice(message) => self.line(NOTE, "↻", &clean(message)),
+        }
+    }
+
+    fn stopping(&mut self, urgency: Urgency) {
+        let text = match urgency {
+            Urgency::None => return,
+            Urgency::AfterAttempt => {
+                "stopping after this attempt; press Ctrl+C again to end the agent now"
+            }
+            Urgency::Now => "ending the agent; press Ctrl+C again to kill it and leave",
+            Urgency::AtOnce => "killing the agent",
+        };
+        self.line(NOTE, "■", text);
+    }
+
+    /// What the attempt cost, where the agent said so.
+    fn cost(&mut self, report: &Report) {
+        let usage = &report.usage;
+        let mut text = String::new();
+        if let Some(model) = &usage.model {
+            let _ = write!(text, "{model}  ");
+        }
+        if let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) {
+            let _ = write!(text, "{input} tokens in, {output} out  ");
+        }
+        if let Some(cost) = report.cost_usd() {
+            let _ = write!(text, "${cost:.4}");
+        }
+        if !text.is_empty() {
+            self.line(FAINT, "Σ", &clean(text.trim_end()));
+        }
+    }
+
+    /// One line of ralph's own on stderr.
+    fn line(&mut self, style: Style, mark: &str, text: &str) {
+        self.end_line();
+        self.console.say(Target::Stderr, format!("{style}{mark} {text}{style:#}\n"));
+    }
+
+    fn block(&mut self, text: String) {
+        self.end_line();
+        self.console.say(Target::Stdout, text);
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.mid_line) {
+            self.console.say(Target::Stderr, "\n".to_owned());
+        }
+    }
+}
+
+/// Text of an agent without what could drive the terminal: control characters other than newline and tab, and
+/// escape sequences other than colours, are left out.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|char: char| char.is_control() && char != '\n' && char != '\t') {
+        clean.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match colour(rest) {
+            Some(length) => {
+                clean.push_str(&rest[..length]);
+                length
+            }
+            None => rest.chars().next().map_or(rest.len(), char::len_utf8),
+        };
+        rest = &rest[length..];
+    }
+    clean + rest
+}
+
+/// The length of the colour sequence (`ESC [ … m`) that `text` begins with.
+fn colour(text: &str) -> Option<usize> {
+    let body = text.strip_prefix("\x1b[")?;
+    let length = body.find(|char: char| !char.is_ascii_digit() && char != ';')?;
+    body[length..].starts_with('m').then_some(2 + length + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_colours_survive_of_what_could_drive_the_terminal() {
+        assert_eq!(clean("a\tb\nc"), "a\tb\nc");
+        assert_eq!(clean("\x1b[31mred\x1b[0m"), "\x1b[31mred\x1b[0m");
+        assert_eq!(clean("\x1b[2J\x07gone\r\x1b]0;title\x07\u{9b}1m"), "[2Jgone]0;title1m");
+        assert_eq!(clean("\x1b["), "[");
+    }
+}
