@@ -1,3 +1,4 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 
 pub mod preset;
+pub mod script;
