@@ -192,13 +192,12 @@ fn grow(place: &Place, path: &Path, text: &str, stage: &mut Stage<impl Write>) -
 /// What is left to do for a requirement that needs a real agent.
 fn leave_note(place: &Place, task: &Task, stage: &mut Stage<impl Write>) -> anyhow::Result<Done> {
     let file = Path::new(NOTES_FILE);
-    let mut text = place.read(file)?.unwrap_or_else(|| {
+    let before = place.read(file)?.unwrap_or_else(|| {
         "# Notes of ralph's scripted agent\n\nTasks that it only noted: no code was written for them.\n\n"
             .into()
     });
-    text += &format!("- {}: {}\n", task.title, task.description);
     stage.tool("write", NOTES_FILE)?;
-    place.write(file, &text)?;
+    place.write(file, &format!("{before}- {}: {}\n", task.title, task.description))?;
     let why = "the scripted agent builds only `NAME.sh ARGS` prints `TEXT`";
     Ok(Done {
         status: "complete",

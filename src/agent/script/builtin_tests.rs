@@ -1,7 +1,6 @@
 //! The honest agent in real repositories.
 
 use super::super::testing::{Scratch, git};
-use super::*;
 
 const SPEC: &str = "\
 # Greeting

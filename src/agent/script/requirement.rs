@@ -52,9 +52,9 @@ pub(super) fn bullets(markdown: &str) -> Vec<String> {
     let (mut in_fence, mut in_bullet) = (false, false);
     for line in markdown.lines() {
         let text = line.trim();
-        let is_fence = text.starts_with("```") || text.starts_with("~~~");
-        in_fence ^= is_fence;
-        if in_fence || is_fence {
+        let fence = text.starts_with("```") || text.starts_with("~~~");
+        in_fence ^= fence;
+        if in_fence || fence {
             in_bullet = false;
         } else if line.starts_with('#') {
             let title = text.trim_start_matches('#');
@@ -66,7 +66,7 @@ pub(super) fn bullets(markdown: &str) -> Vec<String> {
             found.push((section.is_some(), without_box(bullet).to_owned()));
             in_bullet = true;
         } else if in_bullet && line.starts_with([' ', '\t']) && !text.is_empty() {
-            found.last_mut().into_iter().for_each(|(_, bullet)| *bullet += &format!(" {text}"));
+            found.last_mut().into_iter().for_each(|(_, bullet)| bullet.extend([" ", text]));
         } else {
             in_bullet = false;
         }

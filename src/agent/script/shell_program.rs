@@ -61,21 +61,20 @@ impl Program {
 
     /// The lines of the script that fulfil this requirement.
     pub(super) fn lines(&self, title: &str) -> String {
-        let mut test = format!("[ $# -eq {} ]", self.words.len());
-        for (number, word) in (1..).zip(&self.words) {
-            test += &match word {
-                Word::Literal(text) => format!(" && [ \"${number}\" = {} ]", quoted(text)),
-                // An option is never a value.
-                Word::Any(_) => format!(" && [ \"${{{number}#-}}\" = \"${number}\" ]"),
-            };
-        }
-        let mut arguments = String::new();
+        let mut tests = vec![format!("[ $# -eq {} ]", self.words.len())];
+        tests.extend((1..).zip(&self.words).map(|(number, word)| match word {
+            Word::Literal(text) => format!("[ \"${number}\" = {} ]", quoted(text)),
+            // An option is never a value.
+            Word::Any(_) => format!("[ \"${{{number}#-}}\" = \"${number}\" ]"),
+        }));
+        let test = tests.join(" && ");
+        let mut printed = vec![];
         let escaped = self.output.replace('\\', r"\\").replace('%', "%%").replace('\'', r"'\''");
         let format = self.with_values(&escaped, |index| {
-            arguments += &format!(" \"${}\"", index + 1);
+            printed.push(format!(" \"${}\"", index + 1));
             "%s".to_owned()
         });
-        format!("\n# {title}\nif {test}; then\n  printf '{format}\\n'{arguments}\n  exit 0\nfi\n")
+        format!("\n# {title}\nif {test}; then\n  printf '{format}\\n'{}\n  exit 0\nfi\n", printed.concat())
     }
 
     /// The line of the checking script that proves this requirement.
