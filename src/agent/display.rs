@@ -6,16 +6,19 @@
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::message::Message;
 use crate::engine::inbox::Port;
-use crate::process::supervised::{Launch, Supervised, pump};
+use crate::process::supervised::{Launch, Pipes, Supervised, pump};
 use crate::reply::child::FilterChild;
-use crate::reply::decode::{Show, split_lines};
+use crate::reply::decode::{MAX_LINE, Show};
 
-/// How many chunks of the agent's output may wait for a display that is slow.
-const QUEUE: usize = 64;
+/// How many bytes of the agent's output may wait for a display before it counts as hanging.
+const QUEUE: usize = 8 * 1024 * 1024;
+/// A display that prints this much, in bytes, beyond the double of what it was given is flooding.
+const FLOOD: usize = 16 * 1024 * 1024;
 
 /// Who renders the agent's stream.
 #[derive(Debug, Clone)]
@@ -33,30 +36,166 @@ pub enum DisplayRoute {
 /// Where an attempt's stdout goes for display.
 #[derive(Debug)]
 pub(super) enum Feed {
-    /// Nowhere: decoding takes care of it.
+    /// Nowhere: decoding takes care of it, or the user's display is given up.
     Nothing,
     /// To the display as it is.
     Raw,
-    /// To a thread that serves the user's filter.
-    Thread(SyncSender<Arc<[u8]>>),
-    /// The user's filter is given up.
-    Dropped,
+    /// To a thread that serves the user's display.
+    Thread(Queue),
+}
+
+/// What waits for the user's display.
+#[derive(Debug, Clone)]
+pub(super) struct Queue {
+    chunks: Sender<Arc<[u8]>>,
+    waiting: Arc<AtomicUsize>,
 }
 
 impl DisplayRoute {
-    /// Starts what one attempt needs.
-    pub(super) fn start(&self, port: &Port<Message>) -> Feed {
+    /// Starts what one attempt needs. A thread that serves a user's display says [`Message::DisplayEnded`] when
+    /// it is through, and ends its display when the other end of `stop` is closed.
+    pub(super) fn start(&self, stop: &UnixStream, port: &Port<Message>) -> std::io::Result<Feed> {
+        let (chunks, received) = channel();
+        let queue = Queue { chunks, waiting: Arc::default() };
+        let display = Display { received, waiting: Arc::clone(&queue.waiting), port: port.clone() };
         match self {
-            Self::Preset => Feed::Nothing,
-            Self::Raw => Feed::Raw,
+            Self::Preset => return Ok(Feed::Nothing),
+            Self::Raw => return Ok(Feed::Raw),
             Self::Program(program) => {
                 let child = FilterChild::new(program);
-                serve(port, move |chunks, port| feed_program(child, &chunks, &port))
+                std::thread::spawn(move || display.serve_program(child));
             }
             Self::Shell(launch) => {
-                let launch = launch.clone();
-                serve(port, move |chunks, port| feed_shell(&launch, &chunks, &port))
+                let (launch, stop) = (launch.clone(), stop.try_clone()?);
+                std::thread::spawn(move || display.serve_shell(&launch, &stop));
             }
         }
+        Ok(Feed::Thread(queue))
+    }
+
+    /// Whether a thread will say [`Message::DisplayEnded`].
+    pub(super) fn has_thread(&self) -> bool {
+        matches!(self, Self::Program(_) | Self::Shell(_))
+    }
+}
+
+impl Feed {
+    /// Passes on what the agent wrote. Never waits.
+    pub(super) fn take(&mut self, bytes: &Arc<[u8]>, port: &Port<Message>) {
+        match self {
+            Self::Nothing => {}
+            Self::Raw => {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                port.post(text.len(), Message::Display(Show::Delta(text)));
+            }
+            Self::Thread(queue) => {
+                if queue.waiting.fetch_add(bytes.len(), Ordering::Relaxed) > QUEUE {
+                    port.post(0, Message::DisplayLost("it does not read what it is given".to_owned()));
+                    *self = Self::Nothing;
+                } else if queue.chunks.send(Arc::clone(bytes)).is_err() {
+                    // It has ended, and said so.
+                    *self = Self::Nothing;
+                }
+            }
+        }
+    }
+}
+
+/// The serving side of one attempt's display.
+struct Display {
+    received: Receiver<Arc<[u8]>>,
+    waiting: Arc<AtomicUsize>,
+    port: Port<Message>,
+}
+
+impl Display {
+    /// Runs a jq program over every line.
+    fn serve_program(self, mut child: FilterChild) {
+        let mut partial = Vec::new();
+        for chunk in &self.received {
+            self.waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
+            for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+                // A line that is too long fails the filter's own look at its first byte from here on.
+                if partial.len() + piece.len() > MAX_LINE {
+                    partial = vec![b' '];
+                } else {
+                    partial.extend_from_slice(piece);
+                }
+                if piece.ends_with(b"\n") {
+                    if !self.show_line(&mut child, &partial) {
+                        return;
+                    }
+                    partial.clear();
+                }
+            }
+        }
+        self.show_line(&mut child, &partial);
+        self.port.post(0, Message::DisplayEnded);
+    }
+
+    /// `false` when the display is lost.
+    fn show_line(&self, child: &mut FilterChild, line: &[u8]) -> bool {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        // Only whole JSON objects concern the filter; the rest is counted elsewhere.
+        if !line.starts_with(b"{") {
+            return true;
+        }
+        match child.run(line) {
+            Ok(outputs) => outputs.into_iter().all(|text| {
+                let weight = text.len();
+                self.port.post(weight, Message::Display(Show::Text(text)))
+            }),
+            Err(reason) => {
+                self.port.post(0, Message::DisplayLost(reason));
+                false
+            }
+        }
+    }
+
+    /// Runs a shell command over the raw stream.
+    fn serve_shell(self, launch: &Launch, stop: &UnixStream) {
+        let (program, pipes) = match Supervised::start(launch) {
+            Ok(started) => started,
+            Err(error) => {
+                self.port.post(0, Message::DisplayLost(error.to_string()));
+                return;
+            }
+        };
+        let Pipes { mut stdin, stdout, stderr, mut notes } = pipes;
+        let Self { received, waiting, port } = self;
+        let given = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&given);
+        std::thread::spawn(move || {
+            for chunk in &received {
+                waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
+                counted.fetch_add(chunk.len(), Ordering::Relaxed);
+                // One that has seen enough (`head`) may leave early.
+                if stdin.write_all(&chunk).is_err() {
+                    return;
+                }
+            }
+        });
+        if let Ok(stop) = stop.try_clone() {
+            // Its complaints are nobody's concern, but a full pipe would hold it.
+            std::thread::spawn(move || pump(stderr, &stop, |_| true));
+        }
+
+        let mut printed = 0;
+        let mut floods = false;
+        pump(stdout, stop, |bytes| {
+            printed += bytes.len();
+            floods = printed > FLOOD + 2 * given.load(Ordering::Relaxed);
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            !floods && port.post(text.len(), Message::Display(Show::Delta(text)))
+        });
+        let last = if floods {
+            Message::DisplayLost("it prints far more than it is given".to_owned())
+        } else {
+            Message::DisplayEnded
+        };
+        port.post(0, last);
+        // Dropping it ends what is left of it. Its notes are of no interest, but they must not be blocked.
+        drop(program);
+        notes.by_ref().for_each(drop);
     }
 }

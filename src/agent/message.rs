@@ -23,6 +23,8 @@ pub enum Message {
     Display(Show),
     /// The user's own display filter is dropped, for this reason.
     DisplayLost(String),
+    /// The user's own display filter is through.
+    DisplayEnded,
     /// The stream has been decoded to its end; a filter that decides may have died on the way.
     Decoded {
         /// What was counted.

@@ -1,9 +1,16 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 
+mod balance;
+mod display;
 pub mod message;
 pub mod pipe;
 pub mod preset;
+mod readers;
 pub mod report;
+pub mod script;
+mod session;
+mod threads;
+mod vital_signs;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +21,10 @@ use crate::engine::stop::Stop;
 use crate::process::supervised::StartError;
 use crate::record::RecordError;
 
+pub use balance::BalanceQuery;
+pub use display::DisplayRoute;
 pub use message::Message;
+pub use readers::ReaderPlan;
 pub use report::{AttemptStatus, Report};
 
 /// How a prompt reaches a coding agent and what comes back.

@@ -1,39 +1,16 @@
 //! The pipe: a prompt on an agent's stdin, JSON lines on its stdout.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::balance::BalanceQuery;
 use super::display::DisplayRoute;
-use super::message::Message;
 use super::readers::ReaderPlan;
-use super::report::{AttemptStatus, Balance, Report};
-use super::threads;
+use super::report::{Balance, Report};
+use super::session::{Limits, Session};
+use super::threads::serve;
 use super::{Agent, AgentError, Attempt, Context};
-use crate::engine::event::{Event, Stream};
-use crate::engine::inbox::Wake;
-use crate::engine::stop::Urgency;
 use crate::process::supervised::{Launch, Supervised};
-use crate::process::supervisor::Note;
-use crate::process::tree;
-use crate::record::RecordError;
-use crate::reply::decode::{Counters, Item};
-use crate::reply::sigil::SigilScanner;
-use crate::reply::usage::{Class, Usage};
-use crate::reply::verdict::{End, Evidence, Kind, judge};
-use crate::settings::duration::format_duration;
-
-/// How long an agent may live on after its own final event.
-const FINAL_GRACE: Duration = Duration::from_secs(10);
-/// How long the pipes of an agent that is gone may stay silent before we stop listening.
-const DRAIN: Duration = Duration::from_secs(1);
-/// After this much time the ladder must have ended; then the supervisor itself is given up.
-const LADDER_LIMIT: Duration = Duration::from_secs(12);
-/// How much of stderr is kept for the failure message.
-const STDERR_TAIL: usize = 4096;
-/// Tools that use more than this share of a core are at work.
-const BUSY_CORE: f64 = 0.05;
+use crate::reply::decode::Decoder;
 
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug)]
@@ -52,4 +29,45 @@ pub struct PipeAgent {
     pub timeout: Duration,
     /// How long it may show no sign of life.
     pub inactivity_timeout: Duration,
+}
+
+impl Agent for PipeAgent {
+    fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, AgentError> {
+        let before = self.ask_balance(context)?;
+        let mut report = self.attempt(attempt, context)?;
+        if let Some(left) = self.ask_balance(context)? {
+            let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
+            report.balance = Some(Balance { spent, left });
+        }
+        Ok(report)
+    }
+}
+
+impl PipeAgent {
+    fn ask_balance(&self, context: &mut Context<'_>) -> Result<Option<f64>, AgentError> {
+        self.balance.as_ref().map_or(Ok(None), |query| query.ask(context))
+    }
+
+    fn attempt(&self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, AgentError> {
+        let mut launch = self.launch.clone();
+        launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
+
+        let started = Instant::now();
+        let port = context.inbox.open();
+        let (supervised, pipes) = Supervised::start(&launch)?;
+        let decoder = Decoder::new(self.readers.filters());
+        let hold = serve(pipes, attempt.prompt, decoder, &self.display, &port).map_err(|source| {
+            let program = launch.program.to_string_lossy().into_owned();
+            crate::process::supervised::StartError::Supervisor { program, source }
+        })?;
+
+        let limits = Limits { attempt: self.timeout, inactivity: self.inactivity_timeout };
+        let mut session = Session::new(supervised, &launch.cwd, limits, self.display.has_thread());
+        let watched = session.watch(context);
+        context.inbox.close();
+        drop(hold);
+        let left = session.finish();
+        watched?;
+        Ok(left.report(&self.name, &self.readers, started.elapsed()))
+    }
 }

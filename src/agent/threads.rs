@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use super::display::Feed;
+use super::display::{DisplayRoute, Feed};
 use super::message::Message;
 use crate::engine::event::Stream;
 use crate::engine::inbox::Port;
@@ -23,10 +23,11 @@ pub(super) fn serve(
     pipes: Pipes,
     prompt: &str,
     decoder: Decoder,
-    feed: Feed,
+    display: &DisplayRoute,
     port: &Port<Message>,
 ) -> std::io::Result<Hold> {
     let (hold, stop) = UnixStream::pair()?;
+    let feed = display.start(&stop, port)?;
     let Pipes { mut stdin, stdout, stderr, notes } = pipes;
 
     // The whole prompt at once, then end of file: an agent that waits for more input would wait for ever. One

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Signal, Source, SourceError};
 use crate::agent::Report;
 use crate::engine::outcome::Outcome;
-use crate::prompt::substitute::substitute;
+use crate::prompt::substitute;
 
 /// What the user is told when there is no plan to build from.
 pub const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph plan' first.";
@@ -88,7 +88,7 @@ impl Source for PromptFile {
         self.check_plan()?;
         let template = self.read()?;
         self.names.insert("ITERATION".to_owned(), iteration.to_string());
-        Ok(substitute(&template, &|name| self.names.get(name).map(String::as_str)))
+        Ok(substitute(&template, &|name| self.names.get(name).map(Into::into)))
     }
 
     fn settle(&mut self, report: &Report) -> Signal {

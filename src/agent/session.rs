@@ -1,0 +1,361 @@
+//! One attempt while it runs: what came so far, and when to end it.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::message::Message;
+use super::readers::ReaderPlan;
+use super::report::{AttemptStatus, Report};
+use super::vital_signs::VitalSigns;
+use super::Context;
+use crate::engine::event::{Event, Stream};
+use crate::engine::inbox::Wake;
+use crate::engine::stop::Urgency;
+use crate::process::supervised::Supervised;
+use crate::process::supervisor::Note;
+use crate::record::RecordError;
+use crate::reply::decode::{Counters, Item};
+use crate::reply::sigil::{SigilScanner, Sigils};
+use crate::reply::usage::{Class, Usage};
+use crate::reply::verdict::{End, Evidence, Kind, judge};
+use crate::settings::duration::format_duration;
+
+/// How long an agent may live on after its own final event.
+const FINAL_GRACE: Duration = Duration::from_secs(10);
+/// How long the pipes of an agent that is gone may stay silent before we stop listening.
+const DRAIN: Duration = Duration::from_secs(1);
+/// After this much time the ladder must have ended; then the supervisor itself is given up.
+const LADDER_LIMIT: Duration = Duration::from_secs(12);
+/// How much of stderr is kept for the failure message, in bytes.
+const STDERR_TAIL: usize = 4096;
+
+/// How long an attempt may go on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Limits {
+    /// As a whole.
+    pub(super) attempt: Duration,
+    /// Without a sign of life.
+    pub(super) inactivity: Duration,
+}
+
+/// Why we end an agent that has not ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    AfterFinal,
+    TimedOut,
+    Inactive,
+    Interrupted,
+    /// A record of ours cannot be written.
+    Fault,
+}
+
+/// One attempt while it runs.
+pub(super) struct Session {
+    supervised: Supervised,
+    vital_signs: VitalSigns,
+    /// When the attempt has taken too long.
+    too_long: Instant,
+    /// When the agent has lived too long after its final event.
+    after_final: Option<Instant>,
+    /// Why and since when we are ending it.
+    ending: Option<(Ending, Instant)>,
+    /// Of the supervisor: `Gone` came; the notes have ended.
+    said_gone: bool,
+    silent: bool,
+    /// Pipes of the agent that are still open.
+    open: usize,
+    /// The user's own display is still at work.
+    displaying: bool,
+    /// When the last message came, once the agent is gone.
+    last_message: Instant,
+    left: Left,
+}
+
+/// What an attempt leaves.
+#[derive(Default)]
+pub(super) struct Left {
+    exit_code: Option<i32>,
+    signal: Option<i32>,
+    ending: Option<Ending>,
+    limits: Limits,
+    evidence_of_death: String,
+    sigils: SigilScanner,
+    said: bool,
+    usage: Usage,
+    counters: Counters,
+    dead_filter: Option<String>,
+    stderr: VecDeque<u8>,
+    display_lost: bool,
+}
+
+impl Session {
+    pub(super) fn new(supervised: Supervised, cwd: &Path, limits: Limits, own_display: bool) -> Self {
+        let now = Instant::now();
+        let vital_signs =
+            VitalSigns::new(supervised.supervisor_pid(), supervised.program_pid(), cwd, limits.inactivity);
+        Self {
+            vital_signs,
+            supervised,
+            too_long: now + limits.attempt,
+            after_final: None,
+            ending: None,
+            said_gone: false,
+            silent: false,
+            open: 2,
+            displaying: own_display,
+            last_message: now,
+            left: Left { limits, ..Left::default() },
+        }
+    }
+
+    /// Listens until nothing of the agent is left and its pipes are read to their end.
+    ///
+    /// # Errors
+    /// When a record cannot be written; the agent has been ended all the same.
+    pub(super) fn watch(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
+        let mut fault = None;
+        while !self.is_over() {
+            if let Err(error) = self.step(context, fault.is_some()) {
+                fault.get_or_insert(error);
+                self.end(Ending::Fault);
+            }
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// Waits once. `mute`: nothing may be told any more.
+    fn step(&mut self, context: &mut Context<'_>, mute: bool) -> Result<(), RecordError> {
+        let wake = context.wait(Some(self.next_deadline()))?;
+        match wake {
+            Wake::Message(message) => {
+                self.last_message = Instant::now();
+                self.take(message, &mut |event| if mute { Ok(()) } else { (context.emit)(event) })?;
+            }
+            Wake::Slept(gap) => self.shift(gap),
+            Wake::Stop(_) | Wake::Deadline => {}
+        }
+        match context.stop.urgency() {
+            Urgency::None | Urgency::AfterAttempt => {}
+            Urgency::Now => self.end(Ending::Interrupted),
+            Urgency::AtOnce => {
+                self.end(Ending::Interrupted);
+                self.supervised.kill();
+            }
+        }
+        self.look_at_the_clock(Instant::now());
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        message: Message,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
+    ) -> Result<(), RecordError> {
+        match message {
+            Message::Bytes(stream, bytes) => {
+                self.vital_signs.output();
+                if stream == Stream::Stderr {
+                    self.left.keep_stderr(&bytes);
+                }
+                tell(Event::Output { stream, bytes: &bytes })?;
+            }
+            Message::Items(items) => {
+                for item in items {
+                    self.item(item, tell)?;
+                }
+            }
+            Message::Decoded { counters, dead_filter } => {
+                self.left.counters = counters;
+                self.left.dead_filter = dead_filter;
+            }
+            Message::Closed(_) => self.open -= 1,
+            Message::DisplayEnded => self.displaying = false,
+            Message::Display(show) if !self.left.display_lost => tell(Event::Shown(&show))?,
+            Message::DisplayLost(reason) if !self.left.display_lost => {
+                self.left.display_lost = true;
+                self.displaying = false;
+                tell(Event::Notice(&format!(
+                    "the display filter is dropped: {reason}; see AGENT_DISPLAY_FILTER"
+                )))?;
+            }
+            Message::Note(Note::Exited(code)) => self.left.exit_code = Some(code),
+            Message::Note(Note::Signaled(signal)) => self.left.signal = Some(signal),
+            Message::Note(Note::Gone(left)) => {
+                self.said_gone = true;
+                if left > 0 {
+                    let text = format!("{left} processes of the agent cannot be killed and are left behind");
+                    tell(Event::Notice(&text))?;
+                }
+            }
+            Message::NotesEnded => self.silent = true,
+            Message::Note(_) | Message::Display(_) | Message::DisplayLost(_) | Message::Balance(_) => {}
+        }
+        Ok(())
+    }
+
+    fn item(
+        &mut self,
+        item: Item,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
+    ) -> Result<(), RecordError> {
+        match item {
+            Item::Text(text) => {
+                self.left.said |= !text.trim().is_empty();
+                self.left.sigils.push(&text);
+                // It goes on after what looked like its last word.
+                self.after_final = None;
+            }
+            Item::Note(note) => {
+                self.left.usage.fold(&note);
+                if note.is_final {
+                    self.after_final = Some(Instant::now() + FINAL_GRACE);
+                }
+            }
+            Item::Show(show) => tell(Event::Shown(&show))?,
+        }
+        Ok(())
+    }
+
+    fn agent_is_gone(&self) -> bool {
+        self.said_gone || self.silent
+    }
+
+    fn is_over(&self) -> bool {
+        let given_up = self.ending.is_some_and(|(_, since)| since.elapsed() > LADDER_LIMIT);
+        let drained = (self.open == 0 && !self.displaying) || self.last_message.elapsed() > DRAIN;
+        given_up || (self.agent_is_gone() && drained)
+    }
+
+    fn next_deadline(&self) -> Instant {
+        if self.agent_is_gone() {
+            return self.last_message + DRAIN;
+        }
+        match self.ending {
+            Some((_, since)) => since + LADDER_LIMIT,
+            None => {
+                let next = self.too_long.min(self.vital_signs.next_look());
+                self.after_final.map_or(next, |after_final| next.min(after_final))
+            }
+        }
+    }
+
+    fn look_at_the_clock(&mut self, now: Instant) {
+        if self.ending.is_some() || self.agent_is_gone() {
+            return;
+        }
+        if self.after_final.is_some_and(|deadline| now >= deadline) {
+            self.end(Ending::AfterFinal);
+        } else if now >= self.too_long {
+            self.end(Ending::TimedOut);
+        } else if let Some(evidence) = self.vital_signs.look(now, !self.left.usage.tools_in_flight.is_empty()) {
+            self.left.evidence_of_death = evidence;
+            self.end(Ending::Inactive);
+        }
+    }
+
+    /// We were stopped for a while; no deadline may fire for that.
+    fn shift(&mut self, gap: Duration) {
+        self.too_long += gap;
+        self.vital_signs.shift(gap);
+        self.after_final = self.after_final.map(|deadline| deadline + gap);
+    }
+
+    /// Starts the ladder, unless the agent has ended by itself or is being ended already.
+    fn end(&mut self, ending: Ending) {
+        let ended = self.left.exit_code.is_some() || self.left.signal.is_some();
+        if self.ending.is_none() && !ended && !self.agent_is_gone() {
+            self.ending = Some((ending, Instant::now()));
+            self.supervised.stop();
+        }
+    }
+
+    /// Reaps what there is to reap; blocks only if the supervisor had to be given up.
+    pub(super) fn finish(mut self) -> Left {
+        self.left.ending = self.ending.map(|(ending, _)| ending);
+        self.supervised.finish(self.said_gone);
+        self.left
+    }
+}
+
+impl Left {
+    fn keep_stderr(&mut self, bytes: &[u8]) {
+        let news = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];
+        self.stderr.extend(news);
+        let surplus = self.stderr.len().saturating_sub(STDERR_TAIL);
+        self.stderr.drain(..surplus);
+    }
+
+    /// Judges the attempt.
+    pub(super) fn report(mut self, agent: &str, readers: &ReaderPlan, duration: Duration) -> Report {
+        let stderr = String::from_utf8_lossy(self.stderr.make_contiguous()).into_owned();
+        let evidence = Evidence {
+            agent,
+            end: self.end(),
+            readers: readers.in_force(),
+            has_final: readers.has_final,
+            final_seen: self.usage.final_seen,
+            said: self.said,
+            counters: self.counters,
+            fault: self.usage.fault.as_ref(),
+            dead_filter: self.dead_filter.as_deref(),
+            stderr_tail: &stderr,
+        };
+        let failure = judge(&evidence).err().map(|mut failure| {
+            match failure.kind {
+                Kind::TimedOut => {
+                    let limit = format_duration(self.limits.attempt);
+                    failure.message = format!("{agent} ran longer than {limit} and was ended (--timeout)");
+                }
+                Kind::Inactive => {
+                    let limit = format_duration(self.limits.inactivity);
+                    let looked_at = &self.evidence_of_death;
+                    failure.message = format!(
+                        "{agent} showed no sign of life for {limit} and was ended: {looked_at} \
+                         (--inactivity-timeout)"
+                    );
+                }
+                _ => {}
+            }
+            failure
+        });
+        let status = match &failure {
+            None => AttemptStatus::Success,
+            Some(failure) => match failure.kind {
+                Kind::Interrupted => AttemptStatus::Interrupted,
+                Kind::TimedOut | Kind::Inactive => AttemptStatus::Timeout,
+                _ if failure.class == Class::Limit => AttemptStatus::UsageLimit,
+                _ => AttemptStatus::AgentFailure,
+            },
+        };
+        let Sigils { complete, replan } = match status {
+            AttemptStatus::Success => self.sigils.sigils(),
+            _ => Sigils::default(),
+        };
+        Report {
+            status,
+            duration,
+            exit_code: self.exit_code,
+            signal: self.signal,
+            failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
+            complete,
+            replan,
+            usage: self.usage,
+            balance: None,
+            skipped_lines: self.counters.malformed + self.counters.oversized,
+        }
+    }
+
+    fn end(&self) -> End {
+        match (self.ending, self.exit_code, self.signal) {
+            (Some(Ending::AfterFinal), ..) => End::EndedAfterFinal,
+            (Some(Ending::TimedOut), ..) => End::TimedOut,
+            (Some(Ending::Inactive), ..) => End::Inactive,
+            (Some(Ending::Interrupted | Ending::Fault), ..) => End::Interrupted,
+            (None, Some(code), _) => End::Exited(code),
+            (None, None, Some(signal)) => End::Signaled(signal),
+            // Its supervisor was killed before it could tell.
+            (None, None, None) => End::Signaled(9),
+        }
+    }
+}
