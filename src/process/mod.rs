@@ -1,1 +1,3 @@
 //! Starts, supervises and ends programs.
+
+pub mod identity;
