@@ -96,6 +96,8 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // An empty file says "let go in good order". If that fails the next owner looks for leftovers in vain.
         let _ = self.file.set_len(0);
+        // Not left to closing the file: a child between fork and exec still has a copy of the descriptor.
+        let _ = self.file.unlock();
     }
 }
 
