@@ -1,1 +1,298 @@
 //! Every call of git, in one place.
+//!
+//! Which repository is meant is decided by [`crate::project`]: the variables with which git itself, in a hook or in
+//! `git rebase --exec`, points its children at another repository or index are cleared. Configuration (`GIT_CONFIG_*`)
+//! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::project::Project;
+use crate::record::atomic::{self, Durability, WriteError};
+
+/// The longest any of these short commands may take.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The longest the search for a changed file may take; it is repeated while an agent is silent.
+const SEARCH_LIMIT: Duration = Duration::from_secs(3);
+/// A clock may be slightly ahead on a network file system; a file from further in the future proves nothing.
+const CLOCK_SKEW: Duration = Duration::from_secs(2);
+/// Tells the reader of `info/exclude` whose lines follow.
+const EXCLUDE_HEADER: &str = "# Written by ralph: files of a running loop, never to be committed.";
+
+/// Variables that would make git work on another repository than the one it is started in.
+const REPOSITORY_VARIABLES: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
+
+/// A git operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// The program could not be started, or did not end in time.
+    #[error("git, {path}: {reason}: make sure that git is installed and on PATH", path = .path.display())]
+    Run {
+        /// The folder it was to work in.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// git ran and refused.
+    #[error("git {command}, {path}: {message}: run it there by hand to see more", path = .path.display())]
+    Refused {
+        /// The subcommand.
+        command: String,
+        /// The folder it worked in.
+        path: PathBuf,
+        /// The last line it said.
+        message: String,
+    },
+    /// The repository's `info/exclude` could not be read or created.
+    #[error("ignore rules, {path}: {reason}: mend that file, or ignore ralph's files in .gitignore", path = .path.display())]
+    Exclude {
+        /// The file or folder in question.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// The repository's `info/exclude` could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// The version of the installed git, such as `2.47.3`.
+pub fn git_version() -> Result<String, GitError> {
+    let output = run(Path::new("/"), &["--version"], LIMIT)?;
+    let text = String::from_utf8_lossy(&output);
+    Ok(text.trim().trim_start_matches("git version ").to_owned())
+}
+
+/// The commit that HEAD names in the work tree `root`; `None` before the first commit or when git fails.
+#[must_use]
+pub fn head(root: &Path) -> Option<String> {
+    let output = run(root, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], LIMIT).ok()?;
+    let commit = String::from_utf8(output).ok()?;
+    Some(commit.trim().to_owned())
+}
+
+/// The repository folder that all work trees of `root` share: `.git` of the main one.
+pub fn common_dir(root: &Path) -> Result<PathBuf, GitError> {
+    let mut output = run(root, &["rev-parse", "--git-common-dir"], LIMIT)?;
+    if output.last() == Some(&b'\n') {
+        output.pop();
+    }
+    // Relative to the folder that git was started in, except in linked work trees.
+    Ok(root.join(std::ffi::OsString::from_vec(output)))
+}
+
+/// The newest tracked or unignored file below `root` that was written after `since`: a sign of life of an agent that
+/// says nothing. `None` also when the look-up fails or takes too long.
+#[must_use]
+pub fn changed_since(root: &Path, since: SystemTime) -> Option<PathBuf> {
+    let deadline = Instant::now() + SEARCH_LIMIT;
+    let latest = SystemTime::now() + CLOCK_SKEW;
+    let files =
+        run(root, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"], SEARCH_LIMIT).ok()?;
+    files
+        .split(|&byte| byte == 0)
+        .take_while(|_| Instant::now() < deadline)
+        .filter_map(|name| {
+            let path = root.join(std::ffi::OsStr::from_bytes(name));
+            let metadata = path.symlink_metadata().ok().filter(|metadata| !metadata.is_dir())?;
+            Some((metadata.modified().ok()?, path))
+        })
+        .filter(|(modified, _)| (since..latest).contains(modified) && *modified != since)
+        .max()
+        .map(|(_, path)| path)
+}
+
+/// Ignore patterns, relative to the project root, for the files that a loop writes while it runs and for the work trees
+/// of branches. What people write (config, prompts, the plan) is not among them.
+#[must_use]
+pub fn runtime_patterns(project: &Project) -> Vec<String> {
+    let home = project.ralph_home();
+    let mut patterns = Vec::new();
+    if home.is_relative() {
+        let at_root = home == Path::new(".");
+        let prefix = if at_root { String::new() } else { format!("/{}", escape_pattern(&home)) };
+        // At the project root `logs/` may be the project's own folder.
+        let logs = if at_root { "logs/session-*" } else { "logs/" };
+        for name in ["state.toml*", "iterations.log", logs, "lock", "last_agent_output"] {
+            patterns.push(format!("{prefix}/{name}"));
+        }
+    }
+    patterns.push("/.worktrees/".to_owned());
+    patterns
+}
+
+/// A path as an ignore pattern that matches it alone. Bytes that cannot stand in a pattern line become `?`.
+fn escape_pattern(path: &Path) -> String {
+    let mut pattern = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\n' | '\r' => pattern.push('?'),
+                '\\' | '*' | '?' | '[' => pattern.extend(['\\', character]),
+                _ => pattern.push(character),
+            }
+        }
+        pattern.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    pattern
+}
+
+/// Enters `patterns` in the `info/exclude` that all work trees of `root` share; says whether anything was missing.
+/// The user's own lines and line ends stay as they are.
+pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
+    let info = common_dir(root)?.join("info");
+    let path = info.join("exclude");
+    fs::create_dir_all(&info).map_err(|reason| GitError::Exclude { path: info.clone(), reason })?;
+    // Two loops in two work trees may get here at once; on a file system without locks the chance is taken.
+    let folder = File::open(&info).map_err(|reason| GitError::Exclude { path: info, reason })?;
+    let _ = folder.lock();
+    let old = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        result => result.map_err(|reason| GitError::Exclude { path: path.clone(), reason })?,
+    };
+    match with_patterns(&old, patterns) {
+        Some(new) => atomic::write(&path, &new, Durability::Atomic).map(|()| true).map_err(GitError::from),
+        None => Ok(false),
+    }
+}
+
+/// The content of an exclude file with the missing patterns in ralph's block; `None` when none is missing.
+fn with_patterns(old: &[u8], patterns: &[String]) -> Option<Vec<u8>> {
+    let lines: HashSet<&[u8]> = old.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).collect();
+    let missing: Vec<&str> =
+        patterns.iter().map(String::as_str).filter(|pattern| !lines.contains(pattern.as_bytes())).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let line_end = if old.windows(2).any(|pair| pair == b"\r\n") { "\r\n" } else { "\n" };
+    let mut new = Vec::with_capacity(old.len() + 512);
+    let start_line = |new: &mut Vec<u8>| {
+        if new.last().is_some_and(|&byte| byte != b'\n') {
+            new.extend_from_slice(line_end.as_bytes());
+        }
+    };
+    let add = |new: &mut Vec<u8>, lines: &[&str]| {
+        start_line(new);
+        for line in lines {
+            new.extend_from_slice(line.as_bytes());
+            new.extend_from_slice(line_end.as_bytes());
+        }
+    };
+    let mut added = false;
+    for line in old.split_inclusive(|&byte| byte == b'\n') {
+        new.extend_from_slice(line);
+        if !added && line.trim_ascii_end() == EXCLUDE_HEADER.as_bytes() {
+            add(&mut new, &missing);
+            added = true;
+        }
+    }
+    if !added {
+        add(&mut new, &[EXCLUDE_HEADER]);
+        add(&mut new, &missing);
+    }
+    Some(new)
+}
+
+/// The stdout of one git command in `root` that only reads.
+fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitError> {
+    let mut command = Command::new("git");
+    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
+    command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
+    command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    for name in REPOSITORY_VARIABLES {
+        command.env_remove(name);
+    }
+    let output = output_within(&mut command, limit)
+        .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let message =
+        said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("failed without a word");
+    Err(GitError::Refused {
+        command: arguments.first().copied().unwrap_or_default().to_owned(),
+        path: root.to_path_buf(),
+        message: message.trim_start_matches("fatal: ").to_owned(),
+    })
+}
+
+/// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
+/// the error is [`io::ErrorKind::TimedOut`].
+pub(crate) fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    let deadline = Instant::now() + limit;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Of its own group: Ctrl+C on the terminal is for ralph to judge.
+        .process_group(0)
+        .spawn()?;
+    let stdout = collect(child.stdout.take());
+    let stderr = collect(child.stderr.take());
+    let ended = ends_before(&child, deadline).unwrap_or(false);
+    let output = if ended { receive(&stdout, deadline).zip(receive(&stderr, deadline)) } else { None };
+    if output.is_none() {
+        // Not reaped yet, or something else of its group holds the pipes: the group is ours either way.
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    }
+    let status = child.wait()?;
+    let Some((stdout, stderr)) = output else { return Err(io::ErrorKind::TimedOut.into()) };
+    Ok(Output { status, stdout, stderr })
+}
+
+/// Reads a pipe to its end in a thread of its own; the thread ends with the pipe.
+fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What came before an error is still worth having.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+fn receive(bytes: &mpsc::Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {
+    let rest = deadline.saturating_duration_since(Instant::now());
+    bytes.recv_timeout(rest.max(Duration::from_millis(100))).ok()
+}
+
+/// Waits for the child's end without reaping it.
+fn ends_before(child: &Child, deadline: Instant) -> io::Result<bool> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    loop {
+        let rest = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(rest).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

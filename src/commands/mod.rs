@@ -1,3 +1,5 @@
 //! One file per verb: turn arguments into a job and run it, or read records.
 
 pub mod demo;
+pub mod doctor;
+pub mod init;

@@ -21,7 +21,9 @@ impl Stat {
     /// Reads one process; `None` when it is gone (or not ours to see).
     #[must_use]
     pub fn read(pid: u32) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        // A program's name may hold any bytes; only what follows it is of interest.
+        let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(&String::from_utf8_lossy(&bytes))
     }
 
     /// Every process on the machine.
@@ -35,7 +37,7 @@ impl Stat {
     /// Whether the process has ended and only waits to be reaped.
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        matches!(self.state, b'Z' | b'X')
+        matches!(self.state, b'Z' | b'X' | b'x')
     }
 
     /// The second field is the program's name in parentheses and may hold blanks and parentheses itself, so the
@@ -62,17 +64,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_blanks_and_parentheses_is_no_obstacle() {
-        let line = "42 (a) b (c) S 7 1 1 0 -1 4194560 1 2 3 4 100 20 30 4 20 0 1 0 12345 1 2 3";
-        let stat = Stat::parse(line).unwrap();
-        assert_eq!((stat.pid, stat.ppid, stat.state), (42, 7, b'S'));
-        assert_eq!((stat.own_ticks, stat.reaped_ticks, stat.start_ticks), (120, 34, 12345));
+    fn the_name_does_not_shift_the_fields() {
+        for name in ["cat", "a b", ") S 1 2", "((x", "tmux: server", "\u{fc}) Z (", ""] {
+            let line = format!("42 ({name}) S 7 1 1 0 -1 4194560 1 2 3 4 100 20 30 4 20 0 1 0 12345 1 2 3\n");
+            let stat = Stat::parse(&line).unwrap();
+            assert_eq!((stat.pid, stat.ppid, stat.state), (42, 7, b'S'), "{name}");
+            assert_eq!((stat.own_ticks, stat.reaped_ticks, stat.start_ticks), (120, 34, 12345), "{name}");
+        }
+        for nonsense in ["", "7", "7 (x", "7 (x)", "7 (x) S", "7 (x) S 1 2 3"] {
+            assert_eq!(Stat::parse(nonsense), None, "{nonsense}");
+        }
     }
 
     #[test]
     fn this_process_is_among_all() {
         let pid = std::process::id();
         assert!(Stat::all().iter().any(|stat| stat.pid == pid));
-        assert!(Stat::parse("").is_none() && Stat::parse("1 (x) S").is_none());
     }
 }

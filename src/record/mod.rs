@@ -1,10 +1,13 @@
 //! Event consumers and their files.
 
+pub mod atomic;
 pub mod blocks;
 pub mod event_json;
 pub mod events_log;
 pub mod iterations_log;
+pub mod lock;
 pub mod raw_output;
+pub mod registry;
 pub mod session_log;
 pub mod state;
 
@@ -14,12 +17,22 @@ use std::path::{Path, PathBuf};
 
 /// A file of ours cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}; free some space or mend its permissions", path.display())]
+#[error("cannot write {path}: {reason}: {advice}", path = .path.display(), advice = advice(.reason))]
 pub struct RecordError {
     /// Which file.
     pub path: PathBuf,
-    /// Why.
-    pub source: std::io::Error,
+    /// What the system said; [`std::io::ErrorKind::StorageFull`] is a full disk.
+    pub reason: std::io::Error,
+}
+
+fn advice(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded => "free some space on that disk",
+        PermissionDenied | ReadOnlyFilesystem => "mend the permissions of its folder",
+        NotFound => "create its folder",
+        _ => "check that path",
+    }
 }
 
 /// A file that records are written to, and that knows its path for the error message.
@@ -48,18 +61,18 @@ impl RecordFile {
     fn open(path: &Path, options: &OpenOptions) -> Result<Self, RecordError> {
         match options.open(path) {
             Ok(file) => Ok(Self { path: path.to_owned(), file: BufWriter::new(file) }),
-            Err(source) => Err(RecordError { path: path.to_owned(), source }),
+            Err(reason) => Err(RecordError { path: path.to_owned(), reason }),
         }
     }
 
     /// Adds bytes; they may stay in memory until [`RecordFile::flush`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        self.file.write_all(bytes).map_err(|source| RecordError { path: self.path.clone(), source })
+        self.file.write_all(bytes).map_err(|reason| RecordError { path: self.path.clone(), reason })
     }
 
     /// Hands everything to the operating system.
     pub fn flush(&mut self) -> Result<(), RecordError> {
-        self.file.flush().map_err(|source| RecordError { path: self.path.clone(), source })
+        self.file.flush().map_err(|reason| RecordError { path: self.path.clone(), reason })
     }
 
     /// Where it is.

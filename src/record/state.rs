@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::RecordError;
-use super::atomic::{Durability, write_atomic};
+use super::atomic::{self, Durability};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Status;
 use crate::engine::policy::Tally;
@@ -88,11 +88,11 @@ impl StateFile {
                 state.status = Status::Running;
                 state.waiting_until = None;
                 state.last_iteration_at = Some(stamped.at.to_utc());
-                Durability::Renamed
+                Durability::Atomic
             }
             Event::AttemptEnded { tally, .. } => {
                 state.tally = tally.clone();
-                Durability::Renamed
+                Durability::Atomic
             }
             Event::Waiting { until, tally } => {
                 state.tally = tally.clone();
@@ -111,8 +111,10 @@ impl StateFile {
             }
             _ => return Ok(()),
         };
-        let error = |source| RecordError { path: self.path.clone(), source };
-        let text = toml::to_string(state).map_err(|error_| error(std::io::Error::other(error_)))?;
-        write_atomic(&self.path, text.as_bytes(), durability).map_err(error)
+        let text = toml::to_string(state).map_err(|error| RecordError {
+            path: self.path.clone(),
+            reason: std::io::Error::other(error),
+        })?;
+        atomic::write(&self.path, text.as_bytes(), durability)
     }
 }

@@ -1,0 +1,212 @@
+//! `ralph init`: sets a project up, without touching what is already there.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use crate::git;
+use crate::project::Project;
+use crate::record::atomic::{self, Durability, WriteError};
+
+/// The agents that are looked for, the one that is chosen first in front.
+const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
+/// Agent types that need no program of their own name.
+const OTHER_AGENTS: [&str; 2] = ["script", "custom"];
+
+const PLAN_PROMPT: &str = include_str!("../../prompts/plan.md");
+const BUILD_PROMPT: &str = include_str!("../../prompts/build.md");
+const SPECS_README: &str = include_str!("init/specs.md");
+const AGENTS_MD: &str = include_str!("init/agents.md");
+const CONFIG: &str = include_str!("init/config");
+const NO_AGENT: &str = include_str!("init/config.no-agent");
+
+/// What `ralph init` is asked to do.
+#[derive(Debug, Clone)]
+pub struct InitOptions {
+    /// The agent type to enter in the config (`--agent`); otherwise the first installed one.
+    pub agent: Option<String>,
+    /// Rewrite ralph's own files, config and prompts, where they exist. `AGENTS.md` and the specs never are.
+    pub force: bool,
+    /// The specs folder, relative to the project root.
+    pub specs_dir: PathBuf,
+    /// Where programs are looked for: the value of `PATH`.
+    pub search_path: OsString,
+}
+
+/// Sets the project up and tells on `out` what was done, what was kept and what to do next.
+pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> anyhow::Result<()> {
+    let installed: Vec<&str> =
+        AGENTS.into_iter().filter(|name| find_program(name, &options.search_path).is_some()).collect();
+    let agent = choose_agent(options.agent.as_deref(), &installed)?;
+    project.require_git()?;
+    project.create_ralph_dir()?;
+
+    let specs = project.root().join(&options.specs_dir);
+    let config = config_text(agent);
+    let files: [(PathBuf, &str, bool); 5] = [
+        (project.config(), &config, options.force),
+        (project.prompt("plan"), PLAN_PROMPT, options.force),
+        (project.prompt("build"), BUILD_PROMPT, options.force),
+        (specs.join("README.md"), SPECS_README, false),
+        (project.root().join("AGENTS.md"), AGENTS_MD, false),
+    ];
+    writeln!(out, "Setting up ralph in {}", project.root().display())?;
+    let mut placed = Vec::new();
+    for (path, content, replace) in &files {
+        let done = place(path, content, *replace)?;
+        writeln!(out, "  {:<9} {}", done.word(), project.relative(path).display())?;
+        placed.push(done);
+    }
+    enter_ignore_rules(project, out)?;
+    writeln!(out)?;
+    tell_agent(project, options, &installed, agent, placed[0], out)?;
+    tell_next_steps(project, &specs, out)?;
+    Ok(())
+}
+
+fn choose_agent<'a>(wanted: Option<&'a str>, installed: &[&'a str]) -> anyhow::Result<Option<&'a str>> {
+    let Some(wanted) = wanted else { return Ok(installed.first().copied()) };
+    if AGENTS.contains(&wanted) || OTHER_AGENTS.contains(&wanted) {
+        return Ok(Some(wanted));
+    }
+    let mut known = [&AGENTS[..], &OTHER_AGENTS[..]].concat();
+    known.sort_unstable();
+    anyhow::bail!("unknown agent type, '{wanted}': use one of {}", known.join(", "))
+}
+
+/// The config with the agent entered. Without one nothing is chosen: a scripted agent that quietly took its place
+/// would let the user believe that work is being done.
+fn config_text(agent: Option<&str>) -> String {
+    let choice = match agent {
+        None => NO_AGENT.trim_end().to_owned(),
+        Some("custom") => {
+            "AGENT_TYPE=custom\n# Your program; it reads the prompt on stdin.\n# AGENT_CLI=my-agent"
+                .to_owned()
+        }
+        Some(agent) => format!("AGENT_TYPE={agent}"),
+    };
+    CONFIG.replace("@AGENT@", &choice)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placed {
+    Written,
+    Replaced,
+    Kept,
+}
+
+impl Placed {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Replaced => "replaced",
+            Self::Kept => "kept",
+        }
+    }
+}
+
+/// Writes a file that is not there yet, or that may be replaced. Whole files only: a half-written one would be kept
+/// by the next `init`. A dangling symlink is there: somebody put it.
+fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, WriteError> {
+    let exists = path.symlink_metadata().is_ok();
+    if exists && !replace {
+        return Ok(Placed::Kept);
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|reason| WriteError { path: folder.to_path_buf(), reason })?;
+    }
+    atomic::write(path, content.as_bytes(), Durability::Atomic)?;
+    Ok(if exists { Placed::Replaced } else { Placed::Written })
+}
+
+/// The rules keep run-time files out of commits; a repository that cannot be written is no reason to stop here.
+fn enter_ignore_rules(project: &Project, out: &mut dyn Write) -> io::Result<()> {
+    match git::exclude(project.root(), &git::runtime_patterns(project)) {
+        Ok(true) => {
+            writeln!(out, "  {:<9} ignore rules for run-time files, in git's info/exclude", "written")
+        }
+        Ok(false) => writeln!(out, "  {:<9} ignore rules for run-time files, in git's info/exclude", "kept"),
+        Err(error) => writeln!(out, "  warning: {error}"),
+    }
+}
+
+fn tell_agent(
+    project: &Project,
+    options: &InitOptions,
+    installed: &[&str],
+    agent: Option<&str>,
+    config: Placed,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let path = project.relative(&project.config());
+    let path = path.display();
+    if config == Placed::Kept {
+        writeln!(out, "Agent: as {path} says, which was kept.")?;
+        if let Some(wanted) = &options.agent {
+            writeln!(
+                out,
+                "  To use {wanted}, set AGENT_TYPE={wanted} there, or run 'ralph init --force --agent {wanted}'."
+            )?;
+        }
+        return Ok(());
+    }
+    let Some(agent) = agent else {
+        writeln!(out, "Agent: none found on PATH ({}).", AGENTS.join(", "))?;
+        return writeln!(
+            out,
+            "  Install one and set AGENT_TYPE in {path}; 'ralph demo' shows ralph without one."
+        );
+    };
+    let others: Vec<&str> = installed.iter().copied().filter(|other| *other != agent).collect();
+    match others.as_slice() {
+        [] => writeln!(out, "Agent: {agent}.")?,
+        _ => writeln!(
+            out,
+            "Agent: {agent}; also installed: {}. AGENT_TYPE in {path} decides.",
+            others.join(", ")
+        )?,
+    }
+    if AGENTS.contains(&agent) && !installed.contains(&agent) {
+        writeln!(out, "  {agent} is not on PATH yet: install it before the first loop.")?;
+    }
+    Ok(())
+}
+
+fn tell_next_steps(project: &Project, specs: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let specs = project.relative(specs);
+    let to_commit = [project.config(), project.ralph_dir().join("prompts"), project.root().join("AGENTS.md")]
+        .iter()
+        .map(|path| project.relative(path))
+        .chain([specs.clone()])
+        .filter(|path| path.is_relative())
+        .map(|path| quoted(&path))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let plan = project.relative(&project.implementation_plan());
+    writeln!(out, "\nNext:")?;
+    writeln!(out, "  1. Write down what you want in {0}/ ({0}/README.md says how),", specs.display())?;
+    writeln!(out, "     and in AGENTS.md how this project is built and tested.")?;
+    writeln!(out, "  2. git add {to_commit} && git commit -m 'Set up ralph'")?;
+    writeln!(out, "  3. ralph plan     (an agent compares specs and code and writes {})", plan.display())?;
+    writeln!(out, "  4. ralph build    (agents work through that plan, one task each)")
+}
+
+/// A path as a word for the user's shell.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    shlex::try_quote(&text).map_or_else(|_| text.to_string(), |quoted| quoted.to_string())
+}
+
+/// The executable file `name` in the folders of `search_path` (the value of `PATH`).
+pub(crate) fn find_program(name: &str, search_path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(search_path)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
+}
+
+#[cfg(test)]
+mod tests;

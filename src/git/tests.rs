@@ -1,0 +1,206 @@
+use super::*;
+
+/// A scratch repository, made by a git that knows no configuration but what is given here.
+fn repository() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(dir.path()).unwrap().join("project");
+    fs::create_dir(&root).unwrap();
+    git(&root, &["init", "--quiet"]);
+    (dir, root)
+}
+
+fn git(root: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(root).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+    for name in REPOSITORY_VARIABLES {
+        command.env_remove(name);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn commit(root: &Path) {
+    git(root, &["commit", "--quiet", "--allow-empty", "-m", "c"]);
+}
+
+fn project(root: &Path, ralph_dir: &str) -> Project {
+    Project::locate(root, &|_| None, Some(Path::new(ralph_dir)), None).unwrap()
+}
+
+fn strings(patterns: &[&str]) -> Vec<String> {
+    patterns.iter().map(|&pattern| pattern.to_owned()).collect()
+}
+
+#[test]
+fn version_is_a_number() {
+    assert!(git_version().unwrap().starts_with(|first: char| first.is_ascii_digit()));
+}
+
+#[test]
+fn head_is_none_before_the_first_commit_and_outside_a_repository() {
+    let (guard, root) = repository();
+    assert_eq!(head(&root), None);
+    commit(&root);
+    assert_eq!(head(&root), Some(git(&root, &["rev-parse", "HEAD"]).trim().to_owned()));
+    assert_eq!(head(guard.path()), None);
+    assert_eq!(head(Path::new("/nowhere/at/all")), None);
+}
+
+#[test]
+fn refusals_are_one_line_with_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = common_dir(dir.path()).unwrap_err().to_string();
+    assert!(
+        message.starts_with(&format!("git rev-parse, {}: not a git repository", dir.path().display())),
+        "{message}"
+    );
+    assert!(!message.contains('\n'));
+}
+
+#[test]
+fn common_dir_is_shared_by_linked_work_trees() {
+    let (_guard, root) = repository();
+    commit(&root);
+    git(&root, &["worktree", "add", "--quiet", ".worktrees/w"]);
+    let of = |root: &Path| fs::canonicalize(common_dir(root).unwrap()).unwrap();
+    assert_eq!(of(&root), root.join(".git"));
+    assert_eq!(of(&root.join(".worktrees/w")), root.join(".git"));
+}
+
+#[test]
+fn runtime_files_are_ignored_and_the_others_are_not() {
+    let (_guard, root) = repository();
+    let homes = [".ralph", ".", "odd [x]*?\\ dir", "sub/.ralph", "new\nline"];
+    let runtime = [
+        "state.toml",
+        "state.toml.x1.tmp",
+        "iterations.log",
+        "logs/session-1.log",
+        "lock",
+        "last_agent_output",
+    ];
+    let written = ["config", "implementation_plan.md", "prompts/plan.md", "locks", "logsheet"];
+    for home in homes {
+        let project = project(&root, home);
+        for name in runtime.iter().chain(&written) {
+            let path = project.ralph_dir().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        assert!(exclude(&root, &runtime_patterns(&project)).unwrap());
+        assert!(!exclude(&root, &runtime_patterns(&project)).unwrap(), "the second time nothing is missing");
+    }
+    let output = git(&root, &["ls-files", "-z", "-o", "--exclude-standard"]);
+    let listed: HashSet<PathBuf> = output.split_terminator('\0').map(PathBuf::from).collect();
+    let home_relative =
+        |home: &str, name: &str| if home == "." { name.into() } else { Path::new(home).join(name) };
+    let expected: HashSet<PathBuf> =
+        homes.iter().flat_map(|home| written.iter().map(move |name| home_relative(home, name))).collect();
+    assert_eq!(listed, expected);
+}
+
+#[test]
+fn a_ralph_dir_elsewhere_needs_no_rules_of_its_own() {
+    let (guard, root) = repository();
+    let outside = guard.path().join("elsewhere");
+    assert_eq!(runtime_patterns(&project(&root, outside.to_str().unwrap())), ["/.worktrees/"]);
+}
+
+#[test]
+fn bytes_that_are_not_text_still_make_a_pattern() {
+    let path = PathBuf::from(std::ffi::OsString::from_vec(b"a\xff\xfe*".to_vec()));
+    assert_eq!(escape_pattern(&path), "a??\\*");
+}
+
+#[test]
+fn a_linked_work_tree_enters_its_rules_in_the_common_file() {
+    let (_guard, root) = repository();
+    commit(&root);
+    git(&root, &["worktree", "add", "--quiet", ".worktrees/w"]);
+    fs::remove_dir_all(root.join(".git/info")).unwrap();
+    exclude(&root.join(".worktrees/w"), &strings(&["/x"])).unwrap();
+    let content = fs::read_to_string(root.join(".git/info/exclude")).unwrap();
+    assert_eq!(content, format!("{EXCLUDE_HEADER}\n/x\n"));
+}
+
+#[test]
+fn the_users_lines_and_line_ends_stay() {
+    let header = EXCLUDE_HEADER;
+    let new = |old: &str| {
+        with_patterns(old.as_bytes(), &strings(&["/a", "/b"])).map(|new| String::from_utf8(new).unwrap())
+    };
+    assert_eq!(new("").unwrap(), format!("{header}\n/a\n/b\n"));
+    assert_eq!(new("# mine\n*.o").unwrap(), format!("# mine\n*.o\n{header}\n/a\n/b\n"));
+    assert_eq!(new("*.o\r\n").unwrap(), format!("*.o\r\n{header}\r\n/a\r\n/b\r\n"));
+    assert_eq!(new(&format!("{header}\n/a\n*.o\n")).unwrap(), format!("{header}\n/b\n/a\n*.o\n"));
+    assert_eq!(new(&format!("x\n{header}")).unwrap(), format!("x\n{header}\n/a\n/b\n"));
+    assert_eq!(new("/b\r\n/a\r\n"), None);
+    let bytes = with_patterns(b"\xff\n", &strings(&["/a"])).unwrap();
+    assert!(bytes.starts_with(b"\xff\n#"));
+}
+
+#[test]
+fn many_at_once_lose_nothing() {
+    let (_guard, root) = repository();
+    let patterns: Vec<String> = (0..8).map(|number| format!("/p{number}")).collect();
+    thread::scope(|scope| {
+        for pattern in &patterns {
+            let root = &root;
+            scope.spawn(move || exclude(root, std::slice::from_ref(pattern)).unwrap());
+        }
+    });
+    let content = fs::read_to_string(root.join(".git/info/exclude")).unwrap();
+    assert!(patterns.iter().all(|pattern| content.lines().any(|line| line == pattern)), "{content}");
+    assert_eq!(content.matches(EXCLUDE_HEADER).count(), 1);
+}
+
+#[test]
+fn the_newest_written_file_is_a_sign_of_life() {
+    let (_guard, root) = repository();
+    let since = SystemTime::now() - Duration::from_secs(60);
+    let write = |name: &str, modified: SystemTime| {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = File::create(&path).unwrap();
+        file.set_modified(modified).unwrap();
+        path
+    };
+    let second = Duration::from_secs(1);
+    write("old", since - second);
+    assert_eq!(changed_since(&root, since), None);
+
+    write(".gitignore", since - second);
+    fs::write(root.join(".git/info/exclude"), "ignored\n").unwrap();
+    write("ignored", since + second);
+    write("from the future", SystemTime::now() + Duration::from_secs(3600));
+    assert_eq!(changed_since(&root, since), None, "neither an ignored file nor a wrong clock counts");
+
+    let first = write("a/b c\n\u{fc}", since + second);
+    assert_eq!(changed_since(&root, since), Some(first));
+    let tracked = write("tracked", since + 2 * second);
+    git(&root, &["add", "tracked"]);
+    assert_eq!(changed_since(&root, since), Some(tracked.clone()));
+    fs::remove_file(tracked).unwrap();
+    assert!(changed_since(&root, since).is_some(), "a deleted file is passed over");
+    assert_eq!(changed_since(Path::new("/nowhere/at/all"), since), None);
+}
+
+#[test]
+fn a_program_that_hangs_is_ended_with_its_children() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "sleep 60 & echo $!; exec sleep 60"]);
+    let start = Instant::now();
+    let error = output_within(&mut command, Duration::from_millis(300)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn much_output_on_both_pipes_is_collected() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "head -c 300000 /dev/zero >&2; head -c 300000 /dev/zero; exit 3"]);
+    let output = output_within(&mut command, Duration::from_secs(30)).unwrap();
+    assert_eq!((output.stdout.len(), output.stderr.len(), output.status.code()), (300_000, 300_000, Some(3)));
+}

@@ -1,0 +1,89 @@
+//! Which process it is: a pid alone is reused, so it counts only together with its start time and the machine's boot.
+
+use std::fs;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::stat::Stat;
+
+/// One process of one boot of this machine, and no later one that happens to get the same pid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The process id.
+    pub pid: u32,
+    /// When it started, in clock ticks since the boot (field 22 of `/proc/PID/stat`).
+    pub start_ticks: u64,
+    /// The kernel's random id of this boot.
+    pub boot_id: String,
+}
+
+impl Identity {
+    /// The identity of the calling process.
+    pub fn of_self() -> io::Result<Self> {
+        Self::of(std::process::id())
+    }
+
+    /// The identity of a living process; an error when there is none with that pid.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        match Stat::read(pid) {
+            Some(stat) if !stat.is_dead() => {
+                Ok(Self { pid, start_ticks: stat.start_ticks, boot_id: boot_id()? })
+            }
+            _ => Err(io::Error::from(io::ErrorKind::NotFound)),
+        }
+    }
+
+    /// Whether this very process still runs. A zombie, which only waits for its parent, does not.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        Self::of(self.pid).is_ok_and(|now| now == *self)
+    }
+}
+
+fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn we_are_alive_and_stable() {
+        let identity = Identity::of_self().unwrap();
+        assert_eq!(identity.pid, std::process::id());
+        assert!(identity.is_alive());
+        assert_eq!(identity, Identity::of_self().unwrap());
+    }
+
+    #[test]
+    fn another_start_or_boot_is_another_process() {
+        let identity = Identity::of_self().unwrap();
+        assert!(!Identity { start_ticks: identity.start_ticks + 1, ..identity.clone() }.is_alive());
+        assert!(!Identity { boot_id: "another".into(), ..identity }.is_alive());
+    }
+
+    #[test]
+    fn a_child_lives_until_it_ends_even_if_nobody_reaps_it() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let identity = Identity::of(child.id()).unwrap();
+        assert!(identity.is_alive());
+        drop(child.stdin.take());
+        // stdout ends when the process does; being a zombie follows within the same exit, so wait for it by id.
+        io::copy(child.stdout.as_mut().unwrap(), &mut io::sink()).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let no_reap = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), no_reap).unwrap();
+        assert!(!identity.is_alive(), "a zombie is dead");
+        child.wait().unwrap();
+        assert!(!identity.is_alive());
+    }
+
+    #[test]
+    fn there_is_no_such_process() {
+        assert!(Identity::of(u32::MAX).is_err());
+    }
+}

@@ -1,0 +1,210 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+/// A scratch folder with its physical path.
+fn scratch() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = fs::canonicalize(dir.path()).unwrap();
+    (dir, path)
+}
+
+fn touch(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "").unwrap();
+}
+
+/// The look of a repository, as far as this room cares.
+fn repository(root: &Path) {
+    touch(&root.join(".git/HEAD"));
+}
+
+fn no_env(_: &str) -> Option<OsString> {
+    None
+}
+
+fn locate(cwd: &Path) -> Project {
+    Project::locate(cwd, &no_env, None, None).unwrap()
+}
+
+fn locate_by_exe(cwd: &Path, exe: &Path) -> Project {
+    Project::locate(cwd, &no_env, None, Some(exe)).unwrap()
+}
+
+#[test]
+fn root_is_the_top_of_the_work_tree() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    let sub = dir.join("a/b");
+    fs::create_dir_all(sub.join(".git")).unwrap(); // empty: does not count
+
+    let project = locate(&sub);
+    assert_eq!(project.root(), dir);
+    assert_eq!(project.cwd(), sub);
+    assert_eq!(project.ralph_dir(), dir.join(".ralph"));
+    assert_eq!(project.ralph_home(), Path::new(".ralph"));
+    project.require_git().unwrap();
+}
+
+#[test]
+fn git_may_be_a_file() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    touch(&dir.join(".git/worktrees/w/HEAD"));
+    let tree = dir.join(".worktrees/w");
+    fs::create_dir_all(tree.join("sub")).unwrap();
+    for target in ["../../.git/worktrees/w".into(), dir.join(".git/worktrees/w").display().to_string()] {
+        fs::write(tree.join(".git"), format!("gitdir: {target}\n")).unwrap();
+        let project = locate(&tree.join("sub"));
+        assert_eq!(project.root(), tree);
+        project.require_git().unwrap();
+    }
+}
+
+#[test]
+fn a_dangling_work_tree_is_named_and_not_skipped() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    let tree = dir.join("w");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join(".git"), "gitdir: /nowhere/at/all\n").unwrap();
+    let project = locate(&tree);
+    assert_eq!(project.root(), tree);
+    assert!(matches!(project.require_git(), Err(ProjectError::DanglingWorkTree { path }) if path == tree));
+}
+
+#[test]
+fn outside_a_repository_only_require_git_complains() {
+    let (_guard, dir) = scratch();
+    let project = locate(&dir);
+    assert_eq!(project.root(), dir);
+    let message = project.require_git().unwrap_err().to_string();
+    assert!(message.starts_with("not a git repository, /"), "{message}");
+    assert!(message.contains("'git init'"), "{message}");
+    assert!(!message.contains('\n'));
+}
+
+#[test]
+fn a_symlinked_current_directory_leads_to_the_real_project() {
+    let (_guard, dir) = scratch();
+    repository(&dir.join("real"));
+    fs::create_dir(dir.join("real/sub")).unwrap();
+    symlink(dir.join("real/sub"), dir.join("link")).unwrap();
+    assert_eq!(locate(&dir.join("link")).root(), dir.join("real"));
+}
+
+#[test]
+fn flag_beats_environment_beats_everything_else() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    touch(&dir.join(".ralph/config"));
+    fs::create_dir(dir.join("sub")).unwrap();
+    let cwd = dir.join("sub");
+    let env = |name: &str| (name == "RALPH_DIR").then(|| OsString::from("from-env"));
+    let exe = dir.join(".ralph/ralph");
+    let at = |flag: Option<&Path>| Project::locate(&cwd, &env, flag, Some(&exe)).unwrap();
+
+    assert_eq!(at(None).ralph_dir(), cwd.join("from-env"));
+    assert_eq!(at(None).ralph_home(), Path::new("sub/from-env"));
+    assert_eq!(at(Some(Path::new("../other"))).ralph_dir(), dir.join("other"));
+    assert_eq!(at(Some(Path::new("/abs/olute"))).ralph_home(), Path::new("/abs/olute"));
+    assert_eq!(at(Some(Path::new(".."))).ralph_home(), Path::new("."));
+
+    let empty = |name: &str| (name == "RALPH_DIR").then(OsString::new);
+    assert_eq!(Project::locate(&cwd, &empty, None, None).unwrap().ralph_dir(), dir.join(".ralph"));
+    let refused = Project::locate(&cwd, &no_env, Some(Path::new("")), None);
+    assert!(matches!(refused, Err(ProjectError::EmptyRalphDir)));
+}
+
+#[test]
+fn vendored_executable_is_found_through_symlinks() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    touch(&dir.join(".ralph/ralph"));
+    touch(&dir.join(".ralph/prompts/build.md"));
+    symlink(".ralph/ralph", dir.join("ralph")).unwrap();
+    assert_eq!(locate_by_exe(&dir, &dir.join(".ralph/ralph")).ralph_dir(), dir.join(".ralph"));
+    assert_eq!(locate_by_exe(&dir, &dir.join("ralph")).ralph_dir(), dir.join(".ralph"));
+}
+
+#[test]
+fn vendored_folder_outside_the_project_still_counts() {
+    let (_guard, dir) = scratch();
+    repository(&dir.join("project"));
+    fs::create_dir(dir.join("project/.ralph")).unwrap();
+    touch(&dir.join("tool/ralph"));
+    touch(&dir.join("tool/config"));
+    let project = locate_by_exe(&dir.join("project"), &dir.join("tool/ralph"));
+    assert_eq!(project.ralph_dir(), dir.join("tool"));
+    assert_eq!(project.ralph_home(), dir.join("tool"));
+    assert_eq!(project.root(), dir.join("project"));
+}
+
+#[test]
+fn other_executables_do_not_move_the_ralph_dir() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    touch(&dir.join("target/release/ralph"));
+    fs::create_dir_all(dir.join("target/release/config")).unwrap(); // a folder is not a config
+    let exe = dir.join("target/release/ralph");
+    assert_eq!(locate_by_exe(&dir, &exe).ralph_dir(), dir.join(".ralph"));
+}
+
+#[test]
+fn an_executable_that_was_replaced_while_running_keeps_its_folder() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    touch(&dir.join("tool/config"));
+    let exe = dir.join("tool/ralph (deleted)");
+    assert_eq!(locate_by_exe(&dir, &exe).ralph_dir(), dir.join("tool"));
+}
+
+#[test]
+fn project_root_as_ralph_dir_needs_config_and_prompt_and_no_dot_ralph() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    touch(&dir.join("config"));
+    assert_eq!(locate(&dir).ralph_home(), Path::new(".ralph"));
+    touch(&dir.join("prompts/plan.md"));
+    assert_eq!(locate(&dir).ralph_home(), Path::new("."));
+    assert_eq!(locate(&dir).config(), dir.join("config"));
+    fs::create_dir(dir.join(".ralph")).unwrap();
+    assert_eq!(locate(&dir).ralph_home(), Path::new(".ralph"));
+}
+
+#[test]
+fn homes_follow_the_xdg_rules() {
+    let (_guard, dir) = scratch();
+    let with = |pairs: &'static [(&str, &str)]| {
+        let env = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| OsString::from(pair.1));
+        let project = Project::locate(&dir, &env, None, None).unwrap();
+        (project.user_settings(), project.registry())
+    };
+    let path = |text: &str| Some(PathBuf::from(text));
+    assert_eq!(with(&[]), (None, None));
+    assert_eq!(
+        with(&[("HOME", "/h"), ("XDG_STATE_HOME", "relative")]),
+        (path("/h/.config/ralph/ralph.toml"), path("/h/.local/state/ralph/loops"))
+    );
+    assert_eq!(
+        with(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c"), ("XDG_STATE_HOME", "/s")]),
+        (path("/c/ralph/ralph.toml"), path("/s/ralph/loops"))
+    );
+}
+
+#[test]
+fn ralph_dir_is_created_on_demand_or_refused_clearly() {
+    let (_guard, dir) = scratch();
+    let at = |flag: &str| Project::locate(&dir, &no_env, Some(Path::new(flag)), None).unwrap();
+
+    at("deep/er/.ralph").create_ralph_dir().unwrap();
+    at("deep/er/.ralph").create_ralph_dir().unwrap();
+    assert!(dir.join("deep/er/.ralph").is_dir());
+
+    fs::write(dir.join("file"), "").unwrap();
+    assert!(matches!(at("file").create_ralph_dir(), Err(ProjectError::RalphDirIsFile { .. })));
+    assert!(matches!(at("file/sub").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));
+    symlink("/nowhere/at/all", dir.join("dangling")).unwrap();
+    assert!(matches!(at("dangling").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));
+    assert!(matches!(at("/proc/ralph").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));
+}

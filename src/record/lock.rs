@@ -1,0 +1,254 @@
+//! One loop per ralph dir: a lock that the kernel lets go when its holder dies, however it dies.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::identity::Identity;
+
+/// Who holds a lock, or held it when it died; written in the lock file for people and for `status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The id of the loop's run: the run mark (`RALPH_RUN`) that its processes carry.
+    pub run_id: String,
+    /// The loop's mode: `plan`, `build`, `prompt` …
+    pub mode: String,
+    /// The process of the loop.
+    #[serde(flatten)]
+    pub identity: Identity,
+}
+
+/// Why a lock was not acquired.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another loop runs in this ralph dir.
+    #[error(
+        "another loop is running here, {path}: {who}: wait for it, stop it with 'ralph cancel', or use another --ralph-dir",
+        path = .path.display(),
+        who = describe(.holder.as_deref())
+    )]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it, where the file says so.
+        holder: Option<Box<Holder>>,
+    },
+    /// The lock file cannot be opened, written or locked.
+    #[error("lock, {path}: {reason}: mend it, or use another --ralph-dir", path = .path.display())]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+}
+
+fn describe(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(holder) => format!("ralph {}, pid {}", holder.mode, holder.identity.pid),
+        None => "another process holds the lock".to_owned(),
+    }
+}
+
+/// A held lock. It is let go when the guard is dropped, or by the kernel when the process ends.
+///
+/// The file stays, emptied: a removed lock file could be locked by two loops at once. Its descriptor is close-on-exec
+/// (std opens every file so), hence no child keeps the lock alive.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+    previous: Option<Holder>,
+}
+
+impl Lock {
+    /// Locks `path` for `holder`, creating the file where it is missing; does not wait for another holder.
+    pub fn acquire(path: &Path, holder: &Holder) -> Result<Self, LockError> {
+        let failed = |reason| LockError::Io { path: path.to_path_buf(), reason };
+        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = open.map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(LockError::Held {
+                    path: path.to_path_buf(),
+                    holder: wait_for_holder(path).map(Box::new),
+                });
+            }
+            Err(TryLockError::Error(reason)) => return Err(failed(reason)),
+        }
+        let previous = read(&mut file);
+        let lock = write(&mut file, holder).map(|()| Self { file, previous });
+        lock.map_err(failed)
+    }
+
+    /// The owner that died without letting go, if any: its processes may still be about.
+    #[must_use]
+    pub fn previous(&self) -> Option<&Holder> {
+        self.previous.as_ref()
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // An empty file says "let go in good order". If that fails the next owner looks for leftovers in vain.
+        let _ = self.file.set_len(0);
+        // Not left to closing the file: a child between fork and exec still has a copy of the descriptor.
+        let _ = self.file.unlock();
+    }
+}
+
+/// The living holder of the lock at `path`, as the file tells it; the lock itself is not touched, so that looking never
+/// gets in the way of a loop that is just starting.
+#[must_use]
+pub fn holder(path: &Path) -> Option<Holder> {
+    read(&mut File::open(path).ok()?).filter(|holder| holder.identity.is_alive())
+}
+
+/// A holder that was faster by a moment may not have written its name yet.
+fn wait_for_holder(path: &Path) -> Option<Holder> {
+    (0..10).find_map(|round| {
+        if round > 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        holder(path)
+    })
+}
+
+/// A file that is empty, torn or not ours names nobody.
+fn read(file: &mut File) -> Option<Holder> {
+    let mut content = String::new();
+    file.take(64 * 1024).read_to_string(&mut content).ok()?;
+    toml::from_str(&content).ok()
+}
+
+fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
+    let content = toml::to_string(holder).map_err(io::Error::other)?;
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(content.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsRawFd;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn me(mode: &str) -> Holder {
+        Holder { run_id: "r1".into(), mode: mode.into(), identity: Identity::of_self().unwrap() }
+    }
+
+    #[test]
+    fn a_second_loop_is_refused_and_told_who_holds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = Lock::acquire(&path, &me("build")).unwrap();
+        assert_eq!(holder(&path), Some(me("build")));
+
+        let message = Lock::acquire(&path, &me("plan")).unwrap_err().to_string();
+        assert!(message.contains(&format!("ralph build, pid {}", std::process::id())), "{message}");
+        assert!(message.contains(path.to_str().unwrap()) && message.contains("ralph cancel"), "{message}");
+
+        drop(first);
+        assert_eq!(holder(&path), None);
+        assert_eq!(Lock::acquire(&path, &me("plan")).unwrap().previous(), None, "let go in good order");
+    }
+
+    #[test]
+    fn a_dead_owner_is_no_obstacle_and_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let mut dead = me("build");
+        dead.identity.start_ticks += 1;
+        fs::write(&path, toml::to_string(&dead).unwrap()).unwrap();
+        assert_eq!(holder(&path), None);
+
+        let lock = Lock::acquire(&path, &me("plan")).unwrap();
+        assert_eq!(lock.previous(), Some(&dead));
+        assert_eq!(holder(&path), Some(me("plan")));
+    }
+
+    #[test]
+    fn garbage_in_the_file_is_no_obstacle() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        for content in [&b"\xff\xfe not toml"[..], b"pid = 'x'", &vec![b'x'; 200_000]] {
+            fs::write(&path, content).unwrap();
+            let lock = Lock::acquire(&path, &me("build")).unwrap();
+            assert_eq!(lock.previous(), None);
+            assert_eq!(holder(&path), Some(me("build")));
+        }
+    }
+
+    #[test]
+    fn a_holder_without_a_name_still_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let other = File::create(&path).unwrap();
+        other.try_lock().unwrap();
+        let refused = Lock::acquire(&path, &me("build")).unwrap_err();
+        assert!(matches!(refused, LockError::Held { holder: None, .. }), "{refused}");
+    }
+
+    #[test]
+    fn children_do_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let lock = Lock::acquire(&path, &me("build")).unwrap();
+        let fd = lock.file.as_raw_fd();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(!Path::new(&format!("/proc/{}/fd/{fd}", child.id())).exists());
+        drop(lock);
+        Lock::acquire(&path, &me("plan")).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    /// The test below starts this one as a process of its own that holds the lock until its stdin ends.
+    #[test]
+    #[ignore = "the other half of another_process_holds_until_it_is_killed"]
+    fn hold_until_killed() {
+        let Some(path) = std::env::var_os("RALPH_TEST_LOCK") else { return };
+        let _lock = Lock::acquire(Path::new(&path), &me("build")).unwrap();
+        println!("held");
+        let _ = io::stdin().read(&mut [0]);
+    }
+
+    #[test]
+    fn another_process_holds_until_it_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "--nocapture", "record::lock::tests::hold_until_killed"])
+            .env("RALPH_TEST_LOCK", &path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = io::BufReader::new(child.stdout.take().unwrap());
+        assert!(io::BufRead::lines(stdout).any(|line| line.unwrap().contains("held")));
+
+        let Err(LockError::Held { holder: Some(named), .. }) = Lock::acquire(&path, &me("plan")) else {
+            panic!("the other process holds it");
+        };
+        assert_eq!(named.identity.pid, child.id());
+
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let lock = Lock::acquire(&path, &me("plan")).unwrap();
+        assert_eq!(lock.previous().map(|owner| owner.identity.pid), Some(child.id()));
+    }
+
+    #[test]
+    fn an_impossible_file_is_an_error_with_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let message = Lock::acquire(dir.path(), &me("build")).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("lock, {}: ", dir.path().display())), "{message}");
+    }
+}

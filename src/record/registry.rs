@@ -1,0 +1,256 @@
+//! The user's list of loops: one small file per loop, a pointer to the ralph dir where the loop keeps its state.
+//!
+//! A loop works without it. Hence whatever goes wrong here is a [`RegistryWarning`], to be shown and passed over.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Local};
+use serde::{Deserialize, Serialize};
+
+use super::atomic::{self, Durability};
+
+/// The version of the entry's layout that this ralph writes.
+const VERSION: u32 = 1;
+
+/// One loop, running or ended, as the registry knows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The layout of this file; 1.
+    version: u32,
+    /// The loop's name as its user wrote it.
+    pub name: String,
+    /// `plan`, `build`, `prompt` …
+    pub mode: String,
+    /// Absolute path of the ralph dir with the loop's state, logs and lock.
+    pub ralph_dir: PathBuf,
+    /// Absolute path of the agents' working directory.
+    pub project_root: PathBuf,
+    /// The id of the newest run.
+    pub run_id: String,
+    /// The process of the newest run; may be long gone.
+    pub pid: u32,
+    /// When the newest run started.
+    pub started: DateTime<Local>,
+}
+
+impl Entry {
+    /// An entry for a run that starts now in the calling process.
+    #[must_use]
+    pub fn new(name: &str, mode: &str, ralph_dir: &Path, project_root: &Path, run_id: &str) -> Self {
+        Self {
+            version: VERSION,
+            name: name.to_owned(),
+            mode: mode.to_owned(),
+            ralph_dir: ralph_dir.to_path_buf(),
+            project_root: project_root.to_path_buf(),
+            run_id: run_id.to_owned(),
+            pid: std::process::id(),
+            started: Local::now(),
+        }
+    }
+}
+
+/// The registry could not be read or written; loops go on without it.
+#[derive(Debug, thiserror::Error)]
+#[error("registry of loops, {path}: {reason}: the loop is missing in lists until this is mended", path = .path.display())]
+pub struct RegistryWarning {
+    /// The file or folder in question.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl RegistryWarning {
+    fn new(path: &Path, reason: &dyn std::fmt::Display) -> Self {
+        Self { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+}
+
+/// Enters a loop in the registry folder `dir`, in place of an earlier run of the same loop.
+pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
+    let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
+    let content = toml::to_string(entry).map_err(|error| RegistryWarning::new(&path, &error))?;
+    fs::create_dir_all(dir).map_err(|error| RegistryWarning::new(dir, &error))?;
+    atomic::write(&path, content.as_bytes(), Durability::Atomic)
+        .map_err(|error| RegistryWarning::new(&error.path, &error.reason))
+}
+
+/// All loops of the registry folder `dir`, newest start first, and what could not be read there.
+#[must_use]
+pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
+    let files = match fs::read_dir(dir) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return (Vec::new(), Vec::new()),
+        Err(error) => return (Vec::new(), vec![RegistryWarning::new(dir, &error)]),
+    };
+    let mut entries = Vec::new();
+    let mut warnings = Vec::new();
+    for path in files.filter_map(|file| Some(file.ok()?.path())).filter(|path| is_entry(path)) {
+        match read(&path) {
+            Ok(Some(entry)) => entries.push(entry),
+            Ok(None) => {}
+            Err(warning) => warnings.push(warning),
+        }
+    }
+    entries.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| a.name.cmp(&b.name)));
+    (entries, warnings)
+}
+
+/// Takes a loop out of the registry folder `dir`; one that is not there is fine.
+pub fn remove(dir: &Path, name: &str, ralph_dir: &Path) -> Result<(), RegistryWarning> {
+    let path = dir.join(file_name(name, ralph_dir));
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RegistryWarning::new(&path, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// `None` when the file went away between listing and reading.
+fn read(path: &Path) -> Result<Option<Entry>, RegistryWarning> {
+    let content = match fs::read_to_string(path) {
+        Ok(content) => content,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(RegistryWarning::new(path, &error)),
+    };
+    let entry: Entry =
+        toml::from_str(&content).map_err(|error| RegistryWarning::new(path, &error.message()))?;
+    if entry.version > VERSION {
+        return Err(RegistryWarning::new(path, &"written by a newer ralph"));
+    }
+    Ok(Some(entry))
+}
+
+/// Whether the name ends in `@` and eight hexadecimal digits: temporary files and workers' folders do not.
+fn is_entry(path: &Path) -> bool {
+    let suffix = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('@'));
+    suffix.is_some_and(|(_, hash)| hash.len() == 8 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The loop's name, percent-encoded, and a hash of its ralph dir: two projects may both have a loop `build`.
+fn file_name(name: &str, ralph_dir: &Path) -> String {
+    format!("{}@{:08x}", encode(name), fnv1a(ralph_dir.as_os_str().as_bytes()))
+}
+
+/// Percent-encodes everything but `[A-Za-z0-9._-]`, and a leading dot: never `.`, `..` or a hidden file.
+fn encode(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && at > 0) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}"); // writing to a String cannot fail
+        }
+    }
+    encoded
+}
+
+/// The 32-bit FNV-1a hash: the standard library's hashes may differ from one release to the next.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, project: &str) -> Entry {
+        let root = Path::new("/work").join(project);
+        Entry::new(name, "build", &root.join(".ralph"), &root, "r1")
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let (entries, warnings) = list(dir);
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let mut names: Vec<_> = entries.into_iter().map(|entry| entry.name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn entries_come_back_as_they_went_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let loops = dir.path().join("ralph/loops");
+        assert_eq!(list(&loops).0, []);
+        let build = entry("build", "a");
+        register(&loops, &build).unwrap();
+        assert_eq!(list(&loops).0, [build]);
+    }
+
+    #[test]
+    fn two_projects_may_use_one_name_and_one_loop_keeps_one_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        register(dir.path(), &entry("build", "a")).unwrap();
+        register(dir.path(), &entry("build", "b")).unwrap();
+        register(dir.path(), &Entry { run_id: "r2".into(), ..entry("build", "a") }).unwrap();
+        assert_eq!(names(dir.path()), ["build", "build"]);
+        remove(dir.path(), "build", Path::new("/work/a/.ralph")).unwrap();
+        remove(dir.path(), "build", Path::new("/work/a/.ralph")).unwrap();
+        assert_eq!(list(dir.path()).0[0].project_root, Path::new("/work/b"));
+    }
+
+    #[test]
+    fn no_name_escapes_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("loops");
+        let odd = [
+            "",
+            ".",
+            "..",
+            "../x",
+            "/etc/passwd",
+            "a b",
+            "a@12345678",
+            "feature/x",
+            "ü",
+            "100%",
+            ".hidden",
+            "a\nb",
+        ];
+        for name in odd {
+            register(&inner, &entry(name, "a")).unwrap();
+        }
+        let mut sorted = odd.map(str::to_owned);
+        sorted.sort();
+        assert_eq!(names(&inner), sorted);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(encode("feature/x.y_z-1"), "feature%2Fx.y_z-1");
+    }
+
+    #[test]
+    fn hash_is_the_published_one() {
+        assert_eq!(fnv1a(b""), 0x811c_9dc5);
+        assert_eq!(fnv1a(b"a"), 0xe40c_292c);
+        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968);
+    }
+
+    #[test]
+    fn strangers_are_passed_over_and_damage_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        register(dir.path(), &entry("build", "a")).unwrap();
+        fs::create_dir(dir.path().join("worker")).unwrap();
+        fs::write(dir.path().join("notes.txt"), "").unwrap();
+        fs::write(dir.path().join("x@00000000.abc.tmp"), "").unwrap();
+        assert_eq!(names(dir.path()), ["build"]);
+
+        fs::write(dir.path().join("bad@00000000"), "nonsense").unwrap();
+        let newer = toml::to_string(&entry("new", "a")).unwrap().replace("version = 1", "version = 9");
+        fs::write(dir.path().join("new@00000000"), newer).unwrap();
+        let (entries, warnings) = list(dir.path());
+        assert_eq!((entries.len(), warnings.len()), (1, 2));
+        assert!(warnings.iter().all(|warning| !warning.to_string().contains('\n')), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_only_a_warning() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let warning = register(&file, &entry("build", "a")).unwrap_err().to_string();
+        assert!(warning.starts_with(&format!("registry of loops, {}", file.display())), "{warning}");
+        assert_eq!(list(&file).1.len(), 1);
+    }
+}
