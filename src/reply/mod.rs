@@ -1,1 +1,41 @@
-//! What an agent said: filters, sigils, usage.
+//! What an agent said: filters, sigils, usage, and the verdict over them.
+//!
+//! Bytes of an agent's stdout go into a [`decode::Decoder`]; assistant text, lines for the display and
+//! [`usage::Note`]s come out. [`sigil::SigilScanner`] and [`usage::Usage`] fold over these, and
+//! [`verdict::judge`] decides whether the attempt succeeded.
+
+pub mod decode;
+pub mod filter;
+mod line;
+pub mod sigil;
+pub mod usage;
+pub mod verdict;
+
+use decode::Item;
+use sigil::SigilScanner;
+use usage::Usage;
+
+/// What one attempt said and reported: a fold over its [`Item`]s.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    /// Sigils in the assistant's own text.
+    pub scanner: SigilScanner,
+    /// What the agent reported about its run.
+    pub usage: Usage,
+    /// The assistant said something that is not blank.
+    pub said: bool,
+}
+
+impl Reply {
+    /// Takes the next item in.
+    pub fn fold(&mut self, item: &Item) {
+        match item {
+            Item::Text(text) => {
+                self.said |= !text.trim().is_empty();
+                self.scanner.push(text);
+            }
+            Item::Note(note) => self.usage.fold(note),
+            Item::Show(_) => {}
+        }
+    }
+}

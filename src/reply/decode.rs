@@ -1,0 +1,294 @@
+//! The streaming decoder: bytes of an agent's stdout in, [`Item`]s out.
+//!
+//! A line is looked at twice. First a cheap parse checks that it is a JSON object and reads its `type`; only
+//! lines of a type that the filters look at are then parsed for jq. Tool output, the bulk of most streams,
+//! never gets that far.
+
+use std::io::BufRead as _;
+use std::sync::Arc;
+
+use regex::bytes::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::filter::{Event, Output, Program, RunError};
+use super::line;
+use super::usage::Note;
+
+/// A longer line, in bytes, is counted and not parsed.
+pub const MAX_LINE: usize = 16 << 20;
+
+/// A buffer that grew beyond this, in bytes, for one long line is given back.
+const KEEP_BUFFER: usize = 1 << 20;
+
+/// Longest tool name and input on a display line, in characters.
+const MAX_INPUT: usize = 120;
+
+/// Longest error or notice on a display line, in characters.
+const MAX_MESSAGE: usize = 500;
+
+/// One fact found in the stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// A piece of the assistant's own text. Pieces follow each other without anything between them.
+    Text(String),
+    /// Something for the live display.
+    Show(Show),
+    /// Something the agent reports about its run.
+    Note(Note),
+}
+
+/// One thing for the live display. A preset's display filter emits these as objects with one key:
+/// `{"text": …}`, `{"delta": …}`, `{"tool": {"name": …, "input": …}}`, `{"error": …}`, `{"notice": …}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Show {
+    /// A whole block of text.
+    Text(String),
+    /// A piece of text that goes on where the last one ended, without a newline.
+    Delta(String),
+    /// A tool call.
+    Tool {
+        /// The tool's name.
+        name: String,
+        /// Its input on one line, cut to 120 characters.
+        #[serde(default)]
+        input: String,
+    },
+    /// An error that the agent reports, on one line.
+    Error(String),
+    /// Anything else worth a line: a retry, a warning.
+    Notice(String),
+}
+
+/// What was counted in a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Lines that hold a JSON object.
+    pub objects: u64,
+    /// Lines that hold something else; they are skipped.
+    pub malformed: u64,
+    /// Lines longer than [`MAX_LINE`]; they are skipped.
+    pub oversized: u64,
+}
+
+/// A filter that runs somewhere else: called with one line, without its newline, it returns the outputs as
+/// `jq -r` prints them. An error means that it died; it is not called again.
+pub type Elsewhere = Box<dyn FnMut(&[u8]) -> Result<Vec<String>, String> + Send>;
+
+/// Where the work of one filter is done.
+pub enum Slot {
+    /// Nowhere: there is no such filter.
+    Off,
+    /// Here, by a preset's program; it sees the lines whose type is in [`Filters::types`].
+    Here(Arc<Program>),
+    /// Elsewhere, by a filter the user wrote; it sees every JSON object.
+    Elsewhere(Elsewhere),
+}
+
+/// The filters of one attempt.
+pub struct Filters {
+    /// Finds the assistant's own text.
+    pub response: Slot,
+    /// Renders lines for the live display.
+    pub display: Slot,
+    /// Finds [`Note`]s.
+    pub result: Slot,
+    /// The values of `type` that the programs [`Slot::Here`] look at.
+    pub types: &'static [&'static str],
+    /// Where the ids of finished tool calls stand, if `result` does not find them.
+    pub tool_results: Option<ToolResults>,
+}
+
+/// Lines that carry tool output, and a pattern for the id of the finished call. The pattern is matched on the
+/// raw line, so it has to contain unescaped quotes, which never stand inside of a JSON text.
+#[derive(Clone, Debug)]
+pub struct ToolResults {
+    /// The lines' `type`.
+    pub kind: &'static str,
+    /// The id is the first group.
+    pub id: Regex,
+}
+
+/// Decodes one attempt's stdout.
+pub struct Decoder {
+    filters: Filters,
+    /// The start of a line whose end has not come yet.
+    partial: Vec<u8>,
+    /// The current line is too long; its end is awaited.
+    skipping: bool,
+    counters: Counters,
+    dead: Option<String>,
+}
+
+impl Filters {
+    /// No filters at all: lines are counted and nothing else.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { response: Slot::Off, display: Slot::Off, result: Slot::Off, types: &[], tool_results: None }
+    }
+}
+
+impl Decoder {
+    /// A decoder at the start of a stream.
+    #[must_use]
+    pub fn new(filters: Filters) -> Self {
+        Self { filters, partial: Vec::new(), skipping: false, counters: Counters::default(), dead: None }
+    }
+
+    /// Takes the next bytes of the stream, cut anywhere.
+    pub fn push(&mut self, mut bytes: &[u8], out: &mut dyn FnMut(Item)) {
+        while !bytes.is_empty() {
+            let mut rest = bytes;
+            // Searching a slice cannot fail.
+            let length = rest.skip_until(b'\n').unwrap_or(bytes.len());
+            let (piece, ended) = match bytes[..length].strip_suffix(b"\n") {
+                Some(piece) => (piece, true),
+                None => (&bytes[..length], false),
+            };
+            self.piece(piece, ended, out);
+            bytes = rest;
+        }
+    }
+
+    /// Ends the stream: a last line without a newline is taken if it is complete.
+    pub fn finish(&mut self, out: &mut dyn FnMut(Item)) {
+        self.piece(b"", true, out);
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Name and last words of a response or result filter that died: the attempt has failed.
+    #[must_use]
+    pub fn dead_filter(&self) -> Option<&str> {
+        self.dead.as_deref()
+    }
+
+    fn piece(&mut self, piece: &[u8], ended: bool, out: &mut dyn FnMut(Item)) {
+        if !self.skipping && self.partial.len() + piece.len() > MAX_LINE {
+            self.skipping = true;
+            self.counters.oversized += 1;
+            self.partial = Vec::new();
+        }
+        match (self.skipping, ended) {
+            (true, _) => self.skipping = !ended,
+            (false, false) => self.partial.extend_from_slice(piece),
+            (false, true) if self.partial.is_empty() => self.line(piece, out),
+            (false, true) => {
+                let mut line = std::mem::take(&mut self.partial);
+                line.extend_from_slice(piece);
+                self.line(&line, out);
+                if line.capacity() <= KEEP_BUFFER {
+                    line.clear();
+                    self.partial = line;
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut dyn FnMut(Item)) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let Some(kind) = line::head(line) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let event = if self.filters.types.contains(&&*kind) {
+            let Some(event) = Event::parse(line) else {
+                self.counters.malformed += 1;
+                return;
+            };
+            Some(event)
+        } else {
+            None
+        };
+        self.counters.objects += 1;
+        self.respond(line, event.as_ref(), out);
+        self.display(line, event.as_ref(), out);
+        self.note(line, &kind, event.as_ref(), out);
+    }
+
+    fn respond(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Item)) {
+        let result = self.filters.response.run(line, event, &mut |output| match output {
+            Output::Text(text) => out(Item::Text(text)),
+            // A preset's filter prints texts; anything else is a change of the agent's format.
+            Output::Json(_) => {}
+        });
+        if let Err(reason) = result {
+            self.dead.get_or_insert(format!("the response filter died: {reason}"));
+        }
+    }
+
+    fn display(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Item)) {
+        let result = self.filters.display.run(line, event, &mut |output| {
+            if let Some(show) = Show::from_output(output) {
+                out(Item::Show(show));
+            }
+        });
+        if let Err(reason) = result {
+            out(Item::Show(Show::Notice(format!("the display filter died and is off: {reason}"))));
+        }
+    }
+
+    fn note(&mut self, line: &[u8], kind: &str, event: Option<&Event>, out: &mut dyn FnMut(Item)) {
+        let result = self.filters.result.run(line, event, &mut |output| {
+            let (Output::Text(json) | Output::Json(json)) = output;
+            if let Some(note) = Note::from_json(&json) {
+                out(Item::Note(note));
+            }
+        });
+        if let Err(reason) = result {
+            self.dead.get_or_insert(format!("the result filter died: {reason}"));
+        }
+        if let Some(tools) = self.filters.tool_results.as_ref().filter(|tools| tools.kind == kind) {
+            for id in tools.id.captures_iter(line).filter_map(|captures| captures.get(1)) {
+                let tool_finished = Some(String::from_utf8_lossy(id.as_bytes()).into_owned());
+                out(Item::Note(Note { tool_finished, ..Note::default() }));
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Runs the filter on one line; `event` is the line parsed, if programs look at lines of its type. An error
+    /// means that the filter died. It is off from then on.
+    fn run(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Output)) -> Result<(), String> {
+        let result = match self {
+            Self::Off => Ok(()),
+            Self::Here(program) => match event.map_or(Ok(()), |event| program.run(event, out)) {
+                Err(RunError::Halted(code)) => Err(RunError::Halted(code).to_string()),
+                // As in jq, an error concerns this line alone.
+                Ok(()) | Err(RunError::Failed(_)) => Ok(()),
+            },
+            Self::Elsewhere(call) => {
+                call(line).map(|outputs| outputs.into_iter().for_each(|text| out(Output::Text(text))))
+            }
+        };
+        if result.is_err() {
+            *self = Self::Off;
+        }
+        result
+    }
+}
+
+impl Show {
+    fn from_output(output: Output) -> Option<Self> {
+        let show = match output {
+            Output::Text(text) => Self::Text(text),
+            Output::Json(json) => serde_json::from_str(&json).ok()?,
+        };
+        Some(match show {
+            Self::Tool { name, input } => Self::Tool {
+                name: line::one_line(&name, MAX_INPUT),
+                input: line::one_line(&input, MAX_INPUT),
+            },
+            Self::Error(text) => Self::Error(line::one_line(&text, MAX_MESSAGE)),
+            Self::Notice(text) => Self::Notice(line::one_line(&text, MAX_MESSAGE)),
+            other => other,
+        })
+    }
+}

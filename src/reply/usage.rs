@@ -1,0 +1,275 @@
+//! What an agent reports about its own run: cost, tokens, model, session, tools in flight, errors.
+//!
+//! # The result filter's contract
+//!
+//! A result filter is a jq program that sees every event of the agent. For each it may emit any number of
+//! objects; every key is optional, and a value of another type than given here is ignored:
+//!
+//! | key | value | meaning |
+//! |---|---|---|
+//! | `final` | `true` | this is the agent's own last event |
+//! | `error` | text | the attempt failed, unless a later `final` comes without `error`; an empty text repeats the message before |
+//! | `class` | `"limit"`, `"auth"`, `"context"`, `"permission"`, `"other"` | what kind of error; without it the class of the error before stays |
+//! | `reset_at` | seconds since the epoch | when a usage limit ends; also valid for an error that comes later |
+//! | `cost_usd` | number | cost of the run so far in US dollars |
+//! | `input_tokens` | number | all input of the run so far, cached or not |
+//! | `output_tokens` | number | all output of the run so far, reasoning included |
+//! | `add` | `true` | the three numbers above are not totals: add them to what came before |
+//! | `model` | text | the model's name |
+//! | `session_id` | text | what the agent calls the session |
+//! | `tool_started`, `tool_finished` | text | id of a tool call; one in flight is a sign of life |
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What kind of error an agent reported; decides whether and when another try makes sense.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// A usage or rate limit: wait, then try again.
+    Limit,
+    /// Not logged in, or the key is refused: trying again is of no use.
+    Auth,
+    /// The context is too long: the same prompt fails again.
+    Context,
+    /// Something the agent was not allowed to do.
+    Permission,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// One output of a result filter; see the module's documentation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Note {
+    /// The agent's own last event.
+    pub is_final: bool,
+    /// The attempt failed, with this message.
+    pub error: Option<String>,
+    /// Kind of the error.
+    pub class: Option<Class>,
+    /// When a usage limit ends, in seconds since the epoch.
+    pub reset_at: Option<i64>,
+    /// Cost in US dollars.
+    pub cost_usd: Option<f64>,
+    /// Input tokens, cached ones included.
+    pub input_tokens: Option<u64>,
+    /// Output tokens, reasoning included.
+    pub output_tokens: Option<u64>,
+    /// Cost and tokens are added to what came before instead of replacing it.
+    pub add: bool,
+    /// The model's name.
+    pub model: Option<String>,
+    /// What the agent calls the session.
+    pub session_id: Option<String>,
+    /// Id of a tool call that begins.
+    pub tool_started: Option<String>,
+    /// Id of a tool call that ended.
+    pub tool_finished: Option<String>,
+}
+
+/// Why an attempt failed, in the agent's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Kind of the error.
+    pub class: Class,
+    /// The agent's message; may have several lines, may be empty.
+    pub message: String,
+    /// When a usage limit ends, in seconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reset_at: Option<i64>,
+}
+
+/// All [`Note`]s of one attempt, folded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Cost in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Input tokens, cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// Output tokens, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// The model's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the agent calls the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The agent's own last event came.
+    #[serde(skip)]
+    pub final_seen: bool,
+    /// The last error that no good final event followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// Ids of the tool calls that have begun and not ended.
+    #[serde(skip)]
+    pub tools_in_flight: Vec<String>,
+    /// A reset time that came before its error.
+    #[serde(skip)]
+    reset_at: Option<i64>,
+}
+
+impl Note {
+    /// Reads one output of a result filter. `None` if it is no JSON object.
+    #[must_use]
+    pub fn from_json(json: &str) -> Option<Self> {
+        let Ok(Value::Object(map)) = serde_json::from_str(json) else { return None };
+        let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
+        let flag = |key: &str| map.get(key).and_then(Value::as_bool) == Some(true);
+        let number = |key: &str| map.get(key).and_then(Value::as_f64).filter(|number| *number >= 0.0);
+        // `as` saturates, which is right for counts and times beyond all reason.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let count = |key: &str| number(key).map(|number| number as u64);
+        Some(Self {
+            is_final: flag("final"),
+            error: text("error"),
+            class: map.get("class").and_then(|class| Class::deserialize(class).ok()),
+            reset_at: count("reset_at").and_then(|seconds| seconds.try_into().ok()),
+            cost_usd: number("cost_usd"),
+            input_tokens: count("input_tokens"),
+            output_tokens: count("output_tokens"),
+            add: flag("add"),
+            model: text("model"),
+            session_id: text("session_id"),
+            tool_started: text("tool_started"),
+            tool_finished: text("tool_finished"),
+        })
+    }
+}
+
+impl Usage {
+    /// Takes the next note in.
+    pub fn fold(&mut self, note: &Note) {
+        if note.add {
+            self.cost_usd = sum(self.cost_usd, note.cost_usd, |a, b| a + b);
+            self.input_tokens = sum(self.input_tokens, note.input_tokens, u64::saturating_add);
+            self.output_tokens = sum(self.output_tokens, note.output_tokens, u64::saturating_add);
+        } else {
+            self.cost_usd = note.cost_usd.or(self.cost_usd);
+            self.input_tokens = note.input_tokens.or(self.input_tokens);
+            self.output_tokens = note.output_tokens.or(self.output_tokens);
+        }
+        replace(&mut self.model, note.model.as_ref());
+        replace(&mut self.session_id, note.session_id.as_ref());
+        self.reset_at = note.reset_at.or(self.reset_at);
+        self.final_seen |= note.is_final;
+        if let Some(message) = &note.error {
+            self.fail(message, note.class);
+        } else if note.is_final {
+            self.fault = None;
+        }
+        if let Some(id) = &note.tool_finished {
+            self.tools_in_flight.retain(|started| started != id);
+        }
+        if let Some(id) = &note.tool_started
+            && !self.tools_in_flight.contains(id)
+        {
+            self.tools_in_flight.push(id.clone());
+        }
+    }
+
+    /// The agent said by itself that it is done and that all went well.
+    #[must_use]
+    pub fn good_final(&self) -> bool {
+        self.final_seen && self.fault.is_none()
+    }
+
+    fn fail(&mut self, message: &str, class: Option<Class>) {
+        let before = self.fault.take();
+        let message = match &before {
+            Some(before) if message.is_empty() => before.message.clone(),
+            _ => message.to_owned(),
+        };
+        let class = class.or(before.map(|fault| fault.class)).unwrap_or_default();
+        let reset_at = if class == Class::Limit { self.reset_at } else { None };
+        self.fault = Some(Fault { class, message, reset_at });
+    }
+}
+
+fn sum<T>(before: Option<T>, more: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (before, more) {
+        (Some(before), Some(more)) => Some(add(before, more)),
+        (before, more) => before.or(more),
+    }
+}
+
+fn replace(known: &mut Option<String>, new: Option<&String>) {
+    if new.is_some() && known.as_ref() != new {
+        *known = new.cloned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fold(notes: &[&str]) -> Usage {
+        let mut usage = Usage::default();
+        for note in notes {
+            usage.fold(&Note::from_json(note).unwrap());
+        }
+        usage
+    }
+
+    #[test]
+    fn totals_replace_and_steps_add() {
+        let usage = fold(&[
+            r#"{"cost_usd":0.5,"input_tokens":10}"#,
+            r#"{"add":true,"cost_usd":0.25,"input_tokens":5,"output_tokens":7}"#,
+        ]);
+        assert_eq!(
+            (usage.cost_usd, usage.input_tokens, usage.output_tokens),
+            (Some(0.75), Some(15), Some(7))
+        );
+        let usage = fold(&[r#"{"input_tokens":10,"model":"a"}"#, r#"{"input_tokens":12}"#]);
+        assert_eq!((usage.input_tokens, usage.model.as_deref()), (Some(12), Some("a")));
+    }
+
+    #[test]
+    fn a_good_final_clears_an_error_before_it() {
+        let usage = fold(&[r#"{"error":"flaky","class":"limit","reset_at":5}"#, r#"{"final":true}"#]);
+        assert!(usage.good_final());
+        let usage = fold(&[r#"{"final":true}"#, r#"{"error":"late"}"#]);
+        assert!(usage.final_seen && !usage.good_final());
+    }
+
+    #[test]
+    fn an_error_inherits_what_it_does_not_say() {
+        let usage = fold(&[
+            r#"{"class":"limit","reset_at":99}"#,
+            r#"{"error":"too many","class":"limit"}"#,
+            r#"{"error":"","final":true}"#,
+        ]);
+        let fault = Fault { class: Class::Limit, message: "too many".into(), reset_at: Some(99) };
+        assert_eq!(usage.fault, Some(fault));
+        let usage = fold(&[r#"{"reset_at":99}"#, r#"{"error":"x","class":"auth"}"#]);
+        assert_eq!(usage.fault, Some(Fault { class: Class::Auth, message: "x".into(), reset_at: None }));
+    }
+
+    #[test]
+    fn tools_are_in_flight_until_they_end() {
+        let usage = fold(&[
+            r#"{"tool_started":"a"}"#,
+            r#"{"tool_started":"b"}"#,
+            r#"{"tool_started":"a"}"#,
+            r#"{"tool_finished":"b"}"#,
+            r#"{"tool_finished":"nobody"}"#,
+        ]);
+        assert_eq!(usage.tools_in_flight, ["a"]);
+    }
+
+    #[test]
+    fn values_of_another_type_are_ignored() {
+        assert_eq!(Note::from_json("[]"), None);
+        assert_eq!(Note::from_json("nope"), None);
+        let odd =
+            r#"{"final":"yes","error":5,"class":"odd","reset_at":"x","cost_usd":-1,"model":null,"more":1}"#;
+        assert_eq!(Note::from_json(odd), Some(Note::default()));
+        let huge = Note::from_json(r#"{"input_tokens":1e300,"reset_at":1e300}"#).unwrap();
+        assert_eq!((huge.input_tokens, huge.reset_at), (Some(u64::MAX), None));
+    }
+}

@@ -1,0 +1,194 @@
+//! Whether an attempt succeeded.
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::Counters;
+use super::line;
+use super::usage::{Class, Fault};
+
+/// Longest quotation of an agent in a failure's message, in characters.
+const MAX_QUOTE: usize = 300;
+
+/// How the agent's process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It exited by itself with this code.
+    Exited(i32),
+    /// A signal, by its number, that we did not send killed it.
+    Signaled(i32),
+    /// We ended it: it ran longer than an attempt may.
+    TimedOut,
+    /// We ended it: it showed no sign of life for too long.
+    Inactive,
+    /// We ended it: its good final event came, and it did not exit within the grace after it.
+    EndedAfterFinal,
+    /// We ended it because the user wanted it.
+    Interrupted,
+}
+
+/// Whose response and result filters read the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// The preset's own: the format is known, and silence means trouble.
+    Preset,
+    /// The user's: what they do not find proves nothing.
+    User,
+    /// Nobody's: the exit code alone decides.
+    Nobody,
+}
+
+/// All that is known about an attempt that ended.
+#[derive(Clone, Debug)]
+pub struct Evidence<'a> {
+    /// What to call the agent in messages.
+    pub agent: &'a str,
+    /// How its process ended.
+    pub end: End,
+    /// Whose filters were in force.
+    pub readers: Readers,
+    /// The agent is one that has a final event.
+    pub has_final: bool,
+    /// That event came.
+    pub final_seen: bool,
+    /// The assistant said something that is not blank.
+    pub said: bool,
+    /// What the decoder counted.
+    pub counters: Counters,
+    /// The agent's own last error.
+    pub fault: Option<&'a Fault>,
+    /// A response or result filter that died.
+    pub dead_filter: Option<&'a str>,
+    /// The end of what the agent wrote on stderr.
+    pub stderr_tail: &'a str,
+}
+
+/// In which way an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The exit code is not 0.
+    Exit,
+    /// A signal killed the agent.
+    Signal,
+    /// It ran too long.
+    TimedOut,
+    /// It showed no sign of life.
+    Inactive,
+    /// The user ended it.
+    Interrupted,
+    /// The agent itself reports an error.
+    Reported,
+    /// A filter died, so nobody knows what the agent said.
+    Filter,
+    /// No JSON object came.
+    NoOutput,
+    /// The final event never came.
+    NoFinal,
+    /// The assistant said nothing.
+    Silent,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// In which way.
+    pub kind: Kind,
+    /// What kind of error the agent reported; decides about a retry.
+    pub class: Class,
+    /// One line for the person who must act on it.
+    pub message: String,
+    /// When a usage limit ends, in seconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reset_at: Option<i64>,
+}
+
+/// Decides whether an attempt succeeded. The sigils of one that failed do not count.
+pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
+    let Some((kind, what)) = problem(evidence) else { return Ok(()) };
+    if evidence.stderr_tail.contains("cannot be used with root/sudo privileges") {
+        return Err(root_refusal(evidence.agent, kind));
+    }
+    let agent = evidence.agent;
+    let quote = match evidence.fault {
+        Some(fault) if kind != Kind::Filter => line::one_line(&fault.message, MAX_QUOTE),
+        _ => last_words(evidence.stderr_tail),
+    };
+    let message =
+        if quote.is_empty() { format!("{agent} {what}") } else { format!("{agent} {what}: {quote}") };
+    let class = evidence.fault.map_or(Class::Other, |fault| fault.class);
+    let reset_at = evidence.fault.and_then(|fault| fault.reset_at);
+    Err(Failure { kind, class, message, reset_at })
+}
+
+/// What is wrong, if anything, in words that follow the agent's name.
+fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
+    match evidence.end {
+        End::Exited(0) | End::EndedAfterFinal => {}
+        End::Exited(code) => return Some((Kind::Exit, format!("exited with code {code}"))),
+        End::Signaled(signal) => return Some((Kind::Signal, format!("was killed by signal {signal}"))),
+        End::TimedOut => return Some((Kind::TimedOut, "ran longer than its timeout allows".into())),
+        End::Inactive => {
+            return Some((
+                Kind::Inactive,
+                "showed no sign of life for longer than its timeout allows".into(),
+            ));
+        }
+        End::Interrupted => return Some((Kind::Interrupted, "was interrupted".into())),
+    }
+    if evidence.readers == Readers::Nobody {
+        return None;
+    }
+    if let Some(filter) = evidence.dead_filter {
+        return Some((Kind::Filter, format!("ended well, but {filter}")));
+    }
+    if evidence.fault.is_some() {
+        return Some((Kind::Reported, "reported an error".into()));
+    }
+    if evidence.readers == Readers::User {
+        return None;
+    }
+    if evidence.counters.objects == 0 {
+        return Some((Kind::NoOutput, format!("printed no JSON object{}", skipped(evidence.counters))));
+    }
+    if evidence.has_final && !evidence.final_seen {
+        let what = format!("ended without its final event{}", skipped(evidence.counters));
+        return Some((Kind::NoFinal, what));
+    }
+    if !evidence.said {
+        return Some((Kind::Silent, format!("ended without saying anything{}", skipped(evidence.counters))));
+    }
+    None
+}
+
+/// Lines that could not be read may explain what is missing.
+fn skipped(counters: Counters) -> String {
+    match (counters.malformed, counters.oversized) {
+        (0, 0) => String::new(),
+        (malformed, 0) => format!(" ({malformed} unreadable lines)"),
+        (0, oversized) => format!(" ({oversized} lines over 16 MiB skipped)"),
+        (malformed, oversized) => {
+            format!(" ({malformed} unreadable lines, {oversized} lines over 16 MiB skipped)")
+        }
+    }
+}
+
+fn root_refusal(agent: &str, kind: Kind) -> Failure {
+    let message = format!(
+        "{agent} refuses --dangerously-skip-permissions as root: run as a normal user, set IS_SANDBOX=1 \
+         yourself if this really is a sandbox, or set AGENT_ARGS without the flag"
+    );
+    Failure { kind, class: Class::Permission, message, reset_at: None }
+}
+
+/// The line of stderr that most likely says what went wrong: the last that mentions an error, else the last with
+/// a word in it. Lines of a stack trace are indented; they are passed over. A JSON line gives its `message`.
+fn last_words(stderr: &str) -> String {
+    let words = |line: &&str| line.chars().any(char::is_alphabetic) && !line.starts_with([' ', '\t']);
+    let mentions_error = |line: &&str| line.to_ascii_lowercase().contains("error");
+    let lines = || stderr.lines().rev().filter(words);
+    let Some(line) = lines().find(mentions_error).or_else(|| lines().next()) else { return String::new() };
+    let json = serde_json::from_str::<serde_json::Value>(line).ok();
+    let message = json.as_ref().and_then(|json| json.get("message")?.as_str());
+    line::one_line(message.unwrap_or(line), MAX_QUOTE)
+}

@@ -1,0 +1,423 @@
+//! Streams recorded from real agents, read with their presets: the assistant's text, the sigils, the usage and the
+//! verdict have to be right for every one of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ralph::agent::preset::preset;
+use ralph::reply::Reply;
+use ralph::reply::decode::{Counters, Decoder, Item, Show};
+use ralph::reply::usage::Class;
+use ralph::reply::verdict::{End, Evidence, Failure, Kind, Readers, judge};
+
+const DONE: &str = "All tasks are finished and the tests pass.\n\n<promise>COMPLETE</promise>";
+const STALE: &str = "The plan does not match the code any more.\n\n<promise>REPLAN</promise>";
+const MORE: &str = "I finished one task. There is more to do in the next iteration.";
+const RUN: &str = "I will run a command.";
+const RUN_DONE: &str =
+    "I will run a command.All tasks are finished and the tests pass.\n\n<promise>COMPLETE</promise>";
+const RUN_MORE: &str = "I will run a command.I finished one task. There is more to do in the next iteration.";
+const MULTI: &str = "First block of text.\nSecond block: <promise>COMPLETE</promise> and a tail.";
+const OPUS: &str = "claude-opus-5-5";
+
+/// All that a stream led to.
+struct Played {
+    text: String,
+    shows: Vec<Show>,
+    reply: Reply,
+    counters: Counters,
+    verdict: Result<(), Failure>,
+}
+
+/// Plays a stream in pieces of `step` bytes.
+fn play(agent: &str, stdout: &[u8], stderr: &str, end: End, step: usize) -> Played {
+    let preset = preset(agent).unwrap();
+    let mut decoder = Decoder::new(preset.compile().unwrap().filters());
+    let (mut reply, mut text, mut shows) = (Reply::default(), String::new(), Vec::new());
+    let mut take = |item: Item| {
+        reply.fold(&item);
+        match item {
+            Item::Text(piece) => text.push_str(&piece),
+            Item::Show(show) => shows.push(show),
+            Item::Note(_) => {}
+        }
+    };
+    stdout.chunks(step).for_each(|chunk| decoder.push(chunk, &mut take));
+    decoder.finish(&mut take);
+    let verdict = judge(&Evidence {
+        agent,
+        end,
+        readers: Readers::Preset,
+        has_final: preset.has_final,
+        final_seen: reply.usage.final_seen,
+        said: reply.said,
+        counters: decoder.counters(),
+        fault: reply.usage.fault.as_ref(),
+        dead_filter: decoder.dead_filter(),
+        stderr_tail: stderr,
+    });
+    Played { text, shows, reply, counters: decoder.counters(), verdict }
+}
+
+/// Where recording `agent/case` lies, with this extension.
+fn path(agent: &str, case: &str, extension: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recordings/{agent}/{case}.{extension}"))
+}
+
+fn play_recording(agent: &str, case: &str, step: usize) -> Played {
+    let stdout = fs::read(path(agent, case, "ndjson")).unwrap();
+    let stderr = fs::read_to_string(path(agent, case, "stderr")).unwrap_or_default();
+    let exit: serde_json::Value =
+        serde_json::from_slice(&fs::read(path(agent, case, "exit.json")).unwrap()).unwrap();
+    let code = exit["exit"].as_i64().unwrap().try_into().unwrap();
+    play(agent, &stdout, &stderr, End::Exited(code), step)
+}
+
+/// A recording and all that it has to lead to.
+struct Case {
+    agent: &'static str,
+    name: &'static str,
+    text: &'static str,
+    failure: Option<(Kind, Class, &'static str)>,
+    reset_at: Option<i64>,
+    cost: Option<f64>,
+    tokens: Option<(u64, u64)>,
+    model: Option<&'static str>,
+    session: Option<&'static str>,
+}
+
+const fn case(agent: &'static str, name: &'static str, text: &'static str) -> Case {
+    Case {
+        agent,
+        name,
+        text,
+        failure: None,
+        reset_at: None,
+        cost: None,
+        tokens: None,
+        model: None,
+        session: None,
+    }
+}
+
+impl Case {
+    fn fails(mut self, kind: Kind, class: Class, message: &'static str) -> Self {
+        self.failure = Some((kind, class, message));
+        self
+    }
+
+    fn resets(mut self, at: i64) -> Self {
+        self.reset_at = Some(at);
+        self
+    }
+
+    fn cost(mut self, dollars: f64) -> Self {
+        self.cost = Some(dollars);
+        self
+    }
+
+    fn tokens(mut self, input: u64, output: u64) -> Self {
+        self.tokens = Some((input, output));
+        self
+    }
+
+    fn by(mut self, model: &'static str, session: &'static str) -> Self {
+        self.model = (!model.is_empty()).then_some(model);
+        self.session = Some(session);
+        self
+    }
+
+    fn check(&self) {
+        let name = format!("{}/{}", self.agent, self.name);
+        for step in [usize::MAX, 7] {
+            let played = play_recording(self.agent, self.name, step);
+            let usage = &played.reply.usage;
+            assert_eq!(played.text, self.text, "{name}: text");
+            let sigils = played.reply.scanner.sigils();
+            assert_eq!(
+                sigils.complete,
+                self.text.contains("<promise>COMPLETE</promise>"),
+                "{name}: complete"
+            );
+            assert_eq!(sigils.replan, self.text.contains("<promise>REPLAN</promise>"), "{name}: replan");
+            let failure = played.verdict.as_ref().err().map(|f| (f.kind, f.class, f.message.as_str()));
+            assert_eq!(failure, self.failure, "{name}: verdict");
+            assert_eq!(played.verdict.err().and_then(|f| f.reset_at), self.reset_at, "{name}: reset");
+            assert_eq!(usage.cost_usd, self.cost, "{name}: cost");
+            assert_eq!(usage.input_tokens.zip(usage.output_tokens), self.tokens, "{name}: tokens");
+            assert_eq!(usage.model.as_deref(), self.model, "{name}: model");
+            assert_eq!(usage.session_id.as_deref(), self.session, "{name}: session");
+            assert_eq!((played.counters.malformed, played.counters.oversized), (0, 0), "{name}: counters");
+        }
+    }
+}
+
+fn check(cases: &[Case]) {
+    cases.iter().for_each(Case::check);
+    let mut names: Vec<_> = cases.iter().map(|case| format!("{}.ndjson", case.name)).collect();
+    names.sort();
+    let any = path(cases[0].agent, cases[0].name, "ndjson");
+    let mut files: Vec<_> = fs::read_dir(any.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".ndjson"))
+        .collect();
+    files.sort();
+    assert_eq!(names, files, "every recording is tested");
+}
+
+#[test]
+fn claude() {
+    use Class::{Auth, Limit, Other, Permission};
+    let all = |case: Case| case.cost(0.00167).tokens(1150, 42);
+    let twice = |case: Case| case.cost(0.00334).tokens(2300, 84);
+    let none = |case: Case| case.cost(0.0).tokens(0, 0);
+    let claude = |name, text| case("claude", name, text);
+    check(&[
+        all(claude("complete", DONE)).by(OPUS, "2f3a5860-ebfd-4529-81f7-fd4fc0c29704"),
+        all(claude("complete+partial", DONE)).by(OPUS, "c6104edc-e4b9-43b0-9a0f-daba50e33d9e"),
+        none(claude("e401", ""))
+            .fails(Kind::Exit, Auth, "claude exited with code 1: Invalid API key · Fix external API key")
+            .by(OPUS, "98e1b2f6-3b42-4905-8606-6790c62039a2"),
+        none(claude("e429long", ""))
+            .fails(
+                Kind::Exit,
+                Limit,
+                "claude exited with code 1: API Error: Request rejected (429) · This request would exceed your \
+                 account's rate limit. Please try again later.",
+            )
+            .by(OPUS, "816081b2-f506-424b-83e6-ede4acb99db5"),
+        twice(claude("empty", ""))
+            .fails(Kind::Silent, Other, "claude ended without saying anything")
+            .by(OPUS, "321f5ee0-db00-47ed-8d74-2b59f57f6db1"),
+        all(claude("flaky429", DONE)).by(OPUS, "c786704a-3342-4178-a594-335f5523e615"),
+        claude("hang+int", "")
+            .fails(Kind::NoFinal, Other, "claude ended without its final event")
+            .by(OPUS, "977885a2-4bc0-47b0-b973-7047af1bca61"),
+        all(claude("loop+budget", RUN))
+            .fails(Kind::Exit, Other, "claude exited with code 1: Reached maximum budget ($0.0001)")
+            .by(OPUS, "f285ece3-a26a-48a5-ae5d-d00098dcb11d"),
+        twice(claude("loop+turns2", "I will run a command.I will run a command."))
+            .fails(Kind::Exit, Other, "claude exited with code 1: Reached maximum number of turns (2)")
+            .by(OPUS, "53d1d254-9e49-49f8-9714-86f75f372c3d"),
+        all(claude("multi", MULTI)).by(OPUS, "e4b77d67-fdfe-46c8-945a-55dc200b65c7"),
+        all(claude("nosigil", MORE)).by(OPUS, "71426b89-f637-4d7b-bafb-cb627be70420"),
+        all(claude("replan", STALE)).by(OPUS, "c1edd021-e84c-4c5d-a9fd-0e6a2df2d158"),
+        claude("sleep+term", RUN)
+            .fails(Kind::Exit, Other, "claude exited with code 143")
+            .by(OPUS, "bec6e625-50af-4812-b4f9-08702d13bd16"),
+        all(claude("think", MORE)).by(OPUS, "cf85b6ca-6486-4efa-8922-07fbc6166b20"),
+        twice(claude("tool", RUN_DONE))
+            .by(OPUS, "efaa432e-1668-440a-b971-894011dbd87b"),
+        claude("tool+root", "").fails(
+            Kind::Exit,
+            Permission,
+            "claude refuses --dangerously-skip-permissions as root: run as a normal user, set IS_SANDBOX=1 \
+             yourself if this really is a sandbox, or set AGENT_ARGS without the flag",
+        ),
+        twice(claude("toolsigil", RUN_MORE))
+            .by(OPUS, "e20a5589-3979-49ee-bd31-bf92f73ea4bc"),
+        none(claude("unified429+oauth", ""))
+            .fails(Kind::Exit, Limit, "claude exited with code 1: You've hit your limit · resets 2:10am (UTC)")
+            .resets(1_795_227_012)
+            .by("claude-sonnet-5-5", "37ae23f4-b535-48a5-8d26-34b6bba7d574"),
+    ]);
+}
+
+#[test]
+fn codex() {
+    use Class::{Auth, Limit, Other};
+    let codex = |name, text| case("codex", name, text);
+    check(&[
+        codex("complete", DONE).tokens(1150, 42).by("", "01a1fb9c-9ecf-7cc3-b5d2-dea4d6b7a231"),
+        codex("e401", "")
+            .fails(
+                Kind::Exit,
+                Auth,
+                "codex exited with code 1: unexpected status 401 Unauthorized: Incorrect API key provided: \
+                 dummy-key., url: http://127.0.0.1:8765/s/e401/n-32518/v1/responses",
+            )
+            .by("", "01a1fb6d-6da8-78f2-947a-f4a12861f3c3"),
+        codex("e429", "")
+            .fails(
+                Kind::Exit,
+                Limit,
+                "codex exited with code 1: exceeded retry limit, last status: 429 Too Many Requests",
+            )
+            .by("", "01a1fb6f-f81b-7862-ac4e-ea547ad77534"),
+        codex("empty", "")
+            .fails(Kind::Silent, Other, "codex ended without saying anything")
+            .tokens(1150, 42)
+            .by("", "01a1fb6d-1de3-7683-b8b1-482895560616"),
+        codex("maxtok", "This answer is cut off in the mid")
+            .fails(
+                Kind::Exit,
+                Other,
+                "codex exited with code 1: Incomplete response returned, reason: max_output_tokens",
+            )
+            .by("", "01a1fb6d-244c-7a30-99fb-bbf4625165c3"),
+        codex("multi", MULTI).tokens(1150, 42).by("", "01a1fb6c-eada-78b1-976a-871ae6fe2ffa"),
+        codex("nosigil", MORE).tokens(1150, 42).by("", "01a1fb6c-e402-7b61-b16a-786a0f2401d3"),
+        codex("replan", STALE).tokens(1150, 42).by("", "01a1fb6c-dcd5-7bf2-8eb7-fb4b3edde5be"),
+        codex("sleep+int", RUN)
+            .fails(Kind::Exit, Other, "codex exited with code 1")
+            .by("", "01a1fb75-af84-7263-8cb3-701f9f20b109"),
+        codex("think", MORE).tokens(1150, 42).by("", "01a1fb6c-f1ad-76b0-b68f-59d69aa1b7b5"),
+        codex("tool", RUN_DONE).tokens(2300, 84).by("", "01a1fb6c-f8c8-77f0-aa62-5464be5e0cb2"),
+        codex("toolsigil", RUN_MORE).tokens(2300, 84).by("", "01a1fb6c-ff53-7ef3-835c-057499ec628e"),
+    ]);
+}
+
+#[test]
+fn cline() {
+    use Class::{Auth, Other};
+    let cline = |name, text| case("cline", name, text);
+    let model = "fake-model";
+    check(&[
+        cline("complete", DONE).cost(0.0).tokens(1150, 42).by(model, "conv_1795220465242_tl55lzy"),
+        cline("complete+stdinonly", "").fails(
+            Kind::Exit,
+            Other,
+            "cline exited with code 1: JSON output mode requires a prompt argument or piped stdin (interactive \
+             mode is unsupported)",
+        ),
+        cline("e401", "")
+            .fails(Kind::Exit, Auth, "cline exited with code 1: Incorrect API key provided: dummy-key.")
+            .cost(0.0)
+            .tokens(0, 0)
+            .by(model, "conv_1795220520466_7u5x7pt"),
+        cline("empty", "")
+            .fails(Kind::Exit, Other, "cline exited with code 1: Model returned empty response")
+            .cost(0.0)
+            .tokens(3450, 126)
+            .by(model, "conv_1795220832858_jumu2kg"),
+        cline("replan", STALE).cost(0.0).tokens(1150, 42).by(model, "conv_1795220477629_viif9m7"),
+        cline("tool", RUN_DONE)
+            .cost(0.0)
+            .tokens(2300, 84)
+            .by(model, "conv_1795220491006_0rve8xl"),
+        cline("toolsigil", RUN_MORE)
+            .cost(0.0)
+            .tokens(2300, 84)
+            .by(model, "conv_1795220498019_u4ikcub"),
+    ]);
+}
+
+#[test]
+fn gemini() {
+    use Class::{Auth, Other};
+    let gemini = |name, text| case("gemini", name, text);
+    let model = "gemini-2.5-pro";
+    check(&[
+        gemini("complete", DONE).tokens(1150, 42).by(model, "4ce2d39e-83e1-4201-937b-482a5ea538bd"),
+        gemini("e401", "")
+            .fails(
+                Kind::Exit,
+                Auth,
+                "gemini exited with code 145: [API Error: {\"error\":{\"code\":401,\"message\":\"fake: \
+                 UNAUTHENTICATED\",\"status\":\"UNAUTHENTICATED\"}}]",
+            )
+            .tokens(0, 0)
+            .by(model, "b61992e0-b775-4102-bc3f-34f779b6ae8f"),
+        gemini("empty", "")
+            .fails(
+                Kind::Reported,
+                Other,
+                "gemini reported an error: The model returned an empty response with no text or thoughts. This \
+                 may be a transient API issue; please try again.",
+            )
+            .tokens(4600, 168)
+            .by(model, "c12a1761-4d64-4878-a231-c3427abd0327"),
+        gemini("multi", MULTI).tokens(1150, 42).by(model, "be38e3da-b99c-4be8-b7c4-e4ab604f8585"),
+        gemini("replan", STALE).tokens(1150, 42).by(model, "66072f0f-4620-4f30-9ded-bf00f539e8bf"),
+        gemini("tool", RUN_DONE)
+            .tokens(2300, 84)
+            .by(model, "6c65815b-4b6f-489f-bf98-fd4653854549"),
+    ]);
+}
+
+#[test]
+fn opencode() {
+    let opencode = |name, text| case("opencode", name, text);
+    check(&[
+        opencode("complete", DONE).cost(0.0).tokens(1150, 42).by("", "ses_e047d59c3ffeNa5vQgsVK4G2Vq"),
+        opencode("e401", "")
+            .fails(
+                Kind::Exit,
+                Class::Auth,
+                "opencode exited with code 1: Incorrect API key provided: dummy-key.",
+            )
+            .by("", "ses_e0476dc0cffefsvH4XlPns9i4c"),
+        opencode("multi", MULTI).cost(0.0).tokens(1150, 42).by("", "ses_e047731f4ffejWd9hE7GvygIaR"),
+        opencode("replan", STALE).cost(0.0).tokens(1150, 42).by("", "ses_e0477a3a2ffenSGlksCZTsPYGy"),
+        opencode("tool", RUN_DONE).cost(0.0).tokens(2300, 84).by("", "ses_e0477872bffePZ1bB8L2PywHTb"),
+    ]);
+}
+
+#[test]
+fn amp() {
+    check(&[case("amp", "complete", "").fails(
+        Kind::Exit,
+        Class::Other,
+        "amp exited with code 1: Error: API request for getUserInfo failed: 404",
+    )]);
+}
+
+#[test]
+fn the_display_shows_text_tools_retries_and_errors() {
+    let tool = |name: &str, input: &str| Show::Tool { name: name.into(), input: input.into() };
+    let text = |text: &str| Show::Text(text.into());
+    let delta = |text: &str| Show::Delta(text.into());
+    let shows = |agent, case| play_recording(agent, case, usize::MAX).shows;
+
+    assert_eq!(shows("claude", "tool"), [text(RUN), tool("Bash", "echo hi"), text(DONE)]);
+    assert_eq!(shows("claude", "complete+partial"), [text(DONE)]);
+    assert_eq!(shows("cline", "tool"), [text(RUN), tool("run_commands", "echo hi"), text(DONE)]);
+    assert_eq!(shows("opencode", "tool"), [text(RUN), tool("bash", "echo hi"), text(DONE)]);
+    let codex = shows("codex", "tool");
+    assert!(matches!(&codex[0], Show::Notice(notice) if notice.starts_with("Model metadata")), "{codex:?}");
+    assert_eq!(codex[1..], [text(RUN), tool("shell", "/bin/bash -lc 'echo hi'"), text(DONE)]);
+    assert_eq!(
+        shows("gemini", "tool"),
+        [
+            delta("I will run "),
+            delta("a command."),
+            tool("run_shell_command", "echo hi"),
+            delta("All tasks are "),
+            delta("finished and the "),
+            delta("tests pass.\n\n<promise>COMPLETE</promise>"),
+        ]
+    );
+
+    let flaky = shows("claude", "flaky429");
+    assert_eq!(flaky[0], Show::Notice("retry 1/10 in 2 s: 429 rate_limit".into()));
+    assert_eq!(flaky[2..], [text(DONE)]);
+    let limit = "You've hit your limit · resets 2:10am (UTC)";
+    assert_eq!(
+        shows("claude", "unified429+oauth"),
+        [Show::Notice("usage limit reached: five_hour".into()), Show::Error(limit.into())]
+    );
+    for (agent, case) in
+        [("claude", "e401"), ("cline", "e401"), ("codex", "e401"), ("gemini", "e401"), ("opencode", "e401")]
+    {
+        let errors = shows(agent, case).iter().filter(|show| matches!(show, Show::Error(_))).count();
+        assert_eq!(errors, 1, "{agent}");
+    }
+}
+
+#[test]
+fn a_tool_call_is_in_flight_until_its_result_comes() {
+    let started = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}"#;
+    let finished =
+        r#"{"type":"user","message":{"content":[{"tool_use_id": "t1","content":"\"tool_use_id\":\"t2\""}]}}"#;
+    let in_flight = |lines: &[&str]| {
+        play("claude", lines.join("\n").as_bytes(), "", End::Inactive, 64).reply.usage.tools_in_flight
+    };
+    assert_eq!(in_flight(&[started]), ["t1"]);
+    assert_eq!(in_flight(&[started, finished]), [""; 0]);
+    let stuck = play_recording("codex", "sleep+int", usize::MAX);
+    assert_eq!(stuck.reply.usage.tools_in_flight, ["item_2"]);
+    for (agent, case) in [("claude", "tool"), ("cline", "tool"), ("codex", "tool"), ("gemini", "tool")] {
+        assert_eq!(play_recording(agent, case, 5).reply.usage.tools_in_flight, [""; 0], "{agent}");
+    }
+}
