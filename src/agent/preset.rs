@@ -332,15 +332,16 @@ elif .type == "assistant" then
 elif .type == "rate_limit_event" then
   .rate_limit_info | select(.status == "rejected") | {class: "limit", reset_at: .resetsAt}
 elif .type == "result" then
-  {final: true, session_id, cost_usd: .total_cost_usd} + tokens
-  + if .is_error or (.subtype // "success") != "success" then
+  {final: true, session_id, cost_usd: .total_cost_usd}
+  + (if .is_error or (.subtype // "success") != "success" then
       {error: ((.result | select(. != "")) // (.errors? // [] | select(length > 0) | join("; "))
                // (.subtype // "unknown error" | gsub("_"; " "))),
        class: ((.api_error_status | status)
                // if .terminal_reason == "prompt_too_long" then "context"
                   elif (.permission_denials // []) != [] then "permission"
                   else "other" end)}
-    else {} end
+     else {} end),
+  tokens
 else empty end
 "#;
 

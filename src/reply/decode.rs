@@ -292,3 +292,66 @@ impl Show {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elsewhere(outputs: impl Fn(&[u8]) -> Result<Vec<String>, String> + Send + 'static) -> Slot {
+        Slot::Elsewhere(Box::new(outputs))
+    }
+
+    fn decode(filters: Filters, stream: &str) -> (Vec<Item>, Decoder) {
+        let (mut decoder, mut items) = (Decoder::new(filters), Vec::new());
+        decoder.push(stream.as_bytes(), &mut |item| items.push(item));
+        decoder.finish(&mut |item| items.push(item));
+        (items, decoder)
+    }
+
+    #[test]
+    fn a_filter_elsewhere_sees_every_object_and_nothing_else() {
+        let echo = |line: &[u8]| Ok(vec![String::from_utf8_lossy(line).into_owned()]);
+        let (items, decoder) = decode(
+            Filters { response: elsewhere(echo), ..Filters::none() },
+            "{\"a\":1}\nno\n{\"type\":\"x\"}",
+        );
+        let text = |text: &str| Item::Text(text.into());
+        assert_eq!(items, [text("{\"a\":1}"), text("{\"type\":\"x\"}")]);
+        assert_eq!(decoder.counters(), Counters { objects: 2, malformed: 1, oversized: 0 });
+    }
+
+    #[test]
+    fn text_from_elsewhere_is_shown_as_it_is() {
+        let json = |_: &[u8]| Ok(vec!["{\"error\":\"x\"}".to_owned(), String::new()]);
+        let (items, _) = decode(Filters { display: elsewhere(json), ..Filters::none() }, "{}");
+        let show = |text: &str| Item::Show(Show::Text(text.into()));
+        assert_eq!(items, [show("{\"error\":\"x\"}"), show("")]);
+    }
+
+    #[test]
+    fn notes_from_elsewhere_are_read_as_json() {
+        let note = |_: &[u8]| Ok(vec![r#"{"final":true}"#.to_owned(), "null".to_owned(), "noise".to_owned()]);
+        let (items, _) = decode(Filters { result: elsewhere(note), ..Filters::none() }, "{}");
+        assert_eq!(items, [Item::Note(Note { is_final: true, ..Note::default() })]);
+    }
+
+    #[test]
+    fn a_dead_display_is_dropped_with_one_notice() {
+        let dead = |_: &[u8]| Err("it took too long".to_owned());
+        let (items, decoder) = decode(Filters { display: elsewhere(dead), ..Filters::none() }, "{}\n{}\n{}");
+        let notice = "the display filter died and is off: it took too long";
+        assert_eq!(items, [Item::Show(Show::Notice(notice.into()))]);
+        assert_eq!(decoder.dead_filter(), None);
+    }
+
+    #[test]
+    fn a_dead_response_or_result_filter_is_named() {
+        let dead = || elsewhere(|_: &[u8]| Err("it exited".to_owned()));
+        let (_, decoder) = decode(Filters { result: dead(), ..Filters::none() }, "{}\n{}");
+        assert_eq!(decoder.dead_filter(), Some("the result filter died: it exited"));
+        let halt = Slot::Here(Arc::new(Program::compile("halt").unwrap()));
+        let (_, decoder) =
+            decode(Filters { response: halt, types: &["x"], ..Filters::none() }, r#"{"type":"x"}"#);
+        assert_eq!(decoder.dead_filter(), Some("the response filter died: the filter called halt(0)"));
+    }
+}
