@@ -4,7 +4,8 @@ mod play;
 
 use play::{Played, play};
 use proptest::prelude::*;
-use ralph::reply::decode::{Counters, Show};
+use ralph::reply::decode::Counters;
+use ralph::reply::show::Show;
 use ralph::reply::usage::Class;
 use ralph::reply::verdict::{End, Kind};
 
@@ -95,9 +96,9 @@ fn deep_nesting_does_not_exhaust_the_stack() {
             r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","name":"t","input":{open}{close}}}]}}}}"#
         )
     };
-    let played = claude(&[tool(500).as_bytes(), tool(100_000).as_bytes(), OK.as_bytes()]);
+    let played = claude(&[tool(110).as_bytes(), tool(100_000).as_bytes(), OK.as_bytes()]);
     assert_eq!(played.counters, Counters { objects: 2, malformed: 1, oversized: 0 });
-    let input = format!("{}…", "[".repeat(119));
+    let input = format!("{}{}…", "[".repeat(110), "]".repeat(9));
     assert_eq!(played.shows, [Show::Tool { name: "t".into(), input }]);
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use play::{Played, play};
-use ralph::reply::decode::Show;
+use ralph::reply::show::Show;
 use ralph::reply::usage::Class;
 use ralph::reply::verdict::{End, Kind};
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::{Event, Output, Program, RunError};
 use super::line;
+use super::show::Show;
 use super::usage::Note;
 
 /// A longer line, in bytes, is counted and not parsed.
@@ -19,12 +20,6 @@ pub const MAX_LINE: usize = 16 << 20;
 
 /// A buffer that grew beyond this, in bytes, for one long line is given back.
 const KEEP_BUFFER: usize = 1 << 20;
-
-/// Longest tool name and input on a display line, in characters.
-const MAX_INPUT: usize = 120;
-
-/// Longest error or notice on a display line, in characters.
-const MAX_MESSAGE: usize = 500;
 
 /// One fact found in the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,29 +30,6 @@ pub enum Item {
     Show(Show),
     /// Something the agent reports about its run.
     Note(Note),
-}
-
-/// One thing for the live display. A preset's display filter emits these as objects with one key:
-/// `{"text": …}`, `{"delta": …}`, `{"tool": {"name": …, "input": …}}`, `{"error": …}`, `{"notice": …}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Show {
-    /// A whole block of text.
-    Text(String),
-    /// A piece of text that goes on where the last one ended, without a newline.
-    Delta(String),
-    /// A tool call.
-    Tool {
-        /// The tool's name.
-        name: String,
-        /// Its input on one line, cut to 120 characters.
-        #[serde(default)]
-        input: String,
-    },
-    /// An error that the agent reports, on one line.
-    Error(String),
-    /// Anything else worth a line: a retry, a warning.
-    Notice(String),
 }
 
 /// What was counted in a stream.
@@ -225,9 +197,11 @@ impl Decoder {
 
     fn display(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Item)) {
         let result = self.filters.display.run(line, event, &mut |output| {
-            if let Some(show) = Show::from_output(output) {
-                out(Item::Show(show));
-            }
+            let show = match output {
+                Output::Text(text) => Some(Show::Text(text)),
+                Output::Json(json) => Show::from_json(&json),
+            };
+            show.into_iter().for_each(|show| out(Item::Show(show)));
         });
         if let Err(reason) = result {
             out(Item::Show(Show::Notice(format!("the display filter died and is off: {reason}"))));
@@ -272,24 +246,6 @@ impl Slot {
             *self = Self::Off;
         }
         result
-    }
-}
-
-impl Show {
-    fn from_output(output: Output) -> Option<Self> {
-        let show = match output {
-            Output::Text(text) => Self::Text(text),
-            Output::Json(json) => serde_json::from_str(&json).ok()?,
-        };
-        Some(match show {
-            Self::Tool { name, input } => Self::Tool {
-                name: line::one_line(&name, MAX_INPUT),
-                input: line::one_line(&input, MAX_INPUT),
-            },
-            Self::Error(text) => Self::Error(line::one_line(&text, MAX_MESSAGE)),
-            Self::Notice(text) => Self::Notice(line::one_line(&text, MAX_MESSAGE)),
-            other => other,
-        })
     }
 }
 

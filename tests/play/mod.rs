@@ -2,7 +2,8 @@
 
 use ralph::agent::preset::preset;
 use ralph::reply::Reply;
-use ralph::reply::decode::{Counters, Decoder, Item, Show};
+use ralph::reply::decode::{Counters, Decoder, Item};
+use ralph::reply::show::Show;
 use ralph::reply::verdict::{End, Evidence, Failure, Readers, judge};
 
 /// All that a stream led to.
