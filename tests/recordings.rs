@@ -1,14 +1,15 @@
 //! Streams recorded from real agents, read with their presets: the assistant's text, the sigils, the usage and the
 //! verdict have to be right for every one of them.
 
+mod play;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ralph::agent::preset::preset;
-use ralph::reply::Reply;
-use ralph::reply::decode::{Counters, Decoder, Item, Show};
+use play::{Played, play};
+use ralph::reply::show::Show;
 use ralph::reply::usage::Class;
-use ralph::reply::verdict::{End, Evidence, Failure, Kind, Readers, judge};
+use ralph::reply::verdict::{End, Kind};
 
 const DONE: &str = "All tasks are finished and the tests pass.\n\n<promise>COMPLETE</promise>";
 const STALE: &str = "The plan does not match the code any more.\n\n<promise>REPLAN</promise>";
@@ -19,45 +20,6 @@ const RUN_DONE: &str =
 const RUN_MORE: &str = "I will run a command.I finished one task. There is more to do in the next iteration.";
 const MULTI: &str = "First block of text.\nSecond block: <promise>COMPLETE</promise> and a tail.";
 const OPUS: &str = "claude-opus-5-5";
-
-/// All that a stream led to.
-struct Played {
-    text: String,
-    shows: Vec<Show>,
-    reply: Reply,
-    counters: Counters,
-    verdict: Result<(), Failure>,
-}
-
-/// Plays a stream in pieces of `step` bytes.
-fn play(agent: &str, stdout: &[u8], stderr: &str, end: End, step: usize) -> Played {
-    let preset = preset(agent).unwrap();
-    let mut decoder = Decoder::new(preset.compile().unwrap().filters());
-    let (mut reply, mut text, mut shows) = (Reply::default(), String::new(), Vec::new());
-    let mut take = |item: Item| {
-        reply.fold(&item);
-        match item {
-            Item::Text(piece) => text.push_str(&piece),
-            Item::Show(show) => shows.push(show),
-            Item::Note(_) => {}
-        }
-    };
-    stdout.chunks(step).for_each(|chunk| decoder.push(chunk, &mut take));
-    decoder.finish(&mut take);
-    let verdict = judge(&Evidence {
-        agent,
-        end,
-        readers: Readers::Preset,
-        has_final: preset.has_final,
-        final_seen: reply.usage.final_seen,
-        said: reply.said,
-        counters: decoder.counters(),
-        fault: reply.usage.fault.as_ref(),
-        dead_filter: decoder.dead_filter(),
-        stderr_tail: stderr,
-    });
-    Played { text, shows, reply, counters: decoder.counters(), verdict }
-}
 
 /// Where recording `agent/case` lies, with this extension.
 fn path(agent: &str, case: &str, extension: &str) -> PathBuf {

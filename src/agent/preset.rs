@@ -22,7 +22,7 @@ pub struct Preset {
     pub prompt: Prompt,
     /// jq: the assistant's own text, in pieces that follow each other without anything between them. Empty: none.
     pub response: &'static str,
-    /// jq: objects for the live display, see [`crate::reply::decode::Show`]. Empty: none.
+    /// jq: objects for the live display, see the contract in [`crate::reply::show`]. Empty: none.
     pub display: &'static str,
     /// jq: notes, see the contract in [`crate::reply::usage`]. Empty: none.
     pub result: &'static str,
@@ -245,22 +245,6 @@ static PRESETS: [Preset; 8] = [
     },
 ];
 
-/// Puts definitions before a program: `brief`, the part of a tool's input that tells most in one line.
-macro_rules! with_brief {
-    ($program:literal) => {
-        concat!(
-            r#"def brief:
-  if type == "object" then
-    .command // .file_path // .filePath // .path // .pattern // .query // .url // .description // .prompt // .
-  else . end
-  | if type == "string" then . elif . == null or . == {} then ""
-    elif type == "array" and all(type == "string") then join("; ") else tojson end;
-"#,
-            $program
-        )
-    };
-}
-
 /// Puts a definition before a program: `class`, the kind of an error whose message, from an event that says it is
 /// an error, is all there is.
 macro_rules! with_class {
@@ -284,17 +268,21 @@ const CLAUDE_TOOL_RESULTS: Option<(&str, &str)> = Some(("user", r#""tool_use_id"
 
 // Sub-agents, error texts (model "<synthetic>") and aborted messages are not the assistant's own words.
 const CLAUDE_RESPONSE: &str = r#"
-select(.type == "assistant" and .parent_tool_use_id == null and .message.model != "<synthetic>" and (.aborted | not))
-| .message.content[]? | select(.type == "text") | .text
+select(.type == "assistant")
+| . as $event
+| .message.content[]?
+| select(.type == "text")
+| select($event | .parent_tool_use_id == null and .message.model != "<synthetic>" and (.aborted | not))
+| .text
 "#;
 
-const CLAUDE_DISPLAY: &str = with_brief!(
-    r#"
+const CLAUDE_DISPLAY: &str = r#"
 if .type == "assistant" then
-  (.parent_tool_use_id == null and .message.model != "<synthetic>" and (.aborted | not)) as $own
+  . as $event
   | .message.content[]?
-  | if .type == "text" and $own then {text}
-    elif .type == "tool_use" then {tool: {name, input: (.input | brief)}}
+  | if .type == "tool_use" then {tool: .name, input}
+    elif .type == "text" then
+      select($event | .parent_tool_use_id == null and .message.model != "<synthetic>" and (.aborted | not)) | {text}
     else empty end
 elif .type == "system" and .subtype == "api_retry" then
   {notice: "retry \(.attempt)/\(.max_retries) in \((.retry_delay_ms // 0) / 1000 | ceil) s: \(.error_status // "") \(.error // "")"}
@@ -304,8 +292,7 @@ elif .type == "result" then
   (select(.is_error) | {error: (.result // (.errors? // [] | join("; ")))}),
   (.permission_denials // [] | select(length > 0) | {notice: "\(length) tool calls were refused permission"})
 else empty end
-"#
-);
+"#;
 
 // The `usage` of a result that is an error may be all zero; `modelUsage` is not. `subtype` says "success" for
 // errors of the API too.
@@ -324,23 +311,25 @@ def tokens:
       {input_tokens: ($models | map((.inputTokens // 0) + (.cacheCreationInputTokens // 0) + (.cacheReadInputTokens // 0)) | add),
        output_tokens: ($models | map(.outputTokens // 0) | add)}
     end;
-if .type == "system" then select(.subtype == "init") | {model, session_id}
-elif .type == "assistant" then
-  (select(.error and .parent_tool_use_id == null)
-   | {error: ([.message.content[]?.text? // empty] | join(" ")), class: (.api_error_status | status) // (.error | named)}),
+if .type == "assistant" then
+  (if .error and .parent_tool_use_id == null then
+     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.api_error_status | status) // (.error | named))}
+   else empty end),
   (.message.content[]? | select(.type == "tool_use") | {tool_started: .id})
+elif .type == "system" then select(.subtype == "init") | {model, session_id}
 elif .type == "rate_limit_event" then
   .rate_limit_info | select(.status == "rejected") | {class: "limit", reset_at: .resetsAt}
 elif .type == "result" then
-  {final: true, session_id, cost_usd: .total_cost_usd} + tokens
-  + if .is_error or (.subtype // "success") != "success" then
+  {final: true, session_id, cost_usd: .total_cost_usd}
+  + (if .is_error or (.subtype // "success") != "success" then
       {error: ((.result | select(. != "")) // (.errors? // [] | select(length > 0) | join("; "))
                // (.subtype // "unknown error" | gsub("_"; " "))),
        class: ((.api_error_status | status)
                // if .terminal_reason == "prompt_too_long" then "context"
                   elif (.permission_denials // []) != [] then "permission"
                   else "other" end)}
-    else {} end
+     else {} end),
+  tokens
 else empty end
 "#;
 
@@ -349,18 +338,16 @@ select(.type == "assistant" and .parent_tool_use_id == null)
 | .message.content[]? | select(.type == "text") | .text
 "#;
 
-const AMP_DISPLAY: &str = with_brief!(
-    r#"
+const AMP_DISPLAY: &str = r#"
 if .type == "assistant" then
-  (.parent_tool_use_id == null) as $own
+  . as $event
   | .message.content[]?
-  | if .type == "text" and $own then {text}
-    elif .type == "tool_use" then {tool: {name, input: (.input | brief)}}
+  | if .type == "tool_use" then {tool: .name, input}
+    elif .type == "text" then select($event.parent_tool_use_id == null) | {text}
     else empty end
 elif .type == "result" and .is_error then {error: (.error // .result // .subtype)}
 else empty end
-"#
-);
+"#;
 
 const AMP_RESULT: &str = with_class!(
     r#"
@@ -383,12 +370,11 @@ const CLINE_RESPONSE: &str = r#"
 select(.type == "agent_event") | .event | select(.type == "content_end" and .contentType == "text") | .text
 "#;
 
-const CLINE_DISPLAY: &str = with_brief!(
-    r#"
+const CLINE_DISPLAY: &str = r#"
 def show:
   if .type == "content_end" and .contentType == "text" then {text}
   elif .type == "content_start" and .contentType == "tool" then
-    {tool: {name: .toolName, input: (.input | if type == "object" then .commands // . else . end | brief)}}
+    {tool: .toolName, input: .input}
   elif .type == "error" then
     (.error | if type == "object" then .message else . end) as $e
     | if .recoverable then {notice: $e} else {error: $e} end
@@ -397,8 +383,7 @@ if .type == "agent_event" then .event | show
 elif .type == "error" then {error: .message}
 elif .type == "run_aborted" then {error: "aborted: \(.reason // "no reason given")"}
 else empty end
-"#
-);
+"#;
 
 // On errors `run_result.text` holds the error's message.
 const CLINE_RESULT: &str = with_class!(
@@ -430,16 +415,15 @@ else empty end
 const CODEX_RESPONSE: &str =
     r#"select(.type == "item.completed" and .item.type == "agent_message") | .item.text"#;
 
-const CODEX_DISPLAY: &str = with_brief!(
-    r#"
+const CODEX_DISPLAY: &str = r#"
 def started:
-  if .type == "command_execution" then {tool: {name: "shell", input: (.command | brief)}}
-  elif .type == "mcp_tool_call" then {tool: {name: "\(.server // "mcp").\(.tool // "tool")", input: (.arguments | brief)}}
+  if .type == "command_execution" then {tool: "shell", input: .command}
+  elif .type == "mcp_tool_call" then {tool: "\(.server // "mcp").\(.tool // "tool")", input: .arguments}
   else empty end;
 def completed:
   if .type == "agent_message" then {text}
-  elif .type == "file_change" then {tool: {name: "edit", input: ([.changes[]?.path?] | join(", "))}}
-  elif .type == "web_search" then {tool: {name: "web_search", input: (.query // "")}}
+  elif .type == "file_change" then {tool: "edit", input: ([.changes[]?.path?] | join(", "))}
+  elif .type == "web_search" then {tool: "web_search", input: (.query // "")}
   elif .type == "error" then {notice: .message}
   else empty end;
 if .type == "item.started" then .item | started
@@ -447,8 +431,7 @@ elif .type == "item.completed" then .item | completed
 elif .type == "error" then
   if .message // "" | startswith("Reconnecting") then {notice: .message} else {error: .message} end
 else empty end
-"#
-);
+"#;
 
 // "Reconnecting... 1/5" is not the end; what is comes in an `error` of its own and again in `turn.failed`.
 const CODEX_RESULT: &str = with_class!(
@@ -466,15 +449,13 @@ else empty end
 // The prompt is echoed with role "user".
 const GEMINI_RESPONSE: &str = r#"select(.type == "message" and .role == "assistant") | .content"#;
 
-const GEMINI_DISPLAY: &str = with_brief!(
-    r#"
+const GEMINI_DISPLAY: &str = r#"
 if .type == "message" then select(.role == "assistant") | if .delta then {delta: .content} else {text: .content} end
-elif .type == "tool_use" then {tool: {name: .tool_name, input: (.parameters | brief)}}
+elif .type == "tool_use" then {tool: .tool_name, input: .parameters}
 elif .type == "error" then if .severity == "error" then {error: .message} else {notice: .message} end
 elif .type == "result" and .error then {error: .error.message}
 else empty end
-"#
-);
+"#;
 
 const GEMINI_RESULT: &str = with_class!(
     r#"
@@ -492,14 +473,12 @@ else empty end
 
 const OPENCODE_RESPONSE: &str = r#"select(.type == "text") | .part.text"#;
 
-const OPENCODE_DISPLAY: &str = with_brief!(
-    r#"
+const OPENCODE_DISPLAY: &str = r#"
 if .type == "text" then {text: .part.text}
-elif .type == "tool_use" then {tool: {name: .part.tool, input: (.part.state.input | brief)}}
+elif .type == "tool_use" then {tool: .part.tool, input: .part.state.input}
 elif .type == "error" then {error: (.error.data.message // .error.name // "unknown error")}
 else empty end
-"#
-);
+"#;
 
 // `tokens.input` leaves out the cache and `tokens.output` the reasoning; the other agents count them in.
 const OPENCODE_RESULT: &str = with_class!(
@@ -524,14 +503,12 @@ else empty end
 
 const SCRIPT_RESPONSE: &str = r#"select(.type == "text") | .text"#;
 
-const SCRIPT_DISPLAY: &str = with_brief!(
-    r#"
+const SCRIPT_DISPLAY: &str = r#"
 if .type == "text" then {text}
-elif .type == "tool" then {tool: {name, input: (.input | brief)}}
+elif .type == "tool" then {tool: .name, input}
 elif .type == "result" and .status != "ok" then {error: (.message // "the script failed")}
 else empty end
-"#
-);
+"#;
 
 const SCRIPT_RESULT: &str = r#"
 if .type == "start" then {model, session_id: .session}

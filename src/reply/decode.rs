@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::{Event, Output, Program, RunError};
 use super::line;
+use super::show::Show;
 use super::usage::Note;
 
 /// A longer line, in bytes, is counted and not parsed.
@@ -19,12 +20,6 @@ pub const MAX_LINE: usize = 16 << 20;
 
 /// A buffer that grew beyond this, in bytes, for one long line is given back.
 const KEEP_BUFFER: usize = 1 << 20;
-
-/// Longest tool name and input on a display line, in characters.
-const MAX_INPUT: usize = 120;
-
-/// Longest error or notice on a display line, in characters.
-const MAX_MESSAGE: usize = 500;
 
 /// One fact found in the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,29 +30,6 @@ pub enum Item {
     Show(Show),
     /// Something the agent reports about its run.
     Note(Note),
-}
-
-/// One thing for the live display. A preset's display filter emits these as objects with one key:
-/// `{"text": …}`, `{"delta": …}`, `{"tool": {"name": …, "input": …}}`, `{"error": …}`, `{"notice": …}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Show {
-    /// A whole block of text.
-    Text(String),
-    /// A piece of text that goes on where the last one ended, without a newline.
-    Delta(String),
-    /// A tool call.
-    Tool {
-        /// The tool's name.
-        name: String,
-        /// Its input on one line, cut to 120 characters.
-        #[serde(default)]
-        input: String,
-    },
-    /// An error that the agent reports, on one line.
-    Error(String),
-    /// Anything else worth a line: a retry, a warning.
-    Notice(String),
 }
 
 /// What was counted in a stream.
@@ -225,9 +197,11 @@ impl Decoder {
 
     fn display(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Item)) {
         let result = self.filters.display.run(line, event, &mut |output| {
-            if let Some(show) = Show::from_output(output) {
-                out(Item::Show(show));
-            }
+            let show = match output {
+                Output::Text(text) => Some(Show::Text(text)),
+                Output::Json(json) => Show::from_json(&json),
+            };
+            show.into_iter().for_each(|show| out(Item::Show(show)));
         });
         if let Err(reason) = result {
             out(Item::Show(Show::Notice(format!("the display filter died and is off: {reason}"))));
@@ -275,20 +249,65 @@ impl Slot {
     }
 }
 
-impl Show {
-    fn from_output(output: Output) -> Option<Self> {
-        let show = match output {
-            Output::Text(text) => Self::Text(text),
-            Output::Json(json) => serde_json::from_str(&json).ok()?,
-        };
-        Some(match show {
-            Self::Tool { name, input } => Self::Tool {
-                name: line::one_line(&name, MAX_INPUT),
-                input: line::one_line(&input, MAX_INPUT),
-            },
-            Self::Error(text) => Self::Error(line::one_line(&text, MAX_MESSAGE)),
-            Self::Notice(text) => Self::Notice(line::one_line(&text, MAX_MESSAGE)),
-            other => other,
-        })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn elsewhere(outputs: impl Fn(&[u8]) -> Result<Vec<String>, String> + Send + 'static) -> Slot {
+        Slot::Elsewhere(Box::new(outputs))
+    }
+
+    fn decode(filters: Filters, stream: &str) -> (Vec<Item>, Decoder) {
+        let (mut decoder, mut items) = (Decoder::new(filters), Vec::new());
+        decoder.push(stream.as_bytes(), &mut |item| items.push(item));
+        decoder.finish(&mut |item| items.push(item));
+        (items, decoder)
+    }
+
+    #[test]
+    fn a_filter_elsewhere_sees_every_object_and_nothing_else() {
+        let echo = |line: &[u8]| Ok(vec![String::from_utf8_lossy(line).into_owned()]);
+        let (items, decoder) = decode(
+            Filters { response: elsewhere(echo), ..Filters::none() },
+            "{\"a\":1}\nno\n{\"type\":\"x\"}",
+        );
+        let text = |text: &str| Item::Text(text.into());
+        assert_eq!(items, [text("{\"a\":1}"), text("{\"type\":\"x\"}")]);
+        assert_eq!(decoder.counters(), Counters { objects: 2, malformed: 1, oversized: 0 });
+    }
+
+    #[test]
+    fn text_from_elsewhere_is_shown_as_it_is() {
+        let json = |_: &[u8]| Ok(vec!["{\"error\":\"x\"}".to_owned(), String::new()]);
+        let (items, _) = decode(Filters { display: elsewhere(json), ..Filters::none() }, "{}");
+        let show = |text: &str| Item::Show(Show::Text(text.into()));
+        assert_eq!(items, [show("{\"error\":\"x\"}"), show("")]);
+    }
+
+    #[test]
+    fn notes_from_elsewhere_are_read_as_json() {
+        let note = |_: &[u8]| Ok(vec![r#"{"final":true}"#.to_owned(), "null".to_owned(), "noise".to_owned()]);
+        let (items, _) = decode(Filters { result: elsewhere(note), ..Filters::none() }, "{}");
+        assert_eq!(items, [Item::Note(Note { is_final: true, ..Note::default() })]);
+    }
+
+    #[test]
+    fn a_dead_display_is_dropped_with_one_notice() {
+        let dead = |_: &[u8]| Err("it took too long".to_owned());
+        let (items, decoder) = decode(Filters { display: elsewhere(dead), ..Filters::none() }, "{}\n{}\n{}");
+        let notice = "the display filter died and is off: it took too long";
+        assert_eq!(items, [Item::Show(Show::Notice(notice.into()))]);
+        assert_eq!(decoder.dead_filter(), None);
+    }
+
+    #[test]
+    fn a_dead_response_or_result_filter_is_named() {
+        let dead = || elsewhere(|_: &[u8]| Err("it exited".to_owned()));
+        let (_, decoder) = decode(Filters { result: dead(), ..Filters::none() }, "{}\n{}");
+        assert_eq!(decoder.dead_filter(), Some("the result filter died: it exited"));
+        let halt = Slot::Here(Arc::new(Program::compile("halt").unwrap()));
+        let (_, decoder) =
+            decode(Filters { response: halt, types: &["x"], ..Filters::none() }, r#"{"type":"x"}"#);
+        assert_eq!(decoder.dead_filter(), Some("the response filter died: the filter called halt(0)"));
     }
 }

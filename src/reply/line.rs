@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde::Deserializer as _;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 
-/// JSON nested deeper than this is refused: the parsers and `Drop` of what they build recurse.
-const MAX_DEPTH: usize = 512;
+/// JSON nested deeper than this is refused: the parsers and `Drop` of what they build recurse. It is a little less
+/// than what `serde_json` accepts, which reads the filters' outputs.
+const MAX_DEPTH: usize = 120;
 
 /// Reads the value of the top-level `type` of a JSON object and checks the rest of the line in passing.
 ///

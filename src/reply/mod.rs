@@ -7,6 +7,7 @@
 pub mod decode;
 pub mod filter;
 mod line;
+pub mod show;
 pub mod sigil;
 pub mod usage;
 pub mod verdict;

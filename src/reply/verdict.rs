@@ -192,3 +192,104 @@ fn last_words(stderr: &str) -> String {
     let message = json.as_ref().and_then(|json| json.get("message")?.as_str());
     line::one_line(message.unwrap_or(line), MAX_QUOTE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Evidence<'static> {
+        Evidence {
+            agent: "claude",
+            end: End::Exited(0),
+            readers: Readers::Preset,
+            has_final: true,
+            final_seen: true,
+            said: true,
+            counters: Counters { objects: 3, malformed: 0, oversized: 0 },
+            fault: None,
+            dead_filter: None,
+            stderr_tail: "",
+        }
+    }
+
+    fn kind(evidence: &Evidence<'_>) -> Option<Kind> {
+        judge(evidence).err().map(|failure| failure.kind)
+    }
+
+    #[test]
+    fn how_the_process_ended_comes_first() {
+        for (end, expected) in [
+            (End::Exited(0), None),
+            (End::EndedAfterFinal, None),
+            (End::Exited(3), Some(Kind::Exit)),
+            (End::Signaled(9), Some(Kind::Signal)),
+            (End::TimedOut, Some(Kind::TimedOut)),
+            (End::Inactive, Some(Kind::Inactive)),
+            (End::Interrupted, Some(Kind::Interrupted)),
+        ] {
+            for readers in [Readers::Preset, Readers::User, Readers::Nobody] {
+                assert_eq!(kind(&Evidence { end, readers, ..good() }), expected, "{end:?} {readers:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn silence_counts_only_with_the_presets_own_filters() {
+        let counters = Counters::default();
+        let mute = Evidence { counters, said: false, final_seen: false, ..good() };
+        assert_eq!(kind(&mute), Some(Kind::NoOutput));
+        assert_eq!(kind(&Evidence { counters: good().counters, ..mute.clone() }), Some(Kind::NoFinal));
+        assert_eq!(kind(&Evidence { said: false, ..good() }), Some(Kind::Silent));
+        assert_eq!(kind(&Evidence { has_final: false, final_seen: false, ..good() }), None);
+        assert_eq!(kind(&Evidence { readers: Readers::User, ..mute.clone() }), None);
+        assert_eq!(kind(&Evidence { readers: Readers::Nobody, ..mute }), None);
+    }
+
+    #[test]
+    fn an_error_the_agent_reports_fails_the_attempt_whatever_the_exit_code() {
+        let fault = Fault { class: Class::Limit, message: "too\nmany".into(), reset_at: Some(7) };
+        let failure = judge(&Evidence { fault: Some(&fault), ..good() }).unwrap_err();
+        assert_eq!((failure.kind, failure.class, failure.reset_at), (Kind::Reported, Class::Limit, Some(7)));
+        assert_eq!(failure.message, "claude reported an error: too many");
+        let killed = Evidence { end: End::Signaled(15), fault: Some(&fault), stderr_tail: "noise", ..good() };
+        let failure = judge(&killed).unwrap_err();
+        assert_eq!((failure.kind, failure.class), (Kind::Signal, Class::Limit));
+        assert_eq!(failure.message, "claude was killed by signal 15: too many");
+        assert_eq!(
+            kind(&Evidence { fault: Some(&fault), readers: Readers::User, ..good() }),
+            Some(Kind::Reported)
+        );
+        assert_eq!(kind(&Evidence { fault: Some(&fault), readers: Readers::Nobody, ..good() }), None);
+    }
+
+    #[test]
+    fn a_dead_filter_fails_the_attempt_and_is_named() {
+        let dead = Evidence { dead_filter: Some("the response filter died: halt(1)"), ..good() };
+        let failure = judge(&Evidence { readers: Readers::User, ..dead }).unwrap_err();
+        assert_eq!(failure.kind, Kind::Filter);
+        assert_eq!(failure.message, "claude ended well, but the response filter died: halt(1)");
+    }
+
+    #[test]
+    fn the_last_telling_line_of_stderr_is_quoted() {
+        for (stderr, words) in [
+            ("", ""),
+            ("one\ntwo\n\n", "two"),
+            ("Error: bad key {\n    at x (file)\n  status: 401\n}\n", "Error: bad key {"),
+            ("Error: first\nbye\n", "Error: first"),
+            ("noise\n{\"type\":\"error\",\"message\":\"no\\nprompt\"}\n", "no prompt"),
+        ] {
+            assert_eq!(last_words(stderr), words);
+        }
+    }
+
+    #[test]
+    fn a_refusal_to_run_as_root_says_what_to_do() {
+        let stderr_tail =
+            "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons";
+        let failure = judge(&Evidence { end: End::Exited(1), stderr_tail, ..good() }).unwrap_err();
+        assert_eq!(failure.class, Class::Permission);
+        assert!(failure.message.contains("IS_SANDBOX=1") && failure.message.contains("AGENT_ARGS"));
+        assert!(judge(&Evidence { stderr_tail, ..good() }).is_ok());
+    }
+}

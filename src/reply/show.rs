@@ -1,0 +1,125 @@
+//! What the live display shows.
+//!
+//! # The display filter's contract
+//!
+//! A preset's display filter emits, for every event, any number of objects: `{"text": TEXT}`, `{"delta": TEXT}`,
+//! `{"tool": NAME, "input": ANYTHING}`, `{"error": TEXT}` or `{"notice": TEXT}`. A display filter that the user
+//! wrote prints lines, which are shown as they are.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::line::one_line;
+
+/// Longest tool name and input, in characters.
+const MAX_INPUT: usize = 120;
+
+/// Longest error or notice, in characters.
+const MAX_MESSAGE: usize = 500;
+
+/// The parts of a tool's input that tell most about a call, the best first.
+const TELLING: [&str; 10] = [
+    "command",
+    "commands",
+    "file_path",
+    "filePath",
+    "path",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "prompt",
+];
+
+/// One thing for the live display.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Show {
+    /// A whole block of text.
+    Text(String),
+    /// A piece of text that goes on where the last one ended, without a newline.
+    Delta(String),
+    /// A tool call.
+    Tool {
+        /// The tool's name.
+        name: String,
+        /// What tells most about its input, on one line of at most 120 characters.
+        input: String,
+    },
+    /// An error that the agent reports, on one line.
+    Error(String),
+    /// Anything else worth a line: a retry, a warning.
+    Notice(String),
+}
+
+impl Show {
+    /// Reads one output of a preset's display filter. `None` if it is none of the objects above.
+    pub(super) fn from_json(json: &str) -> Option<Self> {
+        let Ok(Value::Object(map)) = serde_json::from_str(json) else { return None };
+        let text = |key: &str| map.get(key).and_then(Value::as_str);
+        if let Some(name) = text("tool") {
+            let input = map.get("input").map(brief).unwrap_or_default();
+            return Some(Self::Tool { name: one_line(name, MAX_INPUT), input });
+        }
+        text("text")
+            .map(|text| Self::Text(text.to_owned()))
+            .or_else(|| text("delta").map(|text| Self::Delta(text.to_owned())))
+            .or_else(|| text("error").map(|text| Self::Error(one_line(text, MAX_MESSAGE))))
+            .or_else(|| text("notice").map(|text| Self::Notice(one_line(text, MAX_MESSAGE))))
+    }
+}
+
+/// A tool's input in one line: the part that tells most, or all of it.
+fn brief(input: &Value) -> String {
+    let telling = |map: &serde_json::Map<String, Value>| {
+        TELLING.iter().find_map(|key| map.get(*key).filter(|part| !part.is_null())).cloned()
+    };
+    match input.as_object().and_then(telling).as_ref().unwrap_or(input) {
+        Value::Null => String::new(),
+        Value::Object(map) if map.is_empty() => String::new(),
+        Value::String(text) => one_line(text, MAX_INPUT),
+        Value::Array(parts) if parts.iter().all(Value::is_string) => {
+            let parts: Vec<_> = parts.iter().filter_map(Value::as_str).collect();
+            one_line(&parts.join("; "), MAX_INPUT)
+        }
+        other => one_line(&other.to_string(), MAX_INPUT),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_contract_and_nothing_else() {
+        let show = Show::from_json;
+        assert_eq!(show(r#"{"text":"a\nb"}"#), Some(Show::Text("a\nb".into())));
+        assert_eq!(show(r#"{"delta":"a "}"#), Some(Show::Delta("a ".into())));
+        assert_eq!(show(r#"{"error":"a\nb"}"#), Some(Show::Error("a b".into())));
+        assert_eq!(show(r#"{"notice":"a"}"#), Some(Show::Notice("a".into())));
+        for other in ["null", "[]", "{}", r#"{"text":5}"#, r#"{"other":"a"}"#, "noise"] {
+            assert_eq!(show(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_tools_input_is_brief() {
+        for (input, expected) in [
+            (r#"{"description":"d","command":"echo\nhi"}"#, "echo hi"),
+            (r#"{"commands":["a","b"]}"#, "a; b"),
+            (r#"{"command":null,"path":"p"}"#, "p"),
+            (r#"{"todos":[1]}"#, r#"{"todos":[1]}"#),
+            (r#""text""#, "text"),
+            ("{}", ""),
+            ("null", ""),
+            ("7", "7"),
+        ] {
+            let show = Show::from_json(&format!(r#"{{"tool":"t","input":{input}}}"#));
+            assert_eq!(show, Some(Show::Tool { name: "t".into(), input: expected.into() }));
+        }
+        assert_eq!(
+            Show::from_json(r#"{"tool":"t"}"#),
+            Some(Show::Tool { name: "t".into(), input: String::new() })
+        );
+    }
+}

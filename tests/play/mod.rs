@@ -1,0 +1,46 @@
+//! Plays a stream through a preset's filters, as an attempt does.
+
+use ralph::agent::preset::preset;
+use ralph::reply::Reply;
+use ralph::reply::decode::{Counters, Decoder, Item};
+use ralph::reply::show::Show;
+use ralph::reply::verdict::{End, Evidence, Failure, Readers, judge};
+
+/// All that a stream led to.
+pub(crate) struct Played {
+    pub(crate) text: String,
+    pub(crate) shows: Vec<Show>,
+    pub(crate) reply: Reply,
+    pub(crate) counters: Counters,
+    pub(crate) verdict: Result<(), Failure>,
+}
+
+/// Plays a stream in pieces of `step` bytes.
+pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: End, step: usize) -> Played {
+    let preset = preset(agent).unwrap();
+    let mut decoder = Decoder::new(preset.compile().unwrap().filters());
+    let (mut reply, mut text, mut shows) = (Reply::default(), String::new(), Vec::new());
+    let mut take = |item: Item| {
+        reply.fold(&item);
+        match item {
+            Item::Text(piece) => text.push_str(&piece),
+            Item::Show(show) => shows.push(show),
+            Item::Note(_) => {}
+        }
+    };
+    stdout.chunks(step).for_each(|chunk| decoder.push(chunk, &mut take));
+    decoder.finish(&mut take);
+    let verdict = judge(&Evidence {
+        agent,
+        end,
+        readers: Readers::Preset,
+        has_final: preset.has_final,
+        final_seen: reply.usage.final_seen,
+        said: reply.said,
+        counters: decoder.counters(),
+        fault: reply.usage.fault.as_ref(),
+        dead_filter: decoder.dead_filter(),
+        stderr_tail: stderr,
+    });
+    Played { text, shows, reply, counters: decoder.counters(), verdict }
+}
