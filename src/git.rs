@@ -19,7 +19,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::project::Project;
-use crate::record::atomic::{self, Durability, WriteError};
+use crate::record::RecordError;
+use crate::record::atomic::{self, Durability};
 
 /// The longest any of these short commands may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -73,7 +74,7 @@ pub enum GitError {
     },
     /// The repository's `info/exclude` could not be written.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Write(#[from] RecordError),
 }
 
 /// The version of the installed git, such as `2.47.3`.

@@ -2,6 +2,7 @@
 //! work is proven done. `ARCHITECTURE.md` is the map of the rooms below.
 
 pub mod agent;
+pub mod cli;
 pub mod commands;
 pub mod engine;
 pub mod git;

@@ -1,10 +1,34 @@
 //! Entry point: parse, run, exit code.
 
-fn main() -> std::process::ExitCode {
-    let mut argv = std::env::args_os().skip(1);
-    if argv.next().is_some_and(|verb| verb == "__supervise") {
-        let code = ralph::process::supervisor::main(&argv.collect::<Vec<_>>());
-        return std::process::ExitCode::from(u8::try_from(code).unwrap_or(1));
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use ralph::{agent, cli, commands, process, reply};
+
+fn main() -> ExitCode {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    if let Some(code) = hidden_verb(&argv) {
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
-    std::process::ExitCode::SUCCESS
+    let result = match cli::Cli::read(argv) {
+        Ok(cli) => commands::run(cli.command),
+        Err(help) if !help.use_stderr() => help.print().map(|()| 0).map_err(Into::into),
+        Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => commands::report_error(&error),
+    }
+}
+
+/// Our own executable is also what it starts beside itself. These verbs have no flags and no help, and they are
+/// on the way of every iteration, so they go past the command line parser.
+fn hidden_verb(argv: &[OsString]) -> Option<i32> {
+    let (verb, rest) = argv.get(1..)?.split_first()?;
+    match verb.to_str()? {
+        process::supervisor::VERB => Some(process::supervisor::main(rest)),
+        reply::child::VERB => Some(reply::child::main(rest)),
+        agent::script::VERB => Some(agent::script::script_main(rest)),
+        _ => None,
+    }
 }

@@ -13,7 +13,8 @@ use super::message::Message;
 use crate::engine::inbox::Port;
 use crate::process::supervised::{Launch, Pipes, Supervised, pump};
 use crate::reply::child::FilterChild;
-use crate::reply::decode::{MAX_LINE, Show};
+use crate::reply::decode::MAX_LINE;
+use crate::reply::show::Show;
 
 /// How many bytes of the agent's output may wait for a display before it counts as hanging.
 const QUEUE: usize = 8 * 1024 * 1024;
@@ -27,8 +28,15 @@ pub enum DisplayRoute {
     Preset,
     /// Nobody: the stream is shown as it comes.
     Raw,
+    /// The assistant's text, and nothing else.
+    Text,
     /// A jq program of the user's, in a child of ours.
-    Program(String),
+    Program {
+        /// The program.
+        program: String,
+        /// Its outputs follow each other without newlines.
+        join: bool,
+    },
     /// A command of the user's for `sh -c`; what it prints is shown.
     Shell(Launch),
 }
@@ -59,11 +67,11 @@ impl DisplayRoute {
         let queue = Queue { chunks, waiting: Arc::default() };
         let display = Display { received, waiting: Arc::clone(&queue.waiting), port: port.clone() };
         match self {
-            Self::Preset => return Ok(Feed::Nothing),
+            Self::Preset | Self::Text => return Ok(Feed::Nothing),
             Self::Raw => return Ok(Feed::Raw),
-            Self::Program(program) => {
-                let child = FilterChild::new(program);
-                std::thread::spawn(move || display.serve_program(child));
+            Self::Program { program, join } => {
+                let (child, join) = (FilterChild::new(program), *join);
+                std::thread::spawn(move || display.serve_program(child, join));
             }
             Self::Shell(launch) => {
                 let (launch, stop) = (launch.clone(), stop.try_clone()?);
@@ -75,7 +83,7 @@ impl DisplayRoute {
 
     /// Whether a thread will say [`Message::DisplayEnded`].
     pub(super) fn has_thread(&self) -> bool {
-        matches!(self, Self::Program(_) | Self::Shell(_))
+        matches!(self, Self::Program { .. } | Self::Shell(_))
     }
 }
 
@@ -110,7 +118,7 @@ struct Display {
 
 impl Display {
     /// Runs a jq program over every line.
-    fn serve_program(self, mut child: FilterChild) {
+    fn serve_program(self, mut child: FilterChild, join: bool) {
         let mut partial = Vec::new();
         for chunk in &self.received {
             self.waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
@@ -122,19 +130,19 @@ impl Display {
                     partial.extend_from_slice(piece);
                 }
                 if piece.ends_with(b"\n") {
-                    if !self.show_line(&mut child, &partial) {
+                    if !self.show_line(&mut child, &partial, join) {
                         return;
                     }
                     partial.clear();
                 }
             }
         }
-        self.show_line(&mut child, &partial);
+        self.show_line(&mut child, &partial, join);
         self.port.post(0, Message::DisplayEnded);
     }
 
     /// `false` when the display is lost.
-    fn show_line(&self, child: &mut FilterChild, line: &[u8]) -> bool {
+    fn show_line(&self, child: &mut FilterChild, line: &[u8], join: bool) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         // Only whole JSON objects concern the filter; the rest is counted elsewhere.
         if !line.starts_with(b"{") {
@@ -143,7 +151,8 @@ impl Display {
         match child.run(line) {
             Ok(outputs) => outputs.into_iter().all(|text| {
                 let weight = text.len();
-                self.port.post(weight, Message::Display(Show::Text(text)))
+                let show = if join { Show::Delta(text) } else { Show::Text(text) };
+                self.port.post(weight, Message::Display(show))
             }),
             Err(reason) => {
                 self.port.post(0, Message::DisplayLost(reason));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::engine::event::Stream;
 use crate::process::supervisor::Note;
-use crate::reply::decode::{Counters, Item, Show};
+use crate::reply::decode::{Counters, Item};
+use crate::reply::show::Show;
 
 /// One thing that a thread of an attempt has.
 #[derive(Debug)]

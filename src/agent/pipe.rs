@@ -62,7 +62,7 @@ impl PipeAgent {
         })?;
 
         let limits = Limits { attempt: self.timeout, inactivity: self.inactivity_timeout };
-        let mut session = Session::new(supervised, &launch.cwd, limits, self.display.has_thread());
+        let mut session = Session::new(supervised, &launch.cwd, limits, &self.display);
         let watched = session.watch(context);
         context.inbox.close();
         drop(hold);

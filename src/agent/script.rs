@@ -28,6 +28,9 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The hidden verb that starts it.
+pub const VERB: &str = "__script";
+
 /// The name of the environment variable with the pause after each event, in milliseconds (none: 0).
 pub const PACE_VARIABLE: &str = "RALPH_SCRIPT_PACE";
 

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::Context;
+use super::display::DisplayRoute;
 use super::message::Message;
 use super::readers::ReaderPlan;
 use super::report::{AttemptStatus, Report};
 use super::vital_signs::VitalSigns;
-use super::Context;
 use crate::engine::event::{Event, Stream};
 use crate::engine::inbox::Wake;
 use crate::engine::stop::Urgency;
@@ -16,10 +17,11 @@ use crate::process::supervised::Supervised;
 use crate::process::supervisor::Note;
 use crate::record::RecordError;
 use crate::reply::decode::{Counters, Item};
+use crate::reply::show::Show;
 use crate::reply::sigil::{SigilScanner, Sigils};
 use crate::reply::usage::{Class, Usage};
 use crate::reply::verdict::{End, Evidence, Kind, judge};
-use crate::settings::duration::format_duration;
+use crate::settings::duration;
 
 /// How long an agent may live on after its own final event.
 const FINAL_GRACE: Duration = Duration::from_secs(10);
@@ -65,6 +67,8 @@ pub(super) struct Session {
     silent: bool,
     /// Pipes of the agent that are still open.
     open: usize,
+    /// The assistant's text is the display.
+    show_text: bool,
     /// The user's own display is still at work.
     displaying: bool,
     /// When the last message came, once the agent is gone.
@@ -90,7 +94,7 @@ pub(super) struct Left {
 }
 
 impl Session {
-    pub(super) fn new(supervised: Supervised, cwd: &Path, limits: Limits, own_display: bool) -> Self {
+    pub(super) fn new(supervised: Supervised, cwd: &Path, limits: Limits, display: &DisplayRoute) -> Self {
         let now = Instant::now();
         let vital_signs =
             VitalSigns::new(supervised.supervisor_pid(), supervised.program_pid(), cwd, limits.inactivity);
@@ -103,7 +107,8 @@ impl Session {
             said_gone: false,
             silent: false,
             open: 2,
-            displaying: own_display,
+            displaying: display.has_thread(),
+            show_text: matches!(display, DisplayRoute::Text),
             last_message: now,
             left: Left { limits, ..Left::default() },
         }
@@ -205,6 +210,9 @@ impl Session {
                 self.left.sigils.push(&text);
                 // It goes on after what looked like its last word.
                 self.after_final = None;
+                if self.show_text {
+                    tell(Event::Shown(&Show::Delta(text)))?;
+                }
             }
             Item::Note(note) => {
                 self.left.usage.fold(&note);
@@ -248,7 +256,8 @@ impl Session {
             self.end(Ending::AfterFinal);
         } else if now >= self.too_long {
             self.end(Ending::TimedOut);
-        } else if let Some(evidence) = self.vital_signs.look(now, !self.left.usage.tools_in_flight.is_empty()) {
+        } else if let Some(evidence) = self.vital_signs.look(now, !self.left.usage.tools_in_flight.is_empty())
+        {
             self.left.evidence_of_death = evidence;
             self.end(Ending::Inactive);
         }
@@ -304,11 +313,11 @@ impl Left {
         let failure = judge(&evidence).err().map(|mut failure| {
             match failure.kind {
                 Kind::TimedOut => {
-                    let limit = format_duration(self.limits.attempt);
+                    let limit = duration::format(self.limits.attempt);
                     failure.message = format!("{agent} ran longer than {limit} and was ended (--timeout)");
                 }
                 Kind::Inactive => {
-                    let limit = format_duration(self.limits.inactivity);
+                    let limit = duration::format(self.limits.inactivity);
                     let looked_at = &self.evidence_of_death;
                     failure.message = format!(
                         "{agent} showed no sign of life for {limit} and was ended: {looked_at} \

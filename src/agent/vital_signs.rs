@@ -70,6 +70,8 @@ impl VitalSigns {
             self.alive(now);
             return None;
         }
-        Some(format!("no output, no tool call in flight, {used:.1} s of CPU used by its tools, no file written"))
+        Some(format!(
+            "no output, no tool call in flight, {used:.1} s of CPU used by its tools, no file written"
+        ))
     }
 }

@@ -9,7 +9,7 @@ use super::outcome::Outcome;
 use super::policy::{Limits, Tally};
 use super::stop::Urgency;
 use crate::agent::Report;
-use crate::reply::decode::Show;
+use crate::reply::show::Show;
 
 /// Which of an agent's two pipes bytes came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -76,7 +76,9 @@ impl From<AgentError> for End {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::Record(error) => error.into(),
-            AgentError::Start(error) => Self { outcome: Outcome::AgentMissing, detail: Some(error.to_string()) },
+            AgentError::Start(error) => {
+                Self { outcome: Outcome::AgentMissing, detail: Some(error.to_string()) }
+            }
         }
     }
 }
@@ -150,7 +152,9 @@ impl Loop<'_> {
     fn ended_by_policy(&self, outcome: Outcome) -> End {
         let detail = match outcome {
             Outcome::Replan => Some(crate::source::prompt_file::REPLAN.to_owned()),
-            Outcome::AgentFailed | Outcome::NotLoggedIn | Outcome::LimitTooFar => self.tally.last_error.clone(),
+            Outcome::AgentFailed | Outcome::NotLoggedIn | Outcome::LimitTooFar => {
+                self.tally.last_error.clone()
+            }
             _ => None,
         };
         End { outcome, detail }
@@ -173,11 +177,8 @@ impl Loop<'_> {
     fn attempt(&mut self) -> Result<(), End> {
         self.teller.tell(Event::AttemptStarted { tally: &self.tally })?;
         let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt };
-        let mut context = Context {
-            inbox: self.inbox,
-            stop: &mut self.stop,
-            emit: &mut |event| self.teller.tell(event),
-        };
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         let report: Report = self.agent.run(&attempt, &mut context)?;
         let signal = match report.status {
             AttemptStatus::Success => self.source.settle(&report),

@@ -167,7 +167,8 @@ impl Tally {
     pub fn waited(&mut self, began: DateTime<Utc>) {
         if let Last::Limited(reset) = self.last {
             if named_reset(reset, began).is_none() {
-                self.backed_off_seconds = self.backed_off_seconds.saturating_add(back_off_seconds(self.back_offs));
+                self.backed_off_seconds =
+                    self.backed_off_seconds.saturating_add(back_off_seconds(self.back_offs));
                 self.back_offs = self.back_offs.saturating_add(1);
             }
             self.last = Last::Waited;

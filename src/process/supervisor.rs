@@ -146,7 +146,8 @@ impl Supervisor {
         }
         signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
 
-        let spawned = Command::new(program).args(arguments).stdin(Stdio::from(stdin)).process_group(0).spawn();
+        let spawned =
+            Command::new(program).args(arguments).stdin(Stdio::from(stdin)).process_group(0).spawn();
         let child = match spawned {
             Ok(child) => child,
             Err(error) => {
@@ -163,7 +164,8 @@ impl Supervisor {
 
         control.write_all(Note::Started(child.id()).to_line().as_bytes())?;
         control.set_nonblocking(true)?;
-        let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(std::io::ErrorKind::Other)?;
+        let program =
+            i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(std::io::ErrorKind::Other)?;
         Ok(Self {
             control,
             wake,

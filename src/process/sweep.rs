@@ -69,7 +69,8 @@ mod tests {
     fn only_the_marked_process_is_ended() {
         let mark = format!("sweep-test-{}", std::process::id());
         let mut ours = Command::new("sleep").arg("600").env(RUN_MARK, &mark).spawn().unwrap();
-        let mut stranger = Command::new("sleep").arg("600").env(RUN_MARK, format!("{mark}0")).spawn().unwrap();
+        let mut stranger =
+            Command::new("sleep").arg("600").env(RUN_MARK, format!("{mark}0")).spawn().unwrap();
         // A child of ours stays a zombie until it is waited for; a zombie is not counted as living.
         assert_eq!(sweep(&mark), 1);
         assert!(ours.wait().unwrap().code().is_none(), "ended by a signal");

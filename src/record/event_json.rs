@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Stamped};
 use crate::engine::stop::Urgency;
-use crate::reply::decode::Show;
+use crate::reply::show::Show;
 
 /// The version of the format, in every object as `v`. It grows when a field changes its meaning or goes away;
 /// new fields and new events may come without.

@@ -7,6 +7,7 @@ pub mod events_log;
 pub mod iterations_log;
 pub mod lock;
 pub mod raw_output;
+pub mod recorder;
 pub mod registry;
 pub mod session_log;
 pub mod state;

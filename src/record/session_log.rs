@@ -1,7 +1,5 @@
 //! `logs/session-….log`: everything an agent wrote, between the blocks that say when.
 
-use std::path::Path;
-
 use super::{RecordError, RecordFile, blocks};
 use crate::engine::event::{Event, Stamped, Stream};
 
@@ -26,10 +24,10 @@ pub struct SessionLog {
 }
 
 impl SessionLog {
-    /// Creates the log of a new session.
-    pub fn create(path: &Path) -> Result<Self, RecordError> {
-        let file = RecordFile::create_new(path)?;
-        Ok(Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 })
+    /// The log of a new session in its new file.
+    #[must_use]
+    pub fn new(file: RecordFile) -> Self {
+        Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 }
     }
 
     /// Takes one event.

@@ -111,10 +111,8 @@ impl StateFile {
             }
             _ => return Ok(()),
         };
-        let text = toml::to_string(state).map_err(|error| RecordError {
-            path: self.path.clone(),
-            reason: std::io::Error::other(error),
-        })?;
+        let text = toml::to_string(state)
+            .map_err(|error| RecordError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
         atomic::write(&self.path, text.as_bytes(), durability)
     }
 }

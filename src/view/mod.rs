@@ -4,3 +4,53 @@
 pub mod console;
 pub mod json;
 pub mod plain;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::agent::Message;
+use crate::engine::event::Stamped;
+use crate::engine::inbox::{Inbox, Wake};
+use console::{Console, Target};
+use plain::Plain;
+
+/// What one loop shows, in the form that was asked for.
+#[derive(Debug)]
+pub struct View {
+    console: Arc<Console>,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    Json,
+    Plain(Plain),
+}
+
+impl View {
+    /// Starts the view. JSON wins over everything else.
+    #[must_use]
+    pub fn start(json: bool, quiet: bool) -> Self {
+        let console = Arc::new(Console::start());
+        let form = if json { Form::Json } else { Form::Plain(Plain::new(Arc::clone(&console), quiet)) };
+        Self { console, form }
+    }
+
+    /// Shows one event.
+    pub fn take(&mut self, stamped: &Stamped<'_>) {
+        match &mut self.form {
+            Form::Json => json::take(&self.console, stamped),
+            Form::Plain(plain) => plain.take(stamped),
+        }
+    }
+
+    /// Something the user should know before the loop starts.
+    pub fn warn(&self, text: &str) {
+        self.console.say(Target::Stderr, format!("warning: {text}\n"));
+    }
+
+    /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
+    pub fn finish(&self, inbox: &Inbox<Message>) {
+        self.console.finish(|| matches!(inbox.wait(Some(Instant::now())), Wake::Stop(_)));
+    }
+}

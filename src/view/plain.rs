@@ -1,6 +1,7 @@
 //! The scrolling view: blocks on stdout, what the agent does on stderr.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
 use chrono::Local;
@@ -10,7 +11,7 @@ use crate::agent::Report;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::stop::Urgency;
 use crate::record::blocks;
-use crate::reply::decode::Show;
+use crate::reply::show::Show;
 
 const TOOL: Style = AnsiColor::Cyan.on_default();
 const ERROR: Style = AnsiColor::Red.on_default();
@@ -19,17 +20,17 @@ const FAINT: Style = Style::new().dimmed();
 
 /// The plain view of one loop.
 #[derive(Debug)]
-pub struct Plain<'a> {
-    console: &'a Console,
+pub struct Plain {
+    console: Arc<Console>,
     quiet: bool,
     /// The agent's text so far does not end in a newline.
     mid_line: bool,
 }
 
-impl<'a> Plain<'a> {
+impl Plain {
     /// `quiet` leaves out what the agent does and the blocks around it; the summary and what went wrong stay.
     #[must_use]
-    pub fn new(console: &'a Console, quiet: bool) -> Self {
+    pub fn new(console: Arc<Console>, quiet: bool) -> Self {
         Self { console, quiet, mid_line: false }
     }
 
@@ -97,9 +98,7 @@ impl<'a> Plain<'a> {
     fn stopping(&mut self, urgency: Urgency) {
         let text = match urgency {
             Urgency::None => return,
-            Urgency::AfterAttempt => {
-                "stopping after this attempt; press Ctrl+C again to end the agent now"
-            }
+            Urgency::AfterAttempt => "stopping after this attempt; press Ctrl+C again to end the agent now",
             Urgency::Now => "ending the agent; press Ctrl+C again to kill it and leave",
             Urgency::AtOnce => "killing the agent",
         };

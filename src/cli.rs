@@ -1,0 +1,288 @@
+//! The command line: clap types, nothing else.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+const ROOT_EXAMPLES: &str = "\
+Examples:
+  ralph demo                  Watch a whole loop: no agent, no key, no network needed
+  ralph init                  Set this project up
+  ralph plan                  Turn the specs into an implementation plan
+  ralph build 20              Work on the plan, at most 20 iterations
+  ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
+
+Exit codes:
+  0 done, or a limit reached   1 usage or configuration   2 plan missing   3 new plan wanted
+  4 the agent failed           5 git failed               130 interrupted";
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  ralph plan                  Up to DEFAULT_MAX_ITERATIONS (10) iterations, until the agent says COMPLETE
+  ralph plan 1                A single one
+  ralph plan --agent codex    With another agent than the configured one";
+
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  ralph build 20                        At most 20 iterations
+  ralph build --timeout 30m             No attempt longer than half an hour
+  ralph build 5 --json > events.jsonl   For a program: events as JSON lines";
+
+const PROMPT_EXAMPLES: &str = "\
+Examples:
+  ralph prompt prompts/refactor.md      Until the agent says COMPLETE
+  ralph prompt review.md 3 --quiet      At most 3 iterations, only the summary shown
+
+The file must mention <promise>COMPLETE</promise>: it tells the agent how to end the loop.";
+
+/// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
+/// proven done.
+#[derive(Debug, Parser)]
+#[command(name = "ralph", version, after_help = ROOT_EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Turn the specs into an implementation plan
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(LoopArgs),
+    /// Work on the implementation plan, one task per iteration
+    #[command(after_help = BUILD_EXAMPLES)]
+    Build(LoopArgs),
+    /// Run a prompt of your own in the loop
+    #[command(after_help = PROMPT_EXAMPLES)]
+    Prompt(PromptArgs),
+    /// Set this project up: config, prompts, specs folder, ignore rules
+    Init(InitArgs),
+    /// Show every setting, its value and where it comes from
+    Config(ConfigArgs),
+    /// Check that everything a loop needs is there
+    Doctor(DoctorArgs),
+    /// Watch plan and build run to the end in a scratch repository, with a built-in scripted agent
+    Demo(DemoArgs),
+    /// Print the completion script for a shell
+    #[command(
+        after_help = "Example:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    #[command(after_help = "Example:\n  ralph man | man -l -")]
+    Man,
+}
+
+/// Where things are, for every verb that looks at a project.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlaceArgs {
+    /// Config file to read instead of the ralph dir's own
+    #[arg(long, value_name = "PATH")]
+    pub config: Option<PathBuf>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+    /// Agent to run: amp, claude, cline, codex, gemini, opencode, script or custom
+    #[arg(long, value_name = "TYPE")]
+    pub agent: Option<String>,
+}
+
+/// What the loop verbs share.
+#[derive(Debug, Clone, Args)]
+pub struct LoopFlags {
+    /// Where things are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Longest time for one attempt, such as 90s, 30m or 2h [default: 2h]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub timeout: Option<String>,
+    /// Longest time without a sign of life [default: 15m]
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub inactivity_timeout: Option<String>,
+    /// How often a failed iteration is tried again [default: 3]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub max_retries: Option<String>,
+    /// Show only the summary and what went wrong
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print events as JSON lines on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `plan` and `build`.
+#[derive(Debug, Clone, Args)]
+pub struct LoopArgs {
+    /// At most this many iterations [default: DEFAULT_MAX_ITERATIONS, else 10]
+    #[arg(value_name = "N", allow_negative_numbers = true)]
+    pub iterations: Vec<String>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
+/// `prompt`.
+#[derive(Debug, Clone, Args)]
+#[command(override_usage = "ralph prompt [OPTIONS] <FILE> [N]")]
+pub struct PromptArgs {
+    /// The prompt file, and at most how many iterations [default: DEFAULT_MAX_ITERATIONS, else 10]
+    #[arg(value_name = "FILE [N]", required = true, allow_negative_numbers = true)]
+    pub file_and_iterations: Vec<OsString>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
+/// `init`.
+#[derive(Debug, Clone, Args)]
+pub struct InitArgs {
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+    /// Agent to write into the config, instead of the first one found on PATH
+    #[arg(long, value_name = "TYPE")]
+    pub agent: Option<String>,
+    /// Rewrite the config and the prompts where they exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `config`.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigArgs {
+    /// Where things are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Where things are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `demo`.
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// Folder for the scratch repository; must not exist or be empty [default: a new temporary one]
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Show only the summaries
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Cli {
+    /// Reads the command line. Options and the number may also stand in front of the verb.
+    ///
+    /// # Errors
+    /// What clap says, including its "errors" for `--help` and `--version`.
+    pub fn read(argv: Vec<OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(verb_first(argv))
+    }
+}
+
+/// Moves the verb to the front, so that what stands before it is read as if it stood behind it.
+fn verb_first(mut argv: Vec<OsString>) -> Vec<OsString> {
+    let root = Cli::command();
+    let with_value: Vec<String> = root
+        .get_subcommands()
+        .flat_map(clap::Command::get_arguments)
+        .filter(|arg| arg.get_action().takes_values())
+        .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))
+        .collect();
+
+    let mut verb = None;
+    let mut is_value = false;
+    for (at, arg) in argv.iter().enumerate().skip(1) {
+        let Some(text) = arg.to_str() else { continue };
+        if is_value {
+            is_value = false;
+        } else if text == "--" {
+            break;
+        } else if text.starts_with('-') {
+            is_value = with_value.iter().any(|option| option == text);
+        } else if text.parse::<i64>().is_err() {
+            verb = Some(at);
+            break;
+        }
+    }
+    if let Some(at) = verb {
+        let verb = argv.remove(at);
+        argv.insert(1, verb);
+    }
+    argv
+}
+
+/// An error of clap's as one line: what, and what to do.
+#[must_use]
+pub fn one_line(error: &clap::Error) -> String {
+    use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
+    if matches!(error.kind(), MissingSubcommand | DisplayHelpOnMissingArgumentOrSubcommand) {
+        return "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
+            .into();
+    }
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let words = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let mut line = String::new();
+    for word in words {
+        let tip = word.strip_prefix("tip: ");
+        if !line.is_empty() {
+            line.push_str(if tip.is_some() { "; " } else { " " });
+        }
+        line.push_str(tip.unwrap_or(word));
+    }
+    format!("{}; see 'ralph --help'", line.strip_prefix("error: ").unwrap_or(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(line: &str) -> String {
+        let argv = line.split(' ').map(OsString::from).collect();
+        verb_first(argv).join(" ".as_ref()).into_string().unwrap()
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_verb_may_stand_behind_its_options() {
+        assert_eq!(order("ralph --agent codex 3 build --json"), "ralph build --agent codex 3 --json");
+        assert_eq!(order("ralph --config plan build"), "ralph build --config plan");
+        assert_eq!(order("ralph --config=x build"), "ralph build --config=x");
+        assert_eq!(order("ralph --help"), "ralph --help");
+        assert_eq!(order("ralph build 3"), "ralph build 3");
+    }
+
+    #[test]
+    fn errors_of_clap_fit_on_one_line() {
+        let error =
+            |line: &str| one_line(&Cli::read(line.split(' ').map(OsString::from).collect()).unwrap_err());
+        assert_eq!(
+            error("ralph biuld"),
+            "unrecognized subcommand 'biuld'; a similar subcommand exists: 'build'; see 'ralph --help'"
+        );
+        assert!(error("ralph").starts_with("no mode given"));
+        assert!(!error("ralph prompt").contains('\n'));
+        assert!(error("ralph build --jsn").contains("'--json'"));
+    }
+}

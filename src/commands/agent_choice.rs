@@ -1,0 +1,254 @@
+//! From settings to an agent that can run: the preset, and what overrides it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+
+use super::house::search_path;
+use super::init::find_program;
+use crate::agent::pipe::PipeAgent;
+use crate::agent::preset::{self, Compiled, Preset, Prompt};
+use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan};
+use crate::process::supervised::{Launch, OWN_EXECUTABLE};
+use crate::project::Project;
+use crate::reply::filter::Program;
+use crate::settings::Settings;
+
+/// A preset and the command line that its agent is started with.
+pub(super) struct Choice {
+    preset: &'static Preset,
+    /// `None`: our own executable, which holds the scripted agent.
+    program: Option<String>,
+    args: Vec<String>,
+}
+
+/// Filters that are known to compile.
+pub(super) struct Filters {
+    readers: ReaderPlan,
+    display: DisplayRoute,
+}
+
+impl Choice {
+    /// Reads the settings about the agent's command line.
+    pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
+        let name = &settings.agent_type;
+        let preset = preset::preset(name).ok_or_else(|| {
+            let known: Vec<&str> = preset::known().collect();
+            anyhow!("unknown agent type '{name}': set AGENT_TYPE or --agent to one of {}", known.join(", "))
+        })?;
+        let mut words = match &settings.agent_cli {
+            // A path with blanks in it is one program.
+            Some(cli) if Path::new(cli).is_file() => vec![cli.clone()],
+            Some(cli) => split("AGENT_CLI", cli)?,
+            None if preset.cli.is_empty() => Vec::new(),
+            None => vec![preset.cli.to_owned()],
+        };
+        if words.is_empty() && preset.args.is_empty() {
+            bail!("agent type '{name}' has no program of its own: set AGENT_CLI to the command to run");
+        }
+        let program = (!words.is_empty()).then(|| words.remove(0));
+        match &settings.agent_args {
+            Some(args) => words.extend(split("AGENT_ARGS", args)?),
+            None => words.extend(preset.args.iter().map(|&arg| arg.to_owned())),
+        }
+        if let Prompt::StdinAndArgument(argument) = preset.prompt {
+            words.push(argument.to_owned());
+        }
+        Ok(Self { preset, program, args: words })
+    }
+
+    /// The program to look for on PATH; `None` for our own.
+    pub(super) fn program_name(&self) -> Option<String> {
+        self.program.clone()
+    }
+
+    /// Refuses an agent that is not installed.
+    pub(super) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
+        let Some(program) = &self.program else { return Ok(()) };
+        let found = if program.contains('/') {
+            project.root().join(program).is_file()
+        } else {
+            find_program(program, &search_path(settings)).is_some()
+        };
+        if !found {
+            let install = self.preset.install;
+            let install = if install.is_empty() { "install it or set AGENT_CLI" } else { install };
+            bail!("agent '{program}' not found on PATH: {install}; 'ralph doctor' checks everything");
+        }
+        Ok(())
+    }
+
+    /// Compiles every filter that is in force.
+    pub(super) fn compile(&self, settings: &Settings, project: &Project) -> anyhow::Result<Filters> {
+        let preset = self.preset;
+        let compiled: Compiled = preset.compile().context("a built-in filter does not compile")?;
+        let response = users_program("AGENT_RESPONSE_FILTER", settings.agent_response_filter.as_deref())?;
+        let result = users_program("AGENT_RESULT_FILTER", settings.agent_result_filter.as_deref())?;
+        let display = match &settings.agent_display_filter {
+            Some(filter) => users_display(filter, settings, project)?,
+            None if !preset.display.is_empty() => DisplayRoute::Preset,
+            None if response.is_some() => DisplayRoute::Text,
+            None => DisplayRoute::Raw,
+        };
+        let readers = ReaderPlan {
+            preset: compiled,
+            preset_reads: !preset.response.is_empty(),
+            response,
+            result,
+            preset_displays: matches!(display, DisplayRoute::Preset),
+            has_final: preset.has_final,
+        };
+        Ok(Filters { readers, display })
+    }
+
+    /// The agent, ready to run. `env` is what it gets on top of our environment, `mark` the run mark.
+    pub(super) fn agent(
+        self,
+        filters: Filters,
+        settings: &Settings,
+        project: &Project,
+        env: Vec<(OsString, OsString)>,
+        mark: &str,
+    ) -> PipeAgent {
+        let launch = Launch {
+            program: self.program.map_or_else(|| OWN_EXECUTABLE.into(), OsString::from),
+            args: self.args.into_iter().map(OsString::from).collect(),
+            cwd: project.root().to_owned(),
+            env,
+            mark: mark.to_owned(),
+        };
+        let or_preset = |setting: &Option<String>, preset: &str| match setting {
+            Some(value) => value.clone(),
+            None => preset.to_owned(),
+        };
+        let command = or_preset(&settings.agent_usage_cmd, self.preset.usage_cmd);
+        let parser = or_preset(&settings.agent_usage_parser, self.preset.usage_parser);
+        let both = !command.is_empty() && !parser.is_empty();
+        let display = match filters.display {
+            DisplayRoute::Shell(shell) => {
+                DisplayRoute::Shell(Launch { env: launch.env.clone(), mark: mark.to_owned(), ..shell })
+            }
+            other => other,
+        };
+        PipeAgent {
+            name: self.preset.name.to_owned(),
+            balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
+            launch,
+            readers: filters.readers,
+            display,
+            timeout: settings.timeout,
+            inactivity_timeout: settings.inactivity_timeout,
+        }
+    }
+}
+
+/// Splits as a shell would, without expanding anything.
+fn split(setting: &str, text: &str) -> anyhow::Result<Vec<String>> {
+    shlex::split(text).ok_or_else(|| anyhow!("{setting} has a quote that is not closed: {text}"))
+}
+
+/// A filter of the user's that must be jq, compiled here so that a mistake shows before anything starts.
+fn users_program(setting: &str, filter: Option<&str>) -> anyhow::Result<Option<String>> {
+    let Some(filter) = filter else { return Ok(None) };
+    let program = jq_call(filter).map_or_else(|| filter.to_owned(), |call| call.program);
+    Program::compile(&program).with_context(|| format!("{setting} does not compile"))?;
+    Ok(Some(program))
+}
+
+/// A display filter of the user's: a plain call of jq, a jq program, or a command for `sh`.
+fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow::Result<DisplayRoute> {
+    if let Some(JqCall { program, join }) = jq_call(filter) {
+        Program::compile(&program).context("AGENT_DISPLAY_FILTER does not compile")?;
+        return Ok(DisplayRoute::Program { program, join });
+    }
+    let error = match Program::compile(filter) {
+        Ok(_) => return Ok(DisplayRoute::Program { program: filter.to_owned(), join: false }),
+        Err(error) => error,
+    };
+    let first = filter.split_whitespace().next().unwrap_or_default();
+    let is_command = project.root().join(first).is_file() && first.contains('/')
+        || find_program(first, &search_path(settings)).is_some();
+    if !is_command {
+        return Err(error).context("AGENT_DISPLAY_FILTER is neither a jq program nor a command on PATH");
+    }
+    Ok(DisplayRoute::Shell(Launch {
+        program: "sh".into(),
+        args: vec!["-c".into(), filter.into()],
+        cwd: project.root().to_owned(),
+        ..Launch::default()
+    }))
+}
+
+/// A plain call of jq: no pipes, files or options that change what the program means.
+#[derive(Debug, PartialEq, Eq)]
+struct JqCall {
+    program: String,
+    /// `-j`: outputs follow each other without newlines.
+    join: bool,
+}
+
+/// Recognises `jq -r 'PROGRAM'` and its like; `None` for anything else.
+fn jq_call(text: &str) -> Option<JqCall> {
+    let words = shlex::split(text)?;
+    let (first, rest) = words.split_first()?;
+    if first != "jq" {
+        return None;
+    }
+    let (mut program, mut join) = (None, false);
+    for word in rest {
+        match word.as_str() {
+            "--raw-output" | "--unbuffered" | "--compact-output" | "--monochrome-output" => {}
+            "--join-output" => join = true,
+            flags if flags.len() > 1 && flags.starts_with('-') => {
+                if !flags[1..].chars().all(|flag| "rcjM".contains(flag)) {
+                    return None;
+                }
+                join |= flags.contains('j');
+            }
+            _ if program.is_none() => program = Some(word.clone()),
+            _ => return None,
+        }
+    }
+    // Unquoted, these belong to the shell: `jq -r .text>file`.
+    let program = program?;
+    let shell_syntax = !text.contains(['\'', '"']) && program.contains(['>', '<', '&', ';', '`', '$']);
+    (!shell_syntax).then_some(JqCall { program, join })
+}
+
+/// Where the prompt of a mode comes from: the ralph dir, or what ralph brings along.
+pub(super) fn prompt_text(project: &Project, mode: &str) -> crate::source::prompt_file::Text {
+    use crate::source::prompt_file::Text;
+    let path: PathBuf = project.prompt(mode);
+    match (path.exists(), mode) {
+        (true, _) => Text::File(path),
+        (false, "plan") => Text::BuiltIn(crate::prompt::PLAN),
+        (false, _) => Text::BuiltIn(crate::prompt::BUILD),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_calls_of_jq_are_recognised() {
+        let call = |program: &str, join| Some(JqCall { program: program.into(), join });
+        assert_eq!(jq_call("jq -r '.text'"), call(".text", false));
+        assert_eq!(jq_call("jq -rj --unbuffered \".a | .b\""), call(".a | .b", true));
+        assert_eq!(jq_call("jq --raw-output --join-output .text"), call(".text", true));
+        for other in [
+            "jq -r .a | head",
+            "jq -r .a file",
+            "jq --arg x 1 .a",
+            "jq -n 1",
+            "jq -r .a>file",
+            "jq",
+            "cat",
+            ".text",
+            "jq 'open",
+        ] {
+            assert_eq!(jq_call(other), None, "{other}");
+        }
+    }
+}

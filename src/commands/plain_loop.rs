@@ -1,0 +1,247 @@
+//! `ralph plan`, `ralph build`, `ralph prompt FILE`: the loop over one prompt file.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{anyhow, bail};
+
+use super::agent_choice::{Choice, prompt_text};
+use super::house::{House, open};
+use super::{Refused, signals};
+use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
+use crate::engine::event::Identity;
+use crate::engine::inbox::Inbox;
+use crate::engine::policy::{Limits, Tally};
+use crate::engine::{Job, run as run_engine};
+use crate::record::recorder::Recorder;
+use crate::reply::sigil::COMPLETE;
+use crate::settings::Settings;
+use crate::source::prompt_file::{PromptFile, Text};
+use crate::view::View;
+
+/// `ralph plan`.
+pub(super) fn plan(args: LoopArgs) -> anyhow::Result<u8> {
+    let limit = iterations(&args.iterations)?;
+    run("plan", None, limit, &args.flags)
+}
+
+/// `ralph build`.
+pub(super) fn build(args: LoopArgs) -> anyhow::Result<u8> {
+    let limit = iterations(&args.iterations)?;
+    run("build", None, limit, &args.flags)
+}
+
+/// `ralph prompt`.
+pub(super) fn prompt(args: PromptArgs) -> anyhow::Result<u8> {
+    let (file, limit) = file_and_iterations(args.file_and_iterations)?;
+    run("prompt", Some(&file), limit, &args.flags)
+}
+
+/// The one bare number on the command line.
+fn iterations(words: &[String]) -> anyhow::Result<Option<u64>> {
+    match words {
+        [] => Ok(None),
+        [word] => count(word).map(Some),
+        [first, second, ..] => {
+            bail!("at most one number of iterations is possible, but '{first}' and '{second}' were given")
+        }
+    }
+}
+
+fn count(word: &str) -> anyhow::Result<u64> {
+    match word.parse() {
+        Ok(0) | Err(_) => {
+            bail!(
+                "'{word}' is not a number of iterations: give a whole number from 1, as in 'ralph build 20'"
+            )
+        }
+        Ok(count) => Ok(count),
+    }
+}
+
+/// The prompt file, and the number before or behind it.
+fn file_and_iterations(words: Vec<OsString>) -> anyhow::Result<(PathBuf, Option<u64>)> {
+    let looks_like_count = |word: &OsString| {
+        word.to_str().is_some_and(|text| !text.is_empty() && text.chars().all(|char| char.is_ascii_digit()))
+    };
+    let mut words = words;
+    if words.len() == 2 && looks_like_count(&words[0]) && !looks_like_count(&words[1]) {
+        words.swap(0, 1);
+    }
+    let mut words = words.into_iter();
+    let file = words.next().ok_or_else(|| anyhow!("no prompt file given, as in 'ralph prompt review.md'"))?;
+    let rest: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok((file.into(), iterations(&rest)?))
+}
+
+/// Runs one of the three modes; `file` is the prompt of mode `prompt`.
+fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -> anyhow::Result<u8> {
+    let House { project, settings } = open(&flags.place, flag_values(flags))?;
+    let choice = Choice::of(&settings)?;
+    project.require_git()?;
+    choice.check_installed(&settings, &project)?;
+    let filters = choice.compile(&settings, &project)?;
+    if mode != "prompt" {
+        require_specs(project.root(), &settings)?;
+    }
+    let source = source(mode, file, limit, &project, &settings)?;
+
+    let run = run_id();
+    let identity = Identity {
+        run: run.clone(),
+        name: mode.to_owned(),
+        mode: mode.to_owned(),
+        agent: settings.agent_type.clone(),
+    };
+    let inbox = Arc::new(Inbox::default());
+    signals::listen(&inbox)?;
+    let mut view = View::start(flags.json, flags.quiet);
+    let mut recorder = Recorder::open(&project, &identity)?;
+    for warning in settings.warnings.iter().chain(recorder.warnings()) {
+        view.warn(warning);
+    }
+
+    let env = agent_env(mode, &project, &settings);
+    let job = Job {
+        project: project.root().to_owned(),
+        limits: Limits {
+            max_iterations: Some(limit.unwrap_or_else(|| settings.max_iterations.into())),
+            max_retries: settings.max_retries,
+            max_limit_wait: settings.max_limit_wait,
+        },
+        tally: Tally::default(),
+        source: Box::new(source),
+        agent: Box::new(choice.agent(filters, &settings, &project, env, &run)),
+        sinks: vec![
+            Box::new(|stamped| recorder.take(stamped)),
+            Box::new(|stamped| {
+                view.take(stamped);
+                Ok(())
+            }),
+        ],
+        identity,
+    };
+    let end = run_engine(job, &inbox);
+    recorder.close();
+    view.finish(&inbox);
+    Ok(end.outcome.code())
+}
+
+/// The flags that are settings, by the setting's key.
+fn flag_values(flags: &LoopFlags) -> Vec<(&'static str, String)> {
+    let values = [
+        ("loop.timeout", &flags.timeout),
+        ("loop.inactivity_timeout", &flags.inactivity_timeout),
+        ("loop.max_retries", &flags.max_retries),
+    ];
+    values.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect()
+}
+
+fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let specs = root.join(&settings.specs_dir);
+    if !specs.is_dir() {
+        bail!(
+            "specs directory not found: {}: create it and describe there what to build, or set SPECS_DIR; \
+             'ralph init' does the first",
+            specs.display()
+        );
+    }
+    Ok(())
+}
+
+/// The source of prompts, checked: whatever would end the loop at once is refused here.
+fn source(
+    mode: &str,
+    file: Option<&Path>,
+    limit: Option<u64>,
+    project: &crate::project::Project,
+    settings: &Settings,
+) -> anyhow::Result<PromptFile> {
+    let text = match file {
+        Some(path) => Text::File(project.cwd().join(path)),
+        None => prompt_text(project, mode),
+    };
+    let plan = (mode == "build").then(|| project.implementation_plan());
+    let source = PromptFile::new(text, plan, prompt_names(mode, limit, project, settings));
+    source.check_plan().map_err(refused)?;
+    let template = source.read().map_err(refused)?;
+    if mode == "prompt" && !template.contains(COMPLETE) {
+        bail!(
+            "prompt file {} does not mention {COMPLETE}: tell the agent to answer with it when all is done, or \
+             the loop could only end at its limit",
+            file.unwrap_or(Path::new("")).display()
+        );
+    }
+    Ok(source)
+}
+
+fn refused(error: crate::source::SourceError) -> Refused {
+    Refused { code: error.outcome.code(), message: error.message }
+}
+
+/// What prompts may refer to: everything the config assigns, and what the loop knows.
+fn prompt_names(
+    mode: &str,
+    limit: Option<u64>,
+    project: &crate::project::Project,
+    settings: &Settings,
+) -> BTreeMap<String, String> {
+    let mut names = settings.variables.clone();
+    let limit = limit.unwrap_or_else(|| settings.max_iterations.into());
+    names.extend([
+        ("MODE".to_owned(), mode.to_owned()),
+        ("SPECS_DIR".to_owned(), settings.specs_dir.clone()),
+        ("RALPH_HOME".to_owned(), project.ralph_home().to_string_lossy().into_owned()),
+        ("MAX_ITERATIONS".to_owned(), limit.to_string()),
+    ]);
+    names
+}
+
+/// What agents get on top of our own environment.
+fn agent_env(
+    mode: &str,
+    project: &crate::project::Project,
+    settings: &Settings,
+) -> Vec<(OsString, OsString)> {
+    let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
+    let ours = [
+        ("RALPH_MODE".into(), mode.into()),
+        ("RALPH_HOME".into(), project.ralph_home().into_os_string()),
+        ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
+    ];
+    exports.chain(ours).collect()
+}
+
+/// Unique on this machine: the time in nanoseconds and our pid.
+fn run_id() -> String {
+    let now = chrono::Utc::now();
+    format!("{}-{}", now.format("%Y%m%dT%H%M%S%9f"), std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_and_only_a_good_one() {
+        let read =
+            |words: &[&str]| iterations(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        assert_eq!(read(&[]).unwrap(), None);
+        assert_eq!(read(&["20"]).unwrap(), Some(20));
+        for bad in [&["abc"][..], &["-1"], &["0"], &["1", "2"], &["1.5"], &[""], &["99999999999999999999"]] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_may_stand_before_or_behind_the_file() {
+        let read = |words: &[&str]| file_and_iterations(words.iter().map(OsString::from).collect());
+        assert_eq!(read(&["a.md", "3"]).unwrap(), ("a.md".into(), Some(3)));
+        assert_eq!(read(&["3", "a.md"]).unwrap(), ("a.md".into(), Some(3)));
+        assert_eq!(read(&["3"]).unwrap(), ("3".into(), None));
+        assert!(read(&["a.md", "b.md"]).is_err());
+        assert!(read(&["a.md", "1", "2"]).is_err());
+    }
+}

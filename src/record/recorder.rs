@@ -1,0 +1,144 @@
+//! All records of one loop: opened together, fed together, closed together.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use chrono::{Local, Utc};
+
+use super::events_log::EventsLog;
+use super::iterations_log::IterationsLog;
+use super::lock::{Holder, Lock};
+use super::raw_output::RawOutput;
+use super::registry::{self, Entry};
+use super::session_log::SessionLog;
+use super::state::{self, State, StateFile};
+use super::{RecordError, RecordFile};
+use crate::engine::event::{Identity, Stamped};
+use crate::engine::outcome::Status;
+use crate::engine::policy::Tally;
+use crate::git;
+use crate::process::identity::Identity as Process;
+use crate::process::sweep::sweep;
+use crate::project::Project;
+
+/// All records of one loop.
+#[derive(Debug)]
+pub struct Recorder {
+    session: SessionLog,
+    raw: RawOutput,
+    iterations: IterationsLog,
+    events: EventsLog,
+    state: StateFile,
+    warnings: Vec<String>,
+    /// Held as long as the records are written.
+    _lock: Lock,
+}
+
+impl Recorder {
+    /// Takes the lock, ends what a dead owner of it left behind, and opens every file.
+    ///
+    /// # Errors
+    /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
+    pub fn open(project: &Project, identity: &Identity) -> anyhow::Result<Self> {
+        let process = Process::of_self().context("cannot read our own process information")?;
+        project.create_ralph_dir()?;
+        let holder =
+            Holder { run_id: identity.run.clone(), mode: identity.mode.clone(), identity: process.clone() };
+        let lock = Lock::acquire(&project.lock(), &holder)?;
+
+        let mut warnings = Vec::new();
+        if let Some(previous) = lock.previous() {
+            let ended = sweep(&previous.run_id);
+            if ended > 0 {
+                warnings.push(format!(
+                    "ended {ended} processes of a {} loop that was killed (pid {})",
+                    previous.mode, previous.identity.pid
+                ));
+            }
+        }
+        if let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project)) {
+            warnings.push(format!("ralph's own files may show up in git status: {error}"));
+        }
+        if let Some(warning) = register(project, identity) {
+            warnings.push(warning);
+        }
+
+        let iterations = IterationsLog::open(&project.iterations_log())?;
+        let (session, events) = open_session(&project.logs())?;
+        Ok(Self {
+            session,
+            raw: RawOutput::new(&project.last_agent_output()),
+            iterations,
+            events,
+            state: StateFile::new(&project.state(), first_state(identity, process)),
+            warnings,
+            _lock: lock,
+        })
+    }
+
+    /// What the user should know about how they were opened.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Takes one event. The session log comes first: it is the one a person reads.
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+        let results = [
+            self.session.take(stamped),
+            self.raw.take(stamped),
+            self.iterations.take(stamped),
+            self.events.take(stamped),
+            self.state.take(stamped),
+        ];
+        results.into_iter().collect()
+    }
+
+    /// Lets go of the lock.
+    pub fn close(self) {}
+}
+
+fn register(project: &Project, identity: &Identity) -> Option<String> {
+    let folder = project.registry()?;
+    let entry =
+        Entry::new(&identity.name, &identity.mode, project.ralph_dir(), project.root(), &identity.run);
+    registry::register(&folder, &entry).err().map(|warning| warning.to_string())
+}
+
+/// The two logs of a new session. Two sessions in one second get two names.
+fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), RecordError> {
+    std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
+    let stamp = Local::now().format("session-%Y%m%d-%H%M%S");
+    let mut attempt = 1;
+    loop {
+        let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
+        let name = |end: &str| -> PathBuf { folder.join(format!("{stamp}{suffix}{end}")) };
+        match RecordFile::create_new(&name(".log")) {
+            Ok(file) => return Ok((SessionLog::new(file), EventsLog::create(&name(".events.jsonl"))?)),
+            Err(error) if error.reason.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn first_state(identity: &Identity, process: Process) -> State {
+    State {
+        version: state::VERSION,
+        run: identity.run.clone(),
+        name: identity.name.clone(),
+        mode: identity.mode.clone(),
+        agent: identity.agent.clone(),
+        active: true,
+        status: Status::Running,
+        exit_reason: None,
+        exit_code: None,
+        started_at: Utc::now(),
+        last_iteration_at: None,
+        waiting_until: None,
+        max_iterations: None,
+        argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+        cwd: std::env::current_dir().unwrap_or_default(),
+        process,
+        tally: Tally::default(),
+    }
+}
