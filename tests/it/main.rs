@@ -1,0 +1,4 @@
+//! Black-box tests: the real binary in scratch repositories, with real git, real signals and scripted agents.
+
+mod scratch;
+mod smoke;

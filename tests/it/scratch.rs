@@ -1,0 +1,183 @@
+//! A scratch project: a git repository of its own, a home of its own, and agents that are small shell scripts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// No run of ralph in these tests may take longer; one that does is killed and fails the test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A scratch project. Its folder is removed when it is dropped.
+pub struct Scratch {
+    dir: tempfile::TempDir,
+}
+
+/// What a finished run of ralph left.
+#[derive(Debug)]
+pub struct Run {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub elapsed: Duration,
+}
+
+impl Scratch {
+    /// A git repository with `specs/`, an implementation plan and a prompt file `p.md` that may end with COMPLETE.
+    pub fn new() -> Self {
+        let scratch = Self { dir: tempfile::tempdir().unwrap() };
+        for folder in ["home", "bin", "project/specs", "project/.ralph"] {
+            fs::create_dir_all(scratch.dir.path().join(folder)).unwrap();
+        }
+        scratch.git(&["init", "--quiet", "--initial-branch=main"]);
+        scratch.write(".ralph/implementation_plan.md", "- [ ] a task\n");
+        scratch.write("p.md", "Do it, then say <promise>COMPLETE</promise>.\n");
+        scratch
+    }
+
+    /// The project root.
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+
+    /// A path below the project root.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root().join(relative)
+    }
+
+    pub fn write(&self, relative: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub fn read(&self, relative: &str) -> String {
+        let bytes = fs::read(self.path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    pub fn git(&self, args: &[&str]) -> String {
+        let output = self.command("git").args(args).output().unwrap();
+        assert!(output.status.success(), "git {args:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Puts an agent on PATH: `name` is the program that a preset starts, `body` a bash script.
+    pub fn agent(&self, name: &str, body: &str) -> &Self {
+        let path = self.dir.path().join("bin").join(name);
+        fs::write(&path, format!("#!/usr/bin/env bash\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    /// A command in the project root, in an environment of its own: nothing of the developer's settings,
+    /// identity or agents reaches it.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let home = self.dir.path().join("home");
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.dir.path().join("bin").display());
+        let mut command = Command::new(program);
+        command.current_dir(self.root()).env_clear().env("PATH", path).env("HOME", &home);
+        command.env("XDG_STATE_HOME", home.join("state")).env("XDG_CONFIG_HOME", home.join("config"));
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("LANG", "C.UTF-8");
+        for (name, value) in [("NAME", "Test"), ("EMAIL", "test@example.com")] {
+            command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// The ralph under test with these arguments, split at blanks.
+    pub fn ralph(&self, args: &str) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_ralph"));
+        command.args(args.split_whitespace());
+        command
+    }
+
+    /// Runs ralph to its end.
+    pub fn run(&self, args: &str) -> Run {
+        finish(self.start(args))
+    }
+
+    /// Starts ralph with captured output.
+    pub fn start(&self, args: &str) -> Child {
+        self.ralph(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The newest session log.
+    pub fn session_log(&self) -> String {
+        let newest = self.session_logs().pop().expect("no session log");
+        String::from_utf8_lossy(&fs::read(newest).unwrap()).into_owned()
+    }
+
+    /// All session logs, oldest first.
+    pub fn session_logs(&self) -> Vec<PathBuf> {
+        let Ok(folder) = fs::read_dir(self.path(".ralph/logs")) else { return Vec::new() };
+        let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
+        let mut logs: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).filter(is_log).collect();
+        logs.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+        logs
+    }
+
+    /// The state file.
+    pub fn state(&self) -> toml::Table {
+        self.read(".ralph/state.toml").parse().unwrap()
+    }
+}
+
+/// Waits for a started ralph; kills it when it takes too long.
+pub fn finish(child: Child) -> Run {
+    let started = Instant::now();
+    let pid = rustix::process::Pid::from_child(&child);
+    let (send, done) = std::sync::mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        let late = done.recv_timeout(PATIENCE).is_err();
+        if late {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        late
+    });
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let _ = send.send(());
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let run =
+        Run { code: status.code(), stdout: text(stdout), stderr: text(stderr), elapsed: started.elapsed() };
+    assert!(!watchdog.join().unwrap(), "ralph did not end within {PATIENCE:?}: {run:?}");
+    run
+}
+
+/// Waits until `condition` holds, looking often; fails when it does not within ten seconds.
+pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process runs (a zombie does not).
+pub fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some(None | Some('Z' | 'X')))
+}
+
+/// The pid that a script wrote into a file, once it is there.
+pub fn pid_in(path: &Path) -> u32 {
+    wait_for(&format!("a pid in {}", path.display()), || fs::read_to_string(path).ok()?.trim().parse().ok())
+}
+
+/// A stream of claude's that says `text` and ends well, as bash.
+pub fn claude_says(text: &str) -> String {
+    let text = serde_json::to_string(text).unwrap();
+    format!(
+        r#"cat > /dev/null
+cat <<'STREAM'
+{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":{text}}}]}},"parent_tool_use_id":null}}
+{{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.01,"usage":{{"input_tokens":10,"output_tokens":5}}}}
+STREAM"#
+    )
+}
