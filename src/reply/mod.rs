@@ -4,6 +4,7 @@
 //! [`usage::Note`]s come out. [`sigil::SigilScanner`] and [`usage::Usage`] fold over these, and
 //! [`verdict::judge`] decides whether the attempt succeeded.
 
+pub mod child;
 pub mod decode;
 pub mod filter;
 mod line;
