@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::message::Message;
 use crate::engine::inbox::Port;
 use crate::process::supervised::{Launch, Pipes, Supervised, pump};
-use crate::reply::child::FilterChild;
-use crate::reply::decode::MAX_LINE;
+use crate::reply::child;
+use crate::reply::decode::{Elsewhere, MAX_LINE};
 use crate::reply::show::Show;
 
 /// How many bytes of the agent's output may wait for a display before it counts as hanging.
@@ -70,8 +70,8 @@ impl DisplayRoute {
             Self::Preset | Self::Text => return Ok(Feed::Nothing),
             Self::Raw => return Ok(Feed::Raw),
             Self::Program { program, join } => {
-                let (child, join) = (FilterChild::new(program), *join);
-                std::thread::spawn(move || display.serve_program(child, join));
+                let (filter, join) = (child::spawn(program), *join);
+                std::thread::spawn(move || display.serve_program(filter, join));
             }
             Self::Shell(launch) => {
                 let (launch, stop) = (launch.clone(), stop.try_clone()?);
@@ -118,7 +118,7 @@ struct Display {
 
 impl Display {
     /// Runs a jq program over every line.
-    fn serve_program(self, mut child: FilterChild, join: bool) {
+    fn serve_program(self, mut filter: Elsewhere, join: bool) {
         let mut partial = Vec::new();
         for chunk in &self.received {
             self.waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
@@ -130,25 +130,25 @@ impl Display {
                     partial.extend_from_slice(piece);
                 }
                 if piece.ends_with(b"\n") {
-                    if !self.show_line(&mut child, &partial, join) {
+                    if !self.show_line(&mut filter, &partial, join) {
                         return;
                     }
                     partial.clear();
                 }
             }
         }
-        self.show_line(&mut child, &partial, join);
+        self.show_line(&mut filter, &partial, join);
         self.port.post(0, Message::DisplayEnded);
     }
 
     /// `false` when the display is lost.
-    fn show_line(&self, child: &mut FilterChild, line: &[u8], join: bool) -> bool {
+    fn show_line(&self, filter: &mut Elsewhere, line: &[u8], join: bool) -> bool {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         // Only whole JSON objects concern the filter; the rest is counted elsewhere.
         if !line.starts_with(b"{") {
             return true;
         }
-        match child.run(line) {
+        match filter(line) {
             Ok(outputs) => outputs.into_iter().all(|text| {
                 let weight = text.len();
                 let show = if join { Show::Delta(text) } else { Show::Text(text) };

@@ -1,7 +1,7 @@
 //! Who reads an agent's stream: the preset's own filters, or the user's in their place.
 
 use crate::agent::preset::Compiled;
-use crate::reply::child::FilterChild;
+use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
 use crate::reply::verdict::Readers;
 
@@ -28,10 +28,10 @@ impl ReaderPlan {
     pub(super) fn filters(&self) -> Filters {
         let mut filters = self.preset.filters();
         if let Some(program) = &self.response {
-            filters.response = elsewhere(program);
+            filters.response = Slot::Elsewhere(child::spawn(program));
         }
         if let Some(program) = &self.result {
-            filters.result = elsewhere(program);
+            filters.result = Slot::Elsewhere(child::spawn(program));
         }
         if !self.preset_displays {
             filters.display = Slot::Off;
@@ -49,10 +49,4 @@ impl ReaderPlan {
             Readers::Nobody
         }
     }
-}
-
-/// A user's filter in a child of its own, started with the first line.
-fn elsewhere(program: &str) -> Slot {
-    let mut child = FilterChild::new(program);
-    Slot::Elsewhere(Box::new(move |line| child.run(line)))
 }

@@ -16,10 +16,11 @@ use crate::engine::stop::Urgency;
 use crate::process::supervised::Supervised;
 use crate::process::supervisor::Note;
 use crate::record::RecordError;
+use crate::reply::Reply;
 use crate::reply::decode::{Counters, Item};
 use crate::reply::show::Show;
-use crate::reply::sigil::{SigilScanner, Sigils};
-use crate::reply::usage::{Class, Usage};
+use crate::reply::sigil::Sigils;
+use crate::reply::usage::Class;
 use crate::reply::verdict::{End, Evidence, Kind, judge};
 use crate::settings::duration;
 
@@ -84,9 +85,7 @@ pub(super) struct Left {
     ending: Option<Ending>,
     limits: Limits,
     evidence_of_death: String,
-    sigils: SigilScanner,
-    said: bool,
-    usage: Usage,
+    reply: Reply,
     counters: Counters,
     dead_filter: Option<String>,
     stderr: VecDeque<u8>,
@@ -204,22 +203,17 @@ impl Session {
         item: Item,
         tell: &mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
+        self.left.reply.fold(&item);
         match item {
             Item::Text(text) => {
-                self.left.said |= !text.trim().is_empty();
-                self.left.sigils.push(&text);
                 // It goes on after what looked like its last word.
                 self.after_final = None;
                 if self.show_text {
                     tell(Event::Shown(&Show::Delta(text)))?;
                 }
             }
-            Item::Note(note) => {
-                self.left.usage.fold(&note);
-                if note.is_final {
-                    self.after_final = Some(Instant::now() + FINAL_GRACE);
-                }
-            }
+            Item::Note(note) if note.is_final => self.after_final = Some(Instant::now() + FINAL_GRACE),
+            Item::Note(_) => {}
             Item::Show(show) => tell(Event::Shown(&show))?,
         }
         Ok(())
@@ -256,7 +250,8 @@ impl Session {
             self.end(Ending::AfterFinal);
         } else if now >= self.too_long {
             self.end(Ending::TimedOut);
-        } else if let Some(evidence) = self.vital_signs.look(now, !self.left.usage.tools_in_flight.is_empty())
+        } else if let Some(evidence) =
+            self.vital_signs.look(now, !self.left.reply.usage.tools_in_flight.is_empty())
         {
             self.left.evidence_of_death = evidence;
             self.end(Ending::Inactive);
@@ -298,15 +293,16 @@ impl Left {
     /// Judges the attempt.
     pub(super) fn report(mut self, agent: &str, readers: &ReaderPlan, duration: Duration) -> Report {
         let stderr = String::from_utf8_lossy(self.stderr.make_contiguous()).into_owned();
+        let usage = &self.reply.usage;
         let evidence = Evidence {
             agent,
             end: self.end(),
             readers: readers.in_force(),
             has_final: readers.has_final,
-            final_seen: self.usage.final_seen,
-            said: self.said,
+            final_seen: usage.final_seen,
+            said: self.reply.said,
             counters: self.counters,
-            fault: self.usage.fault.as_ref(),
+            fault: usage.fault.as_ref(),
             dead_filter: self.dead_filter.as_deref(),
             stderr_tail: &stderr,
         };
@@ -338,7 +334,7 @@ impl Left {
             },
         };
         let Sigils { complete, replan } = match status {
-            AttemptStatus::Success => self.sigils.sigils(),
+            AttemptStatus::Success => self.reply.scanner.sigils(),
             _ => Sigils::default(),
         };
         Report {
@@ -349,7 +345,7 @@ impl Left {
             failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
             complete,
             replan,
-            usage: self.usage,
+            usage: self.reply.usage,
             balance: None,
             skipped_lines: self.counters.malformed + self.counters.oversized,
         }

@@ -12,3 +12,7 @@ pub mod supervised;
 pub mod supervisor;
 pub mod sweep;
 pub mod tree;
+
+/// Our own program file, for what we start of ourselves. Unlike its path, this stays right when the file is replaced
+/// while a loop runs.
+pub const OWN_EXECUTABLE: &str = "/proc/self/exe";

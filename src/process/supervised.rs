@@ -13,11 +13,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
+use super::OWN_EXECUTABLE;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
 use super::sweep::{RUN_MARK, sweep};
 
-/// Our own program file. Unlike its path, this stays right when the file is replaced while a loop runs.
-pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
 /// How many bytes one read of a program's output takes at most.
 const CHUNK: usize = 256 * 1024;
 /// Pipe capacity asked of the kernel: fewer and larger reads where a program writes a lot.

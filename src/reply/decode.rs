@@ -201,7 +201,9 @@ impl Decoder {
                 Output::Text(text) => Some(Show::Text(text)),
                 Output::Json(json) => Show::from_json(&json),
             };
-            show.into_iter().for_each(|show| out(Item::Show(show)));
+            if let Some(show) = show {
+                out(Item::Show(show));
+            }
         });
         if let Err(reason) = result {
             out(Item::Show(Show::Notice(format!("the display filter died and is off: {reason}"))));
