@@ -1,1 +1,3 @@
 //! The merged configuration, every value with its origin.
+
+pub mod shell;
