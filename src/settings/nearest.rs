@@ -1,0 +1,52 @@
+//! Finds the name a person meant.
+
+/// The candidate closest to `wanted`, if one is close enough that a typing slip explains the difference: one edit
+/// for every three characters begun. Case does not count.
+pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let close_enough = wanted.chars().count().div_ceil(3);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= close_enough)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many insertions, deletions and replacements turn `from` into `to`.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_edits() {
+        for (from, to, edits) in [("", "", 0), ("abc", "", 3), ("kitten", "sitting", 3), ("flaw", "lawn", 2)]
+        {
+            assert_eq!(distance(from, to), edits);
+        }
+    }
+
+    #[test]
+    fn suggests_only_what_is_close() {
+        let known = ["claude", "codex", "gemini"];
+        assert_eq!(nearest("cluade", known), Some("claude"));
+        assert_eq!(nearest("CODEX", known), Some("codex"));
+        assert_eq!(nearest("vim", known), None);
+        assert_eq!(nearest("", known), None);
+    }
+}

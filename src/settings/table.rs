@@ -1,0 +1,263 @@
+//! The one table of settings. Loaders, `ralph config` and `config.example` all read it: a new setting is one row
+//! here and one field of [`Settings`](super::Settings).
+
+/// What a setting's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text that may not be empty.
+    Text,
+    /// Text that takes the place of an agent preset's own; empty means the preset's.
+    Override,
+    /// A whole number, `least` or more.
+    Count {
+        /// The smallest number that makes sense.
+        least: u32,
+    },
+    /// A duration above zero, see [`duration`](super::duration).
+    Duration,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Setting {
+    /// Path in `ralph.toml`, `section.name`.
+    pub key: &'static str,
+    /// Name in the shell-style config.
+    pub shell: &'static str,
+    /// Names in the environment, the first that is set wins.
+    pub env: &'static [&'static str],
+    /// The flag that sets it, with its dashes.
+    pub flag: Option<&'static str>,
+    /// The default, as one would write it.
+    pub default: &'static str,
+    /// What the value is.
+    pub kind: Kind,
+    /// What it does, in one line.
+    pub doc: &'static str,
+}
+
+/// Every setting, in the order in which people should meet them.
+pub const TABLE: &[Setting] = &[
+    Setting {
+        key: "agent.provider",
+        shell: "AGENT_TYPE",
+        env: &["RALPH_AGENT_TYPE", "RALPH_PROVIDER"],
+        flag: Some("--agent"),
+        default: "claude",
+        kind: Kind::Text,
+        doc: "Which agent to run: amp, claude, cline, codex, gemini, opencode, script or custom",
+    },
+    Setting {
+        key: "agent.cli",
+        shell: "AGENT_CLI",
+        env: &["RALPH_AGENT_CLI"],
+        flag: None,
+        default: "",
+        kind: Kind::Override,
+        doc: "The agent's program: a name on PATH or a path",
+    },
+    Setting {
+        key: "agent.args",
+        shell: "AGENT_ARGS",
+        env: &["RALPH_AGENT_ARGS"],
+        flag: None,
+        default: "",
+        kind: Kind::Override,
+        doc: "The agent's arguments, split into words as a shell would split them",
+    },
+    Setting {
+        key: "agent.response_filter",
+        shell: "AGENT_RESPONSE_FILTER",
+        env: &["RALPH_AGENT_RESPONSE_FILTER"],
+        flag: None,
+        default: "",
+        kind: Kind::Override,
+        doc: "jq program that picks the assistant's own text, where signals are looked for",
+    },
+    Setting {
+        key: "agent.display_filter",
+        shell: "AGENT_DISPLAY_FILTER",
+        env: &["RALPH_AGENT_DISPLAY_FILTER"],
+        flag: None,
+        default: "",
+        kind: Kind::Override,
+        doc: "jq program or shell pipeline that makes the live display",
+    },
+    Setting {
+        key: "agent.result_filter",
+        shell: "AGENT_RESULT_FILTER",
+        env: &["RALPH_AGENT_RESULT_FILTER"],
+        flag: None,
+        default: "",
+        kind: Kind::Override,
+        doc: "jq program that picks error, cost, tokens, model and session from the stream",
+    },
+    Setting {
+        key: "agent.usage_cmd",
+        shell: "AGENT_USAGE_CMD",
+        env: &["RALPH_AGENT_USAGE_CMD"],
+        flag: None,
+        default: "",
+        kind: Kind::Override,
+        doc: "Command that prints the account's balance",
+    },
+    Setting {
+        key: "agent.usage_parser",
+        shell: "AGENT_USAGE_PARSER",
+        env: &["RALPH_AGENT_USAGE_PARSER"],
+        flag: None,
+        default: "",
+        kind: Kind::Override,
+        doc: "Pipeline that finds the dollars in what the usage command prints",
+    },
+    Setting {
+        key: "loop.max_iterations",
+        shell: "DEFAULT_MAX_ITERATIONS",
+        env: &["RALPH_DEFAULT_MAX_ITERATIONS"],
+        flag: None,
+        default: "10",
+        kind: Kind::Count { least: 1 },
+        doc: "Most iterations of plan, build and prompt when the command line names no number",
+    },
+    Setting {
+        key: "loop.max_retries",
+        shell: "MAX_RETRIES",
+        env: &["RALPH_MAX_RETRIES"],
+        flag: Some("--max-retries"),
+        default: "3",
+        kind: Kind::Count { least: 0 },
+        doc: "How often a failed iteration is tried again",
+    },
+    Setting {
+        key: "loop.timeout",
+        shell: "AGENT_TIMEOUT",
+        env: &["RALPH_AGENT_TIMEOUT"],
+        flag: Some("--timeout"),
+        default: "2h",
+        kind: Kind::Duration,
+        doc: "Longest time for one attempt",
+    },
+    Setting {
+        key: "loop.inactivity_timeout",
+        shell: "INACTIVITY_TIMEOUT",
+        env: &["RALPH_INACTIVITY_TIMEOUT"],
+        flag: Some("--inactivity-timeout"),
+        default: "15m",
+        kind: Kind::Duration,
+        doc: "Longest time without output or another sign of life",
+    },
+    Setting {
+        key: "loop.max_limit_wait",
+        shell: "MAX_LIMIT_WAIT",
+        env: &["RALPH_MAX_LIMIT_WAIT"],
+        flag: None,
+        default: "6h",
+        kind: Kind::Duration,
+        doc: "Longest wait for a usage limit to reset; a later reset ends the loop",
+    },
+    Setting {
+        key: "paths.specs",
+        shell: "SPECS_DIR",
+        env: &["RALPH_SPECS_DIR"],
+        flag: None,
+        default: "specs",
+        kind: Kind::Text,
+        doc: "Folder of the specifications, from the project root",
+    },
+];
+
+/// The type of a key in `ralph.toml`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TomlType {
+    Boolean,
+    Integer,
+    Text,
+    Texts,
+}
+
+/// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet.
+pub(super) const WITHOUT_EFFECT: &[(&str, TomlType)] = &[
+    ("git.auto_push", TomlType::Boolean),
+    ("git.auto_pr", TomlType::Boolean),
+    ("git.pr_base", TomlType::Text),
+    ("git.protected_branches", TomlType::Texts),
+    ("git.worktree.name", TomlType::Text),
+    ("git.worktree.email", TomlType::Text),
+    ("git.worktree.signing_key", TomlType::Text),
+    ("git.worktree.ssh_key", TomlType::Text),
+    ("completion.idle_threshold", TomlType::Integer),
+    ("validation.enabled", TomlType::Boolean),
+    ("validation.command", TomlType::Text),
+    ("monitoring.max_consecutive_errors", TomlType::Integer),
+    ("monitoring.log_file", TomlType::Text),
+    ("monitoring.log_format", TomlType::Text),
+    ("monitoring.log_rotation", TomlType::Text),
+    ("monitoring.notifications.on_complete", TomlType::Text),
+    ("monitoring.notifications.on_error", TomlType::Text),
+];
+
+/// What stands above the settings in `config.example`.
+const EXAMPLE_HEAD: &str = "\
+# Settings of ralph. Copy this file to .ralph/config and remove the # before what you change; what stands
+# here are the defaults. `ralph config` shows every setting with its value and where it came from.
+#
+# The file looks like a shell script but is only read, never run: NAME=value with the shell's quotes,
+# $NAME, ${NAME:-default}, comments, export. $(commands) are refused.
+#
+# Stronger than this file: flags, then the environment (RALPH_ before the name, as in RALPH_AGENT_TYPE).
+# Weaker: ralph.toml at the project root, then ~/.config/ralph/ralph.toml, then the defaults.
+#
+# Other names are yours: prompts use them as ${NAME}, and those you export reach the agent's environment.
+";
+
+/// The text of `config.example`.
+#[must_use]
+pub fn example() -> String {
+    let entry = |Setting { shell, default, kind, doc, flag, .. }: &Setting| {
+        let unit = match kind {
+            Kind::Override => " (empty: the agent preset's own)",
+            Kind::Duration => " (30s, 5m, 1h30m, or seconds)",
+            Kind::Text | Kind::Count { .. } => "",
+        };
+        let flag = flag.map_or_else(String::new, |flag| format!(" ({flag})"));
+        format!("\n# {doc}{unit}{flag}\n# {shell}={default}\n")
+    };
+    EXAMPLE_HEAD.to_owned() + &TABLE.iter().map(entry).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::{env, fs};
+
+    use super::*;
+
+    #[test]
+    fn config_example_is_what_the_table_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/config.example");
+        if env::var_os("UPDATE").is_some() {
+            fs::write(path, example()).unwrap();
+        }
+        let committed = fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            committed == example(),
+            "config.example is not what the table of settings says; run `UPDATE=1 cargo test --lib config_example`"
+        );
+    }
+
+    #[test]
+    fn names_follow_one_rule_and_are_unique() {
+        let mut seen = HashSet::new();
+        for setting in TABLE {
+            assert_eq!(setting.env[0], format!("RALPH_{}", setting.shell));
+            assert_eq!(setting.key.split('.').count(), 2, "{}", setting.key);
+            let names = [setting.key, setting.shell].into_iter().chain(setting.env.iter().copied());
+            for name in names.chain(setting.flag) {
+                assert!(seen.insert(name), "{name} stands twice");
+            }
+        }
+        for (key, _) in WITHOUT_EFFECT {
+            assert!(seen.insert(key), "{key} stands twice");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads a `ralph.toml`.
+
+use ::toml::Spanned;
+use ::toml::de::{DeTable, DeValue};
+
+use super::nearest::nearest;
+use super::table::{Kind, Setting, TABLE, TomlType, WITHOUT_EFFECT};
+
+/// What one file sets.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    pub(super) values: Vec<Value>,
+    /// Keys that are accepted but change nothing yet.
+    pub(super) without_effect: Vec<&'static str>,
+}
+
+/// One setting with its value as text.
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) setting: &'static Setting,
+    pub(super) text: String,
+    /// Counted from 1.
+    pub(super) line: usize,
+}
+
+/// What is wrong in a file, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// Counted from 1.
+    pub(super) line: usize,
+    /// What is wrong and what to do, on one line.
+    pub(super) message: String,
+}
+
+/// Reads the text of a file.
+pub(super) fn parse(text: &str) -> Result<Document, Problem> {
+    let table = DeTable::parse(text).map_err(|error| Problem {
+        line: line(text, error.span().map_or(0, |span| span.start)),
+        message: format!("not valid TOML: {}", error.message().replace('\n', "; ")),
+    })?;
+    let mut document = Document::default();
+    collect(text, "", table.get_ref(), &mut document)?;
+    Ok(document)
+}
+
+fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) -> Result<(), Problem> {
+    for (name, value) in table {
+        let key = match section {
+            "" => name.get_ref().to_string(),
+            _ => format!("{section}.{}", name.get_ref()),
+        };
+        let line = line(text, name.span().start);
+        let problem = |message| Problem { line, message };
+        if let Some(setting) = TABLE.iter().find(|setting| setting.key == key) {
+            let text = scalar(setting, value.get_ref()).map_err(problem)?;
+            document.values.push(Value { setting, text, line });
+        } else if let Some((known, wanted)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == key) {
+            check(known, *wanted, value).map_err(problem)?;
+            document.without_effect.push(known);
+        } else if !is_section(&key) {
+            return Err(problem(unknown(&key)));
+        } else if let DeValue::Table(table) = value.get_ref() {
+            collect(text, &key, table, document)?;
+        } else {
+            return Err(problem(format!("`{key}` is a section; write [{key}] and its settings below it")));
+        }
+    }
+    Ok(())
+}
+
+/// The value of a setting as text, its type checked.
+fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
+    let wanted = match (setting.kind, value) {
+        (Kind::Text | Kind::Override | Kind::Duration, DeValue::String(text)) => return Ok(text.to_string()),
+        (Kind::Count { .. } | Kind::Duration, DeValue::Integer(number)) => {
+            return i128::from_str_radix(number.as_str(), number.radix())
+                .map(|number| number.to_string())
+                .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key));
+        }
+        (Kind::Duration, DeValue::Float(number)) => return Ok(number.as_str().to_owned()),
+        (Kind::Text | Kind::Override, _) => "a string in quotes",
+        (Kind::Count { .. }, _) => "a whole number without quotes",
+        (Kind::Duration, _) => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
+    };
+    Err(wrong_type(setting.key, value, wanted))
+}
+
+fn check(key: &str, wanted: TomlType, value: &Spanned<DeValue>) -> Result<(), String> {
+    let (fits, wanted) = match (wanted, value.get_ref()) {
+        (TomlType::Boolean, value) => (value.is_bool(), "true or false"),
+        (TomlType::Integer, value) => (value.is_integer(), "a whole number without quotes"),
+        (TomlType::Text, value) => (value.is_str(), "a string in quotes"),
+        (TomlType::Texts, value) => {
+            let all = value.as_array().is_some_and(|items| items.iter().all(|item| item.get_ref().is_str()));
+            (all, "a list of strings")
+        }
+    };
+    if fits { Ok(()) } else { Err(wrong_type(key, value.get_ref(), wanted)) }
+}
+
+fn wrong_type(key: &str, found: &DeValue, wanted: &str) -> String {
+    format!("`{key}` has the wrong type ({}); write {wanted}", found.type_str())
+}
+
+fn known_keys() -> impl Iterator<Item = &'static str> + Clone {
+    TABLE.iter().map(|setting| setting.key).chain(WITHOUT_EFFECT.iter().map(|(key, _)| *key))
+}
+
+fn is_section(name: &str) -> bool {
+    known_keys().any(|key| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// The message for an unknown key, with the name that was probably meant.
+fn unknown(key: &str) -> String {
+    let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);
+    let written = key.rsplit('.').next().unwrap_or(key);
+    let sections = known_keys().filter_map(|key| key.rsplit_once('.').map(|(section, _)| section));
+    let by_shell_name = TABLE.iter().find(|setting| setting.shell == written).map(|setting| setting.key);
+    let meant = by_shell_name
+        .or_else(|| known_keys().find(|known| last(known) == written))
+        .or_else(|| nearest(key, known_keys().chain(sections)))
+        .or_else(|| {
+            let name = nearest(written, known_keys().map(last))?;
+            known_keys().find(|known| last(known) == name)
+        });
+    match meant {
+        Some(meant) => format!("unknown setting `{key}`; did you mean `{meant}`?"),
+        None => format!("unknown setting `{key}`; `ralph config` lists the known ones"),
+    }
+}
+
+fn line(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<(&'static str, String, usize)> {
+        let document = parse(text).unwrap_or_else(|problem| panic!("{problem:?}"));
+        document.values.into_iter().map(|value| (value.setting.key, value.text, value.line)).collect()
+    }
+
+    fn problem(text: &str) -> String {
+        let Problem { line, message } = parse(text).expect_err(text);
+        format!("{line}: {message}")
+    }
+
+    #[test]
+    fn reads_sections_and_dotted_keys() {
+        let text = "agent.provider = 'codex'\n[loop]\nmax_retries = 0x10\ntimeout = 1_0.5\n\
+                    inactivity_timeout = \"5m\"\nmax_limit_wait = 90\n";
+        assert_eq!(
+            values(text),
+            [
+                ("agent.provider", "codex".to_owned(), 1),
+                ("loop.inactivity_timeout", "5m".to_owned(), 5),
+                ("loop.max_limit_wait", "90".to_owned(), 6),
+                ("loop.max_retries", "16".to_owned(), 3),
+                ("loop.timeout", "10.5".to_owned(), 4),
+            ]
+        );
+        assert_eq!(values(""), []);
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_nearest() {
+        for (text, expected) in [
+            ("[agent]\nprovidr = 'x'", "2: unknown setting `agent.providr`; did you mean `agent.provider`?"),
+            ("[agnet]\nprovider = 'x'", "1: unknown setting `agnet`; did you mean `agent`?"),
+            ("\ntimeout = 3", "2: unknown setting `timeout`; did you mean `loop.timeout`?"),
+            ("[agent]\ntimeout = 3", "2: unknown setting `agent.timeout`; did you mean `loop.timeout`?"),
+            ("AGENT_TYPE = 'x'", "1: unknown setting `AGENT_TYPE`; did you mean `agent.provider`?"),
+            ("max_retrys = 1", "1: unknown setting `max_retrys`; did you mean `loop.max_retries`?"),
+            (
+                "[git.worktree]\nmail = 'x'",
+                "2: unknown setting `git.worktree.mail`; did you mean `git.worktree.email`?",
+            ),
+            ("[zebra]", "1: unknown setting `zebra`; `ralph config` lists the known ones"),
+        ] {
+            assert_eq!(problem(text), expected);
+        }
+    }
+
+    #[test]
+    fn wrong_types_are_refused() {
+        for (text, expected) in [
+            (
+                "loop.max_retries = '3'",
+                "1: `loop.max_retries` has the wrong type (string); write a whole number",
+            ),
+            ("loop.max_retries = 1.5", "1: `loop.max_retries` has the wrong type (float)"),
+            ("loop.timeout = true", "1: `loop.timeout` has the wrong type (boolean); write a duration like"),
+            ("[loop.timeout]\nx = 1", "1: `loop.timeout` has the wrong type (table)"),
+            ("[agent]\nargs = ['x']", "2: `agent.args` has the wrong type (array); write a string in quotes"),
+            ("agent = 'claude'", "1: `agent` is a section; write [agent] and its settings below it"),
+            ("git.auto_push = 'yes'", "1: `git.auto_push` has the wrong type (string); write true or false"),
+            (
+                "git.protected_branches = [1]",
+                "1: `git.protected_branches` has the wrong type (array); write a list",
+            ),
+            ("completion.idle_threshold = '2'", "1: `completion.idle_threshold` has the wrong type"),
+            (
+                "loop.max_retries = 99999999999999999999999999999999999999999",
+                "1: `loop.max_retries` is too large",
+            ),
+        ] {
+            assert!(problem(text).starts_with(expected), "{}", problem(text));
+        }
+    }
+
+    #[test]
+    fn broken_toml_is_one_line_with_its_place() {
+        for text in ["a =", "\n\n[", "x = 1\nx = 2", "é"] {
+            let problem = problem(text);
+            assert!(problem.contains("not valid TOML: ") && !problem.contains('\n'), "{problem}");
+        }
+        assert!(problem("\n\n[").starts_with("3: "));
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        for text in ["a = ".to_owned() + &"[".repeat(100_000), "a.".repeat(100_000) + "a = 1"] {
+            assert!(parse(&text).is_err());
+        }
+    }
+
+    #[test]
+    fn keys_without_effect_are_accepted_and_named() {
+        let text = "[git]\nauto_pr = true\nprotected_branches = ['main']\n[monitoring.notifications]\n\
+                    on_error = 'none'\n[validation]\nenabled = false\n[git.worktree]\nname = 'bot'\n";
+        let document = parse(text).unwrap();
+        assert!(document.values.is_empty());
+        assert_eq!(
+            document.without_effect,
+            [
+                "git.auto_pr",
+                "git.protected_branches",
+                "git.worktree.name",
+                "monitoring.notifications.on_error",
+                "validation.enabled"
+            ]
+        );
+    }
+}
