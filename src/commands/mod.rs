@@ -1,3 +1,69 @@
 //! One file per verb: turn arguments into a job and run it, or read records.
 
+mod agent_choice;
 pub mod config;
+pub mod demo;
+pub mod doctor;
+mod house;
+pub mod init;
+mod plain_loop;
+mod signals;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, Command};
+
+/// A refusal with an exit code of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// The process exit code.
+    pub code: u8,
+    /// What, where, and what to do.
+    pub message: String,
+}
+
+/// Runs a verb and answers the process exit code.
+///
+/// # Errors
+/// When it is refused before anything started, or cannot print what it was asked for.
+pub fn run(command: Command) -> anyhow::Result<u8> {
+    match command {
+        Command::Plan(args) => plain_loop::plan(&args),
+        Command::Build(args) => plain_loop::build(&args),
+        Command::Prompt(args) => plain_loop::prompt(args),
+        Command::Init(args) => house::init(args),
+        Command::Config(args) => house::config(&args),
+        Command::Doctor(args) => house::doctor(&args),
+        Command::Demo(args) => demo::run(args.dir.as_deref(), args.quiet),
+        Command::Completions { shell } => print(|out| {
+            clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
+            Ok(())
+        }),
+        Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out)),
+    }
+}
+
+/// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.
+fn print(render: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Result<u8> {
+    let mut text = Vec::new();
+    render(&mut text)?;
+    let mut stdout = anstream::stdout();
+    match stdout.write_all(&text).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(0),
+    }
+}
+
+/// Prints an error as one line, and answers its exit code: 1 where it has none of its own.
+#[must_use]
+pub fn report_error(error: &anyhow::Error) -> ExitCode {
+    let code = error.downcast_ref::<Refused>().map_or(1, |refused| refused.code);
+    let text = format!("{error:#}").replace('\n', " ");
+    // Nobody may be reading any more.
+    let _ = writeln!(anstream::stderr(), "error: {text}");
+    ExitCode::from(code)
+}
