@@ -17,7 +17,8 @@ fn main() {
 #[divan::bench(args = [2_000, 50_000, 1_000_000])]
 fn tool_results(bencher: Bencher<'_, '_>, size: usize) {
     let output = r#"    let answer = lookup(\"question\", 42);\n"#.repeat(size / 42);
-    let tool = claude_says(r#"{"type":"tool_use","id":"t","name":"Read","input":{"file_path":"src/main.rs"}}"#);
+    let tool =
+        claude_says(r#"{"type":"tool_use","id":"t","name":"Read","input":{"file_path":"src/main.rs"}}"#);
     let result = format!(
         r#"{{"type":"user","message":{{"role":"user","content":[{{"tool_use_id":"t","type":"tool_result","content":"{output}"}}]}},"session_id":"s"}}"#
     );
