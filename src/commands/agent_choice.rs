@@ -134,6 +134,7 @@ impl Choice {
         };
         PipeAgent {
             name: self.preset.name.to_owned(),
+            login: self.preset.login,
             balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
             launch,
             readers: filters.readers,
