@@ -119,7 +119,7 @@ pub struct LoopFlags {
 /// `plan` and `build`.
 #[derive(Debug, Clone, Args)]
 pub struct LoopArgs {
-    /// At most this many iterations [default: DEFAULT_MAX_ITERATIONS, else 10]
+    /// At most this many iterations [default: 10, or what the settings say]
     #[arg(value_name = "N", allow_negative_numbers = true)]
     pub iterations: Vec<String>,
     /// Everything else.
@@ -131,7 +131,7 @@ pub struct LoopArgs {
 #[derive(Debug, Clone, Args)]
 #[command(override_usage = "ralph prompt [OPTIONS] <FILE> [N]")]
 pub struct PromptArgs {
-    /// The prompt file, and at most how many iterations [default: DEFAULT_MAX_ITERATIONS, else 10]
+    /// The prompt file, and at most how many iterations [default: 10, or what the settings say]
     #[arg(value_name = "FILE [N]", required = true, allow_negative_numbers = true)]
     pub file_and_iterations: Vec<OsString>,
     /// Everything else.

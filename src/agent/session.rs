@@ -21,7 +21,7 @@ use crate::reply::decode::{Counters, Item};
 use crate::reply::show::Show;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Class;
-use crate::reply::verdict::{End, Evidence, Kind, judge};
+use crate::reply::verdict::{End, Evidence, Failure, Kind, judge};
 use crate::settings::duration;
 
 /// How long an agent may live on after its own final event.
@@ -53,6 +53,16 @@ enum Ending {
     Fault,
 }
 
+/// What is known about the agent's program and everything it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Alive,
+    /// Nothing is left of it.
+    Gone,
+    /// Its supervisor was killed before it could tell.
+    OutOfSight,
+}
+
 /// One attempt while it runs.
 pub(super) struct Session {
     supervised: Supervised,
@@ -63,9 +73,7 @@ pub(super) struct Session {
     after_final: Option<Instant>,
     /// Why and since when we are ending it.
     ending: Option<(Ending, Instant)>,
-    /// Of the supervisor: `Gone` came; the notes have ended.
-    said_gone: bool,
-    silent: bool,
+    program: Program,
     /// Pipes of the agent that are still open.
     open: usize,
     /// The assistant's text is the display.
@@ -103,8 +111,7 @@ impl Session {
             too_long: now + limits.attempt,
             after_final: None,
             ending: None,
-            said_gone: false,
-            silent: false,
+            program: Program::Alive,
             open: 2,
             displaying: display.has_thread(),
             show_text: matches!(display, DisplayRoute::Text),
@@ -186,14 +193,18 @@ impl Session {
             Message::Note(Note::Exited(code)) => self.left.exit_code = Some(code),
             Message::Note(Note::Signaled(signal)) => self.left.signal = Some(signal),
             Message::Note(Note::Gone(left)) => {
-                self.said_gone = true;
+                self.program = Program::Gone;
                 if left > 0 {
                     let text = format!("{left} processes of the agent cannot be killed and are left behind");
                     tell(Event::Notice(&text))?;
                 }
             }
-            Message::NotesEnded => self.silent = true,
-            Message::Note(_) | Message::Display(_) | Message::DisplayLost(_) | Message::Balance(_) => {}
+            Message::NotesEnded if self.program == Program::Alive => self.program = Program::OutOfSight,
+            Message::Note(_)
+            | Message::NotesEnded
+            | Message::Display(_)
+            | Message::DisplayLost(_)
+            | Message::Balance(_) => {}
         }
         Ok(())
     }
@@ -220,7 +231,7 @@ impl Session {
     }
 
     fn agent_is_gone(&self) -> bool {
-        self.said_gone || self.silent
+        self.program != Program::Alive
     }
 
     fn is_over(&self) -> bool {
@@ -233,13 +244,11 @@ impl Session {
         if self.agent_is_gone() {
             return self.last_message + DRAIN;
         }
-        match self.ending {
-            Some((_, since)) => since + LADDER_LIMIT,
-            None => {
-                let next = self.too_long.min(self.vital_signs.next_look());
-                self.after_final.map_or(next, |after_final| next.min(after_final))
-            }
+        if let Some((_, since)) = self.ending {
+            return since + LADDER_LIMIT;
         }
+        let next = self.too_long.min(self.vital_signs.next_look());
+        self.after_final.map_or(next, |after_final| next.min(after_final))
     }
 
     fn look_at_the_clock(&mut self, now: Instant) {
@@ -277,7 +286,7 @@ impl Session {
     /// Reaps what there is to reap; blocks only if the supervisor had to be given up.
     pub(super) fn finish(mut self) -> Left {
         self.left.ending = self.ending.map(|(ending, _)| ending);
-        self.supervised.finish(self.said_gone);
+        self.supervised.finish(self.program == Program::Gone);
         self.left
     }
 }
@@ -306,24 +315,7 @@ impl Left {
             dead_filter: self.dead_filter.as_deref(),
             stderr_tail: &stderr,
         };
-        let failure = judge(&evidence).err().map(|mut failure| {
-            match failure.kind {
-                Kind::TimedOut => {
-                    let limit = duration::format(self.limits.attempt);
-                    failure.message = format!("{agent} ran longer than {limit} and was ended (--timeout)");
-                }
-                Kind::Inactive => {
-                    let limit = duration::format(self.limits.inactivity);
-                    let looked_at = &self.evidence_of_death;
-                    failure.message = format!(
-                        "{agent} showed no sign of life for {limit} and was ended: {looked_at} \
-                         (--inactivity-timeout)"
-                    );
-                }
-                _ => {}
-            }
-            failure
-        });
+        let failure = judge(&evidence).err().map(|failure| self.with_limit(failure, agent));
         let status = match &failure {
             None => AttemptStatus::Success,
             Some(failure) => match failure.kind {
@@ -349,6 +341,21 @@ impl Left {
             balance: None,
             skipped_lines: self.counters.malformed + self.counters.oversized,
         }
+    }
+
+    /// A timeout's message names the limit, what was looked at, and how to change it.
+    fn with_limit(&self, mut failure: Failure, agent: &str) -> Failure {
+        if failure.kind == Kind::TimedOut {
+            let limit = duration::format(self.limits.attempt);
+            failure.message = format!("{agent} ran longer than {limit} and was ended (--timeout)");
+        } else if failure.kind == Kind::Inactive {
+            let limit = duration::format(self.limits.inactivity);
+            let evidence = &self.evidence_of_death;
+            failure.message = format!(
+                "{agent} showed no sign of life for {limit} and was ended: {evidence} (--inactivity-timeout)"
+            );
+        }
+        failure
     }
 
     fn end(&self) -> End {

@@ -163,9 +163,8 @@ fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow
         Program::compile(&program).context("AGENT_DISPLAY_FILTER does not compile")?;
         return Ok(DisplayRoute::Program { program, join });
     }
-    let error = match Program::compile(filter) {
-        Ok(_) => return Ok(DisplayRoute::Program { program: filter.to_owned(), join: false }),
-        Err(error) => error,
+    let Err(error) = Program::compile(filter) else {
+        return Ok(DisplayRoute::Program { program: filter.to_owned(), join: false });
     };
     let first = filter.split_whitespace().next().unwrap_or_default();
     let is_command = project.root().join(first).is_file() && first.contains('/')

@@ -64,7 +64,7 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
 }
 
 /// `ralph config`.
-pub(super) fn config(args: ConfigArgs) -> anyhow::Result<u8> {
+pub(super) fn config(args: &ConfigArgs) -> anyhow::Result<u8> {
     let house = open(&args.place, Vec::new())?;
     super::print(|out| {
         if args.json {
@@ -76,7 +76,7 @@ pub(super) fn config(args: ConfigArgs) -> anyhow::Result<u8> {
 }
 
 /// `ralph doctor`.
-pub(super) fn doctor(args: DoctorArgs) -> anyhow::Result<u8> {
+pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let House { project, settings } = open(&args.place, Vec::new())?;
     let choice = agent_choice::Choice::of(&settings);
     let options = doctor_verb::DoctorOptions {

@@ -32,12 +32,12 @@ pub struct Refused {
 /// When it is refused before anything started, or cannot print what it was asked for.
 pub fn run(command: Command) -> anyhow::Result<u8> {
     match command {
-        Command::Plan(args) => plain_loop::plan(args),
-        Command::Build(args) => plain_loop::build(args),
+        Command::Plan(args) => plain_loop::plan(&args),
+        Command::Build(args) => plain_loop::build(&args),
         Command::Prompt(args) => plain_loop::prompt(args),
         Command::Init(args) => house::init(args),
-        Command::Config(args) => house::config(args),
-        Command::Doctor(args) => house::doctor(args),
+        Command::Config(args) => house::config(&args),
+        Command::Doctor(args) => house::doctor(&args),
         Command::Demo(args) => demo::run(args.dir.as_deref(), args.quiet),
         Command::Completions { shell } => print(|out| {
             clap_complete::generate(shell, &mut Cli::command(), "ralph", out);

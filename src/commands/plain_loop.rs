@@ -22,13 +22,13 @@ use crate::source::prompt_file::{PromptFile, Text};
 use crate::view::View;
 
 /// `ralph plan`.
-pub(super) fn plan(args: LoopArgs) -> anyhow::Result<u8> {
+pub(super) fn plan(args: &LoopArgs) -> anyhow::Result<u8> {
     let limit = iterations(&args.iterations)?;
     run("plan", None, limit, &args.flags)
 }
 
 /// `ralph build`.
-pub(super) fn build(args: LoopArgs) -> anyhow::Result<u8> {
+pub(super) fn build(args: &LoopArgs) -> anyhow::Result<u8> {
     let limit = iterations(&args.iterations)?;
     run("build", None, limit, &args.flags)
 }

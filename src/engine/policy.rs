@@ -215,3 +215,169 @@ impl Tally {
         self.backed_off_seconds = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::usage::Usage;
+    use crate::reply::verdict::{Failure, Kind};
+    use proptest::prelude::*;
+
+    fn limits(max_iterations: u64, max_retries: u32, hours: u64) -> Limits {
+        let max_limit_wait = Duration::from_secs(hours * 3600);
+        Limits { max_iterations: Some(max_iterations), max_retries, max_limit_wait }
+    }
+
+    fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
+        let failed = status != AttemptStatus::Success && status != AttemptStatus::Interrupted;
+        let message = "it failed".to_owned();
+        Report {
+            status,
+            duration: Duration::from_millis(1500),
+            exit_code: Some(0),
+            signal: None,
+            failure: failed.then_some(Failure { kind: Kind::Reported, class, message, reset_at }),
+            complete: false,
+            replan: false,
+            usage: Usage::default(),
+            balance: None,
+            skipped_lines: 0,
+        }
+    }
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_000_000 + seconds, 0).unwrap()
+    }
+
+    #[test]
+    fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
+        let limits = limits(10, 3, 6);
+        let mut tally = Tally::default();
+        tally.begin();
+        tally.book(&report(AttemptStatus::UsageLimit, Class::Limit, Some(at(600).timestamp())), Signal::Continue);
+        assert_eq!(step(&limits, &tally, at(0)), Step::Wait(at(600)));
+        assert_eq!(step(&limits, &tally, at(-7 * 3600)), Step::End(Outcome::LimitTooFar));
+        tally.waited(at(0));
+        assert_eq!(step(&limits, &tally, at(600)), Step::Again);
+        assert_eq!((tally.iteration, tally.retries, tally.back_offs), (1, 0, 0));
+    }
+
+    #[test]
+    fn blind_back_offs_double_up_to_a_minute_and_are_bounded_as_a_whole() {
+        let limits = Limits { max_limit_wait: Duration::from_secs(200), ..limits(10, 3, 0) };
+        let mut tally = Tally::default();
+        tally.begin();
+        let mut waits = Vec::new();
+        let end = loop {
+            tally.book(&report(AttemptStatus::UsageLimit, Class::Limit, Some(0)), Signal::Continue);
+            match step(&limits, &tally, at(0)) {
+                Step::Wait(until) => waits.push((until - at(0)).num_seconds()),
+                end => break end,
+            }
+            tally.waited(at(0));
+            assert_eq!(step(&limits, &tally, at(0)), Step::Again);
+        };
+        assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(end, Step::End(Outcome::LimitTooFar));
+    }
+
+    #[test]
+    fn what_cannot_get_better_is_not_tried_again() {
+        for (class, outcome) in
+            [(Class::Auth, Outcome::NotLoggedIn), (Class::Context, Outcome::AgentFailed)]
+        {
+            let mut tally = Tally::default();
+            tally.begin();
+            tally.book(&report(AttemptStatus::AgentFailure, class, None), Signal::Continue);
+            assert_eq!(step(&limits(10, 3, 6), &tally, at(0)), Step::End(outcome));
+        }
+    }
+
+    #[test]
+    fn the_tally_survives_its_file() {
+        let mut tally = Tally::default();
+        for status in [AttemptStatus::Success, AttemptStatus::Timeout, AttemptStatus::UsageLimit] {
+            tally.begin();
+            tally.book(&report(status, Class::Other, Some(7)), Signal::Continue);
+            let text = toml::to_string(&tally).unwrap();
+            assert_eq!(toml::from_str::<Tally>(&text).unwrap(), tally, "{text}");
+        }
+    }
+
+    fn any_report() -> impl Strategy<Value = (Report, Signal)> {
+        use AttemptStatus::{AgentFailure, Success, Timeout, UsageLimit};
+        let status = prop::sample::select(vec![Success, AgentFailure, Timeout, UsageLimit]);
+        let class = prop::sample::select(vec![Class::Other, Class::Other, Class::Permission, Class::Auth]);
+        let signal = prop::sample::select(vec![Signal::Continue, Signal::Continue, Signal::Complete, Signal::Replan]);
+        (status, class, signal, prop::option::of(-100..100_000_i64)).prop_map(|(status, class, signal, reset)| {
+            let class = if status == UsageLimit { Class::Limit } else { class };
+            let reset = reset.map(|seconds| at(seconds).timestamp());
+            (report(status, class, reset), if status == Success { signal } else { Signal::Continue })
+        })
+    }
+
+    proptest! {
+        /// For any sequence of reports: limits are exact, a wait consumes nothing, and the loop ends for the
+        /// reason that its last report gives.
+        #[test]
+        fn limits_are_exact_and_every_end_has_its_reason(
+            max_iterations in 1_u64..6,
+            max_retries in 0_u32..4,
+            reports in prop::collection::vec(any_report(), 60),
+        ) {
+            let limits = limits(max_iterations, max_retries, 6);
+            let mut tally = Tally::default();
+            let (mut begun, mut tries) = (0, 0);
+            let mut reports = reports.into_iter();
+            let mut last: Option<(Report, Signal)> = None;
+            let mut clock = 0;
+            loop {
+                let before = tally.clone();
+                match step(&limits, &tally, at(clock)) {
+                    Step::Begin => {
+                        tally.begin();
+                        begun += 1;
+                        tries = 1;
+                    }
+                    Step::Retry(retry) => {
+                        tally.retry();
+                        prop_assert_eq!(retry, tries);
+                        tries += 1;
+                    }
+                    Step::Again => prop_assert_eq!(before.last, Last::Waited),
+                    Step::Wait(until) => {
+                        prop_assert!(until > at(clock) && until <= at(clock) + TimeDelta::hours(6));
+                        tally.waited(at(clock));
+                        clock = (until - at(0)).num_seconds();
+                        prop_assert_eq!((tally.iteration, tally.retries), (before.iteration, before.retries));
+                        continue;
+                    }
+                    Step::End(outcome) => {
+                        let (report, signal) = last.expect("no loop ends before it began");
+                        match outcome {
+                            Outcome::Complete => prop_assert_eq!(signal, Signal::Complete),
+                            Outcome::Replan => prop_assert_eq!(signal, Signal::Replan),
+                            Outcome::MaxIterations => {
+                                prop_assert_eq!(report.status, AttemptStatus::Success);
+                                prop_assert_eq!(begun, max_iterations);
+                            }
+                            Outcome::AgentFailed => prop_assert_eq!(tries, max_retries + 1),
+                            Outcome::NotLoggedIn => {
+                                prop_assert_eq!(report.failure.unwrap().class, Class::Auth);
+                            }
+                            Outcome::LimitTooFar => prop_assert_eq!(report.status, AttemptStatus::UsageLimit),
+                            other => prop_assert!(false, "{:?} is not for the policy to decide", other),
+                        }
+                        break;
+                    }
+                }
+                prop_assert!(begun <= max_iterations && tries <= max_retries + 1);
+                prop_assert_eq!(tally.iteration, begun);
+                let Some((report, signal)) = reports.next() else { break };
+                tally.book(&report, signal);
+                last = Some((report, signal));
+            }
+            prop_assert_eq!(tally.succeeded + tally.failed, tally.durations.count);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! One process as `/proc` shows it.
 
-/// The fields of `/proc/PID/stat` that ralph looks at. Source: proc_pid_stat(5).
+/// The fields of `/proc/PID/stat` that ralph looks at. Source: `proc_pid_stat(5)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     /// Process id.

@@ -220,6 +220,13 @@ mod tests {
     }
 
     #[test]
+    fn deep_nesting_is_refused() {
+        for text in ["a = ".to_owned() + &"[".repeat(100_000), "a.".repeat(100_000) + "a = 1"] {
+            assert!(parse(&text).is_err());
+        }
+    }
+
+    #[test]
     fn keys_without_effect_are_accepted_and_named() {
         let text = "[git]\nauto_pr = true\nprotected_branches = ['main']\n[monitoring.notifications]\n\
                     on_error = 'none'\n[validation]\nenabled = false\n[git.worktree]\nname = 'bot'\n";

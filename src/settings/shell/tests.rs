@@ -72,6 +72,7 @@ fn defaults_by_assignment() {
         (": \"${A:=jq -r '.a // {}'}\"", "A=jq -r '.a // {}'"),
         (r#": "${A:=select(.x==\"y\")}""#, r#"A=select(.x=="y")"#),
         ("A=${B:=1}2", "B=1|A=12"),
+        (r#"A="${B:-"${SET}"" it's "'{}'}""#, "A=in env it's '{}'"),
     ]);
 }
 

@@ -96,7 +96,7 @@ impl<'c, 'a> Words<'c, 'a> {
                 '"' => self.double_quoted(&mut word)?,
                 '\\' => {
                     self.cursor.at += 1;
-                    self.literal(&mut word, '\\');
+                    self.literal(&mut word);
                 }
                 '~' if tilde_counts => self.tilde(&mut word, inside)?,
                 '$' => self.dollar(&mut word, Around::Nothing { assigned: place.assigned() })?,
@@ -111,11 +111,11 @@ impl<'c, 'a> Words<'c, 'a> {
         Ok(word)
     }
 
-    /// Takes the next character as it is; at the end of the file the `otherwise` stands for itself.
-    fn literal(&mut self, word: &mut Word, otherwise: char) {
+    /// Takes the character after a backslash as it is; at the end of the file the backslash stands for itself.
+    fn literal(&mut self, word: &mut Word) {
         let c = self.cursor.raw();
         self.cursor.at += usize::from(c.is_some());
-        push(word, c.unwrap_or(otherwise));
+        push(word, c.unwrap_or('\\'));
     }
 
     fn single_quoted(&mut self, word: &mut Word) -> Result<()> {
@@ -152,8 +152,6 @@ impl<'c, 'a> Words<'c, 'a> {
     fn double_quoted(&mut self, word: &mut Word) -> Result<()> {
         let open = *self.cursor;
         self.cursor.at += 1;
-        // Quotes make a word, if an empty one: a `~` after them is not at its start.
-        extend(word, b"");
         loop {
             match self.cursor.peek() {
                 None => return Err(open.error("this \" is never closed; add the missing \"")),
@@ -175,7 +173,7 @@ impl<'c, 'a> Words<'c, 'a> {
     fn escaped(&mut self, word: &mut Word, special: &[char]) {
         self.cursor.at += 1;
         match self.cursor.raw() {
-            Some(c) if special.contains(&c) => self.literal(word, '\\'),
+            Some(c) if special.contains(&c) => self.literal(word),
             _ => push(word, '\\'),
         }
     }
@@ -292,6 +290,7 @@ impl<'c, 'a> Words<'c, 'a> {
         let mut word = Word::new();
         let mut in_double = false;
         let mut single_end = None;
+        let mut name_is_open = false;
         while let Some(c) = self.cursor.peek() {
             let here = *self.cursor;
             if single_end.is_some_and(|end| here.at > end) {
@@ -302,9 +301,11 @@ impl<'c, 'a> Words<'c, 'a> {
                 '"' => {
                     self.cursor.at += 1;
                     in_double = !in_double;
-                    if single_end.is_some() || self.glues_to_name(&word, here) {
+                    // Dropping the quote after `$NAME` would make what follows a part of the name.
+                    if single_end.is_some() || (name_is_open && self.cursor.peek().is_some_and(is_name)) {
                         return Err(tangled(&here));
                     }
+                    continue;
                 }
                 '<' | '>' if self.starts_substitution() => return Err(operator(self.cursor, c)),
                 '\'' if !in_double => {
@@ -317,16 +318,21 @@ impl<'c, 'a> Words<'c, 'a> {
                 }
                 '\\' if in_double => {
                     self.cursor.at += 1;
-                    self.literal(&mut word, '\\');
+                    self.literal(&mut word);
                 }
                 '\\' => self.escaped(&mut word, &['$', '`', '"', '\\', '}']),
-                '$' => self.dollar(&mut word, Around::QuotedDefault { in_single: single_end.is_some() })?,
+                '$' => {
+                    self.dollar(&mut word, Around::QuotedDefault { in_single: single_end.is_some() })?;
+                    name_is_open = self.behind_bare_name(&word);
+                    continue;
+                }
                 '`' => return Err(self.backtick()),
                 c => {
                     push(&mut word, c);
                     self.cursor.at += 1;
                 }
             }
+            name_is_open = false;
         }
         Ok(word)
     }
@@ -343,10 +349,9 @@ impl<'c, 'a> Words<'c, 'a> {
         })
     }
 
-    /// Whether dropping the quote at `quote` would join `$NAME` before it with what follows.
-    fn glues_to_name(&mut self, word: &Word, quote: Cursor) -> bool {
-        let bare = matches!(word.last(), Some(Part::Parameter(Parameter { operator: None, .. })));
-        bare && quote.source.chars[quote.at - 1] != '}' && self.cursor.peek().is_some_and(is_name)
+    /// Whether the cursor stands behind a `$NAME` without braces that `word` ends with.
+    fn behind_bare_name(&self, word: &Word) -> bool {
+        matches!(word.last(), Some(Part::Parameter(_))) && self.cursor.source.chars[self.cursor.at - 1] != '}'
     }
 
     /// Whether `<(` or `>(` starts here.
