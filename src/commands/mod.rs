@@ -47,6 +47,11 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
     }
 }
 
+/// Prints what `--help` or `--version` asks for, in colour where stdout is a terminal.
+pub fn print_help(help: &clap::Error) -> anyhow::Result<u8> {
+    print(|out| write!(out, "{}", help.render().ansi()))
+}
+
 /// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.
 fn print(render: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Result<u8> {
     let mut text = Vec::new();
