@@ -20,7 +20,7 @@ Exit codes:
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
-  ralph plan                  Up to DEFAULT_MAX_ITERATIONS (10) iterations, until the agent says COMPLETE
+  ralph plan                  Until the agent says COMPLETE, at most 10 iterations
   ralph plan 1                A single one
   ralph plan --agent codex    With another agent than the configured one";
 
@@ -51,10 +51,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Turn the specs into an implementation plan
-    #[command(after_help = PLAN_EXAMPLES)]
+    #[command(override_usage = "ralph plan [OPTIONS] [N]", after_help = PLAN_EXAMPLES)]
     Plan(LoopArgs),
     /// Work on the implementation plan, one task per iteration
-    #[command(after_help = BUILD_EXAMPLES)]
+    #[command(override_usage = "ralph build [OPTIONS] [N]", after_help = BUILD_EXAMPLES)]
     Build(LoopArgs),
     /// Run a prompt of your own in the loop
     #[command(after_help = PROMPT_EXAMPLES)]

@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 mod house;
 pub mod init;
+mod man;
 mod plain_loop;
 mod signals;
 
@@ -43,7 +44,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
             Ok(())
         }),
-        Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out)),
+        Command::Man => print(man::render),
     }
 }
 
