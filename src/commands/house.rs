@@ -31,7 +31,8 @@ pub(super) fn open(place: &PlaceArgs, mut flags: Vec<(&'static str, String)>) ->
     flags.extend(place.agent.clone().map(|agent| ("agent.provider", agent)));
     let sources = Sources {
         flags,
-        env: &|name| std::env::var(name).ok(),
+        // What is no text is no good value either; ignored in silence it would be worse.
+        env: &|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()),
         shell_config: Some(place.config.clone().unwrap_or_else(|| project.config())),
         shell_config_explicit: place.config.is_some(),
         project_toml: Some(project.project_settings()),
