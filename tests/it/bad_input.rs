@@ -1,6 +1,8 @@
 //! Bad input: one clear line, exit 1 (2 for the missing plan), nothing created, nothing lost.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::scratch::{Run, Scratch, claude_says, finish, pid_in};
 
@@ -55,7 +57,7 @@ fn the_command_line() {
         ("plan 1 2", &["'1'", "'2'"]),
         ("3 build 4", &["'3'", "'4'"]),
         ("build 1 2 3", &["at most one number"]),
-        ("prompt", &["prompt", "FILE"]),
+        ("prompt", &["FILE", "ralph prompt --help"]),
         ("prompt p.md abc", &["'abc'"]),
         ("prompt p.md 0", &["'0'"]),
         ("prompt p.md -1", &["'-1'"]),
@@ -71,7 +73,7 @@ fn the_command_line() {
 fn values_of_flags() {
     let scratch = sound();
     for (args, words) in [
-        ("plan --timeout 0", &["--timeout", "'0'"][..]),
+        ("plan --timeout 0", &["--timeout", "`0`", "30s"][..]),
         ("plan --timeout -1s", &["--timeout", "-1s"]),
         ("plan --timeout=abc", &["--timeout", "abc", "30s"]),
         ("plan --timeout 5x", &["--timeout", "5x"]),
@@ -128,6 +130,11 @@ fn files_of_settings() {
     let scratch = sound();
     fs::create_dir(scratch.path(".ralph/config")).unwrap();
     refuses(&scratch, "plan", &["config", "folder"]);
+
+    let scratch = sound();
+    let nonsense: &OsStr = OsStr::from_bytes(b"\xff");
+    let run = Scratch::finish(scratch.ralph("plan").env("RALPH_AGENT_TYPE", nonsense));
+    check(1, &run, "plan", &["unknown agent type"]);
 
     let scratch = sound();
     scratch.write("ralph.toml", "[agent]\nprovder = \"codex\"\n");
@@ -204,7 +211,7 @@ fn a_ralph_dir_that_cannot_be_written() {
     scratch.write("taken", "a file");
     for (args, words) in [
         ("prompt p.md --ralph-dir taken", &["taken", "is a file"][..]),
-        ("prompt p.md --ralph-dir taken/below", &["taken/below", "--ralph-dir"]),
+        ("prompt p.md --ralph-dir taken/below", &["taken: is a file", "--ralph-dir"]),
         ("prompt p.md --ralph-dir /proc/ralph", &["/proc/ralph", "--ralph-dir"]),
         ("prompt p.md --ralph-dir /sys/kernel", &["/sys/kernel"]),
     ] {
@@ -212,14 +219,19 @@ fn a_ralph_dir_that_cannot_be_written() {
     }
 
     // Whichever of ralph's own files cannot be written: it is named, and no session log is left.
-    for (taken, name) in
-        [("logs", "logs"), ("lock/x", "lock"), ("iterations.log/x", "iterations.log"), ("state.toml/x", "state.toml")]
-    {
+    for (taken, name) in [("logs", "logs"), ("lock/x", "lock"), ("iterations.log/x", "iterations.log")] {
         let scratch = sound();
         scratch.write(&format!(".ralph/{taken}"), "in the way");
         let run = scratch.run("prompt p.md 1");
         check(1, &run, name, &[name]);
         assert!(scratch.session_logs().is_empty(), "{name}");
+    }
+    for taken in ["state.toml", "last_agent_output"] {
+        let scratch = sound();
+        scratch.write(&format!(".ralph/{taken}/x"), "in the way");
+        let run = scratch.run("prompt p.md 1");
+        assert_eq!(run.code, Some(1), "{taken}: {run:?}");
+        assert!(run.stderr.contains(taken), "{taken}: {run:?}");
     }
 }
 

@@ -77,7 +77,10 @@ fn each_text_goes_where_it_belongs() {
 fn every_attempt_has_its_own_header_and_footer() {
     let scratch = Scratch::new();
     scratch.write("good.sh", claude_says("<promise>COMPLETE</promise>"));
-    scratch.agent("claude", "echo x >> tries\n[ $(wc -l < tries) = 3 ] || { printf half; exit 7; }\n. ./good.sh");
+    scratch.agent(
+        "claude",
+        "echo x >> tries\n[ $(wc -l < tries) = 3 ] || { printf half; exit 7; }\n. ./good.sh",
+    );
     let run = scratch.run("prompt p.md 1");
     ended(&run, 0);
     let expected = [
@@ -207,7 +210,10 @@ fn a_usage_command_that_fails_is_silent() {
         let scratch = with_balance(command, parser);
         let run = scratch.run("prompt p.md 1");
         ended(&run, 0);
-        assert!(!run.stdout.contains("Balance") && !run.stdout.contains("Iteration Cost"), "{command}: {run:?}");
+        assert!(
+            !run.stdout.contains("Balance") && !run.stdout.contains("Iteration Cost"),
+            "{command}: {run:?}"
+        );
         assert!(!run.stderr.contains("lots") && !run.stderr.contains("not found"), "{command}: {run:?}");
     }
 }

@@ -30,7 +30,11 @@ fn dies(setting: &str, filter: &str, words: &[&str]) {
 #[test]
 fn a_response_or_result_filter_that_halts() {
     dies("AGENT_RESPONSE_FILTER", "halt", &["response filter", "halt"]);
-    dies("AGENT_RESULT_FILTER", "if .type == \"result\" then halt else empty end", &["result filter", "halt"]);
+    dies(
+        "AGENT_RESULT_FILTER",
+        "if .type == \"result\" then halt else empty end",
+        &["result filter", "halt"],
+    );
 }
 
 #[test]
@@ -59,35 +63,35 @@ fn a_jq_error_on_one_line_is_no_death() {
 #[test]
 fn no_display_stops_the_stream() {
     for filter in [
-        "exit 1",
+        "env; exit 1",
         "true",
         "false",
-        "no-such-program | cat",
+        "cat | no-such-program",
         "head -c 1",
         "sleep 1000",
         "yes",
         "cat /dev/zero",
         "kill -9 $$",
-        "exec >&- <&-",
+        "env >&- <&-",
         "halt",
-        "def f: f; f",
-        "repeat(\"yes\")",
-        "error(\"x\")",
+        r#"repeat("yes")"#,
+        r#"error("x")"#,
+        "def f: 1 + f; f",
     ] {
-        let (setting, filter) = ("AGENT_DISPLAY_FILTER", shlex::try_quote(filter).unwrap());
-        // What is no jq program has to begin with a command on PATH.
-        let filter = match filter.split([' ', '\'']).find(|word| !word.is_empty()) {
-            Some("exit" | "no-such-program" | "exec") => format!("'env; '{filter}"),
-            _ => filter.into_owned(),
-        };
-        let scratch = with_config(&format!("{setting}={filter}"));
-        let stream = format!("head -c 3000000 /dev/zero | tr '\\0' ' '; echo; {}", claude_says("<promise>COMPLETE</promise>"));
+        let scratch = with_config(&format!("AGENT_DISPLAY_FILTER='{filter}'"));
+        let stream = format!(
+            "head -c 3000000 /dev/zero | tr '\\0' ' '; echo; {}",
+            claude_says("<promise>COMPLETE</promise>")
+        );
         scratch.agent("claude", &stream);
         let run = scratch.run("prompt p.md 1");
         assert_eq!(run.code, Some(0), "{filter}: {:.2000}", run.stderr);
         let notices = run.stderr.matches("display filter").count();
         assert!(notices <= 1, "{filter}: {notices} notices");
-        assert!(scratch.read(".ralph/last_agent_output").ends_with(&format!("{CLAUDE_RESULT}\n")), "{filter}");
+        assert!(
+            scratch.read(".ralph/last_agent_output").ends_with(&format!("{CLAUDE_RESULT}\n")),
+            "{filter}"
+        );
     }
 }
 
@@ -139,7 +143,10 @@ fn control_characters_never_reach_the_terminal() {
 #[test]
 fn text_in_pieces_is_shown_whole() {
     let scratch = Scratch::new();
-    scratch.agent("plain", "cat > /dev/null; for b in '\\303' '\\251' '\\342' '\\234' '\\223\\n'; do printf $b; sleep 0.1; done");
+    scratch.agent(
+        "plain",
+        "cat > /dev/null; for b in '\\303' '\\251' '\\342' '\\234' '\\223\\n'; do printf $b; sleep 0.1; done",
+    );
     for config in ["", "AGENT_DISPLAY_FILTER='cat | cat'\n"] {
         scratch.write(".ralph/config", format!("AGENT_TYPE=custom\nAGENT_CLI=plain\n{config}"));
         let run = scratch.run("prompt p.md 1");
@@ -173,12 +180,22 @@ fn claude_line(place: &str) -> String {
 
 #[test]
 fn a_sigil_counts_only_in_the_assistants_own_text() {
-    for place in
-        ["tool input", "tool output", "thinking", "echoed prompt", "error text", "sub-agent", "system", "no object"]
-    {
+    for place in [
+        "tool input",
+        "tool output",
+        "thinking",
+        "echoed prompt",
+        "error text",
+        "sub-agent",
+        "system",
+        "no object",
+    ] {
         let scratch = Scratch::new();
         let line = claude_line(place);
-        scratch.agent("claude", &says(&["<promise>COMPLETE</promise>", &claude_text("working"), &line, CLAUDE_RESULT]));
+        scratch.agent(
+            "claude",
+            &says(&["<promise>COMPLETE</promise>", &claude_text("working"), &line, CLAUDE_RESULT]),
+        );
         let run = scratch.run("prompt p.md 1");
         assert!(run.stdout.contains("Exit Reason: max iterations reached\n"), "{place}: {run:?}");
         assert!(run.stdout.contains("Status: success\n"), "{place}: {run:?}");
@@ -195,11 +212,15 @@ fn a_split_or_escaped_sigil_counts() {
     scratch.agent("claude", &says(&[&escaped, CLAUDE_RESULT]));
     ends(&scratch.run("prompt p.md 1"), 0, "completion signal detected");
 
-    scratch.agent("claude", &says(&[&claude_text("<promise>COMP"), &claude_text("LETE</promise>"), CLAUDE_RESULT]));
+    scratch.agent(
+        "claude",
+        &says(&[&claude_text("<promise>COMP"), &claude_text("LETE</promise>"), CLAUDE_RESULT]),
+    );
     ends(&scratch.run("prompt p.md 1"), 0, "completion signal detected");
 
     let echo = r#"{"type":"message","role":"user","content":"say <promise>REPLAN</promise>"}"#;
-    let delta = |text: &str| format!(r#"{{"type":"message","role":"assistant","content":"{text}","delta":true}}"#);
+    let delta =
+        |text: &str| format!(r#"{{"type":"message","role":"assistant","content":"{text}","delta":true}}"#);
     let end = r#"{"type":"result","status":"success","stats":{}}"#;
     let pieces = ["<prom", "ise>", "COMPLETE<", "/promise", ">"].map(delta);
     let lines: Vec<&str> = [echo].into_iter().chain(pieces.iter().map(String::as_str)).chain([end]).collect();
@@ -212,7 +233,9 @@ fn a_split_or_escaped_sigil_counts() {
 #[test]
 fn near_misses_do_not_count() {
     let scratch = Scratch::new();
-    for text in ["COMPLETE", "<promise>complete</promise>", "<promise> COMPLETE </promise>", "<promise>COMPLETE"] {
+    for text in
+        ["COMPLETE", "<promise>complete</promise>", "<promise> COMPLETE </promise>", "<promise>COMPLETE"]
+    {
         scratch.agent("claude", &claude_says(text));
         ends(&scratch.run("prompt p.md 1"), 0, "max iterations reached");
     }
@@ -230,7 +253,10 @@ fn the_sigils_of_a_failed_attempt_do_not_count() {
     let scratch = Scratch::new();
     let said = claude_text("<promise>COMPLETE</promise>");
     let good = claude_says("Not done after all.");
-    scratch.agent("claude", &format!("[ -e tried ] || {{ touch tried; {}\nexit 1; }}\n{good}", says(&[&said, CLAUDE_RESULT])));
+    scratch.agent(
+        "claude",
+        &format!("[ -e tried ] || {{ touch tried; {}\nexit 1; }}\n{good}", says(&[&said, CLAUDE_RESULT])),
+    );
     let run = scratch.run("prompt p.md 1");
     ends(&run, 0, "max iterations reached");
 

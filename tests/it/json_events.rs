@@ -54,9 +54,15 @@ fn a_run_with_a_retry() {
     assert_eq!(events[0]["max_iterations"], 4);
     assert_eq!((&failed["status"], &failed["exit_code"]), (&"agent-failure".into(), &7.into()));
     assert_eq!(failed["failure"]["message"], "claude exited with code 7: oops");
-    assert_eq!((&retry["iteration"], &retry["retry"], &retry["max_retries"]), (&1.into(), &1.into(), &3.into()));
+    assert_eq!(
+        (&retry["iteration"], &retry["retry"], &retry["max_retries"]),
+        (&1.into(), &1.into(), &3.into())
+    );
     assert_eq!((&tool["name"], &tool["input"]), (&"Bash".into(), &"ls".into()));
-    assert_eq!((&good["status"], &good["retry"], &good["complete"]), (&"success".into(), &1.into(), &true.into()));
+    assert_eq!(
+        (&good["status"], &good["retry"], &good["complete"]),
+        (&"success".into(), &1.into(), &true.into())
+    );
     assert_eq!(good["usage"]["cost_usd"], 0.01);
     assert_eq!((&end["exit_reason"], &end["exit_code"]), (&"complete".into(), &0.into()));
     assert_eq!((&end["iterations"], &end["succeeded"], &end["failed"]), (&1.into(), &1.into(), &1.into()));

@@ -11,7 +11,9 @@ fn project() -> Scratch {
     let scratch = Scratch::new();
     let body = "echo \"$PWD $RALPH_HOME\" > \"$HOME/told\"";
     scratch.agent("claude", &format!("{body}\n{}", claude_says("<promise>COMPLETE</promise>")));
+    // git keeps no empty folders.
     scratch.write("deep/er/keep", "");
+    scratch.write("specs/keep", "");
     scratch
 }
 
@@ -137,7 +139,7 @@ fn a_linked_work_tree_has_a_ralph_dir_of_its_own() {
 #[test]
 fn a_submodule_is_a_project_of_its_own() {
     let scratch = project();
-    let other = Scratch::new();
+    let other = project();
     other.git(&["add", "-A"]);
     other.git(&["commit", "--quiet", "-m", "first"]);
     let url = other.root();

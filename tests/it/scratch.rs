@@ -20,6 +20,7 @@ pub struct Run {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
+    #[expect(dead_code, reason = "shown when a test fails")]
     pub elapsed: Duration,
 }
 

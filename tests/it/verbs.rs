@@ -31,7 +31,9 @@ fn init_sets_a_project_up_so_that_a_loop_runs() {
     for text in ["Next:", "ralph plan", "ralph build", "codex", "gemini"] {
         assert!(run.stdout.contains(text), "{text}: {run:?}");
     }
-    for file in [".ralph/config", ".ralph/prompts/plan.md", ".ralph/prompts/build.md", "specs/README.md", "AGENTS.md"] {
+    for file in
+        [".ralph/config", ".ralph/prompts/plan.md", ".ralph/prompts/build.md", "specs/README.md", "AGENTS.md"]
+    {
         assert!(scratch.path(file).is_file(), "{file}");
     }
     assert!(scratch.read(".ralph/config").contains("\nAGENT_TYPE=codex\n"));
@@ -91,7 +93,10 @@ fn config_shows_every_setting_and_its_origin() {
     let row = |name: &str| run.stdout.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
     assert!(row("AGENT_TYPE").contains("claude") && row("AGENT_TYPE").contains("--agent"), "{run:?}");
     assert!(row("MAX_RETRIES").contains('7') && row("MAX_RETRIES").contains("ralph.toml"), "{run:?}");
-    assert!(row("SPECS_DIR").contains("elsewhere") && row("SPECS_DIR").contains("RALPH_SPECS_DIR"), "{run:?}");
+    assert!(
+        row("SPECS_DIR").contains("elsewhere") && row("SPECS_DIR").contains("RALPH_SPECS_DIR"),
+        "{run:?}"
+    );
     assert!(row("DEFAULT_MAX_ITERATIONS").contains("default"), "{run:?}");
     good(&scratch, "config --agent codex");
 }
@@ -107,8 +112,12 @@ fn doctor_tells_good_from_bad() {
     let findings = |run: &Run| -> Value { serde_json::from_str(&run.stdout).unwrap() };
     let report = findings(&good(&scratch, "doctor --json"));
     assert_eq!(report["ok"], true);
-    let checks: Vec<&str> =
-        report["findings"].as_array().unwrap().iter().filter_map(|finding| finding["check"].as_str()).collect();
+    let checks: Vec<&str> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|finding| finding["check"].as_str())
+        .collect();
     for check in ["git", "repository", "ralph dir", "agent", "disk", "specs", "filters"] {
         assert!(checks.iter().any(|found| found.contains(check)), "{check}: {checks:?}");
     }
@@ -160,7 +169,7 @@ fn completions_man_help_and_version() {
     }
     let run = good(&scratch, "man");
     assert!(run.stdout.contains(".TH ralph 1"), "{run:?}");
-    for text in ["plan", "build", "Exit codes"] {
+    for text in [".SH RALPH PLAN", ".SH RALPH BUILD", "inactivity", "Exit codes"] {
         assert!(run.stdout.contains(text), "{text}: {run:?}");
     }
     let run = good(&scratch, "--version");
@@ -182,9 +191,17 @@ fn completions_man_help_and_version() {
 fn a_reader_that_has_seen_enough_is_no_error() {
     let scratch = Scratch::new();
     scratch.agent("claude", "echo 1.0");
-    for args in
-        ["config", "config --json", "doctor", "doctor --json", "completions bash", "man", "--help", "plan --help", "--version"]
-    {
+    for args in [
+        "config",
+        "config --json",
+        "doctor",
+        "doctor --json",
+        "completions bash",
+        "man",
+        "--help",
+        "plan --help",
+        "--version",
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let child = scratch.ralph(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
@@ -200,7 +217,10 @@ fn demo_runs_the_whole_loop() {
     let run = good(&scratch, "demo ../demo --quiet");
     let demo = scratch.outside().join("demo");
     assert_eq!(run.stdout.matches("Exit Reason: completion signal detected\n").count(), 2, "{run:?}");
-    assert!(run.stdout.contains(&format!("demo complete: {}", demo.canonicalize().unwrap().display())), "{run:?}");
+    assert!(
+        run.stdout.contains(&format!("demo complete: {}", demo.canonicalize().unwrap().display())),
+        "{run:?}"
+    );
     let log = scratch.command("git").args(["log", "--oneline"]).current_dir(&demo).output().unwrap();
     assert!(String::from_utf8(log.stdout).unwrap().lines().count() > 3, "plan and tasks are commits");
     let status = scratch.command("git").args(["status", "--porcelain"]).current_dir(&demo).output().unwrap();
@@ -220,7 +240,7 @@ fn demo_runs_the_whole_loop() {
 fn the_scripted_agent_works_in_a_project_of_the_users_own() {
     let scratch = Scratch::new();
     fs::remove_file(scratch.path(".ralph/implementation_plan.md")).unwrap();
-    scratch.write("specs/hello.md", "# Hello\n\nSay hello.\n");
+    scratch.write("specs/hello.md", "# Hello\n\n- `sh hello.sh` prints `hello`\n");
     let run = scratch.run("plan 1 --agent script");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("Status: success\n"), "{run:?}");
