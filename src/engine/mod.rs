@@ -19,7 +19,7 @@ use crate::agent::{Agent, AgentError, Attempt, AttemptStatus, Context, Message, 
 use crate::record::RecordError;
 use crate::source::{Signal, Source, SourceError};
 use event::{Event, Identity, Stamped};
-use inbox::Inbox;
+use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Step, Tally, step};
 use stop::{Stop, Urgency};
@@ -132,6 +132,9 @@ impl Loop<'_> {
             return error.into();
         }
         loop {
+            if let Err(error) = self.heed_signals() {
+                return error.into();
+            }
             if let Some(outcome) = self.stop.outcome() {
                 return outcome.into();
             }
@@ -147,6 +150,14 @@ impl Loop<'_> {
                 return end;
             }
         }
+    }
+
+    /// Books what came while nobody was waiting.
+    fn heed_signals(&mut self) -> Result<(), RecordError> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        while let Wake::Stop(_) = context.wait(Some(Instant::now()))? {}
+        Ok(())
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {

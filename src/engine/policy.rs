@@ -254,7 +254,10 @@ mod tests {
         let limits = limits(10, 3, 6);
         let mut tally = Tally::default();
         tally.begin();
-        tally.book(&report(AttemptStatus::UsageLimit, Class::Limit, Some(at(600).timestamp())), Signal::Continue);
+        tally.book(
+            &report(AttemptStatus::UsageLimit, Class::Limit, Some(at(600).timestamp())),
+            Signal::Continue,
+        );
         assert_eq!(step(&limits, &tally, at(0)), Step::Wait(at(600)));
         assert_eq!(step(&limits, &tally, at(-7 * 3600)), Step::End(Outcome::LimitTooFar));
         tally.waited(at(0));
@@ -283,8 +286,7 @@ mod tests {
 
     #[test]
     fn what_cannot_get_better_is_not_tried_again() {
-        for (class, outcome) in
-            [(Class::Auth, Outcome::NotLoggedIn), (Class::Context, Outcome::AgentFailed)]
+        for (class, outcome) in [(Class::Auth, Outcome::NotLoggedIn), (Class::Context, Outcome::AgentFailed)]
         {
             let mut tally = Tally::default();
             tally.begin();
@@ -308,12 +310,15 @@ mod tests {
         use AttemptStatus::{AgentFailure, Success, Timeout, UsageLimit};
         let status = prop::sample::select(vec![Success, AgentFailure, Timeout, UsageLimit]);
         let class = prop::sample::select(vec![Class::Other, Class::Other, Class::Permission, Class::Auth]);
-        let signal = prop::sample::select(vec![Signal::Continue, Signal::Continue, Signal::Complete, Signal::Replan]);
-        (status, class, signal, prop::option::of(-100..100_000_i64)).prop_map(|(status, class, signal, reset)| {
-            let class = if status == UsageLimit { Class::Limit } else { class };
-            let reset = reset.map(|seconds| at(seconds).timestamp());
-            (report(status, class, reset), if status == Success { signal } else { Signal::Continue })
-        })
+        let signal =
+            prop::sample::select(vec![Signal::Continue, Signal::Continue, Signal::Complete, Signal::Replan]);
+        (status, class, signal, prop::option::of(-100..100_000_i64)).prop_map(
+            |(status, class, signal, reset)| {
+                let class = if status == UsageLimit { Class::Limit } else { class };
+                let reset = reset.map(|seconds| at(seconds).timestamp());
+                (report(status, class, reset), if status == Success { signal } else { Signal::Continue })
+            },
+        )
     }
 
     proptest! {
