@@ -261,14 +261,19 @@ impl Session {
                     self.hold = None;
                     self.last_message = now;
                 }
-                self.hold.is_none() && now >= self.last_message + DECODING
+                self.hold.is_none() && now >= self.last_message + self.patience()
             }
         }
     }
 
+    /// How long the readers of an agent that is gone may bring nothing. Its display is cosmetic.
+    fn patience(&self) -> Duration {
+        if self.hold.is_none() && self.open > 0 { DECODING } else { DRAIN }
+    }
+
     fn next_deadline(&self) -> Instant {
         if self.program == Program::Gone {
-            return self.last_message + if self.hold.is_some() { DRAIN } else { DECODING };
+            return self.last_message + self.patience();
         }
         if let Some(since) = self.closing {
             return since + LADDER_LIMIT;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::OWN_EXECUTABLE;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
@@ -149,16 +149,22 @@ impl Supervised {
 
     /// Asks for the ladder: INT, 3 s, TERM, 2 s, KILL, then all that is left. The notes tell when it is done.
     pub fn stop(&mut self) {
-        // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
-        let _ = self.control.write_all(&[ORDER_STOP]);
+        self.order(ORDER_STOP);
     }
 
     /// Asks for KILL at once, for the program and everything below it.
     pub fn kill(&mut self) {
         // Once is enough; a supervisor that does not listen must not block us.
         if !std::mem::replace(&mut self.killed, true) {
-            let _ = self.control.write_all(&[ORDER_KILL]);
+            self.order(ORDER_KILL);
         }
+    }
+
+    fn order(&mut self, order: u8) {
+        // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
+        let _ = self.control.write_all(&[order]);
+        // The program may have stopped it.
+        let _ = kill_process(Pid::from_child(&self.supervisor), Signal::CONT);
     }
 
     /// To be called after [`Note::Gone`] came or the notes ended: reaps the supervisor. One that ended without
