@@ -38,9 +38,9 @@ impl Scratch {
         let mut living: Vec<u32> = ours.map(|stat| stat.pid).collect();
         let noted = fs::read_to_string(self.home().join("pids")).unwrap_or_default();
         living.extend(noted.lines().filter_map(|line| {
-            let (pid, start) = line.split_once(' ')?;
-            let stat = Stat::read(pid.parse().ok()?)?;
-            (!stat.is_dead() && stat.start_ticks.to_string() == start).then_some(stat.pid)
+            let (pid, since) = line.split_once(' ')?;
+            let process = Stat::read(pid.parse().ok()?)?;
+            (!process.is_dead() && process.start_ticks.to_string() == since).then_some(process.pid)
         }));
         living
     }
@@ -152,5 +152,5 @@ fn describe(pid: u32) -> String {
 
 /// The last part of a long text, for messages.
 pub fn tail(text: &str) -> &str {
-    &text[text.floor_char_boundary(text.len().saturating_sub(3000))..]
+    text.char_indices().rev().nth(3000).map_or(text, |(start, _)| &text[start..])
 }

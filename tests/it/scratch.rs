@@ -85,6 +85,8 @@ impl Scratch {
     /// [`PRELUDE`].
     pub fn agent(&self, name: &str, body: &str) -> &Self {
         let path = self.dir.path().join("bin").join(name);
+        // Bash reads a script while it runs it: an agent at work must keep its own.
+        let _ = fs::remove_file(&path);
         fs::write(&path, format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         self

@@ -32,6 +32,38 @@ fn what_an_agent_leaves_behind_is_ended() {
 }
 
 #[test]
+fn a_child_without_our_environment_is_ended_all_the_same() {
+    let unmarked = r#"setsid env -i HOME="$HOME" PATH="$PATH" bash -c "$(declare -f note)"'; note; sleep 600; :' &
+        until [ "$(wc -l < "$HOME/pids")" -ge 2 ]; do sleep 0.01; done"#;
+    let scratch = Scratch::new();
+    scratch.agent("claude", &format!("{unmarked}\n{DONE}"));
+    assert_eq!(scratch.run("prompt p.md 3").code, Some(0));
+    scratch.assert_nothing_left();
+
+    // Also when the next start sweeps before the supervisor of the last one is done.
+    std::fs::remove_file(scratch.home().join("pids")).unwrap();
+    scratch.agent("claude", &format!("trap '' INT TERM; {unmarked}\nwhile :; do sleep 600; done"));
+    let ralph = scratch.start("prompt p.md 3");
+    scratch.await_noted(2);
+    send(ralph.id(), Signal::KILL);
+    finish(ralph);
+    scratch.agent("claude", DONE);
+    let run = scratch.run("prompt p.md 3");
+    assert!(run.code == Some(0) && run.stderr.contains("loop that was killed"), "{run:?}");
+    scratch.await_nothing_left();
+}
+
+#[test]
+fn an_agent_that_stops_its_supervisor_is_ended() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "kill -STOP $PPID; trap '' INT TERM; while :; do say more; sleep 0.1; done");
+    let run = scratch.run("prompt p.md 3 --timeout 1s --max-retries 0");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("Status: timeout\n"), "{run:?}");
+    scratch.assert_nothing_left();
+}
+
+#[test]
 fn an_agent_that_is_killed_with_ralph_leaves_nothing() {
     for agent in ["sleep 600", "trap '' INT TERM; while :; do sleep 600; done", GRANDCHILDREN] {
         let scratch = Scratch::new();
