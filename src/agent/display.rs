@@ -223,10 +223,11 @@ impl Display {
         } else {
             Message::DisplayEnded
         };
-        port.post(0, last);
-        // Dropping it ends what is left of it. Its notes are of no interest, but they must not be blocked.
+        // Dropping it ends what is left of it; the attempt is not over before that. Its notes are of no interest, but
+        // they must not be blocked.
         drop(program);
         notes.by_ref().for_each(drop);
+        port.post(0, last);
     }
 }
 

@@ -65,10 +65,9 @@ impl PipeAgent {
         })?;
 
         let limits = Limits { attempt: self.timeout, inactivity: self.inactivity_timeout };
-        let mut session = Session::new(supervised, &launch.cwd, limits, &self.display);
+        let mut session = Session::new(supervised, hold, &launch.cwd, limits, &self.display);
         let watched = session.watch(context);
         context.inbox.close();
-        drop(hold);
         let left = session.finish();
         watched?;
         let mut report = left.report(&self.name, &self.readers, started.elapsed());

@@ -9,6 +9,24 @@ use std::time::{Duration, Instant};
 /// No run of ralph in these tests may take longer; one that does is killed and fails the test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What an agent may use: `note` books the process that calls it, so that a test can ask whether it is left;
+/// `say TEXT` and `result` print what claude prints. A look-alike of an agent does nothing but live.
+const PRELUDE: &str = r#"
+if [ -n "$LOOK_ALIKE" ]; then while sleep 600; do :; done; fi
+note() {
+    local stat; read -r stat < "/proc/$BASHPID/stat"
+    set -- ${stat##*) }
+    echo "$BASHPID ${20}" >> "$HOME/pids"
+}
+say() {
+    echo '{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"'"$1"'"}]},"parent_tool_use_id":null}'
+}
+result() {
+    echo '{"type":"result","subtype":"success","is_error":false,"result":"","usage":{"input_tokens":10,"output_tokens":5}}'
+}
+note
+"#;
+
 /// A scratch project. Its folder is removed when it is dropped.
 pub struct Scratch {
     dir: tempfile::TempDir,
@@ -69,10 +87,13 @@ impl Scratch {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Puts an agent on PATH: `name` is the program that a preset starts, `body` a bash script.
+    /// Puts an agent on PATH: `name` is the program that a preset starts, `body` a bash script, which begins with
+    /// [`PRELUDE`].
     pub fn agent(&self, name: &str, body: &str) -> &Self {
         let path = self.dir.path().join("bin").join(name);
-        fs::write(&path, format!("#!/usr/bin/env bash\n{body}\n")).unwrap();
+        // Bash reads a script while it runs it: an agent at work must keep its own.
+        let _ = fs::remove_file(&path);
+        fs::write(&path, format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         self
     }
@@ -183,14 +204,15 @@ pub fn finish(child: Child) -> Run {
     run
 }
 
-/// Waits until `condition` holds, looking often; fails when it does not within ten seconds.
+/// Waits until `condition` holds, looking often; fails when it does not within fifteen seconds.
+#[track_caller]
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(started.elapsed() < Duration::from_secs(10), "waited in vain for {what}");
+        assert!(started.elapsed() < Duration::from_secs(15), "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
