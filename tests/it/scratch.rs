@@ -38,7 +38,6 @@ pub struct Run {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
-    #[expect(dead_code, reason = "shown when a test fails")]
     pub elapsed: Duration,
 }
 
