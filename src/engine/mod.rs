@@ -19,7 +19,7 @@ use crate::agent::{Agent, AgentError, Attempt, AttemptStatus, Context, Message, 
 use crate::record::RecordError;
 use crate::source::{Signal, Source, SourceError};
 use event::{Event, Identity, Stamped};
-use inbox::Inbox;
+use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Step, Tally, step};
 use stop::{Stop, Urgency};
@@ -111,6 +111,15 @@ impl Teller<'_> {
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
     }
+
+    /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being
+    /// true.
+    fn tell_whoever_listens(&mut self, event: Event<'_>) {
+        let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
+        for sink in &mut self.sinks {
+            let _ = sink(&stamped);
+        }
+    }
 }
 
 struct Loop<'a> {
@@ -132,6 +141,9 @@ impl Loop<'_> {
             return error.into();
         }
         loop {
+            if let Err(error) = self.heed_signals() {
+                return error.into();
+            }
             if let Some(outcome) = self.stop.outcome() {
                 return outcome.into();
             }
@@ -147,6 +159,14 @@ impl Loop<'_> {
                 return end;
             }
         }
+    }
+
+    /// Books what came while nobody was waiting.
+    fn heed_signals(&mut self) -> Result<(), RecordError> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        while let Wake::Stop(_) = context.wait(Some(Instant::now()))? {}
+        Ok(())
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {
@@ -179,7 +199,11 @@ impl Loop<'_> {
         let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt };
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        let report: Report = self.agent.run(&attempt, &mut context)?;
+        let started = Instant::now();
+        let report = match self.agent.run(&attempt, &mut context) {
+            Ok(report) => report,
+            Err(error) => return Err(self.give_up(error, started)),
+        };
         let signal = match report.status {
             AttemptStatus::Success => self.source.settle(&report),
             _ => Signal::Continue,
@@ -187,6 +211,18 @@ impl Loop<'_> {
         self.tally.book(&report, signal);
         self.teller.tell(Event::AttemptEnded { tally: &self.tally, report: &report })?;
         Ok(())
+    }
+
+    /// Books an attempt that left no report.
+    fn give_up(&mut self, error: AgentError, started: Instant) -> End {
+        let status = match error {
+            AgentError::Start(_) => AttemptStatus::AgentFailure,
+            AgentError::Record(_) => AttemptStatus::Interrupted,
+        };
+        let report = Report::given_up(status, started.elapsed());
+        self.tally.book(&report, Signal::Continue);
+        self.teller.tell_whoever_listens(Event::AttemptEnded { tally: &self.tally, report: &report });
+        error.into()
     }
 
     /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to.
@@ -210,17 +246,12 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Tells the end. A record that cannot be written any more must not keep the others from being true.
     fn end(&mut self, end: &End, started: Instant) {
-        let event = Event::LoopEnded {
+        self.teller.tell_whoever_listens(Event::LoopEnded {
             outcome: end.outcome,
             detail: end.detail.as_deref(),
             tally: &self.tally,
             duration: started.elapsed(),
-        };
-        let stamped = Stamped { at: Local::now(), identity: &self.teller.identity, event };
-        for sink in &mut self.teller.sinks {
-            let _ = sink(&stamped);
-        }
+        });
     }
 }
