@@ -68,8 +68,8 @@ pub enum Event<'a> {
         /// As they came, cut anywhere.
         bytes: &'a [u8],
     },
-    /// The agent did something a person may want to see.
-    Shown(&'a Show),
+    /// The agent did these things, which a person may want to see; they came together.
+    Shown(&'a [Show]),
     /// An attempt is over, and booked.
     AttemptEnded {
         /// The count, this attempt included.

@@ -10,11 +10,14 @@ use crate::reply::show::Show;
 /// new fields and new events may come without.
 pub const VERSION: u32 = 1;
 
-/// One event as a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`; `None` for raw bytes, which
-/// have a log of their own.
+/// An event as lines, each a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`: one line for each
+/// thing that was shown, one for any other event, and none for raw bytes, which have a log of their own.
 #[must_use]
-pub fn to_json(stamped: &Stamped<'_>) -> Option<Value> {
-    let mut object = body(&stamped.event)?;
+pub fn to_lines(stamped: &Stamped<'_>) -> String {
+    let bodies = match &stamped.event {
+        Event::Shown(shows) => shows.iter().map(shown).collect(),
+        event => Vec::from_iter(body(event)),
+    };
     let common = json!({
         "v": VERSION,
         "at": stamped.at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false),
@@ -22,11 +25,17 @@ pub fn to_json(stamped: &Stamped<'_>) -> Option<Value> {
         "loop": stamped.identity.name,
         "mode": stamped.identity.mode,
         "agent": stamped.identity.agent,
-    });
-    if let (Value::Object(object), Value::Object(common)) = (&mut object, common) {
-        object.extend(common);
+    })
+    .to_string();
+    let mut lines = String::new();
+    for body in bodies {
+        // `{…}` and `{…}`, neither of them empty, become `{…,…}`.
+        lines.push_str(&common[..common.len() - 1]);
+        lines.push(',');
+        lines.push_str(&body.to_string()[1..]);
+        lines.push('\n');
     }
-    Some(object)
+    lines
 }
 
 fn body(event: &Event<'_>) -> Option<Value> {
@@ -42,8 +51,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "iteration": tally.iteration,
             "retry": tally.retries,
         }),
-        Event::Output { .. } => return None,
-        Event::Shown(show) => shown(show),
+        Event::Output { .. } | Event::Shown(_) => return None,
         Event::AttemptEnded { tally, report } => json!({
             "event": "attempt_ended",
             "iteration": tally.iteration,
@@ -105,5 +113,28 @@ fn how(urgency: Urgency) -> &'static str {
         Urgency::AfterAttempt => "after_attempt",
         Urgency::Now => "now",
         Urgency::AtOnce => "at_once",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::event::Identity;
+
+    #[test]
+    fn what_came_together_is_one_line_each() {
+        let text = || "}".to_owned();
+        let identity = Identity { run: text(), name: text(), mode: text(), agent: text() };
+        let lines = |event| to_lines(&Stamped { at: chrono::Local::now(), identity: &identity, event });
+        let shows = [Show::Text("a\n{}".into()), Show::Error("b".into())];
+        let together = lines(Event::Shown(&shows));
+        let read: Vec<Value> = together.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(
+            (read.len(), &read[0]["text"], &read[1]["event"]),
+            (2, &json!("a\n{}"), &json!("agent_error"))
+        );
+        assert!(read.iter().all(|object| object["v"] == VERSION && object["agent"] == "}"));
+        assert_eq!(lines(Event::Notice("n")).lines().count(), 1);
+        assert_eq!(lines(Event::Output { stream: crate::engine::event::Stream::Stdout, bytes: b"x" }), "");
     }
 }

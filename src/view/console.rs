@@ -9,8 +9,15 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anstream::adapter::strip_str;
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
+
 /// How many bytes of droppable text may wait to be written.
 const ROOM: usize = 8 * 1024 * 1024;
+
+/// Pieces that wait are written together up to about this many bytes.
+const BLOCK: usize = 64 * 1024;
 
 /// Where text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +72,9 @@ impl Console {
 
     /// Text that may be left out when the reader is too slow.
     pub fn show(&self, target: Target, text: String) {
+        if text.is_empty() {
+            return;
+        }
         let mut queue = self.shared.lock();
         if queue.waiting + text.len() > ROOM {
             queue.dropped += text.len();
@@ -96,31 +106,55 @@ impl Console {
 }
 
 fn write_all(shared: &Shared) {
-    let (mut stdout, mut stderr) = (Some(anstream::stdout()), Some(anstream::stderr()));
+    let (mut stdout, mut stderr) = (Stream::new(std::io::stdout()), Stream::new(std::io::stderr()));
     let mut queue = shared.lock();
     loop {
-        let Some((target, text)) = queue.pieces.pop_front() else {
+        let Some((target, mut text)) = queue.pieces.pop_front() else {
             queue.writing = false;
             shared.changed.notify_all();
             queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
+        while text.len() < BLOCK
+            && queue.pieces.front().is_some_and(|(next, _)| *next == target)
+            && let Some((_, more)) = queue.pieces.pop_front()
+        {
+            text += &more;
+        }
         queue.waiting -= text.len();
         queue.writing = true;
         drop(queue);
         match target {
-            Target::Stdout => write_or_give_up(&mut stdout, &text),
-            Target::Stderr => write_or_give_up(&mut stderr, &text),
+            Target::Stdout => stdout.write(&text),
+            Target::Stderr => stderr.write(&text),
         }
         queue = shared.lock();
     }
 }
 
-/// A reader that is gone (`| head`, a closed terminal) stays gone.
-fn write_or_give_up(stream: &mut Option<impl Write>, text: &str) {
-    if let Some(writer) = stream
-        && writer.write_all(text.as_bytes()).and_then(|()| writer.flush()).is_err()
-    {
-        *stream = None;
+/// One of our two streams.
+struct Stream<W> {
+    /// `None`: its reader is gone (`| head`, a closed terminal), and stays gone.
+    writer: Option<W>,
+    /// Its reader is no terminal that shows colours, or `NO_COLOR` is set.
+    plain: bool,
+}
+
+impl<W: Write + RawStream> Stream<W> {
+    fn new(writer: W) -> Self {
+        let plain = AutoStream::choice(&writer) == ColorChoice::Never;
+        Self { writer: Some(writer), plain }
+    }
+
+    fn write(&mut self, text: &str) {
+        let Some(writer) = &mut self.writer else { return };
+        let written = if self.plain {
+            writer.write_all(strip_str(text).to_string().as_bytes())
+        } else {
+            writer.write_all(text.as_bytes())
+        };
+        if written.and_then(|()| writer.flush()).is_err() {
+            self.writer = None;
+        }
     }
 }
