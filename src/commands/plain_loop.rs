@@ -79,7 +79,7 @@ fn file_and_iterations(words: Vec<OsString>) -> anyhow::Result<(PathBuf, Option<
 /// Runs one of the three modes; `file` is the prompt of mode `prompt`.
 fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -> anyhow::Result<u8> {
     let House { project, settings } = open(&flags.place, flag_values(flags))?;
-    let choice = Choice::of(&settings)?;
+    let choice = Choice::of(&settings, &project)?;
     project.require_git()?;
     choice.check_installed(&settings, &project)?;
     let filters = choice.compile(&settings, &project)?;

@@ -50,7 +50,7 @@ fn the_iterations_log_finds_no_space() {
 }
 
 #[test]
-fn the_session_log_may_not_grow() {
+fn a_log_may_not_grow() {
     let scratch = Scratch::new();
     scratch.agent("claude", TALKATIVE);
     let ralph = env!("CARGO_BIN_EXE_ralph");
@@ -59,8 +59,13 @@ fn the_session_log_may_not_grow() {
     shell.args(["-c", &format!("trap '' XFSZ; ulimit -f 100; exec '{ralph}' prompt p.md 3")]);
     let run = finish(shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     assert_ended(&scratch, &run, "/.ralph/logs/session-");
-    let log = scratch.session_log();
-    assert!(log.starts_with("====") && log.len() == 100 * 1024, "{} bytes", log.len());
+    assert!(scratch.session_log().starts_with("===="));
+    // Which of the two logs is full first depends on how the output was cut into pieces.
+    let sizes: Vec<u64> = std::fs::read_dir(scratch.path(".ralph/logs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .collect();
+    assert!(sizes.contains(&(100 * 1024)), "{sizes:?}");
     assert_eq!(scratch.state()["exit_code"].as_integer(), Some(1));
     assert_eq!(scratch.state()["active"].as_bool(), Some(false));
 }

@@ -54,6 +54,11 @@ impl Scratch {
         scratch
     }
 
+    /// The folder around the project, the home and the agents: for what must not stand in the project.
+    pub fn outside(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// The project root.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("project")
@@ -120,9 +125,40 @@ impl Scratch {
         finish(self.start(args))
     }
 
+    /// Runs any command to its end, with captured output.
+    pub fn finish(command: &mut Command) -> Run {
+        finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
     /// Starts ralph with captured output.
     pub fn start(&self, args: &str) -> Child {
         self.ralph(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// A file as bytes.
+    pub fn bytes(&self, relative: &str) -> Vec<u8> {
+        fs::read(self.path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"))
+    }
+
+    /// Every file and folder of the project but git's own, with the content of the files: for tests that nothing
+    /// changes.
+    pub fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        fn walk(folder: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.file_name().is_some_and(|name| name == ".git") {
+                    continue;
+                }
+                found.push((path.clone(), fs::read(&path).unwrap_or_default()));
+                if path.is_dir() {
+                    walk(&path, found);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.root(), &mut found);
+        found.sort();
+        found
     }
 
     /// The newest session log.
@@ -194,12 +230,21 @@ pub fn pid_in(path: &Path) -> u32 {
 
 /// A stream of claude's that says `text` and ends well, as bash.
 pub fn claude_says(text: &str) -> String {
+    says(&[&claude_text(text), CLAUDE_RESULT])
+}
+
+/// One line of claude's with the assistant's text.
+pub fn claude_text(text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
     format!(
-        r#"cat > /dev/null
-cat <<'STREAM'
-{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":{text}}}]}},"parent_tool_use_id":null}}
-{{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.01,"usage":{{"input_tokens":10,"output_tokens":5}}}}
-STREAM"#
+        r#"{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":{text}}}]}},"parent_tool_use_id":null}}"#
     )
+}
+
+/// The last line of a good run of claude's.
+pub const CLAUDE_RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.01,"usage":{"input_tokens":10,"output_tokens":5}}"#;
+
+/// An agent, as bash, that reads its prompt and prints these lines.
+pub fn says(lines: &[&str]) -> String {
+    format!("cat > /dev/null\ncat <<'STREAM'\n{}\nSTREAM", lines.join("\n"))
 }
