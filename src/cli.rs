@@ -36,6 +36,9 @@ Examples:
 
 The file must mention <promise>COMPLETE</promise>: it tells the agent how to end the loop.";
 
+/// Where `--help` lists what stops or holds a loop.
+const POLICIES: &str = "When to stop or wait";
+
 /// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
 /// proven done.
 #[derive(Debug, Parser)]
@@ -108,6 +111,45 @@ pub struct LoopFlags {
     /// How often a failed iteration is tried again [default: 3]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub max_retries: Option<String>,
+    /// Pause before a first retry, doubled before every further one [default: none]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub backoff: Option<String>,
+    /// End the loop when an iteration has failed for good
+    #[arg(long, short, help_heading = POLICIES)]
+    pub stop_on_error: bool,
+    /// End the loop after this many failed iterations in a row, 0 for never
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_errors: Option<String>,
+    /// End the loop after this many iterations in a row that changed nothing, 0 for never
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub idle: Option<String>,
+    /// End the loop after this much time
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_duration: Option<String>,
+    /// Begin no iteration when this much money is spent, in US dollars
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_cost: Option<String>,
+    /// Begin no iteration when this many tokens are used
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_tokens: Option<String>,
+    /// Longest wait for a usage limit to pass [default: 6h]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_limit_wait: Option<String>,
+    /// End the loop when the assistant's text matches this regular expression
+    #[arg(long, value_name = "RE", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub done_pattern: Option<String>,
+    /// Command that proves the work after each iteration; its failure goes into the next prompt
+    #[arg(long, value_name = "CMD", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub validate: Option<String>,
+    /// Pause between two iterations
+    #[arg(long, short, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub delay: Option<String>,
+    /// Name of the loop, for `ralph status` and the other verbs
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Go on where the last loop here was cut off
+    #[arg(long)]
+    pub resume: bool,
     /// Show only the summary and what went wrong
     #[arg(long, short)]
     pub quiet: bool,

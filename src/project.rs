@@ -214,6 +214,12 @@ impl Project {
         self.ralph_dir.join("logs")
     }
 
+    /// Where other terminals leave requests for the running loop, `requests/`.
+    #[must_use]
+    pub fn requests(&self) -> PathBuf {
+        self.ralph_dir.join("requests")
+    }
+
     /// The lock of the running loop, `lock`.
     #[must_use]
     pub fn lock(&self) -> PathBuf {

@@ -1,6 +1,7 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 
 mod balance;
+pub(crate) mod beside;
 mod display;
 pub mod message;
 pub mod pipe;
@@ -10,6 +11,7 @@ pub mod report;
 pub mod script;
 mod session;
 mod threads;
+mod validation;
 mod vital_signs;
 
 use std::sync::Arc;
@@ -26,6 +28,7 @@ pub use display::DisplayRoute;
 pub use message::Message;
 pub use readers::ReaderPlan;
 pub use report::{AttemptStatus, Report};
+pub use validation::ValidationCommand;
 
 /// How a prompt reaches a coding agent and what comes back.
 pub trait Agent {
@@ -44,6 +47,8 @@ pub struct Attempt<'a> {
     pub iteration: u64,
     /// The prompt, ready to be sent.
     pub prompt: &'a str,
+    /// When the loop's own time is over: the agent is ended then.
+    pub deadline: Option<Instant>,
 }
 
 /// Why an attempt left no report.
@@ -68,12 +73,12 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Waits for the next thing to happen, and books requests to stop on the way.
+    /// Waits for the next thing to happen, and books what was asked on the way.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Wake<Message>, RecordError> {
         let wake = self.inbox.wait(deadline);
-        if let Wake::Stop(signal) = wake {
-            self.stop.book(signal);
-            (self.emit)(Event::Stopping(self.stop.urgency()))?;
+        if let Wake::Asked(ask) = &wake {
+            self.stop.book(ask.clone());
+            (self.emit)(Event::Asked { ask, urgency: self.stop.urgency() })?;
         }
         Ok(wake)
     }

@@ -61,7 +61,11 @@ impl PipeAgent {
             crate::process::supervised::StartError::Supervisor { program, source }
         })?;
 
-        let limits = Limits { attempt: self.timeout, inactivity: self.inactivity_timeout };
+        let limits = Limits {
+            attempt: self.timeout,
+            inactivity: self.inactivity_timeout,
+            loop_over: attempt.deadline,
+        };
         let mut session = Session::new(supervised, &launch.cwd, limits, &self.display);
         let watched = session.watch(context);
         context.inbox.close();

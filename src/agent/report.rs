@@ -13,6 +13,8 @@ use crate::reply::verdict::Failure;
 pub enum AttemptStatus {
     /// The agent did its turn.
     Success,
+    /// It did, and said that all is done, but the validation command disagrees.
+    CompleteUnproven,
     /// It failed, see [`Failure`].
     AgentFailure,
     /// It ran or kept silent for too long.
@@ -29,6 +31,7 @@ impl AttemptStatus {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Success => "success",
+            Self::CompleteUnproven => "complete-unproven",
             Self::AgentFailure => "agent-failure",
             Self::Timeout => "timeout",
             Self::UsageLimit => "usage-limit",
@@ -54,6 +57,9 @@ pub struct Report {
     pub complete: bool,
     /// The assistant said `<promise>REPLAN</promise>`.
     pub replan: bool,
+    /// The end of what the assistant said, as far as it is needed to look for a pattern.
+    #[serde(skip)]
+    pub text: String,
     /// Cost, tokens, model and session as the agent reported them.
     pub usage: Usage,
     /// The account's balance before and after, in US dollars, where a usage command told it.

@@ -33,6 +33,9 @@ const LADDER_LIMIT: Duration = Duration::from_secs(12);
 /// How much of stderr is kept for the failure message, in bytes.
 const STDERR_TAIL: usize = 4096;
 
+/// How much of what the assistant said is kept, in bytes.
+const TEXT_TAIL: usize = 256 * 1024;
+
 /// How long an attempt may go on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
@@ -40,6 +43,8 @@ pub(super) struct Limits {
     pub(super) attempt: Duration,
     /// Without a sign of life.
     pub(super) inactivity: Duration,
+    /// At most until then.
+    pub(super) loop_over: Option<Instant>,
 }
 
 /// Why we end an agent that has not ended by itself.
@@ -49,6 +54,8 @@ enum Ending {
     TimedOut,
     Inactive,
     Interrupted,
+    /// The loop's own time is over.
+    LoopOver,
     /// A record of ours cannot be written.
     Fault,
 }
@@ -69,6 +76,8 @@ pub(super) struct Session {
     vital_signs: VitalSigns,
     /// When the attempt has taken too long.
     too_long: Instant,
+    /// When the loop's own time is over.
+    loop_over: Option<Instant>,
     /// When the agent has lived too long after its final event.
     after_final: Option<Instant>,
     /// Why and since when we are ending it.
@@ -96,6 +105,7 @@ pub(super) struct Left {
     reply: Reply,
     counters: Counters,
     dead_filter: Option<String>,
+    text: String,
     stderr: VecDeque<u8>,
     display_lost: bool,
 }
@@ -109,6 +119,7 @@ impl Session {
             vital_signs,
             supervised,
             too_long: now + limits.attempt,
+            loop_over: limits.loop_over,
             after_final: None,
             ending: None,
             program: Program::Alive,
@@ -144,7 +155,7 @@ impl Session {
                 self.take(message, &mut |event| if mute { Ok(()) } else { (context.emit)(event) })?;
             }
             Wake::Slept(gap) => self.shift(gap),
-            Wake::Stop(_) | Wake::Deadline => {}
+            Wake::Asked(_) | Wake::Deadline => {}
         }
         match context.stop.urgency() {
             Urgency::None | Urgency::AfterAttempt => {}
@@ -204,7 +215,7 @@ impl Session {
             | Message::NotesEnded
             | Message::Display(_)
             | Message::DisplayLost(_)
-            | Message::Balance(_) => {}
+            | Message::Captured(_) => {}
         }
         Ok(())
     }
@@ -217,6 +228,7 @@ impl Session {
         self.left.reply.fold(&item);
         match item {
             Item::Text(text) => {
+                self.left.keep_text(&text);
                 // It goes on after what looked like its last word.
                 self.after_final = None;
                 if self.show_text {
@@ -247,8 +259,9 @@ impl Session {
         if let Some((_, since)) = self.ending {
             return since + LADDER_LIMIT;
         }
-        let next = self.too_long.min(self.vital_signs.next_look());
-        self.after_final.map_or(next, |after_final| next.min(after_final))
+        let always = [self.too_long, self.vital_signs.next_look()];
+        let maybe = [self.after_final, self.loop_over];
+        always.into_iter().chain(maybe.into_iter().flatten()).min().unwrap_or(self.too_long)
     }
 
     fn look_at_the_clock(&mut self, now: Instant) {
@@ -257,6 +270,8 @@ impl Session {
         }
         if self.after_final.is_some_and(|deadline| now >= deadline) {
             self.end(Ending::AfterFinal);
+        } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
+            self.end(Ending::LoopOver);
         } else if now >= self.too_long {
             self.end(Ending::TimedOut);
         } else if let Some(evidence) =
@@ -292,6 +307,15 @@ impl Session {
 }
 
 impl Left {
+    fn keep_text(&mut self, piece: &str) {
+        self.text.push_str(piece);
+        // Cut rarely, so that cutting costs little per piece.
+        if self.text.len() > 2 * TEXT_TAIL {
+            let surplus = self.text.floor_char_boundary(self.text.len() - TEXT_TAIL);
+            self.text.drain(..surplus);
+        }
+    }
+
     fn keep_stderr(&mut self, bytes: &[u8]) {
         let news = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];
         self.stderr.extend(news);
@@ -337,6 +361,7 @@ impl Left {
             failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
             complete,
             replan,
+            text: self.text,
             usage: self.reply.usage,
             balance: None,
             skipped_lines: self.counters.malformed + self.counters.oversized,
@@ -363,7 +388,7 @@ impl Left {
             (Some(Ending::AfterFinal), ..) => End::EndedAfterFinal,
             (Some(Ending::TimedOut), ..) => End::TimedOut,
             (Some(Ending::Inactive), ..) => End::Inactive,
-            (Some(Ending::Interrupted | Ending::Fault), ..) => End::Interrupted,
+            (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => End::Interrupted,
             (None, Some(code), _) => End::Exited(code),
             (None, None, Some(signal)) => End::Signaled(signal),
             // Its supervisor was killed before it could tell.

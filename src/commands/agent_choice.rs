@@ -64,6 +64,24 @@ impl Choice {
         self.program.clone()
     }
 
+    /// Whether the cost of an iteration can be known.
+    pub(super) fn reports_cost(&self, settings: &Settings) -> bool {
+        let (command, parser) = self.balance(settings);
+        self.preset.reports_cost
+            || settings.agent_result_filter.is_some()
+            || !(command.is_empty() || parser.is_empty())
+    }
+
+    /// The usage command and its parser; either may be empty.
+    fn balance(&self, settings: &Settings) -> (String, String) {
+        let or_preset =
+            |setting: &Option<String>, preset: &str| setting.clone().unwrap_or_else(|| preset.to_owned());
+        (
+            or_preset(&settings.agent_usage_cmd, self.preset.usage_cmd),
+            or_preset(&settings.agent_usage_parser, self.preset.usage_parser),
+        )
+    }
+
     /// Refuses an agent that is not installed.
     pub(super) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
@@ -112,6 +130,7 @@ impl Choice {
         env: Vec<(OsString, OsString)>,
         mark: &str,
     ) -> PipeAgent {
+        let (command, parser) = self.balance(settings);
         let launch = Launch {
             program: self.program.map_or_else(|| OWN_EXECUTABLE.into(), OsString::from),
             args: self.args.into_iter().map(OsString::from).collect(),
@@ -119,12 +138,6 @@ impl Choice {
             env,
             mark: mark.to_owned(),
         };
-        let or_preset = |setting: &Option<String>, preset: &str| match setting {
-            Some(value) => value.clone(),
-            None => preset.to_owned(),
-        };
-        let command = or_preset(&settings.agent_usage_cmd, self.preset.usage_cmd);
-        let parser = or_preset(&settings.agent_usage_parser, self.preset.usage_parser);
         let both = !command.is_empty() && !parser.is_empty();
         let display = match filters.display {
             DisplayRoute::Shell(shell) => {

@@ -6,8 +6,10 @@ pub mod demo;
 pub mod doctor;
 mod house;
 pub mod init;
+mod launch;
 mod plain_loop;
 mod signals;
+mod worktree;
 
 use std::io::Write as _;
 use std::process::ExitCode;

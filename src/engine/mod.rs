@@ -1,31 +1,66 @@
 //! The one loop engine: asks the policy for the next step, takes it, and tells what happened.
 //!
-//! It never sees a flag and never prints. Sources and agents plug into it; whatever wants to know something
+//! It never sees a flag and never prints. Sources, agents and checks plug into it; whatever wants to know something
 //! listens to its events.
 
 pub mod event;
 pub mod inbox;
+mod jitter;
 pub mod outcome;
 pub mod policy;
 pub mod stop;
+pub mod tally;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Local, Utc};
+use regex::Regex;
 
 use crate::agent::{Agent, AgentError, Attempt, AttemptStatus, Context, Message, Report};
+use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
 use crate::source::{Signal, Source, SourceError};
 use event::{Event, Identity, Stamped};
 use inbox::Inbox;
 use outcome::Outcome;
-use policy::{Limits, Step, Tally, step};
+use policy::{Limits, Now, Step, step};
 use stop::{Stop, Urgency};
+use tally::{Settled, Tally};
+
+/// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
 pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), RecordError> + 'a>;
+
+/// What proves that an iteration's work is good.
+pub trait Validator {
+    /// Runs the validation. `Ok(None)`: it was cut off because the loop ends.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    fn validate(&mut self, context: &mut Context<'_>) -> Result<Option<Validation>, RecordError>;
+}
+
+/// What a validation found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validation {
+    /// The work is good.
+    pub ok: bool,
+    /// What it printed, cut to a readable length.
+    pub output: String,
+}
+
+/// What the engine needs to know about the project's files.
+pub trait Worktree {
+    /// The commit that HEAD names.
+    fn head(&self) -> Option<String>;
+
+    /// A number that changes when HEAD, the work tree or the plan does; `None` when that cannot be told.
+    fn fingerprint(&self) -> Option<u64>;
+}
 
 /// One loop, ready to run.
 pub struct Job<'a> {
@@ -37,10 +72,18 @@ pub struct Job<'a> {
     pub limits: Limits,
     /// Where it starts from.
     pub tally: Tally,
+    /// The pause between two iterations.
+    pub delay: Duration,
+    /// The assistant's text that ends the loop.
+    pub done_pattern: Option<Regex>,
     /// Where prompts come from.
     pub source: Box<dyn Source + 'a>,
     /// Who works on them.
     pub agent: Box<dyn Agent + 'a>,
+    /// What proves the work.
+    pub validator: Option<Box<dyn Validator + 'a>>,
+    /// The project's files.
+    pub worktree: Box<dyn Worktree + 'a>,
     /// Who listens, in this order.
     pub sinks: Vec<Sink<'a>>,
 }
@@ -85,19 +128,25 @@ impl From<AgentError> for End {
 
 /// Runs a loop to its end.
 pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
-    let started = Instant::now();
     let mut running = Loop {
         teller: Teller { identity: job.identity, sinks: job.sinks },
+        project: job.project,
         limits: job.limits,
         tally: job.tally,
+        delay: job.delay,
+        done_pattern: job.done_pattern,
         source: job.source,
         agent: job.agent,
+        validator: job.validator,
+        worktree: job.worktree,
         inbox,
         stop: Stop::default(),
+        started: Instant::now(),
         prompt: String::new(),
+        fingerprint: None,
     };
-    let end = running.run(&job.project);
-    running.end(&end, started);
+    let end = running.run();
+    running.tell_end(&end);
     end
 }
 
@@ -115,19 +164,27 @@ impl Teller<'_> {
 
 struct Loop<'a> {
     teller: Teller<'a>,
+    project: PathBuf,
     limits: Limits,
     tally: Tally,
+    delay: Duration,
+    done_pattern: Option<Regex>,
     source: Box<dyn Source + 'a>,
     agent: Box<dyn Agent + 'a>,
+    validator: Option<Box<dyn Validator + 'a>>,
+    worktree: Box<dyn Worktree + 'a>,
     inbox: &'a Arc<Inbox<Message>>,
     stop: Stop,
+    started: Instant,
     /// Of the current iteration; a retry gets the same.
     prompt: String,
+    /// What the project's files looked like when the current iteration began.
+    fingerprint: Option<u64>,
 }
 
 impl Loop<'_> {
-    fn run(&mut self, project: &std::path::Path) -> End {
-        let begin = Event::LoopStarted { project, limits: &self.limits, tally: &self.tally };
+    fn run(&mut self) -> End {
+        let begin = Event::LoopStarted { project: &self.project, limits: &self.limits, tally: &self.tally };
         if let Err(error) = self.teller.tell(begin) {
             return error.into();
         }
@@ -135,13 +192,14 @@ impl Loop<'_> {
             if let Some(outcome) = self.stop.outcome() {
                 return outcome.into();
             }
-            let next = step(&self.limits, &self.tally, Utc::now());
-            let done = match next {
+            let now = Now { time: Utc::now(), running: self.started.elapsed() };
+            let done = match step(&self.limits, &self.tally, now) {
                 Step::End(outcome) => return self.ended_by_policy(outcome),
-                Step::Wait(until) => self.wait_until(until),
+                _ if self.stop.holds() => self.hold(),
+                Step::Wait(until) => self.wait_for_limit(until),
                 Step::Begin => self.begin(),
-                Step::Retry(retry) => self.retry(retry),
-                Step::Again => self.attempt(),
+                Step::Retry { retry, pause } => self.retry(retry, pause),
+                Step::Again => self.again(),
             };
             if let Err(end) = done {
                 return end;
@@ -150,73 +208,169 @@ impl Loop<'_> {
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {
+        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, Replan};
         let detail = match outcome {
-            Outcome::Replan => Some(crate::source::prompt_file::REPLAN.to_owned()),
-            Outcome::AgentFailed | Outcome::NotLoggedIn | Outcome::LimitTooFar => {
-                self.tally.last_error.clone()
-            }
+            Replan => Some(crate::source::prompt_file::REPLAN.to_owned()),
+            AgentFailed | Breaker | LastFailed | NotLoggedIn | LimitTooFar => self.tally.last_error.clone(),
             _ => None,
         };
         End { outcome, detail }
     }
 
+    /// Begins the next iteration with a new prompt.
     fn begin(&mut self) -> Result<(), End> {
-        self.prompt = self.source.next(self.tally.iteration + 1)?;
+        if self.tally.iteration > self.tally.allowance_from && !self.pause(self.delay)? {
+            return Ok(());
+        }
+        self.prompt = self.next_prompt(self.tally.iteration + 1)?;
+        self.fingerprint = self.limits.idle.and_then(|_| self.worktree.fingerprint());
         self.tally.begin();
         self.attempt()
     }
 
-    fn retry(&mut self, retry: u32) -> Result<(), End> {
+    fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
+        let (iteration, max_retries) = (self.tally.iteration, self.limits.max_retries);
+        let pause = jitter::around(pause);
+        self.teller.tell(Event::Retrying { iteration, retry, max_retries, pause })?;
+        if !self.pause(pause)? {
+            return Ok(());
+        }
         self.tally.retry();
-        let max_retries = self.limits.max_retries;
-        self.teller.tell(Event::Retrying { iteration: self.tally.iteration, retry, max_retries })?;
         self.attempt()
     }
 
-    /// Runs the agent once and books what it left.
+    /// Runs the current iteration again. After a restart its prompt is not there any more.
+    fn again(&mut self) -> Result<(), End> {
+        if self.prompt.is_empty() {
+            self.prompt = self.next_prompt(self.tally.iteration.max(1))?;
+            self.tally.iteration = self.tally.iteration.max(1);
+        }
+        self.attempt()
+    }
+
+    /// What the source says, with what the loop has to add.
+    fn next_prompt(&mut self, iteration: u64) -> Result<String, End> {
+        let prompt = self.source.next(iteration)?;
+        self.tally.notes.extend(self.stop.take_notes());
+        let notes = std::mem::take(&mut self.tally.notes);
+        let validation_error = self.tally.validation_error.take();
+        Ok(with_sections(prompt, validation_error.as_deref(), &notes))
+    }
+
+    /// Runs the agent once, has its work checked, and books what came of it.
     fn attempt(&mut self) -> Result<(), End> {
-        self.teller.tell(Event::AttemptStarted { tally: &self.tally })?;
-        let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt };
+        self.tally.in_attempt = true;
+        let head = self.worktree.head();
+        self.teller.tell(Event::AttemptStarted { tally: &self.tally, head: head.as_deref() })?;
+
+        let deadline = self.limits.max_duration.map(|duration| self.started + duration);
+        let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt, deadline };
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        let report: Report = self.agent.run(&attempt, &mut context)?;
-        let signal = match report.status {
-            AttemptStatus::Success => self.source.settle(&report),
-            _ => Signal::Continue,
-        };
-        self.tally.book(&report, signal);
-        self.teller.tell(Event::AttemptEnded { tally: &self.tally, report: &report })?;
+        let mut report = self.agent.run(&attempt, &mut context)?;
+        let settled = self.settle(&mut report)?;
+
+        self.tally.book(&self.limits, &report, settled);
+        self.tally.notes.extend(self.stop.take_notes());
+        let head = self.worktree.head();
+        self.tally.last_commit.clone_from(&head);
+        let (tally, changed) = (&self.tally, settled.changed);
+        self.teller.tell(Event::AttemptEnded { tally, report: &report, head: head.as_deref(), changed })?;
         Ok(())
     }
 
-    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to.
-    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<(), End> {
+    /// What a report means for the work; an unproven COMPLETE is not believed.
+    fn settle(&mut self, report: &mut Report) -> Result<Settled, End> {
+        if report.status != AttemptStatus::Success {
+            return Ok(Settled { signal: Signal::Continue, changed: None });
+        }
+        let mut signal = self.source.settle(report);
+        if signal == Signal::Continue
+            && self.done_pattern.as_ref().is_some_and(|re| re.is_match(&report.text))
+        {
+            signal = Signal::Done;
+        }
+        if !self.is_valid()? && matches!(signal, Signal::Complete | Signal::Done) {
+            report.status = AttemptStatus::CompleteUnproven;
+            signal = Signal::Continue;
+        }
+        let changed = self.fingerprint.and_then(|before| Some(self.worktree.fingerprint()? != before));
+        Ok(Settled { signal, changed })
+    }
+
+    /// Runs the validation, if there is one; its failure goes into the next prompt.
+    fn is_valid(&mut self) -> Result<bool, End> {
+        let Some(validator) = &mut self.validator else { return Ok(true) };
+        self.teller.tell(Event::Validating)?;
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        let Some(Validation { ok, output }) = validator.validate(&mut context)? else { return Ok(false) };
+        self.teller.tell(Event::Validated { ok, output: &output })?;
+        self.tally.validation_error = (!ok).then_some(output);
+        Ok(ok)
+    }
+
+    /// Holds until somebody lets the loop go on, or ends it.
+    fn hold(&mut self) -> Result<(), End> {
+        self.teller.tell(Event::Paused { tally: &self.tally })?;
+        while self.stop.holds() && self.stop.urgency() == Urgency::None {
+            self.wait(None)?;
+        }
+        // Going on after a pause is no order to cut a wait short.
+        self.stop.take_go_on();
+        self.teller.tell(Event::Resumed { tally: &self.tally })?;
+        Ok(())
+    }
+
+    /// Waits for a usage limit to pass.
+    fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
         let began = Utc::now();
         self.teller.tell(Event::Waiting { until, tally: &self.tally })?;
-        while let Ok(left) = (until - Utc::now()).to_std() {
-            // A clock that is stepped is noticed at the next look.
-            let look = left.min(std::time::Duration::from_secs(1));
-            let mut context = Context {
-                inbox: self.inbox,
-                stop: &mut self.stop,
-                emit: &mut |event| self.teller.tell(event),
-            };
-            context.wait(Some(Instant::now() + look))?;
-            if self.stop.urgency() > Urgency::None || left.is_zero() {
-                break;
-            }
-        }
+        self.wait_until(until)?;
         self.tally.waited(began);
+        self.teller.tell(Event::Resumed { tally: &self.tally })?;
+        Ok(())
+    }
+
+    /// Waits for `pause`; `false` when the loop has been asked to stop or to hold meanwhile.
+    fn pause(&mut self, pause: Duration) -> Result<bool, End> {
+        if !pause.is_zero() {
+            self.wait_until(Utc::now() + pause)?;
+        }
+        Ok(self.stop.urgency() == Urgency::None && !self.stop.holds())
+    }
+
+    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to; at most as long as
+    /// the loop may run, and only until it is asked for something.
+    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<(), End> {
+        self.stop.take_go_on();
+        let end = self.limits.max_duration.map(|duration| self.started + duration);
+        while let Ok(left) = (until - Utc::now()).to_std()
+            && !left.is_zero()
+            && end.is_none_or(|end| Instant::now() < end)
+            && self.stop.urgency() == Urgency::None
+            && !self.stop.holds()
+            && !self.stop.take_go_on()
+        {
+            self.wait(Some(Instant::now() + left.min(LOOK)))?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), End> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        context.wait(deadline)?;
         Ok(())
     }
 
     /// Tells the end. A record that cannot be written any more must not keep the others from being true.
-    fn end(&mut self, end: &End, started: Instant) {
+    fn tell_end(&mut self, end: &End) {
         let event = Event::LoopEnded {
             outcome: end.outcome,
             detail: end.detail.as_deref(),
             tally: &self.tally,
-            duration: started.elapsed(),
+            duration: self.started.elapsed(),
         };
         let stamped = Stamped { at: Local::now(), identity: &self.teller.identity, event };
         for sink in &mut self.teller.sinks {

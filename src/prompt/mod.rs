@@ -1,5 +1,6 @@
 //! Pure prompt transformations, and the built-in prompts.
 
+pub mod sections;
 mod substitute;
 
 pub use substitute::substitute;

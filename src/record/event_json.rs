@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Stamped};
-use crate::engine::stop::Urgency;
+use crate::engine::stop::{Ask, Request, Urgency};
 use crate::reply::show::Show;
 
 /// The version of the format, in every object as `v`. It grows when a field changes its meaning or goes away;
@@ -37,14 +37,15 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "max_iterations": limits.max_iterations,
             "max_retries": limits.max_retries,
         }),
-        Event::AttemptStarted { tally } => json!({
+        Event::AttemptStarted { tally, head } => json!({
             "event": "attempt_started",
             "iteration": tally.iteration,
             "retry": tally.retries,
+            "head": head,
         }),
         Event::Output { .. } => return None,
         Event::Shown(show) => shown(show),
-        Event::AttemptEnded { tally, report } => json!({
+        Event::AttemptEnded { tally, report, head, changed } => json!({
             "event": "attempt_ended",
             "iteration": tally.iteration,
             "retry": tally.retries,
@@ -58,19 +59,34 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "usage": report.usage,
             "balance": report.balance,
             "skipped_lines": report.skipped_lines,
+            "head": head,
+            "changed": changed,
         }),
-        Event::Retrying { iteration, retry, max_retries } => json!({
+        Event::Validating => json!({ "event": "validating" }),
+        Event::Validated { ok, output } => json!({ "event": "validated", "ok": ok, "output": output }),
+        Event::Retrying { iteration, retry, max_retries, pause } => json!({
             "event": "retrying",
             "iteration": iteration,
             "retry": retry,
             "max_retries": max_retries,
+            "pause_s": pause.as_secs_f64(),
         }),
         Event::Waiting { until, .. } => json!({
             "event": "waiting",
             "reason": "usage_limit",
             "until": until.to_rfc3339(),
         }),
-        Event::Stopping(urgency) => json!({ "event": "stopping", "how": how(*urgency) }),
+        Event::Paused { .. } => json!({ "event": "paused" }),
+        Event::Resumed { .. } => json!({ "event": "resumed" }),
+        Event::Asked { ask, urgency } => json!({
+            "event": "asked",
+            "what": what(ask),
+            "note": match ask {
+                Ask::Request(Request::Note(text)) => Some(text),
+                _ => None,
+            },
+            "stopping": how(*urgency),
+        }),
         Event::Notice(message) => json!({ "event": "notice", "message": message }),
         Event::LoopEnded { outcome, detail, tally, duration } => json!({
             "event": "loop_ended",
@@ -80,7 +96,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "detail": detail,
             "iterations": tally.iteration,
             "succeeded": tally.succeeded,
-            "failed": tally.failed,
+            "failed": tally.error_count,
             "duration_s": duration.as_secs_f64(),
             "cost_usd": tally.cost_usd,
             "input_tokens": tally.input_tokens,
@@ -96,6 +112,18 @@ fn shown(show: &Show) -> Value {
         Show::Tool { name, input } => json!({ "event": "tool", "name": name, "input": input }),
         Show::Error(message) => json!({ "event": "agent_error", "message": message }),
         Show::Notice(message) => json!({ "event": "agent_notice", "message": message }),
+    }
+}
+
+fn what(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Interrupt => "interrupt",
+        Ask::Terminate => "terminate",
+        Ask::Request(Request::Pause) => "pause",
+        Ask::Request(Request::Resume) => "resume",
+        Ask::Request(Request::Cancel) => "cancel",
+        Ask::Request(Request::CancelNow) => "cancel_now",
+        Ask::Request(Request::Note(_)) => "note",
     }
 }
 

@@ -27,10 +27,12 @@ impl IterationsLog {
                 self.of = limits.max_iterations.map(|limit| format!("/{limit}")).unwrap_or_default();
                 return Ok(());
             }
-            Event::AttemptStarted { tally } => format!("[START] iteration {}{}", tally.iteration, self.of),
-            Event::AttemptEnded { tally, report } => {
+            Event::AttemptStarted { tally, .. } => {
+                format!("[START] iteration {}{}", tally.iteration, self.of)
+            }
+            Event::AttemptEnded { tally, report, .. } => {
                 let tag = match report.status {
-                    AttemptStatus::Success => "END",
+                    AttemptStatus::Success | AttemptStatus::CompleteUnproven => "END",
                     AttemptStatus::Timeout => "TIMEOUT",
                     _ => "FAIL",
                 };

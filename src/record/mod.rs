@@ -9,6 +9,7 @@ pub mod lock;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;
+pub mod requests;
 pub mod session_log;
 pub mod state;
 

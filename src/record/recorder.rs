@@ -11,11 +11,11 @@ use super::lock::{Holder, Lock};
 use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::session_log::SessionLog;
-use super::state::{self, State, StateFile};
+use super::state::{self, Found, State, StateFile};
 use super::{RecordError, RecordFile};
 use crate::engine::event::{Identity, Stamped};
 use crate::engine::outcome::Status;
-use crate::engine::policy::Tally;
+use crate::engine::tally::Tally;
 use crate::git;
 use crate::process::identity::Identity as Process;
 use crate::process::sweep::sweep;
@@ -63,6 +63,7 @@ impl Recorder {
             warnings.push(warning);
         }
 
+        warnings.extend(set_unknown_state_aside(&project.state())?);
         let iterations = IterationsLog::open(&project.iterations_log())?;
         let (session, events) = open_session(&project.logs())?;
         Ok(Self {
@@ -82,6 +83,11 @@ impl Recorder {
         &self.warnings
     }
 
+    /// Adds to what the user should know.
+    pub fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
     /// Takes one event. The session log comes first: it is the one a person reads.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
         let results = [
@@ -96,6 +102,15 @@ impl Recorder {
 
     /// Lets go of the lock.
     pub fn close(self) {}
+}
+
+/// A state file that we do not understand is never overwritten: it gets out of the way under another name.
+fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, RecordError> {
+    let failed = |reason| RecordError { path: path.to_owned(), reason };
+    let Found::Unknown(why) = state::read(path).map_err(failed)? else { return Ok(None) };
+    let aside = path.with_extension(format!("toml.{}", Local::now().format("%Y%m%d-%H%M%S%3f")));
+    std::fs::rename(path, &aside).map_err(failed)?;
+    Ok(Some(format!("{} is set aside as {}: {why}", path.display(), aside.display())))
 }
 
 fn register(project: &Project, identity: &Identity) -> Option<String> {
@@ -134,6 +149,8 @@ fn first_state(identity: &Identity, process: Process) -> State {
         exit_code: None,
         started_at: Utc::now(),
         last_iteration_at: None,
+        last_iteration_ended_at: None,
+        ended_at: None,
         waiting_until: None,
         max_iterations: None,
         argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),

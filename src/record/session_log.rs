@@ -35,16 +35,24 @@ impl SessionLog {
         match stamped.event {
             Event::Output { stream: Stream::Stdout, bytes } => self.stdout(bytes)?,
             Event::Output { stream: Stream::Stderr, bytes } => self.stderr(bytes)?,
-            Event::AttemptStarted { tally } => {
+            Event::AttemptStarted { tally, .. } => {
                 let text = blocks::header(tally.iteration, &stamped.identity.mode, stamped.at);
                 self.file.write(text.as_bytes())?;
             }
-            Event::AttemptEnded { tally, report } => {
+            Event::AttemptEnded { tally, report, .. } => {
                 self.end_lines()?;
                 if let Some(failure) = &report.failure {
                     self.file.write(format!("[ralph] {}\n", failure.message).as_bytes())?;
                 }
                 self.file.write(blocks::footer(tally, report, stamped.at).as_bytes())?;
+            }
+            Event::Validated { ok, output } => {
+                self.end_lines()?;
+                let verdict = if ok { "passed" } else { "failed" };
+                self.file.write(format!("[ralph] validation {verdict}\n{output}").as_bytes())?;
+                if !output.is_empty() && !output.ends_with('\n') {
+                    self.file.write(b"\n")?;
+                }
             }
             Event::Notice(message) => {
                 self.end_lines()?;

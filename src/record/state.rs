@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::RecordError;
 use super::atomic::{self, Durability};
 use crate::engine::event::{Event, Stamped};
-use crate::engine::outcome::Status;
-use crate::engine::policy::Tally;
+use crate::engine::outcome::{Outcome, Status};
+use crate::engine::stop::{Ask, Request};
+use crate::engine::tally::Tally;
 use crate::process::identity::Identity;
 
 /// The version of the format.
@@ -43,6 +44,12 @@ pub struct State {
     /// When the latest attempt began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_iteration_at: Option<DateTime<Utc>>,
+    /// When the latest attempt ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_iteration_ended_at: Option<DateTime<Utc>>,
+    /// When the loop ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
     /// Until when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_until: Option<DateTime<Utc>>,
@@ -56,7 +63,77 @@ pub struct State {
     /// Which process it is.
     pub process: Identity,
     /// What happened so far.
+    #[serde(flatten)]
     pub tally: Tally,
+}
+
+/// What stands in a state file's place.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A state that we understand.
+    State(Box<State>),
+    /// Something that we do not: torn, emptied, or written by a newer ralph. In words.
+    Unknown(String),
+}
+
+/// Reads a state file.
+///
+/// # Errors
+/// When it is there but cannot be read.
+pub fn read(path: &Path) -> std::io::Result<Found> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let text = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(error),
+    };
+    Ok(match toml::from_str::<Versioned>(&text) {
+        Ok(Versioned { version }) if version > VERSION => {
+            Found::Unknown(format!("it has version {version}, written by a newer ralph"))
+        }
+        _ if text.trim().is_empty() => Found::Unknown("it is empty".to_owned()),
+        _ => match toml::from_str::<State>(&text) {
+            Ok(state) => Found::State(Box::new(state)),
+            Err(error) => Found::Unknown(format!("it is damaged: {}", error.message())),
+        },
+    })
+}
+
+impl State {
+    /// Whether its process is at work at this moment.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.active && self.process.is_alive()
+    }
+
+    /// Where the loop really stands: one whose process was killed does not run, whatever the file says.
+    #[must_use]
+    pub fn true_status(&self) -> Status {
+        if self.active && !self.process.is_alive() { Status::Failed } else { self.status }
+    }
+
+    /// Why it really ended; `None` while it runs.
+    #[must_use]
+    pub fn true_exit_reason(&self) -> Option<&str> {
+        if self.active && !self.process.is_alive() {
+            Some("monitor_disconnected")
+        } else {
+            self.exit_reason.as_deref()
+        }
+    }
+
+    /// Whether the loop was cut off in the middle of its work, rather than having come to an end.
+    #[must_use]
+    pub fn was_interrupted(&self) -> bool {
+        self.active
+            || self.status == Status::Paused
+            || self.exit_reason.as_deref() == Some(Outcome::Interrupted.word())
+    }
 }
 
 /// Keeps the state file true.
@@ -83,7 +160,7 @@ impl StateFile {
                 state.max_iterations = limits.max_iterations;
                 Durability::Synced
             }
-            Event::AttemptStarted { tally } => {
+            Event::AttemptStarted { tally, .. } => {
                 state.tally = tally.clone();
                 state.status = Status::Running;
                 state.waiting_until = None;
@@ -92,6 +169,23 @@ impl StateFile {
             }
             Event::AttemptEnded { tally, .. } => {
                 state.tally = tally.clone();
+                state.last_iteration_ended_at = Some(stamped.at.to_utc());
+                Durability::Atomic
+            }
+            // Kept here until the engine has booked it, so that no crash loses a note.
+            Event::Asked { ask: Ask::Request(Request::Note(text)), .. } => {
+                state.tally.notes.push(text.clone());
+                Durability::Synced
+            }
+            Event::Paused { tally } => {
+                state.tally = tally.clone();
+                state.status = Status::Paused;
+                Durability::Synced
+            }
+            Event::Resumed { tally } => {
+                state.tally = tally.clone();
+                state.status = Status::Running;
+                state.waiting_until = None;
                 Durability::Atomic
             }
             Event::Waiting { until, tally } => {
@@ -105,6 +199,7 @@ impl StateFile {
                 state.active = false;
                 state.status = outcome.status();
                 state.waiting_until = None;
+                state.ended_at = Some(stamped.at.to_utc());
                 state.exit_reason = Some(outcome.word().to_owned());
                 state.exit_code = Some(outcome.code());
                 Durability::Synced

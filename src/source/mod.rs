@@ -25,8 +25,10 @@ pub trait Source {
 pub enum Signal {
     /// There is more to do.
     Continue,
-    /// All is done.
+    /// All is done, the agent says.
     Complete,
+    /// What the assistant said matches the user's pattern.
+    Done,
     /// The plan is wrong.
     Replan,
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use crate::agent::Message;
 use crate::engine::event::Stamped;
 use crate::engine::inbox::{Inbox, Wake};
+use crate::engine::stop::Ask;
 use console::{Console, Target};
 use plain::Plain;
 
@@ -51,6 +52,8 @@ impl View {
 
     /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
     pub fn finish(&self, inbox: &Inbox<Message>) {
-        self.console.finish(|| matches!(inbox.wait(Some(Instant::now())), Wake::Stop(_)));
+        self.console.finish(|| {
+            matches!(inbox.wait(Some(Instant::now())), Wake::Asked(Ask::Interrupt | Ask::Terminate))
+        });
     }
 }

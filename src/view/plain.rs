@@ -9,7 +9,7 @@ use chrono::Local;
 use super::console::{Console, Target};
 use crate::agent::Report;
 use crate::engine::event::{Event, Stamped};
-use crate::engine::stop::Urgency;
+use crate::engine::stop::{Ask, Request, Urgency};
 use crate::record::blocks;
 use crate::reply::show::Show;
 
@@ -37,11 +37,11 @@ impl Plain {
     /// Shows one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
-            Event::AttemptStarted { tally } if !self.quiet => {
+            Event::AttemptStarted { tally, .. } if !self.quiet => {
                 self.block(blocks::header(tally.iteration, &stamped.identity.mode, stamped.at));
             }
             Event::Shown(show) if !self.quiet => self.shown(show),
-            Event::AttemptEnded { tally, report } => {
+            Event::AttemptEnded { tally, report, .. } => {
                 if let Some(failure) = &report.failure {
                     self.line(ERROR, "✗", &failure.message);
                 }
@@ -50,7 +50,10 @@ impl Plain {
                     self.block(blocks::footer(tally, report, stamped.at));
                 }
             }
-            Event::Retrying { iteration, retry, max_retries } => {
+            Event::Validated { ok: false, .. } => {
+                self.line(ERROR, "✗", "the validation command failed; its output goes into the next prompt");
+            }
+            Event::Retrying { iteration, retry, max_retries, .. } => {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
@@ -59,7 +62,9 @@ impl Plain {
                 let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
-            Event::Stopping(urgency) => self.stopping(urgency),
+            Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
+            Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),
+            Event::Asked { ask, urgency } => self.asked(ask, urgency),
             Event::Notice(message) => self.line(NOTE, "!", message),
             Event::LoopEnded { outcome, detail, tally, duration } => {
                 self.end_line();
@@ -95,12 +100,16 @@ impl Plain {
         }
     }
 
-    fn stopping(&mut self, urgency: Urgency) {
-        let text = match urgency {
-            Urgency::None => return,
-            Urgency::AfterAttempt => "stopping after this attempt; press Ctrl+C again to end the agent now",
-            Urgency::Now => "ending the agent; press Ctrl+C again to kill it and leave",
-            Urgency::AtOnce => "killing the agent",
+    fn asked(&mut self, ask: &Ask, urgency: Urgency) {
+        let text = match (ask, urgency) {
+            (Ask::Request(Request::Note(_)), _) => "a note was taken for the next prompt",
+            (Ask::Request(Request::Pause), _) => "pausing after this attempt",
+            (Ask::Request(Request::Resume), _) | (_, Urgency::None) => return,
+            (_, Urgency::AfterAttempt) => {
+                "stopping after this attempt; press Ctrl+C again to end the agent now"
+            }
+            (_, Urgency::Now) => "ending the agent; press Ctrl+C again to kill it and leave",
+            (_, Urgency::AtOnce) => "killing the agent",
         };
         self.line(NOTE, "■", text);
     }

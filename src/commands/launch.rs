@@ -1,0 +1,177 @@
+//! From a resolved loop to its exit code: the steps that every loop verb has in common.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use regex::Regex;
+
+use super::agent_choice::{Choice, Filters};
+use super::house::House;
+use super::signals;
+use super::worktree::GitWorktree;
+use crate::agent::ValidationCommand;
+use crate::agent::pipe::PipeAgent;
+use crate::cli::LoopFlags;
+use crate::engine::event::Identity;
+use crate::engine::inbox::Inbox;
+use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::tally::Tally;
+use crate::engine::{Job, Validator, run as run_engine};
+use crate::project::Project;
+use crate::record::recorder::Recorder;
+use crate::record::state::{self, Found};
+use crate::settings::Settings;
+use crate::source::Source;
+use crate::view::View;
+
+/// What a verb does where neither flags nor settings say otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Defaults {
+    pub(super) max_iterations: Option<u64>,
+    pub(super) max_retries: u32,
+    pub(super) breaker: Option<u64>,
+    pub(super) idle: Option<u64>,
+    pub(super) on_failure: OnFailure,
+}
+
+/// A loop that is ready but for its records.
+pub(super) struct Launch<'a> {
+    pub(super) house: House,
+    pub(super) flags: &'a LoopFlags,
+    /// The loop's name, unless the user gave one.
+    pub(super) name: String,
+    pub(super) mode: &'static str,
+    pub(super) limits: Limits,
+    pub(super) choice: Choice,
+    pub(super) filters: Filters,
+    pub(super) env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    pub(super) source: Box<dyn Source + 'a>,
+}
+
+impl Launch<'_> {
+    /// Runs the loop and answers its exit code.
+    pub(super) fn run(self) -> anyhow::Result<u8> {
+        let House { project, settings } = self.house;
+        let done_pattern = done_pattern(&settings)?;
+        let run = run_id();
+        let identity = Identity {
+            run: run.clone(),
+            name: self.flags.name.clone().unwrap_or(self.name),
+            mode: self.mode.to_owned(),
+            agent: settings.agent_type.clone(),
+        };
+        let inbox = Arc::new(Inbox::default());
+        signals::listen(&inbox)?;
+        let mut view = View::start(self.flags.json, self.flags.quiet);
+
+        let mut recorder = Recorder::open(&project, &identity)?;
+        let tally =
+            if self.flags.resume { resume(&project, &identity, &mut recorder)? } else { Tally::default() };
+        signals::watch_requests(project.requests(), run.clone(), &inbox);
+        for warning in settings.warnings.iter().chain(recorder.warnings()) {
+            view.warn(warning);
+        }
+
+        let agent = self.choice.agent(self.filters, &settings, &project, self.env, &run);
+        let job = Job {
+            project: project.root().to_owned(),
+            limits: self.limits,
+            tally,
+            delay: settings.delay,
+            done_pattern,
+            source: self.source,
+            validator: validator(&settings, &agent),
+            agent: Box::new(agent),
+            worktree: Box::new(GitWorktree::new(project.root().to_owned(), project.implementation_plan())),
+            sinks: vec![
+                Box::new(|stamped| recorder.take(stamped)),
+                Box::new(|stamped| {
+                    view.take(stamped);
+                    Ok(())
+                }),
+            ],
+            identity,
+        };
+        let end = run_engine(job, &inbox);
+        recorder.close();
+        view.finish(&inbox);
+        Ok(end.outcome.code())
+    }
+}
+
+/// What ends a loop: the settings, else the verb's own defaults. `limit` is the number on the command line.
+pub(super) fn limits(limit: Option<u64>, settings: &Settings, defaults: Defaults) -> Limits {
+    let set = |value: Option<u32>, default: Option<u64>| match value {
+        // Zero switches a limit off that the verb would have by itself.
+        Some(0) => None,
+        Some(value) => Some(u64::from(value)),
+        None => default,
+    };
+    Limits {
+        max_iterations: limit.or(set(settings.max_iterations, defaults.max_iterations)),
+        max_retries: settings.max_retries.unwrap_or(defaults.max_retries),
+        retry_pause: settings.backoff,
+        on_failure: match settings.stop_on_error {
+            Some(true) => OnFailure::End,
+            Some(false) => OnFailure::Count,
+            None => defaults.on_failure,
+        },
+        breaker: set(settings.max_consecutive_errors, defaults.breaker),
+        idle: set(settings.idle_threshold, defaults.idle),
+        max_duration: settings.max_duration,
+        max_cost_usd: settings.max_cost,
+        max_tokens: settings.max_tokens,
+        max_limit_wait: settings.max_limit_wait,
+    }
+}
+
+/// A budget in money needs an agent that says what it costs.
+pub(super) fn check_budget(settings: &Settings, choice: &Choice) -> anyhow::Result<()> {
+    if settings.max_cost.is_some() && !choice.reports_cost(settings) {
+        bail!(
+            "agent '{}' does not report what it costs, so --max-cost could never be reached: use --max-tokens, or \
+             set AGENT_USAGE_CMD and AGENT_USAGE_PARSER",
+            settings.agent_type
+        );
+    }
+    Ok(())
+}
+
+fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
+    let compile = |pattern: &String| Regex::new(pattern).context("the done pattern is no regular expression");
+    settings.done_pattern.as_ref().map(compile).transpose()
+}
+
+fn validator(settings: &Settings, agent: &PipeAgent) -> Option<Box<dyn Validator>> {
+    let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
+    let command = ValidationCommand::new(command, settings.validation_timeout, &agent.launch);
+    Some(Box::new(command))
+}
+
+/// The count to go on from. A state file that cannot be understood was put aside when the records were opened.
+fn resume(project: &Project, identity: &Identity, recorder: &mut Recorder) -> anyhow::Result<Tally> {
+    let found = state::read(&project.state())
+        .with_context(|| format!("cannot read {}", project.state().display()))?;
+    let Found::State(state) = found else {
+        recorder.warn("there is nothing to resume; starting afresh".to_owned());
+        return Ok(Tally::default());
+    };
+    if state.mode != identity.mode {
+        bail!(
+            "the last loop here was '{}', not '{}': resume that one, or start without --resume",
+            state.mode,
+            identity.mode
+        );
+    }
+    let interrupted = state.was_interrupted();
+    let tally = state.tally.resumed(!interrupted);
+    let from = if interrupted { "resuming at" } else { "the last loop had ended; a new one goes on after" };
+    recorder.warn(format!("{from} iteration {}", tally.iteration));
+    Ok(tally)
+}
+
+/// Unique on this machine: the time in nanoseconds and our pid.
+fn run_id() -> String {
+    let now = chrono::Utc::now();
+    format!("{}-{}", now.format("%Y%m%dT%H%M%S%9f"), std::process::id())
+}
