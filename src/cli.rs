@@ -98,6 +98,7 @@ pub struct PlaceArgs {
 
 /// What the loop verbs share.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is a flag of the command line")]
 pub struct LoopFlags {
     /// Where things are.
     #[command(flatten)]

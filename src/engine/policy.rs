@@ -15,7 +15,7 @@ use crate::source::Signal;
 /// The longest pause while an agent does not say when its usage limit ends, in seconds.
 const MAX_BLIND_PAUSE: u64 = 60;
 /// The longest pause before a retry.
-const MAX_RETRY_PAUSE: Duration = Duration::from_secs(300);
+const MAX_RETRY_PAUSE: Duration = Duration::from_mins(5);
 
 /// What a loop may use up, and what ends it.
 #[derive(Debug, Clone, PartialEq)]
