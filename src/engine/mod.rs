@@ -326,35 +326,35 @@ impl Loop<'_> {
     fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
         let began = Utc::now();
         self.teller.tell(Event::Waiting { until, tally: &self.tally })?;
-        self.wait_until(until)?;
-        self.tally.waited(began);
-        self.teller.tell(Event::Resumed { tally: &self.tally })?;
+        // A wait that was cut short by something else is taken up again after that.
+        if self.wait_until(until)? {
+            self.tally.waited(began);
+            self.teller.tell(Event::Resumed { tally: &self.tally })?;
+        }
         Ok(())
     }
 
-    /// Waits for `pause`; `false` when the loop has been asked to stop or to hold meanwhile.
+    /// Waits for `pause`; `false` when something else comes first.
     fn pause(&mut self, pause: Duration) -> Result<bool, End> {
-        if !pause.is_zero() {
-            self.wait_until(Utc::now() + pause)?;
-        }
-        Ok(self.stop.urgency() == Urgency::None && !self.stop.holds())
+        Ok(pause.is_zero() || self.wait_until(Utc::now() + pause)?)
     }
 
-    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to; at most as long as
-    /// the loop may run, and only until it is asked for something.
-    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<(), End> {
+    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to. `false`: the loop has
+    /// been asked to hold or to stop meanwhile, or its own time is over.
+    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         self.stop.take_go_on();
         let end = self.limits.max_duration.map(|duration| self.started + duration);
-        while let Ok(left) = (until - Utc::now()).to_std()
-            && !left.is_zero()
-            && end.is_none_or(|end| Instant::now() < end)
-            && self.stop.urgency() == Urgency::None
-            && !self.stop.holds()
-            && !self.stop.take_go_on()
-        {
+        loop {
+            let out_of_time = end.is_some_and(|end| Instant::now() >= end);
+            if out_of_time || self.stop.holds() || self.stop.urgency() > Urgency::None {
+                return Ok(false);
+            }
+            let left = (until - Utc::now()).to_std().unwrap_or_default();
+            if left.is_zero() || self.stop.take_go_on() {
+                return Ok(true);
+            }
             self.wait(Some(Instant::now() + left.min(LOOK)))?;
         }
-        Ok(())
     }
 
     fn wait(&mut self, deadline: Option<Instant>) -> Result<(), End> {
