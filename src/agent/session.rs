@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::Context;
 use super::display::DisplayRoute;
 use super::message::Message;
+use super::preset::preset;
 use super::readers::ReaderPlan;
 use super::report::{AttemptStatus, Report};
 use super::vital_signs::VitalSigns;
@@ -339,7 +340,7 @@ impl Left {
             dead_filter: self.dead_filter.as_deref(),
             stderr_tail: &stderr,
         };
-        let failure = judge(&evidence).err().map(|failure| self.with_limit(failure, agent));
+        let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent));
         let status = match &failure {
             None => AttemptStatus::Success,
             Some(failure) => match failure.kind {
@@ -368,8 +369,9 @@ impl Left {
         }
     }
 
-    /// A timeout's message names the limit, what was looked at, and how to change it.
-    fn with_limit(&self, mut failure: Failure, agent: &str) -> Failure {
+    /// A timeout's message names the limit, what was looked at, and how to change it; one about a missing login says
+    /// how to log in.
+    fn with_advice(&self, mut failure: Failure, agent: &str) -> Failure {
         if failure.kind == Kind::TimedOut {
             let limit = duration::format(self.limits.attempt);
             failure.message = format!("{agent} ran longer than {limit} and was ended (--timeout)");
@@ -379,6 +381,10 @@ impl Left {
             failure.message = format!(
                 "{agent} showed no sign of life for {limit} and was ended: {evidence} (--inactivity-timeout)"
             );
+        } else if failure.class == Class::Auth
+            && let Some(preset) = preset(agent).filter(|preset| !preset.login.is_empty())
+        {
+            failure.message.push_str(&format!("; to log in, {}", preset.login));
         }
         failure
     }

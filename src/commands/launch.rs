@@ -114,6 +114,8 @@ pub(super) fn limits(limit: Option<u64>, settings: &Settings, defaults: Defaults
         on_failure: match settings.stop_on_error {
             Some(true) => OnFailure::End,
             Some(false) => OnFailure::Count,
+            // A breaker that the user asked for would never see a second failure otherwise.
+            None if settings.max_consecutive_errors.is_some_and(|errors| errors > 0) => OnFailure::Count,
             None => defaults.on_failure,
         },
         breaker: set(settings.max_consecutive_errors, defaults.breaker),
@@ -164,7 +166,7 @@ fn resume(project: &Project, identity: &Identity, recorder: &mut Recorder) -> an
         );
     }
     let interrupted = state.was_interrupted();
-    let tally = state.tally.resumed(!interrupted);
+    let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     let from = if interrupted { "resuming at" } else { "the last loop had ended; a new one goes on after" };
     recorder.warn(format!("{from} iteration {}", tally.iteration));
     Ok(tally)

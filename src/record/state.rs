@@ -180,6 +180,7 @@ impl StateFile {
             Event::Paused { tally } => {
                 state.tally = tally.clone();
                 state.status = Status::Paused;
+                state.waiting_until = None;
                 Durability::Synced
             }
             Event::Resumed { tally } => {
