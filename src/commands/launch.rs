@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use regex::Regex;
 
 use super::agent_choice::{Choice, Filters};
@@ -140,7 +140,16 @@ pub(super) fn check_budget(settings: &Settings, choice: &Choice) -> anyhow::Resu
 }
 
 fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
-    let compile = |pattern: &String| Regex::new(pattern).context("the done pattern is no regular expression");
+    let compile = |pattern: &String| {
+        Regex::new(pattern).map_err(|error| {
+            // The last line of several says what is wrong.
+            let error = error.to_string();
+            let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let row = settings.rows().find(|row| row.setting.key == "loop.done_pattern");
+            let place = row.map_or_else(|| "done pattern".to_owned(), |row| row.origin.to_string());
+            anyhow!("{place}: `{pattern}` is no regular expression: {reason}; '\\' makes a special character a plain one")
+        })
+    };
     settings.done_pattern.as_ref().map(compile).transpose()
 }
 

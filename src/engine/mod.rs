@@ -238,7 +238,9 @@ impl Loop<'_> {
             Some(end) => format!("it lasts until {}", end.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")),
             None => "nobody says until when".to_owned(),
         };
-        format!("{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait")
+        format!(
+            "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"
+        )
     }
 
     /// Begins the next iteration with a new prompt.
@@ -330,7 +332,9 @@ impl Loop<'_> {
         self.teller.tell(Event::Validating)?;
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        let Some(Validation { ok, output }) = validator.validate(deadline, &mut context)? else { return Ok(false) };
+        let Some(Validation { ok, output }) = validator.validate(deadline, &mut context)? else {
+            return Ok(false);
+        };
         self.teller.tell(Event::Validated { ok, output: &output })?;
         self.tally.validation_error = (!ok).then_some(output);
         Ok(ok)

@@ -228,7 +228,9 @@ mod tests {
     #[test]
     fn what_the_agent_does_is_cut_first_and_then_the_hint() {
         let tally = Tally { iteration: 3, ..Tally::default() };
-        let shown = Show::Tool { name: "Bash".into(), input: "日本語のとても長いコマンドライン ".repeat(3) };
+        let shown = Show::Tool {
+            name: "Bash".into(), input: "日本語のとても長いコマンドライン ".repeat(3)
+        };
         let line = line(&[Event::AttemptStarted { tally: &tally, head: None }, Event::Shown(&shown)]);
         for width in 0..200 {
             assert!(line(0, width).width() <= width, "{width}: {}", line(0, width));
