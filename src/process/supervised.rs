@@ -24,6 +24,8 @@ const CHUNK: usize = 256 * 1024;
 const PIPE_CAPACITY: usize = 1024 * 1024;
 /// How long the supervisor may take to say whether the program started.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How often a supervisor is started: a Ctrl+C at the terminal can end one that has not left our process group yet.
+const START_TRIES: u32 = 3;
 /// How long the supervisor may take to end what is left when there is no time to ask it for a ladder.
 const END_LIMIT: Duration = Duration::from_secs(6);
 
@@ -109,6 +111,16 @@ impl Supervised {
     /// # Errors
     /// When the program or its supervisor cannot be started; nothing is left running then.
     pub fn start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
+        for _ in 1..START_TRIES {
+            match Self::try_start(launch) {
+                Err(StartError::Supervisor { .. }) => {}
+                result => return result,
+            }
+        }
+        Self::try_start(launch)
+    }
+
+    fn try_start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
         let program = || launch.program.to_string_lossy().into_owned();
         let no_supervisor = |source| StartError::Supervisor { program: program(), source };
 
@@ -211,7 +223,7 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
     // The default capacity serves as well, only with more system calls.
     let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
 
-    let supervisor = Command::new(OWN_EXECUTABLE)
+    let mut supervisor = Command::new(OWN_EXECUTABLE)
         .arg0("ralph")
         .arg(VERB)
         .arg(&launch.mark)
@@ -228,7 +240,11 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
         // Not in reach of a Ctrl+C at the terminal, from the first moment on.
         .process_group(0)
         .spawn()?;
-    send_descriptor(&control, &program_stdin)?;
+    if let Err(error) = send_descriptor(&control, &program_stdin) {
+        let _ = supervisor.kill();
+        let _ = supervisor.wait();
+        return Err(error);
+    }
     let notes = Notes(BufReader::new(control.try_clone()?));
     Ok((supervisor, control, Pipes { stdin, stdout, stderr, notes }))
 }

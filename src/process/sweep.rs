@@ -87,6 +87,10 @@ mod tests {
         let mut ours = Command::new("sleep").arg("600").env(RUN_MARK, &mark).spawn().unwrap();
         let mut stranger =
             Command::new("sleep").arg("600").env(RUN_MARK, format!("{mark}0")).spawn().unwrap();
+        // A process that was just started has no environment for a moment.
+        while carriers(&[format!("{RUN_MARK}={mark}")]).is_empty() {
+            std::thread::yield_now();
+        }
         // A child of ours stays a zombie until it is waited for; a zombie is not counted as living.
         assert_eq!(sweep(&mark), 1);
         assert!(ours.wait().unwrap().code().is_none(), "ended by a signal");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::processes::{send, supervisors_of};
-use crate::scratch::{Scratch, finish, wait_for};
+use crate::scratch::{Scratch, finish, is_running, pid_in, wait_for};
 
 /// Children in all the ways to get out of sight; each holds the agent's stdout open and ignores what it can.
 const GRANDCHILDREN: &str = r#"
@@ -56,10 +56,14 @@ fn a_child_without_our_environment_is_ended_all_the_same() {
 #[test]
 fn an_agent_that_stops_its_supervisor_is_ended() {
     let scratch = Scratch::new();
-    scratch.agent("claude", "kill -STOP $PPID; trap '' INT TERM; while :; do say more; sleep 0.1; done");
+    scratch.agent(
+        "claude",
+        "echo $$ > $HOME/pid; kill -STOP $PPID; trap '' INT TERM; while :; do say more; sleep 0.1; done",
+    );
     let run = scratch.run("prompt p.md 3 --timeout 1s --max-retries 0");
     assert_eq!(run.code, Some(4), "{run:?}");
     assert!(run.stdout.contains("Status: timeout\n"), "{run:?}");
+    assert!(!is_running(pid_in(&scratch.home().join("pid"))));
     scratch.assert_nothing_left();
 }
 
