@@ -20,6 +20,8 @@ const ROOM: usize = 8 * 1024 * 1024;
 const REDRAW: Duration = Duration::from_millis(200);
 /// It is drawn at least this often, for its clock and for the terminal's width.
 const CLOCK: Duration = Duration::from_secs(1);
+/// How long a reader may take for the rest when the user wants to leave.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Where text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,11 +109,19 @@ impl Console {
         }
     }
 
-    /// Waits until all is written and the status line is gone, but gives up as soon as `give_up` says so.
-    pub fn finish(&self, mut give_up: impl FnMut() -> bool) {
+    /// Waits until all is written and the status line is gone; once `hurry` says so, only a moment longer. A reader
+    /// that reads misses nothing.
+    pub fn finish(&self, mut hurry: impl FnMut() -> bool) {
         self.status(None);
+        let mut deadline = None;
         let mut queue = self.shared.lock();
-        while (queue.writing || !queue.pieces.is_empty() || queue.status_is_new) && !give_up() {
+        while queue.writing || !queue.pieces.is_empty() || queue.status_is_new {
+            if hurry() {
+                deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return;
+            }
             let wait = self.shared.changed.wait_timeout(queue, Duration::from_millis(50));
             queue = wait.unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -17,7 +17,8 @@ const USUAL_WIDTH: usize = 80;
 pub(super) struct Terminal {
     stdout: Option<AutoStream<std::io::Stdout>>,
     stderr: Option<AutoStream<std::io::Stderr>>,
-    stdout_is_terminal: bool,
+    /// Standard output goes to a terminal, too: the same one.
+    shared: bool,
     /// Not on what is no terminal.
     area: Option<StatusArea>,
     colour: bool,
@@ -29,7 +30,7 @@ impl Terminal {
         Self {
             stdout: Some(anstream::stdout()),
             colour: AutoStream::choice(&stderr) != ColorChoice::Never,
-            stdout_is_terminal: std::io::stdout().is_terminal(),
+            shared: std::io::stdout().is_terminal(),
             area: can_show_status().then(StatusArea::default),
             stderr: Some(anstream::stderr()),
         }
@@ -48,7 +49,7 @@ impl Terminal {
             Target::Stderr => write_or_give_up(&mut self.stderr, text),
         }
         if let Some(area) = &mut self.area
-            && (target == Target::Stderr || self.stdout_is_terminal)
+            && (target == Target::Stderr || self.shared)
         {
             area.wrote(text, width());
         }

@@ -1,7 +1,20 @@
 //! Black-box tests: the real binary in scratch repositories, with real git, real signals and scripted agents.
 
+mod agents;
+mod bad_input;
+mod blocks;
+mod disk_full;
+mod filters;
+mod hostile_agents;
+mod json_events;
+mod login;
+mod places;
 mod policies;
+mod processes;
 mod scratch;
 mod smoke;
 mod status_line;
+mod stopping;
+mod supervision;
 mod terminal;
+mod verbs;

@@ -33,7 +33,7 @@ fn beside(scratch: &Scratch, name: &str) -> PathBuf {
 fn start(scratch: &Scratch, args: &str, env: &[(&str, &str)]) -> Terminal {
     let mut command = scratch.ralph(args);
     command.env("TERM", "xterm-256color").envs(env.iter().copied());
-    Terminal::start(command, 24, 100)
+    Terminal::start(&command, 24, 100)
 }
 
 fn last_row(screen: &str) -> &str {
@@ -193,7 +193,7 @@ fn it_is_not_shown_where_it_would_disturb() {
     command
         .args(["-c", "exec \"$0\" prompt p.md 3 2> ../stderr", env!("CARGO_BIN_EXE_ralph")])
         .env("TERM", "xterm");
-    let end = Terminal::start(command, 24, 100).end();
+    let end = Terminal::start(&command, 24, 100).end();
     assert_eq!(end.code, Some(0), "{}", end.history);
     let stderr = std::fs::read_to_string(beside(&scratch, "stderr")).unwrap();
     assert!(stderr.contains("working") && !stderr.contains('\x1b') && !stderr.contains(HINT), "{stderr:?}");
@@ -207,6 +207,6 @@ fn a_loop_in_the_background_leaves_the_terminal_alone() {
     command
         .args(["-c", "set -m; \"$0\" prompt p.md 3 & wait", env!("CARGO_BIN_EXE_ralph")])
         .env("TERM", "xterm");
-    let end = Terminal::start(command, 24, 100).end();
+    let end = Terminal::start(&command, 24, 100).end();
     assert!(end.history.contains("working") && !end.bytes.contains(HINT), "{:?}", end.bytes);
 }

@@ -27,7 +27,7 @@ struct Seen {
 
 impl Terminal {
     /// Starts the program on a terminal of this size.
-    pub fn start(command: Command, rows: u16, columns: u16) -> Self {
+    pub fn start(command: &Command, rows: u16, columns: u16) -> Self {
         // The size has to be there before the program looks; the shell waits until it is.
         let mut shell = Command::new("sh");
         shell.args(["-c", "while [ \"$(stty size)\" = '0 0' ]; do :; done; exec \"$@\"", "sh"]);
