@@ -6,6 +6,7 @@ pub mod event_json;
 pub mod events_log;
 pub mod iterations_log;
 pub mod lock;
+pub mod lookup;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;
