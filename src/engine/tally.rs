@@ -123,10 +123,8 @@ impl Tally {
     pub fn begin(&mut self) {
         self.iteration += 1;
         self.retries = 0;
-        self.given = Given {
-            validation_error: self.validation_error.take(),
-            notes: std::mem::take(&mut self.notes),
-        };
+        self.given =
+            Given { validation_error: self.validation_error.take(), notes: std::mem::take(&mut self.notes) };
     }
 
     /// A retry of the current iteration begins.

@@ -47,7 +47,9 @@ impl Loop {
         let (name, state) = match state::read(&project.state()) {
             Ok(Found::Nothing) => return None,
             Ok(Found::State(state)) => (state.name.clone(), Ok(state)),
-            Ok(Found::Unknown(why)) => (name.to_owned(), Err(format!("{}: {why}", project.state().display()))),
+            Ok(Found::Unknown(why)) => {
+                (name.to_owned(), Err(format!("{}: {why}", project.state().display())))
+            }
             Err(error) => (name.to_owned(), Err(format!("{}: {error}", project.state().display()))),
         };
         Some(Self { name, project, state })

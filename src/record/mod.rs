@@ -13,6 +13,7 @@ pub mod registry;
 pub mod requests;
 pub mod session_log;
 pub mod state;
+pub mod work_done;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};

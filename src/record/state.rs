@@ -224,7 +224,9 @@ impl StateFile {
             Event::Asked { ask, .. } => {
                 state.pending = match ask {
                     Ask::Request(Request::Pause) => state.pending.or(Some(Pending::Pause)),
-                    Ask::Request(Request::Resume) => state.pending.filter(|pending| *pending == Pending::Stop),
+                    Ask::Request(Request::Resume) => {
+                        state.pending.filter(|pending| *pending == Pending::Stop)
+                    }
                     _ => Some(Pending::Stop),
                 };
                 Durability::Atomic
