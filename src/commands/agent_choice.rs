@@ -1,9 +1,10 @@
 //! From settings to an agent that can run: the preset, and what overrides it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{Access, access};
 
 use super::house::search_path;
 use super::init::find_program;
@@ -32,15 +33,15 @@ pub(super) struct Filters {
 
 impl Choice {
     /// Reads the settings about the agent's command line.
-    pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
+    pub(super) fn of(settings: &Settings, project: &Project) -> anyhow::Result<Self> {
         let name = &settings.agent_type;
         let preset = preset::preset(name).ok_or_else(|| {
             let known: Vec<&str> = preset::known().collect();
             anyhow!("unknown agent type '{name}': set AGENT_TYPE or --agent to one of {}", known.join(", "))
         })?;
         let mut words = match &settings.agent_cli {
-            // A path with blanks in it is one program.
-            Some(cli) if Path::new(cli).is_file() => vec![cli.clone()],
+            // A path with blanks in it is one program. Agents are started in the project root.
+            Some(cli) if cli.contains('/') && project.root().join(cli).is_file() => vec![cli.clone()],
             Some(cli) => split("AGENT_CLI", cli)?,
             None if preset.cli.is_empty() => Vec::new(),
             None => vec![preset.cli.to_owned()],
@@ -85,12 +86,15 @@ impl Choice {
     /// Refuses an agent that is not installed.
     pub(super) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
-        let found = if program.contains('/') {
-            project.root().join(program).is_file()
-        } else {
-            find_program(program, &search_path(settings)).is_some()
-        };
-        if !found {
+        if program.contains('/') {
+            let path = project.root().join(program);
+            if !path.is_file() {
+                bail!("agent {} not found: install it, or mend AGENT_CLI", path.display());
+            }
+            if access(&path, Access::EXEC_OK).is_err() {
+                bail!("agent {} is not executable: run 'chmod +x' on it, or mend AGENT_CLI", path.display());
+            }
+        } else if find_program(program, &search_path(settings)).is_none() {
             let install = self.preset.install;
             let install = if install.is_empty() { "install it or set AGENT_CLI" } else { install };
             bail!("agent '{program}' not found on PATH: {install}; 'ralph doctor' checks everything");
@@ -147,6 +151,7 @@ impl Choice {
         };
         PipeAgent {
             name: self.preset.name.to_owned(),
+            login: self.preset.login,
             balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
             launch,
             readers: filters.readers,
@@ -179,7 +184,8 @@ fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow
     let Err(error) = Program::compile(filter) else {
         return Ok(DisplayRoute::Program { program: filter.to_owned(), join: false });
     };
-    let first = filter.split_whitespace().next().unwrap_or_default();
+    let ends_a_word = |char: char| char.is_whitespace() || ";|&<>".contains(char);
+    let first = filter.trim_start().split(ends_a_word).next().unwrap_or_default();
     let is_command = project.root().join(first).is_file() && first.contains('/')
         || find_program(first, &search_path(settings)).is_some();
     if !is_command {

@@ -10,6 +10,7 @@ mod house;
 pub mod init;
 mod launch;
 mod logs;
+mod man;
 mod plain_loop;
 mod resume;
 mod revert;
@@ -61,8 +62,13 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
             Ok(())
         }),
-        Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out)),
+        Command::Man => print(man::render),
     }
+}
+
+/// Prints what `--help` or `--version` asks for, in colour where stdout is a terminal.
+pub fn print_help(help: &clap::Error) -> anyhow::Result<u8> {
+    print(|out| write!(out, "{}", help.render().ansi()))
 }
 
 /// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.

@@ -23,7 +23,7 @@ use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
 use crate::source::{Signal, Source, SourceError};
 use event::{Event, Identity, Stamped};
-use inbox::Inbox;
+use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Now, Step, step};
 use stop::{Stop, Urgency};
@@ -160,6 +160,15 @@ impl Teller<'_> {
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
     }
+
+    /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being
+    /// true.
+    fn tell_whoever_listens(&mut self, event: Event<'_>) {
+        let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
+        for sink in &mut self.sinks {
+            let _ = sink(&stamped);
+        }
+    }
 }
 
 struct Loop<'a> {
@@ -189,6 +198,9 @@ impl Loop<'_> {
             return error.into();
         }
         loop {
+            if let Err(error) = self.heed_asks() {
+                return error.into();
+            }
             if let Some(outcome) = self.stop.outcome() {
                 return outcome.into();
             }
@@ -205,6 +217,14 @@ impl Loop<'_> {
                 return end;
             }
         }
+    }
+
+    /// Books what came while nobody was waiting.
+    fn heed_asks(&mut self) -> Result<(), RecordError> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        while let Wake::Asked(_) = context.wait(Some(Instant::now()))? {}
+        Ok(())
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {
@@ -262,7 +282,11 @@ impl Loop<'_> {
         let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt, deadline };
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        let mut report = self.agent.run(&attempt, &mut context)?;
+        let began = Instant::now();
+        let mut report = match self.agent.run(&attempt, &mut context) {
+            Ok(report) => report,
+            Err(error) => return Err(self.give_up(error, began)),
+        };
         let settled = self.settle(&mut report)?;
 
         self.tally.book(&self.limits, &report, settled);
@@ -272,6 +296,21 @@ impl Loop<'_> {
         let (tally, changed) = (&self.tally, settled.changed);
         self.teller.tell(Event::AttemptEnded { tally, report: &report, head: head.as_deref(), changed })?;
         Ok(())
+    }
+
+    /// Books an attempt that left no report.
+    fn give_up(&mut self, error: AgentError, began: Instant) -> End {
+        let status = match error {
+            AgentError::Start(_) => AttemptStatus::AgentFailure,
+            AgentError::Record(_) => AttemptStatus::Interrupted,
+        };
+        let report = Report::given_up(status, began.elapsed());
+        let settled = Settled { signal: Signal::Continue, changed: None };
+        self.tally.book(&self.limits, &report, settled);
+        let (tally, report) = (&self.tally, &report);
+        let ended = Event::AttemptEnded { tally, report, head: None, changed: None };
+        self.teller.tell_whoever_listens(ended);
+        error.into()
     }
 
     /// What a report means for the work; an unproven COMPLETE is not believed.
@@ -368,9 +407,6 @@ impl Loop<'_> {
             tally: &self.tally,
             duration: self.started.elapsed(),
         };
-        let stamped = Stamped { at: Local::now(), identity: &self.teller.identity, event };
-        for sink in &mut self.teller.sinks {
-            let _ = sink(&stamped);
-        }
+        self.teller.tell_whoever_listens(event);
     }
 }
