@@ -4,6 +4,7 @@
 pub mod console;
 pub mod json;
 pub mod plain;
+pub mod status;
 
 use std::sync::Arc;
 use std::time::Instant;
