@@ -29,7 +29,7 @@ use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Now, Step, step};
 use stop::{Stop, Urgency};
-use tally::{Last, Settled, Tally};
+use tally::{Given, Last, Settled, Tally};
 use wait::Wait;
 
 /// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
@@ -219,7 +219,7 @@ impl Loop<'_> {
                 Step::Wait(until) => self.wait_for_limit(until),
                 Step::Begin => self.begin(),
                 Step::Retry { retry, pause } => self.retry(retry, pause),
-                Step::Again => self.again(),
+                Step::Again => self.attempt(),
             };
             if let Err(end) = done {
                 return end;
@@ -268,9 +268,10 @@ impl Loop<'_> {
         if self.tally.iteration > self.tally.allowance_from && !self.pause(self.delay)? {
             return Ok(());
         }
-        self.prompt = self.next_prompt(self.tally.iteration + 1)?;
+        let prompt = self.source.next(self.tally.iteration + 1)?;
         self.fingerprint = self.limits.idle.and_then(|_| self.worktree.fingerprint());
         self.tally.begin();
+        self.prompt = self.with_given(prompt);
         self.attempt()
     }
 
@@ -285,26 +286,20 @@ impl Loop<'_> {
         self.attempt()
     }
 
-    /// Runs the current iteration again. After a restart its prompt is not there any more.
-    fn again(&mut self) -> Result<(), End> {
-        if self.prompt.is_empty() {
-            self.prompt = self.next_prompt(self.tally.iteration.max(1))?;
-            self.tally.iteration = self.tally.iteration.max(1);
-        }
-        self.attempt()
-    }
-
     /// What the source says, with what the loop has to add.
-    fn next_prompt(&mut self, iteration: u64) -> Result<String, End> {
-        let prompt = self.source.next(iteration)?;
-        self.tally.notes.extend(self.stop.take_notes());
-        let notes = std::mem::take(&mut self.tally.notes);
-        let validation_error = self.tally.validation_error.take();
-        Ok(with_sections(prompt, validation_error.as_deref(), &notes))
+    fn with_given(&self, prompt: String) -> String {
+        let Given { validation_error, notes } = &self.tally.given;
+        with_sections(prompt, validation_error.as_deref(), notes)
     }
 
     /// Runs the agent once, has its work checked, and books what came of it.
     fn attempt(&mut self) -> Result<(), End> {
+        if self.prompt.is_empty() {
+            // After a restart the prompt of the iteration is not there any more.
+            self.tally.iteration = self.tally.iteration.max(1);
+            let prompt = self.source.next(self.tally.iteration)?;
+            self.prompt = self.with_given(prompt);
+        }
         self.tally.in_attempt = true;
         let head = self.worktree.head();
         self.teller.tell(Event::AttemptStarted { tally: &self.tally, head: head.as_deref() })?;
@@ -437,6 +432,7 @@ impl Loop<'_> {
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         context.wait(deadline)?;
+        self.tally.notes.extend(self.stop.take_notes());
         Ok(())
     }
 

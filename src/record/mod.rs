@@ -6,12 +6,14 @@ pub mod event_json;
 pub mod events_log;
 pub mod iterations_log;
 pub mod lock;
+pub mod lookup;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;
 pub mod requests;
 pub mod session_log;
 pub mod state;
+pub mod work_done;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};

@@ -30,6 +30,12 @@ impl SessionLog {
         Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 }
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        self.file.path()
+    }
+
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
         match stamped.event {

@@ -2,6 +2,8 @@
 
 pub mod prompt_file;
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Report;
@@ -14,6 +16,11 @@ pub trait Source {
     /// # Errors
     /// When there is nothing to go on with: the loop ends.
     fn next(&mut self, iteration: u64) -> Result<String, SourceError>;
+
+    /// The file that prompts come from; absolute. `None` when there is none.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
 
     /// Books a successful attempt and says what it means for the work.
     fn settle(&mut self, report: &Report) -> Signal;

@@ -92,6 +92,13 @@ impl Source for PromptFile {
         Ok(substitute(&template, &|name| self.names.get(name).map(Into::into)))
     }
 
+    fn file(&self) -> Option<&Path> {
+        match &self.text {
+            Text::File(path) => Some(path),
+            Text::BuiltIn(_) => None,
+        }
+    }
+
     fn settle(&mut self, report: &Report) -> Signal {
         match (report.complete, report.replan) {
             (true, _) => Signal::Complete,

@@ -4,6 +4,7 @@
 pub mod console;
 pub mod json;
 pub mod plain;
+pub mod status;
 mod status_area;
 pub mod status_line;
 mod terminal;
