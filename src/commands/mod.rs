@@ -8,7 +8,9 @@ mod house;
 pub mod init;
 mod launch;
 mod plain_loop;
+mod run_ralph_md;
 mod signals;
+mod starter;
 mod worktree;
 
 use std::io::Write as _;
@@ -37,7 +39,10 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Plan(args) => plain_loop::plan(&args),
         Command::Build(args) => plain_loop::build(&args),
         Command::Prompt(args) => plain_loop::prompt(args),
-        Command::Init(args) => house::init(args),
+        Command::Init(args) => match &args.file {
+            Some(file) => starter::write(file, &args),
+            None => house::init(args),
+        },
         Command::Config(args) => house::config(&args),
         Command::Doctor(args) => house::doctor(&args),
         Command::Demo(args) => demo::run(args.dir.as_deref(), args.quiet),
@@ -46,6 +51,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             Ok(())
         }),
         Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out)),
+        Command::Run(args) => run_ralph_md::run(&args),
     }
 }
 

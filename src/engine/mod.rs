@@ -21,7 +21,7 @@ use regex::Regex;
 use crate::agent::{Agent, AgentError, Attempt, AttemptStatus, Context, Message, Report};
 use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
-use crate::source::{Signal, Source, SourceError};
+use crate::source::{Signal, Source, SourceError, Work};
 use event::{Event, Identity, Stamped};
 use inbox::Inbox;
 use outcome::Outcome;
@@ -119,7 +119,7 @@ impl From<AgentError> for End {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::Record(error) => error.into(),
-            AgentError::Start(error) => {
+            AgentError::Start(_) | AgentError::Filter(_) => {
                 Self { outcome: Outcome::AgentMissing, detail: Some(error.to_string()) }
             }
         }
@@ -142,7 +142,7 @@ pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
         inbox,
         stop: Stop::default(),
         started: Instant::now(),
-        prompt: String::new(),
+        work: None,
         fingerprint: None,
     };
     let end = running.run();
@@ -176,8 +176,8 @@ struct Loop<'a> {
     inbox: &'a Arc<Inbox<Message>>,
     stop: Stop,
     started: Instant,
-    /// Of the current iteration; a retry gets the same.
-    prompt: String,
+    /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
+    work: Option<Work>,
     /// What the project's files looked like when the current iteration began.
     fingerprint: Option<u64>,
 }
@@ -222,10 +222,10 @@ impl Loop<'_> {
         if self.tally.iteration > self.tally.allowance_from && !self.pause(self.delay)? {
             return Ok(());
         }
-        self.prompt = self.next_prompt(self.tally.iteration + 1)?;
+        let Some(work) = self.next_work(self.tally.iteration + 1)? else { return Ok(()) };
         self.fingerprint = self.limits.idle.and_then(|_| self.worktree.fingerprint());
         self.tally.begin();
-        self.attempt()
+        self.attempt(work)
     }
 
     fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
@@ -236,35 +236,52 @@ impl Loop<'_> {
             return Ok(());
         }
         self.tally.retry();
-        self.attempt()
+        self.same_work()
     }
 
-    /// Runs the current iteration again. After a restart its prompt is not there any more.
+    /// Runs the current iteration again.
     fn again(&mut self) -> Result<(), End> {
-        if self.prompt.is_empty() {
-            self.prompt = self.next_prompt(self.tally.iteration.max(1))?;
-            self.tally.iteration = self.tally.iteration.max(1);
-        }
-        self.attempt()
+        self.tally.iteration = self.tally.iteration.max(1);
+        self.same_work()
     }
 
-    /// What the source says, with what the loop has to add.
-    fn next_prompt(&mut self, iteration: u64) -> Result<String, End> {
-        let prompt = self.source.next(iteration)?;
+    /// The work of the current iteration once more. After a restart it is not there any more.
+    fn same_work(&mut self) -> Result<(), End> {
+        let work = match self.work.take() {
+            Some(work) => Some(work),
+            None => self.next_work(self.tally.iteration)?,
+        };
+        work.map_or(Ok(()), |work| self.attempt(work))
+    }
+
+    /// What the source says, with what the loop has to add; `None` when the loop was asked to stop or to hold
+    /// meanwhile.
+    fn next_work(&mut self, iteration: u64) -> Result<Option<Work>, End> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        let work = self.source.next(iteration, &mut context);
+        // Whatever became of it then: being stopped is the reason that counts.
+        if self.stop.urgency() != Urgency::None || self.stop.holds() {
+            return Ok(None);
+        }
+        let mut work = work?;
         self.tally.notes.extend(self.stop.take_notes());
         let notes = std::mem::take(&mut self.tally.notes);
         let validation_error = self.tally.validation_error.take();
-        Ok(with_sections(prompt, validation_error.as_deref(), &notes))
+        work.prompt = with_sections(work.prompt, validation_error.as_deref(), &notes);
+        Ok(Some(work))
     }
 
     /// Runs the agent once, has its work checked, and books what came of it.
-    fn attempt(&mut self) -> Result<(), End> {
+    fn attempt(&mut self, work: Work) -> Result<(), End> {
+        let work = self.work.insert(work);
         self.tally.in_attempt = true;
         let head = self.worktree.head();
         self.teller.tell(Event::AttemptStarted { tally: &self.tally, head: head.as_deref() })?;
 
         let deadline = self.limits.max_duration.map(|duration| self.started + duration);
-        let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt, deadline };
+        let (iteration, agent) = (self.tally.iteration, work.agent.as_ref());
+        let attempt = Attempt { iteration, prompt: &work.prompt, agent, deadline };
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         let mut report = self.agent.run(&attempt, &mut context)?;

@@ -6,12 +6,14 @@ pub mod event_json;
 pub mod events_log;
 pub mod iterations_log;
 pub mod lock;
+pub mod log_dir;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;
 pub mod requests;
 pub mod session_log;
 pub mod state;
+mod whole_lines;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};

@@ -56,7 +56,9 @@ impl Recorder {
                 ));
             }
         }
-        if let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project)) {
+        if project.in_git()
+            && let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project))
+        {
             warnings.push(format!("ralph's own files may show up in git status: {error}"));
         }
         if let Some(warning) = register(project, identity) {
