@@ -210,6 +210,10 @@ pub struct PromptArgs {
 
 /// `run`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("agent", |agent| agent.hide(true)),
+    mut_arg("max_retries", |retries| retries.help("How often a failed iteration is tried again [default: 0]")),
+)]
 #[command(override_usage = "ralph run [OPTIONS] <TARGET> [--NAME VALUE]... [VALUE]... [-- VALUE...]")]
 pub struct RunArgs {
     /// A RALPH.md, or its folder
