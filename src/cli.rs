@@ -5,6 +5,7 @@ pub mod user_args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use user_args::UserArg;
@@ -24,7 +25,7 @@ Exit codes:
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
-  ralph plan                  Up to DEFAULT_MAX_ITERATIONS (10) iterations, until the agent says COMPLETE
+  ralph plan                  Until the agent says COMPLETE, at most 10 iterations
   ralph plan 1                A single one
   ralph plan --agent codex    With another agent than the configured one";
 
@@ -75,10 +76,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Turn the specs into an implementation plan
-    #[command(after_help = PLAN_EXAMPLES)]
+    #[command(override_usage = "ralph plan [OPTIONS] [N]", after_help = PLAN_EXAMPLES)]
     Plan(LoopArgs),
     /// Work on the implementation plan, one task per iteration
-    #[command(after_help = BUILD_EXAMPLES)]
+    #[command(override_usage = "ralph build [OPTIONS] [N]", after_help = BUILD_EXAMPLES)]
     Build(LoopArgs),
     /// Run a prompt of your own in the loop
     #[command(after_help = PROMPT_EXAMPLES)]
@@ -291,8 +292,19 @@ impl Cli {
     ///
     /// # Errors
     /// What clap says, including its "errors" for `--help` and `--version`.
-    pub fn read(argv: Vec<OsString>) -> Result<Self, clap::Error> {
-        Self::parse_words(verb_first(argv))
+    pub fn read(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
+        if let Some(at) = verb_at(&argv) {
+            let verb = argv.remove(at);
+            argv.insert(1, verb);
+            return Self::parse_words(argv);
+        }
+        let mut with_verb = argv.clone();
+        with_verb.insert(argv.len().min(1), "build".into());
+        let only_the_verb_is_missing = argv.len() > 1 && Self::try_parse_from(with_verb).is_ok();
+        if only_the_verb_is_missing {
+            return Err(Self::command().error(ErrorKind::MissingSubcommand, "no mode given"));
+        }
+        Self::try_parse_from(argv)
     }
 
     /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: nobody knows their
@@ -305,7 +317,7 @@ impl Cli {
             return Self::try_parse_from(argv);
         };
         let (own, user_args) = user_args::split(verb, argv.split_off(2))
-            .map_err(|message| clap::Error::raw(clap::error::ErrorKind::InvalidValue, message))?;
+            .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message))?;
         argv.extend(own);
         let mut cli = Self::try_parse_from(argv)?;
         if let Command::Run(args) = &mut cli.command {
@@ -315,8 +327,8 @@ impl Cli {
     }
 }
 
-/// Moves the verb to the front, so that what stands before it is read as if it stood behind it.
-fn verb_first(mut argv: Vec<OsString>) -> Vec<OsString> {
+/// Where the verb stands: options, their values and the number may stand before it.
+fn verb_at(argv: &[OsString]) -> Option<usize> {
     let root = Cli::command();
     let with_value: Vec<String> = root
         .get_subcommands()
@@ -325,33 +337,29 @@ fn verb_first(mut argv: Vec<OsString>) -> Vec<OsString> {
         .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))
         .collect();
 
-    let mut verb = None;
     let mut is_value = false;
     for (at, arg) in argv.iter().enumerate().skip(1) {
         let Some(text) = arg.to_str() else { continue };
         if is_value {
             is_value = false;
         } else if text == "--" {
-            break;
+            return None;
         } else if text.starts_with('-') {
             is_value = with_value.iter().any(|option| option == text);
         } else if text.parse::<i64>().is_err() {
-            verb = Some(at);
-            break;
+            return Some(at);
         }
     }
-    if let Some(at) = verb {
-        let verb = argv.remove(at);
-        argv.insert(1, verb);
-    }
-    argv
+    None
 }
 
 /// An error of clap's as one line: what, and what to do.
 #[must_use]
 pub fn one_line(error: &clap::Error) -> String {
-    use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
-    if matches!(error.kind(), MissingSubcommand | DisplayHelpOnMissingArgumentOrSubcommand) {
+    if matches!(
+        error.kind(),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
         return "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
             .into();
     }
@@ -366,16 +374,22 @@ pub fn one_line(error: &clap::Error) -> String {
         }
         line.push_str(tip.unwrap_or(word));
     }
-    format!("{}; see 'ralph --help'", line.strip_prefix("error: ").unwrap_or(&line))
+    // "Usage: ralph build [OPTIONS] [N]" tells whose help is wanted.
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph "));
+    let verb = usage.and_then(|usage| usage.split(' ').next());
+    let verb = verb.filter(|word| word.chars().all(|char| char.is_ascii_lowercase()));
+    let help = verb.map_or("ralph --help".to_owned(), |verb| format!("ralph {verb} --help"));
+    format!("{}; see '{help}'", line.strip_prefix("error: ").unwrap_or(&line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn order(line: &str) -> String {
-        let argv = line.split(' ').map(OsString::from).collect();
-        verb_first(argv).join(" ".as_ref()).into_string().unwrap()
+    /// The word that is taken for the verb.
+    fn verb(line: &str) -> Option<String> {
+        let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        verb_at(&argv).map(|at| argv[at].clone().into_string().unwrap())
     }
 
     #[test]
@@ -385,11 +399,13 @@ mod tests {
 
     #[test]
     fn the_verb_may_stand_behind_its_options() {
-        assert_eq!(order("ralph --agent codex 3 build --json"), "ralph build --agent codex 3 --json");
-        assert_eq!(order("ralph --config plan build"), "ralph build --config plan");
-        assert_eq!(order("ralph --config=x build"), "ralph build --config=x");
-        assert_eq!(order("ralph --help"), "ralph --help");
-        assert_eq!(order("ralph build 3"), "ralph build 3");
+        for line in
+            ["ralph --agent codex 3 build --json", "ralph --config plan build", "ralph --config=x build"]
+        {
+            assert_eq!(verb(line).as_deref(), Some("build"), "{line}");
+            assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
+        }
+        assert_eq!((verb("ralph --help"), verb("ralph 3"), verb("ralph -- build")), (None, None, None));
     }
 
     #[test]
@@ -400,8 +416,12 @@ mod tests {
             error("ralph biuld"),
             "unrecognized subcommand 'biuld'; a similar subcommand exists: 'build'; see 'ralph --help'"
         );
-        assert!(error("ralph").starts_with("no mode given"));
-        assert!(!error("ralph prompt").contains('\n'));
+        for line in ["ralph", "ralph --quiet", "ralph 3", "ralph --timeout 5m 3"] {
+            assert!(error(line).starts_with("no mode given"), "{line}");
+        }
+        assert!(error("ralph --versoin").contains("'--version'"));
+        let missing = error("ralph prompt");
+        assert!(missing.ends_with("<FILE [N]>...; see 'ralph prompt --help'"), "{missing}");
         assert!(error("ralph build --jsn").contains("'--json'"));
     }
 }

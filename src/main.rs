@@ -12,7 +12,7 @@ fn main() -> ExitCode {
     }
     let result = match cli::Cli::read(argv) {
         Ok(cli) => commands::run(cli.command),
-        Err(help) if !help.use_stderr() => help.print().map(|()| 0).map_err(Into::into),
+        Err(help) if !help.use_stderr() => commands::print_help(&help),
         Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),
     };
     match result {

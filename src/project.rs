@@ -123,13 +123,19 @@ impl Project {
 
     /// Creates the ralph dir where it is missing and makes sure that it can be written in.
     pub fn create_ralph_dir(&self) -> Result<(), ProjectError> {
+        self.require_room()?;
         let path = self.ralph_dir.clone();
-        if path.exists() && !path.is_dir() {
-            return Err(ProjectError::RalphDirIsFile { path });
-        }
         let written = fs::create_dir_all(&path)
             .and_then(|()| Ok(rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK)?));
         written.map_err(|reason| ProjectError::RalphDirUnwritable { path, reason })
+    }
+
+    /// Fails when a file stands where the ralph dir, or a folder above it, would have to be.
+    pub fn require_room(&self) -> Result<(), ProjectError> {
+        match self.ralph_dir.ancestors().find(|path| path.exists()) {
+            Some(path) if !path.is_dir() => Err(ProjectError::RalphDirIsFile { path: path.to_path_buf() }),
+            _ => Ok(()),
+        }
     }
 
     /// The directory ralph was started in, physical.

@@ -47,9 +47,29 @@ pub(super) enum Feed {
     /// Nowhere: decoding takes care of it, or the user's display is given up.
     Nothing,
     /// To the display as it is.
-    Raw,
+    Raw(Characters),
     /// To a thread that serves the user's display.
     Thread(Queue),
+}
+
+/// Text from bytes that are cut anywhere: the start of a character is held back until the rest of it comes.
+#[derive(Debug, Default)]
+pub(super) struct Characters(Vec<u8>);
+
+impl Characters {
+    fn push(&mut self, bytes: &[u8]) -> String {
+        self.0.extend_from_slice(bytes);
+        // A character has at most four bytes.
+        let is_cut = |at: &usize| {
+            let rest = str::from_utf8(&self.0[*at..]);
+            rest.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+        };
+        let whole = (self.0.len().saturating_sub(3)..self.0.len()).find(is_cut).unwrap_or(self.0.len());
+        let rest = self.0.split_off(whole);
+        let text = String::from_utf8_lossy(&self.0).into_owned();
+        self.0 = rest;
+        text
+    }
 }
 
 /// What waits for the user's display.
@@ -68,7 +88,7 @@ impl DisplayRoute {
         let display = Display { received, waiting: Arc::clone(&queue.waiting), port: port.clone() };
         match self {
             Self::Preset | Self::Text => return Ok(Feed::Nothing),
-            Self::Raw => return Ok(Feed::Raw),
+            Self::Raw => return Ok(Feed::Raw(Characters::default())),
             Self::Program { program, join } => {
                 let (filter, join) = (child::spawn(program), *join);
                 std::thread::spawn(move || display.serve_program(filter, join));
@@ -92,8 +112,8 @@ impl Feed {
     pub(super) fn take(&mut self, bytes: &Arc<[u8]>, port: &Port<Message>) {
         match self {
             Self::Nothing => {}
-            Self::Raw => {
-                let text = String::from_utf8_lossy(bytes).into_owned();
+            Self::Raw(characters) => {
+                let text = characters.push(bytes);
                 port.post(text.len(), Message::Display(Show::Delta(text)));
             }
             Self::Thread(queue) => {
@@ -191,10 +211,11 @@ impl Display {
 
         let mut printed = 0;
         let mut floods = false;
+        let mut characters = Characters::default();
         pump(stdout, stop, |bytes| {
             printed += bytes.len();
             floods = printed > FLOOD + 2 * given.load(Ordering::Relaxed);
-            let text = String::from_utf8_lossy(bytes).into_owned();
+            let text = characters.push(bytes);
             !floods && port.post(text.len(), Message::Display(Show::Delta(text)))
         });
         let last = if floods {
@@ -202,9 +223,28 @@ impl Display {
         } else {
             Message::DisplayEnded
         };
-        port.post(0, last);
-        // Dropping it ends what is left of it. Its notes are of no interest, but they must not be blocked.
+        // Dropping it ends what is left of it; the attempt is not over before that. Its notes are of no interest, but
+        // they must not be blocked.
         drop(program);
         notes.by_ref().for_each(drop);
+        port.post(0, last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_in_two_pieces_is_one() {
+        let text = "aé✓🦀z";
+        for size in 1..=text.len() {
+            let mut characters = Characters::default();
+            let joined: String = text.as_bytes().chunks(size).map(|piece| characters.push(piece)).collect();
+            assert_eq!(joined, text, "{size}");
+        }
+        let mut characters = Characters::default();
+        assert_eq!(characters.push(b"a\xffb\xc3"), "a\u{fffd}b");
+        assert_eq!(characters.push(b"c"), "\u{fffd}c", "what was no character after all");
     }
 }

@@ -13,12 +13,15 @@ use super::{Agent, AgentCommand, AgentError, Attempt, Context};
 use crate::process::supervised::{Launch, Supervised};
 use crate::reply::decode::Decoder;
 use crate::reply::filter::CompileError;
+use crate::reply::usage::Class;
 
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug)]
 pub struct PipeAgent {
     /// What to call it.
     pub name: String,
+    /// How its user logs in, as the second half of a message; empty where that is not needed.
+    pub login: &'static str,
     /// How it is started.
     pub launch: Launch,
     /// Who reads its stream.
@@ -66,6 +69,7 @@ impl PipeAgent {
             readers: ReaderPlan::of(preset::unknown())?,
             display: DisplayRoute::Raw,
             balance: None,
+            login: "",
             timeout,
             inactivity_timeout,
             command: None,
@@ -79,6 +83,7 @@ impl PipeAgent {
         let (preset, args) = command.resolve();
         self.readers = ReaderPlan::of(preset)?;
         command.name().clone_into(&mut self.name);
+        self.login = preset.login;
         self.launch.program = command.program().into();
         self.launch.args = args.into_iter().map(Into::into).collect();
         self.display = if self.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };
@@ -110,12 +115,17 @@ impl PipeAgent {
             inactivity: self.inactivity_timeout,
             loop_over: attempt.deadline,
         };
-        let mut session = Session::new(supervised, &launch.cwd, limits, &self.display);
+        let mut session = Session::new(supervised, hold, &launch.cwd, limits, &self.display);
         let watched = session.watch(context);
         context.inbox.close();
-        drop(hold);
         let left = session.finish();
         watched?;
-        Ok(left.report(&self.name, &self.readers, started.elapsed()))
+        let mut report = left.report(&self.name, &self.readers, started.elapsed());
+        if let Some(failure) = report.failure.as_mut().filter(|failure| failure.class == Class::Auth)
+            && !self.login.is_empty()
+        {
+            failure.message = format!("{}; to log in, {}", failure.message, self.login);
+        }
+        Ok(report)
     }
 }

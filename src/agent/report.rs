@@ -80,6 +80,25 @@ pub struct Balance {
 }
 
 impl Report {
+    /// Of an attempt that the loop had to give up, so that nobody knows what it led to.
+    #[must_use]
+    pub fn given_up(status: AttemptStatus, duration: Duration) -> Self {
+        Self {
+            status,
+            duration,
+            exit_code: None,
+            signal: None,
+            exceeded: None,
+            failure: None,
+            complete: false,
+            replan: false,
+            text: String::new(),
+            usage: Usage::default(),
+            balance: None,
+            skipped_lines: 0,
+        }
+    }
+
     /// What the attempt cost in US dollars: as the agent said, else as its account shows.
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {

@@ -9,6 +9,7 @@ use super::display::DisplayRoute;
 use super::message::Message;
 use super::readers::ReaderPlan;
 use super::report::{AttemptStatus, Report};
+use super::threads::Hold;
 use super::vital_signs::VitalSigns;
 use crate::engine::event::{Event, Stream};
 use crate::engine::inbox::Wake;
@@ -28,7 +29,10 @@ use crate::settings::duration;
 const FINAL_GRACE: Duration = Duration::from_secs(10);
 /// How long the pipes of an agent that is gone may stay silent before we stop listening.
 const DRAIN: Duration = Duration::from_secs(1);
-/// After this much time the ladder must have ended; then the supervisor itself is given up.
+/// How long our readers may still work on what came before they stopped listening; a user's filter has 10 s for
+/// every line.
+const DECODING: Duration = Duration::from_secs(15);
+/// After this much time the supervisor must have ended everything; then it is given up itself.
 const LADDER_LIMIT: Duration = Duration::from_secs(12);
 /// How much of stderr is kept for the failure message, in bytes.
 const STDERR_TAIL: usize = 4096;
@@ -80,16 +84,18 @@ pub(super) struct Session {
     loop_over: Option<Instant>,
     /// When the agent has lived too long after its final event.
     after_final: Option<Instant>,
-    /// Why and since when we are ending it.
-    ending: Option<(Ending, Instant)>,
+    /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
+    closing: Option<Instant>,
     program: Program,
+    /// Keeps our readers listening.
+    hold: Option<Hold>,
     /// Pipes of the agent that are still open.
     open: usize,
     /// The assistant's text is the display.
     show_text: bool,
     /// The user's own display is still at work.
     displaying: bool,
-    /// When the last message came, once the agent is gone.
+    /// When the last message came, or the readers were told to stop listening.
     last_message: Instant,
     left: Left,
 }
@@ -111,7 +117,13 @@ pub(super) struct Left {
 }
 
 impl Session {
-    pub(super) fn new(supervised: Supervised, cwd: &Path, limits: Limits, display: &DisplayRoute) -> Self {
+    pub(super) fn new(
+        supervised: Supervised,
+        hold: Hold,
+        cwd: &Path,
+        limits: Limits,
+        display: &DisplayRoute,
+    ) -> Self {
         let now = Instant::now();
         let vital_signs =
             VitalSigns::new(supervised.supervisor_pid(), supervised.program_pid(), cwd, limits.inactivity);
@@ -121,8 +133,9 @@ impl Session {
             too_long: now + limits.attempt,
             loop_over: limits.loop_over,
             after_final: None,
-            ending: None,
+            closing: None,
             program: Program::Alive,
+            hold: Some(hold),
             open: 2,
             displaying: display.has_thread(),
             show_text: matches!(display, DisplayRoute::Text),
@@ -137,7 +150,7 @@ impl Session {
     /// When a record cannot be written; the agent has been ended all the same.
     pub(super) fn watch(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
         let mut fault = None;
-        while !self.is_over() {
+        while !self.is_over(Instant::now()) {
             if let Err(error) = self.step(context, fault.is_some()) {
                 fault.get_or_insert(error);
                 self.end(Ending::Fault);
@@ -201,8 +214,14 @@ impl Session {
                     "the display filter is dropped: {reason}; see AGENT_DISPLAY_FILTER"
                 )))?;
             }
-            Message::Note(Note::Exited(code)) => self.left.exit_code = Some(code),
-            Message::Note(Note::Signaled(signal)) => self.left.signal = Some(signal),
+            Message::Note(Note::Exited(code)) => {
+                self.left.exit_code = Some(code);
+                self.closing.get_or_insert_with(Instant::now);
+            }
+            Message::Note(Note::Signaled(signal)) => {
+                self.left.signal = Some(signal);
+                self.closing.get_or_insert_with(Instant::now);
+            }
             Message::Note(Note::Gone(left)) => {
                 self.program = Program::Gone;
                 if left > 0 {
@@ -242,34 +261,48 @@ impl Session {
         Ok(())
     }
 
-    fn agent_is_gone(&self) -> bool {
-        self.program != Program::Alive
+    /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is
+    /// not, because a stranger may hold them open.
+    fn is_over(&mut self, now: Instant) -> bool {
+        match self.program {
+            Program::Alive => self.closing.is_some_and(|since| now > since + LADDER_LIMIT),
+            Program::OutOfSight => true,
+            Program::Gone if self.open == 0 && !self.displaying => true,
+            Program::Gone => {
+                if self.hold.is_some() && now >= self.last_message + DRAIN {
+                    self.hold = None;
+                    self.last_message = now;
+                }
+                self.hold.is_none() && now >= self.last_message + self.patience()
+            }
+        }
     }
 
-    fn is_over(&self) -> bool {
-        let given_up = self.ending.is_some_and(|(_, since)| since.elapsed() > LADDER_LIMIT);
-        let drained = (self.open == 0 && !self.displaying) || self.last_message.elapsed() > DRAIN;
-        given_up || (self.agent_is_gone() && drained)
+    /// How long the readers of an agent that is gone may bring nothing. Its display is cosmetic.
+    fn patience(&self) -> Duration {
+        if self.hold.is_none() && self.open > 0 { DECODING } else { DRAIN }
     }
 
     fn next_deadline(&self) -> Instant {
-        if self.agent_is_gone() {
-            return self.last_message + DRAIN;
+        if self.program == Program::Gone {
+            return self.last_message + self.patience();
         }
-        if let Some((_, since)) = self.ending {
+        if let Some(since) = self.closing {
             return since + LADDER_LIMIT;
         }
-        let always = [self.too_long, self.vital_signs.next_look()];
-        let maybe = [self.after_final, self.loop_over];
-        always.into_iter().chain(maybe.into_iter().flatten()).min().unwrap_or(self.too_long)
+        let next = self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long);
+        self.loop_over.map_or(next, |deadline| next.min(deadline))
     }
 
     fn look_at_the_clock(&mut self, now: Instant) {
-        if self.ending.is_some() || self.agent_is_gone() {
+        if self.closing.is_some() || self.program != Program::Alive {
             return;
         }
-        if self.after_final.is_some_and(|deadline| now >= deadline) {
-            self.end(Ending::AfterFinal);
+        if let Some(deadline) = self.after_final {
+            // It has said its last word, well or not; nothing else is expected of it but to leave.
+            if now >= deadline.min(self.too_long) {
+                self.end(Ending::AfterFinal);
+            }
         } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
             self.end(Ending::LoopOver);
         } else if now >= self.too_long {
@@ -285,22 +318,23 @@ impl Session {
     /// We were stopped for a while; no deadline may fire for that.
     fn shift(&mut self, gap: Duration) {
         self.too_long += gap;
+        self.last_message += gap;
         self.vital_signs.shift(gap);
         self.after_final = self.after_final.map(|deadline| deadline + gap);
+        self.closing = self.closing.map(|since| since + gap);
     }
 
     /// Starts the ladder, unless the agent has ended by itself or is being ended already.
     fn end(&mut self, ending: Ending) {
-        let ended = self.left.exit_code.is_some() || self.left.signal.is_some();
-        if self.ending.is_none() && !ended && !self.agent_is_gone() {
-            self.ending = Some((ending, Instant::now()));
+        if self.closing.is_none() && self.program == Program::Alive {
+            self.left.ending = Some(ending);
+            self.closing = Some(Instant::now());
             self.supervised.stop();
         }
     }
 
     /// Reaps what there is to reap; blocks only if the supervisor had to be given up.
-    pub(super) fn finish(mut self) -> Left {
-        self.left.ending = self.ending.map(|(ending, _)| ending);
+    pub(super) fn finish(self) -> Left {
         self.supervised.finish(self.program == Program::Gone);
         self.left
     }

@@ -1,7 +1,7 @@
 //! From settings to an agent that can run: the preset, and what overrides it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
@@ -33,15 +33,15 @@ pub(super) struct Filters {
 
 impl Choice {
     /// Reads the settings about the agent's command line.
-    pub(super) fn of(settings: &Settings) -> anyhow::Result<Self> {
+    pub(super) fn of(settings: &Settings, project: &Project) -> anyhow::Result<Self> {
         let name = &settings.agent_type;
         let preset = preset::preset(name).ok_or_else(|| {
             let known: Vec<&str> = preset::known().collect();
             anyhow!("unknown agent type '{name}': set AGENT_TYPE or --agent to one of {}", known.join(", "))
         })?;
         let mut words = match &settings.agent_cli {
-            // A path with blanks in it is one program.
-            Some(cli) if Path::new(cli).is_file() => vec![cli.clone()],
+            // A path with blanks in it is one program. Agents are started in the project root.
+            Some(cli) if cli.contains('/') && project.root().join(cli).is_file() => vec![cli.clone()],
             Some(cli) => split("AGENT_CLI", cli)?,
             None if preset.cli.is_empty() => Vec::new(),
             None => vec![preset.cli.to_owned()],
@@ -138,6 +138,7 @@ impl Choice {
         };
         PipeAgent {
             name: self.preset.name.to_owned(),
+            login: self.preset.login,
             balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
             launch,
             readers: filters.readers,
@@ -197,7 +198,8 @@ fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow
     let Err(error) = Program::compile(filter) else {
         return Ok(DisplayRoute::Program { program: filter.to_owned(), join: false });
     };
-    let first = filter.split_whitespace().next().unwrap_or_default();
+    let ends_a_word = |char: char| char.is_whitespace() || ";|&<>".contains(char);
+    let first = filter.trim_start().split(ends_a_word).next().unwrap_or_default();
     let is_command = project.root().join(first).is_file() && first.contains('/')
         || find_program(first, &search_path(settings)).is_some();
     if !is_command {

@@ -260,7 +260,7 @@ fn check_lock(project: &Project) -> Finding {
         Some(holder) => Finding::warn(
             "lock",
             format!("a loop is running: ralph {}, pid {}", holder.mode, holder.identity.pid),
-            "'ralph status' shows it; a second one in this ralph dir is refused",
+            "a second one in this ralph dir is refused until it ends",
         ),
     }
 }

@@ -27,10 +27,12 @@ pub(super) fn locate(ralph_dir: Option<&PathBuf>) -> anyhow::Result<Project> {
 /// Finds the project and reads its settings; `flags` are values by the setting's key.
 pub(super) fn open(place: &PlaceArgs, mut flags: Vec<(&'static str, String)>) -> anyhow::Result<House> {
     let project = locate(place.ralph_dir.as_ref())?;
+    project.require_room()?;
     flags.extend(place.agent.clone().map(|agent| ("agent.provider", agent)));
     let sources = Sources {
         flags,
-        env: &|name| std::env::var(name).ok(),
+        // What is no text is no good value either; ignored in silence it would be worse.
+        env: &|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()),
         shell_config: Some(place.config.clone().unwrap_or_else(|| project.config())),
         shell_config_explicit: place.config.is_some(),
         project_toml: Some(project.project_settings()),
@@ -99,7 +101,7 @@ pub(super) fn config(args: &ConfigArgs) -> anyhow::Result<u8> {
 /// `ralph doctor`.
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let House { project, settings } = open(&args.place, Vec::new())?;
-    let choice = agent_choice::Choice::of(&settings);
+    let choice = agent_choice::Choice::of(&settings, &project);
     let options = doctor_verb::DoctorOptions {
         agent: settings.agent_type.clone(),
         program: choice.as_ref().ok().and_then(agent_choice::Choice::program_name),
@@ -110,7 +112,9 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let filters = choice.and_then(|choice| choice.compile(&settings, &project).map(drop));
     let finding = match filters {
         Ok(()) => doctor_verb::Finding::ok("filters", "compile"),
-        Err(error) => doctor_verb::Finding::fail("filters", error.to_string(), "mend the setting it names"),
+        Err(error) => {
+            doctor_verb::Finding::fail("filters", format!("{error:#}"), "mend the setting it names")
+        }
     };
     let mut healthy = true;
     super::print(|out| {

@@ -7,6 +7,7 @@ pub mod doctor;
 mod house;
 pub mod init;
 mod launch;
+mod man;
 mod plain_loop;
 mod run_ralph_md;
 mod signals;
@@ -50,9 +51,14 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
             Ok(())
         }),
-        Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out)),
+        Command::Man => print(man::render),
         Command::Run(args) => run_ralph_md::run(&args),
     }
+}
+
+/// Prints what `--help` or `--version` asks for, in colour where stdout is a terminal.
+pub fn print_help(help: &clap::Error) -> anyhow::Result<u8> {
+    print(|out| write!(out, "{}", help.render().ansi()))
 }
 
 /// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.

@@ -86,7 +86,7 @@ const DEFAULTS: Defaults = Defaults {
 fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -> anyhow::Result<u8> {
     let house = open(&flags.place, flag_values(flags))?;
     let House { project, settings } = &house;
-    let choice = Choice::of(settings)?;
+    let choice = Choice::of(settings, project)?;
     project.require_git()?;
     choice.check_installed(settings, project)?;
     check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;

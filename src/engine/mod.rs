@@ -23,7 +23,7 @@ use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
 use crate::source::{Signal, Source, SourceError, Work};
 use event::{Event, Identity, Stamped};
-use inbox::Inbox;
+use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Now, Step, step};
 use stop::{Stop, Urgency};
@@ -160,6 +160,15 @@ impl Teller<'_> {
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
     }
+
+    /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being
+    /// true.
+    fn tell_whoever_listens(&mut self, event: Event<'_>) {
+        let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
+        for sink in &mut self.sinks {
+            let _ = sink(&stamped);
+        }
+    }
 }
 
 struct Loop<'a> {
@@ -189,6 +198,9 @@ impl Loop<'_> {
             return error.into();
         }
         loop {
+            if let Err(error) = self.heed_asks() {
+                return error.into();
+            }
             if let Some(outcome) = self.stop.outcome() {
                 return outcome.into();
             }
@@ -205,6 +217,14 @@ impl Loop<'_> {
                 return end;
             }
         }
+    }
+
+    /// Books what came while nobody was waiting.
+    fn heed_asks(&mut self) -> Result<(), RecordError> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        while let Wake::Asked(_) = context.wait(Some(Instant::now()))? {}
+        Ok(())
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {
@@ -284,7 +304,11 @@ impl Loop<'_> {
         let attempt = Attempt { iteration, prompt: &work.prompt, agent, deadline };
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        let mut report = self.agent.run(&attempt, &mut context)?;
+        let began = Instant::now();
+        let mut report = match self.agent.run(&attempt, &mut context) {
+            Ok(report) => report,
+            Err(error) => return Err(self.give_up(error, began)),
+        };
         let settled = self.settle(&mut report)?;
 
         self.tally.book(&self.limits, &report, settled);
@@ -294,6 +318,21 @@ impl Loop<'_> {
         let (tally, changed) = (&self.tally, settled.changed);
         self.teller.tell(Event::AttemptEnded { tally, report: &report, head: head.as_deref(), changed })?;
         Ok(())
+    }
+
+    /// Books an attempt that left no report.
+    fn give_up(&mut self, error: AgentError, began: Instant) -> End {
+        let status = match error {
+            AgentError::Start(_) | AgentError::Filter(_) => AttemptStatus::AgentFailure,
+            AgentError::Record(_) => AttemptStatus::Interrupted,
+        };
+        let report = Report::given_up(status, began.elapsed());
+        let settled = Settled { signal: Signal::Continue, changed: None };
+        self.tally.book(&self.limits, &report, settled);
+        let (tally, report) = (&self.tally, &report);
+        let ended = Event::AttemptEnded { tally, report, head: None, changed: None };
+        self.teller.tell_whoever_listens(ended);
+        error.into()
     }
 
     /// What a report means for the work; an unproven COMPLETE is not believed.
@@ -343,35 +382,35 @@ impl Loop<'_> {
     fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
         let began = Utc::now();
         self.teller.tell(Event::Waiting { until, tally: &self.tally })?;
-        self.wait_until(until)?;
-        self.tally.waited(began);
-        self.teller.tell(Event::Resumed { tally: &self.tally })?;
+        // A wait that was cut short by something else is taken up again after that.
+        if self.wait_until(until)? {
+            self.tally.waited(began);
+            self.teller.tell(Event::Resumed { tally: &self.tally })?;
+        }
         Ok(())
     }
 
-    /// Waits for `pause`; `false` when the loop has been asked to stop or to hold meanwhile.
+    /// Waits for `pause`; `false` when something else comes first.
     fn pause(&mut self, pause: Duration) -> Result<bool, End> {
-        if !pause.is_zero() {
-            self.wait_until(Utc::now() + pause)?;
-        }
-        Ok(self.stop.urgency() == Urgency::None && !self.stop.holds())
+        Ok(pause.is_zero() || self.wait_until(Utc::now() + pause)?)
     }
 
-    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to; at most as long as
-    /// the loop may run, and only until it is asked for something.
-    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<(), End> {
+    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to. `false`: the loop has
+    /// been asked to hold or to stop meanwhile, or its own time is over.
+    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         self.stop.take_go_on();
         let end = self.limits.max_duration.map(|duration| self.started + duration);
-        while let Ok(left) = (until - Utc::now()).to_std()
-            && !left.is_zero()
-            && end.is_none_or(|end| Instant::now() < end)
-            && self.stop.urgency() == Urgency::None
-            && !self.stop.holds()
-            && !self.stop.take_go_on()
-        {
+        loop {
+            let out_of_time = end.is_some_and(|end| Instant::now() >= end);
+            if out_of_time || self.stop.holds() || self.stop.urgency() > Urgency::None {
+                return Ok(false);
+            }
+            let left = (until - Utc::now()).to_std().unwrap_or_default();
+            if left.is_zero() || self.stop.take_go_on() {
+                return Ok(true);
+            }
             self.wait(Some(Instant::now() + left.min(LOOK)))?;
         }
-        Ok(())
     }
 
     fn wait(&mut self, deadline: Option<Instant>) -> Result<(), End> {
@@ -389,9 +428,6 @@ impl Loop<'_> {
             tally: &self.tally,
             duration: self.started.elapsed(),
         };
-        let stamped = Stamped { at: Local::now(), identity: &self.teller.identity, event };
-        for sink in &mut self.teller.sinks {
-            let _ = sink(&stamped);
-        }
+        self.teller.tell_whoever_listens(event);
     }
 }

@@ -26,12 +26,11 @@ impl Stat {
         Self::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    /// Every process on the machine.
-    #[must_use]
-    pub fn all() -> Vec<Self> {
-        let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
-        let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter_map(Self::read).collect()
+    /// Every process on the machine, each read when it is asked for.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let folder = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter_map(Self::read)
     }
 
     /// Whether the process has ended and only waits to be reaped.
@@ -79,6 +78,6 @@ mod tests {
     #[test]
     fn this_process_is_among_all() {
         let pid = std::process::id();
-        assert!(Stat::all().iter().any(|stat| stat.pid == pid));
+        assert!(Stat::all().any(|stat| stat.pid == pid));
     }
 }

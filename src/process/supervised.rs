@@ -8,14 +8,15 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::OWN_EXECUTABLE;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
-use super::sweep::{RUN_MARK, sweep};
+use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
 
 /// How many bytes one read of a program's output takes at most.
 const CHUNK: usize = 256 * 1024;
@@ -23,6 +24,10 @@ const CHUNK: usize = 256 * 1024;
 const PIPE_CAPACITY: usize = 1024 * 1024;
 /// How long the supervisor may take to say whether the program started.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How often a supervisor is started: a Ctrl+C at the terminal can end one that has not left our process group yet.
+const START_TRIES: u32 = 3;
+/// How long the supervisor may take to end what is left when there is no time to ask it for a ladder.
+const END_LIMIT: Duration = Duration::from_secs(6);
 
 /// What to start.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +72,8 @@ pub struct Supervised {
     control: UnixStream,
     mark: String,
     program_pid: u32,
+    /// KILL has been ordered.
+    killed: bool,
     gone: bool,
 }
 
@@ -104,6 +111,16 @@ impl Supervised {
     /// # Errors
     /// When the program or its supervisor cannot be started; nothing is left running then.
     pub fn start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
+        for _ in 1..START_TRIES {
+            match Self::try_start(launch) {
+                Err(StartError::Supervisor { .. }) => {}
+                result => return result,
+            }
+        }
+        Self::try_start(launch)
+    }
+
+    fn try_start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
         let program = || launch.program.to_string_lossy().into_owned();
         let no_supervisor = |source| StartError::Supervisor { program: program(), source };
 
@@ -114,18 +131,18 @@ impl Supervised {
         match first {
             Some(Note::Started(program_pid)) => {
                 let mark = launch.mark.clone();
-                Ok((Self { supervisor, control, mark, program_pid, gone: false }, pipes))
+                Ok((Self { supervisor, control, mark, program_pid, killed: false, gone: false }, pipes))
             }
             other => {
                 let _ = supervisor.kill();
                 let _ = supervisor.wait();
-                match other {
-                    Some(Note::Refused(errno)) => Err(StartError::Program {
-                        program: program(),
-                        source: std::io::Error::from_raw_os_error(errno),
-                    }),
-                    _ => Err(no_supervisor(std::io::Error::other("it ended without a word"))),
+                if let Some(Note::Refused(errno)) = other {
+                    let source = std::io::Error::from_raw_os_error(errno);
+                    return Err(StartError::Program { program: program(), source });
                 }
+                // It may have started the program before it was killed.
+                sweep_program(&launch.mark, supervisor.id());
+                Err(no_supervisor(std::io::Error::other("it ended without a word")))
             }
         }
     }
@@ -144,19 +161,44 @@ impl Supervised {
 
     /// Asks for the ladder: INT, 3 s, TERM, 2 s, KILL, then all that is left. The notes tell when it is done.
     pub fn stop(&mut self) {
-        // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
-        let _ = self.control.write_all(&[ORDER_STOP]);
+        self.order(ORDER_STOP);
     }
 
     /// Asks for KILL at once, for the program and everything below it.
     pub fn kill(&mut self) {
-        let _ = self.control.write_all(&[ORDER_KILL]);
+        // Once is enough; a supervisor that does not listen must not block us.
+        if !std::mem::replace(&mut self.killed, true) {
+            self.order(ORDER_KILL);
+        }
+    }
+
+    fn order(&mut self, order: u8) {
+        // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
+        let _ = self.control.write_all(&[order]);
+        // The program may have stopped it.
+        let _ = kill_process(Pid::from_child(&self.supervisor), Signal::CONT);
     }
 
     /// To be called after [`Note::Gone`] came or the notes ended: reaps the supervisor. One that ended without
-    /// saying `Gone` was killed; then the marked processes are swept instead.
+    /// saying `Gone`, or does not end, is given up; then the marked processes are swept instead.
     pub fn finish(mut self, said_gone: bool) {
         self.gone = said_gone;
+    }
+
+    /// Waits for the supervisor to end, for a limited time: it may have been stopped.
+    fn wait_for_supervisor(&mut self) {
+        let deadline = Instant::now() + END_LIMIT;
+        if let Ok(ended) = pidfd_open(Pid::from_child(&self.supervisor), PidfdFlags::empty()) {
+            let poll_once = || {
+                let left = deadline.saturating_duration_since(Instant::now());
+                poll(&mut [PollFd::new(&ended, PollFlags::IN)], Timespec::try_from(left).ok().as_ref())
+            };
+            while poll_once() == Err(rustix::io::Errno::INTR) {}
+        }
+        if !matches!(self.supervisor.try_wait(), Ok(Some(_))) {
+            let _ = self.supervisor.kill();
+            let _ = self.supervisor.wait();
+        }
     }
 }
 
@@ -165,10 +207,9 @@ impl Drop for Supervised {
         if !self.gone {
             self.kill();
         }
-        let _ = self.supervisor.wait();
+        self.wait_for_supervisor();
         if !self.gone {
-            // Not this run's later programs: they start only after this one is gone.
-            let _ = sweep(&self.mark);
+            sweep_program(&self.mark, self.supervisor.id());
         }
     }
 }
@@ -182,19 +223,28 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
     // The default capacity serves as well, only with more system calls.
     let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
 
-    let supervisor = Command::new(OWN_EXECUTABLE)
+    let mut supervisor = Command::new(OWN_EXECUTABLE)
         .arg0("ralph")
         .arg(VERB)
+        .arg(&launch.mark)
         .arg(&launch.program)
         .args(&launch.args)
         .current_dir(&launch.cwd)
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        .env(RUN_MARK, &launch.mark)
+        // Those of a loop around us, whose agent we are.
+        .env_remove(RUN_MARK)
+        .env_remove(SUPERVISOR_MARK)
         .stdin(OwnedFd::from(supervisor_control))
         .stdout(program_stdout)
         .stderr(program_stderr)
+        // Not in reach of a Ctrl+C at the terminal, from the first moment on.
+        .process_group(0)
         .spawn()?;
-    send_descriptor(&control, &program_stdin)?;
+    if let Err(error) = send_descriptor(&control, &program_stdin) {
+        let _ = supervisor.kill();
+        let _ = supervisor.wait();
+        return Err(error);
+    }
     let notes = Notes(BufReader::new(control.try_clone()?));
     Ok((supervisor, control, Pipes { stdin, stdout, stderr, notes }))
 }

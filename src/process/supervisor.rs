@@ -1,8 +1,10 @@
-//! The supervisor process: `ralph __supervise PROGRAM [ARG …]`.
+//! The supervisor process: `ralph __supervise MARK PROGRAM [ARG …]`.
 //!
 //! One small single-threaded process stands between ralph and each program it starts. It leads a session of its
 //! own (a Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves
-//! behind, in whatever session, becomes a child of the supervisor and is ended and reaped here.
+//! behind, in whatever session, becomes a child of the supervisor and is ended and reaped here. The program gets
+//! the run's MARK in its environment; the supervisor itself does not carry it, so that no sweep ends it before it
+//! has done its work.
 //!
 //! ```text
 //! stdin    control socket: the program's stdin arrives on it as a passed descriptor, then one-byte orders
@@ -31,6 +33,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::stat::Stat;
+use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use super::tree;
 
 /// The hidden verb that starts a supervisor.
@@ -127,13 +130,12 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(argv: &[OsString]) -> std::io::Result<Self> {
-        let (program, arguments) = argv.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
-        let mut control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+        let [mark, program, arguments @ ..] = argv else {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        };
+        let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
         let stdin = receive_descriptor(&control)?;
-
-        // Fails only when we lead a process group already, as when started by hand from a shell.
-        let _ = rustix::process::setsid();
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        control.set_nonblocking(true)?;
 
         // Installed before the program starts, so that its end cannot be missed. A signal meant for ralph that
         // reaches us (`pkill ralph`) ends the program in order instead of orphaning it.
@@ -145,38 +147,44 @@ impl Supervisor {
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
         signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
+        leave_terminal();
+        // A Ctrl+C on the way out was for ralph.
+        asked_to_stop.store(false, Ordering::Relaxed);
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
 
-        let spawned =
-            Command::new(program).args(arguments).stdin(Stdio::from(stdin)).process_group(0).spawn();
-        let child = match spawned {
-            Ok(child) => child,
-            Err(error) => {
-                let errno = error.raw_os_error().unwrap_or_default();
-                control.write_all(Note::Refused(errno).to_line().as_bytes())?;
-                return Err(error);
-            }
-        };
-        // From here on only the program holds the pipes: ralph sees their end when the program's side is closed.
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-        rustix::stdio::dup2_stdin(&null)?;
-        rustix::stdio::dup2_stdout(&null)?;
-        rustix::stdio::dup2_stderr(&null)?;
-
-        control.write_all(Note::Started(child.id()).to_line().as_bytes())?;
-        control.set_nonblocking(true)?;
-        let program =
-            i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(std::io::ErrorKind::Other)?;
-        Ok(Self {
+        let mut supervisor = Self {
             control,
             wake,
             asked_to_stop,
-            program,
+            program: rustix::process::getpid(),
             running: true,
             stage: Stage::Watch,
             ralph_is_gone: false,
             at_once: false,
             told: HashSet::new(),
-        })
+        };
+        let spawned = Command::new(program)
+            .args(arguments)
+            .env(RUN_MARK, mark)
+            .env(SUPERVISOR_MARK, std::process::id().to_string())
+            .stdin(Stdio::from(stdin))
+            .process_group(0)
+            .spawn();
+        // Once the program runs nothing may fail any more: we would leave it behind.
+        match spawned {
+            Ok(child) => supervisor.program = Pid::from_child(&child),
+            Err(error) => {
+                supervisor.report(&Note::Refused(error.raw_os_error().unwrap_or_default()));
+                return Err(error);
+            }
+        }
+        // From here on only the program holds the pipes: ralph sees their end when the program's side is closed.
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+        supervisor.report(&Note::Started(supervisor.program.as_raw_nonzero().get().unsigned_abs()));
+        Ok(supervisor)
     }
 
     fn run(&mut self) -> i32 {
@@ -229,9 +237,7 @@ impl Supervisor {
         match order {
             Some(ORDER_KILL) if !self.at_once => {
                 self.at_once = true;
-                for stat in tree::descendants(std::process::id()) {
-                    send(stat.pid, Signal::KILL);
-                }
+                kill_all();
                 self.stage = Stage::Killed { since: Instant::now() };
             }
             Some(ORDER_STOP) if self.stage == Stage::Watch => {
@@ -268,23 +274,25 @@ impl Supervisor {
 
     /// Ends what the program left behind: TERM to each process once, KILL to all after two seconds.
     fn sweep(&mut self, spent: Duration) -> Option<u32> {
-        let left = tree::descendants(std::process::id());
-        for stat in &left {
-            if self.at_once || spent >= AFTER_TERM {
-                send(stat.pid, Signal::KILL);
-            } else if self.told.insert(stat.pid) {
-                send(stat.pid, Signal::TERM);
-                // A stopped process sees TERM only once it goes on.
-                send(stat.pid, Signal::CONT);
+        if self.at_once || spent >= AFTER_TERM {
+            kill_all();
+        } else {
+            for stat in tree::descendants(std::process::id()) {
+                if self.told.insert(stat.pid) {
+                    send(stat.pid, Signal::TERM);
+                    // A stopped process sees TERM only once it goes on.
+                    send(stat.pid, Signal::CONT);
+                }
             }
         }
-        (spent >= SWEEP_LIMIT).then(|| count(&left))
+        (spent >= SWEEP_LIMIT).then(|| count(&tree::descendants(std::process::id())))
     }
 
     /// To the program's process group: a wrapper script and what it runs in the foreground are one program.
     fn signal_program(&self, signal: Signal) {
-        if self.running {
-            let _ = kill_process_group(self.program, signal);
+        if self.running && kill_process_group(self.program, signal).is_err() {
+            // It has moved to another group.
+            let _ = kill_process(self.program, signal);
         }
     }
 
@@ -312,6 +320,22 @@ impl Supervisor {
     fn report(&mut self, note: &Note) {
         let _ = self.control.write_all(note.to_line().as_bytes());
     }
+}
+
+/// Gives us a session of our own. Ralph starts us in a process group of our own, because a Ctrl+C would end us
+/// while we are not yet ready for it; but the leader of a group cannot lead a session, so we join ralph's group
+/// for a moment.
+fn leave_terminal() {
+    let ralphs = rustix::process::getppid().and_then(|ralph| rustix::process::getpgid(Some(ralph)).ok());
+    // Where this fails (ralph has just died), we are at least in a group of our own.
+    let _ = rustix::process::setpgid(None, ralphs);
+    let _ = rustix::process::setsid();
+}
+
+/// KILL to everything below us, each process as soon as it is found: one that forks and ends all the time would be
+/// gone, and another in its place, after a look at all of them.
+fn kill_all() {
+    tree::visit(std::process::id(), |stat| send(stat.pid, Signal::KILL));
 }
 
 fn count(processes: &[Stat]) -> u32 {

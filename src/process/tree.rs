@@ -1,11 +1,13 @@
 //! The processes below one process.
 
+use std::collections::HashSet;
+
 use super::stat::Stat;
 
 /// Every living descendant of `root`, parents before children; `root` itself is not among them.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<Stat> {
-    let all = Stat::all();
+    let all: Vec<Stat> = Stat::all().collect();
     let mut found: Vec<Stat> = Vec::new();
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
@@ -16,6 +18,20 @@ pub fn descendants(root: u32) -> Vec<Stat> {
     }
     found.retain(|stat| !stat.is_dead());
     found
+}
+
+/// Hands the living descendants of `root` to `take`, each as soon as it is found. A parent is usually found before
+/// its children, as pids grow; what is missed because they do not is below `root` at the next look as well.
+pub fn visit(root: u32, mut take: impl FnMut(&Stat)) {
+    let mut known = HashSet::from([root]);
+    for stat in Stat::all() {
+        if known.contains(&stat.ppid) {
+            known.insert(stat.pid);
+            if !stat.is_dead() {
+                take(&stat);
+            }
+        }
+    }
 }
 
 /// CPU time that the *tools* of an agent have used so far, in seconds: everything below the supervisor except

@@ -203,7 +203,9 @@ fn ralph_dir_is_created_on_demand_or_refused_clearly() {
 
     fs::write(dir.join("file"), "").unwrap();
     assert!(matches!(at("file").create_ralph_dir(), Err(ProjectError::RalphDirIsFile { .. })));
-    assert!(matches!(at("file/sub").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));
+    // It is the file that is in the way.
+    let error = at("file/sub").require_room().unwrap_err();
+    assert!(matches!(error, ProjectError::RalphDirIsFile { path } if path == dir.join("file")));
     symlink("/nowhere/at/all", dir.join("dangling")).unwrap();
     assert!(matches!(at("dangling").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));
     assert!(matches!(at("/proc/ralph").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));

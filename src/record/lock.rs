@@ -27,7 +27,7 @@ pub struct Holder {
 pub enum LockError {
     /// Another loop runs in this ralph dir.
     #[error(
-        "another loop is running here, {path}: {who}: wait for it, stop it with 'ralph cancel', or use another --ralph-dir",
+        "another loop is running here, {path}: {who}: wait for it, stop that process, or use another --ralph-dir",
         path = .path.display(),
         who = describe(.holder.as_deref())
     )]
@@ -153,7 +153,10 @@ mod tests {
 
         let message = Lock::acquire(&path, &me("plan")).unwrap_err().to_string();
         assert!(message.contains(&format!("ralph build, pid {}", std::process::id())), "{message}");
-        assert!(message.contains(path.to_str().unwrap()) && message.contains("ralph cancel"), "{message}");
+        assert!(
+            message.contains(path.to_str().unwrap()) && message.contains("another --ralph-dir"),
+            "{message}"
+        );
 
         drop(first);
         assert_eq!(holder(&path), None);

@@ -74,12 +74,13 @@ impl PromptFile {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> String {
-    use std::io::ErrorKind::{InvalidData, NotFound};
+    use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
     let path = path.display();
     match error.kind() {
         NotFound => format!("prompt file {path} not found; check the path or create it"),
         InvalidData => format!("prompt file {path} is not UTF-8 text; save it as UTF-8"),
-        _ => format!("cannot read prompt file {path}: {error}"),
+        IsADirectory => format!("prompt file {path} is a folder; name a file"),
+        _ => format!("cannot read prompt file {path}: {error}; check its permissions"),
     }
 }
 

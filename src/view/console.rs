@@ -7,10 +7,13 @@
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many bytes of droppable text may wait to be written.
 const ROOM: usize = 8 * 1024 * 1024;
+
+/// How long a reader may take for the rest when the user wants to leave.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Where text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,10 +88,17 @@ impl Console {
         self.shared.changed.notify_all();
     }
 
-    /// Waits until all is written, but gives up as soon as `give_up` says so.
-    pub fn finish(&self, mut give_up: impl FnMut() -> bool) {
+    /// Waits until all is written; once `hurry` says so, only a moment longer. A reader that reads misses nothing.
+    pub fn finish(&self, mut hurry: impl FnMut() -> bool) {
+        let mut deadline = None;
         let mut queue = self.shared.lock();
-        while (queue.writing || !queue.pieces.is_empty()) && !give_up() {
+        while queue.writing || !queue.pieces.is_empty() {
+            if hurry() {
+                deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return;
+            }
             let wait = self.shared.changed.wait_timeout(queue, Duration::from_millis(50));
             queue = wait.unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -84,23 +84,10 @@ fn took(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::usage::Usage;
 
     fn report(status: AttemptStatus, exit_code: Option<i32>) -> Report {
-        Report {
-            status,
-            duration: Duration::from_millis(1234),
-            exit_code,
-            signal: None,
-            exceeded: (status == AttemptStatus::Timeout).then_some(Duration::from_secs(30)),
-            failure: None,
-            complete: false,
-            replan: false,
-            text: String::new(),
-            usage: Usage::default(),
-            balance: None,
-            skipped_lines: 0,
-        }
+        let exceeded = (status == AttemptStatus::Timeout).then_some(Duration::from_secs(30));
+        Report { exit_code, exceeded, ..Report::given_up(status, Duration::from_millis(1234)) }
     }
 
     #[test]

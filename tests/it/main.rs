@@ -1,5 +1,18 @@
 //! Black-box tests: the real binary in scratch repositories, with real git, real signals and scripted agents.
 
+mod agents;
+mod bad_input;
+mod blocks;
+mod disk_full;
+mod filters;
+mod hostile_agents;
+mod json_events;
+mod login;
+mod places;
+mod processes;
 mod ralph_md;
 mod scratch;
 mod smoke;
+mod stopping;
+mod supervision;
+mod verbs;

@@ -9,6 +9,24 @@ use std::time::{Duration, Instant};
 /// No run of ralph in these tests may take longer; one that does is killed and fails the test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What an agent may use: `note` books the process that calls it, so that a test can ask whether it is left;
+/// `say TEXT` and `result` print what claude prints. A look-alike of an agent does nothing but live.
+const PRELUDE: &str = r#"
+if [ -n "$LOOK_ALIKE" ]; then while sleep 600; do :; done; fi
+note() {
+    local stat; read -r stat < "/proc/$BASHPID/stat"
+    set -- ${stat##*) }
+    echo "$BASHPID ${20}" >> "$HOME/pids"
+}
+say() {
+    echo '{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"'"$1"'"}]},"parent_tool_use_id":null}'
+}
+result() {
+    echo '{"type":"result","subtype":"success","is_error":false,"result":"","usage":{"input_tokens":10,"output_tokens":5}}'
+}
+note
+"#;
+
 /// A scratch project. Its folder is removed when it is dropped.
 pub struct Scratch {
     dir: tempfile::TempDir,
@@ -34,6 +52,11 @@ impl Scratch {
         scratch.write(".ralph/implementation_plan.md", "- [ ] a task\n");
         scratch.write("p.md", "Do it, then say <promise>COMPLETE</promise>.\n");
         scratch
+    }
+
+    /// The folder around the project, the home and the agents: for what must not stand in the project.
+    pub fn outside(&self) -> &Path {
+        self.dir.path()
     }
 
     /// The project root.
@@ -68,10 +91,13 @@ impl Scratch {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Puts an agent on PATH: `name` is the program that a preset starts, `body` a bash script.
+    /// Puts an agent on PATH: `name` is the program that a preset starts, `body` a bash script, which begins with
+    /// [`PRELUDE`].
     pub fn agent(&self, name: &str, body: &str) -> &Self {
         let path = self.dir.path().join("bin").join(name);
-        fs::write(&path, format!("#!/usr/bin/env bash\n{body}\n")).unwrap();
+        // Bash reads a script while it runs it: an agent at work must keep its own.
+        let _ = fs::remove_file(&path);
+        fs::write(&path, format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         self
     }
@@ -104,9 +130,40 @@ impl Scratch {
         finish(self.start(args))
     }
 
+    /// Runs any command to its end, with captured output.
+    pub fn finish(command: &mut Command) -> Run {
+        finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
     /// Starts ralph with captured output.
     pub fn start(&self, args: &str) -> Child {
         self.ralph(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// A file as bytes.
+    pub fn bytes(&self, relative: &str) -> Vec<u8> {
+        fs::read(self.path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"))
+    }
+
+    /// Every file and folder of the project but git's own, with the content of the files: for tests that nothing
+    /// changes.
+    pub fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        fn walk(folder: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.file_name().is_some_and(|name| name == ".git") {
+                    continue;
+                }
+                found.push((path.clone(), fs::read(&path).unwrap_or_default()));
+                if path.is_dir() {
+                    walk(&path, found);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.root(), &mut found);
+        found.sort();
+        found
     }
 
     /// The newest session log.
@@ -151,14 +208,15 @@ pub fn finish(child: Child) -> Run {
     run
 }
 
-/// Waits until `condition` holds, looking often; fails when it does not within ten seconds.
+/// Waits until `condition` holds, looking often; fails when it does not within fifteen seconds.
+#[track_caller]
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(started.elapsed() < Duration::from_secs(10), "waited in vain for {what}");
+        assert!(started.elapsed() < Duration::from_secs(15), "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -177,12 +235,21 @@ pub fn pid_in(path: &Path) -> u32 {
 
 /// A stream of claude's that says `text` and ends well, as bash.
 pub fn claude_says(text: &str) -> String {
+    says(&[&claude_text(text), CLAUDE_RESULT])
+}
+
+/// One line of claude's with the assistant's text.
+pub fn claude_text(text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
     format!(
-        r#"cat > /dev/null
-cat <<'STREAM'
-{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":{text}}}]}},"parent_tool_use_id":null}}
-{{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.01,"usage":{{"input_tokens":10,"output_tokens":5}}}}
-STREAM"#
+        r#"{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":{text}}}]}},"parent_tool_use_id":null}}"#
     )
+}
+
+/// The last line of a good run of claude's.
+pub const CLAUDE_RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.01,"usage":{"input_tokens":10,"output_tokens":5}}"#;
+
+/// An agent, as bash, that reads its prompt and prints these lines.
+pub fn says(lines: &[&str]) -> String {
+    format!("cat > /dev/null\ncat <<'STREAM'\n{}\nSTREAM", lines.join("\n"))
 }

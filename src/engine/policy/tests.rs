@@ -18,7 +18,7 @@ const LIMITS: Limits = Limits {
     max_duration: None,
     max_cost_usd: None,
     max_tokens: None,
-    max_limit_wait: Duration::from_secs(6 * 3600),
+    max_limit_wait: Duration::from_hours(6),
 };
 
 fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
@@ -159,7 +159,7 @@ fn idle_counts_successes_that_changed_nothing_and_never_hides_a_failure() {
 fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     let money = Limits { max_cost_usd: Some(1.0), ..LIMITS };
     let tokens = Limits { max_tokens: Some(100), ..LIMITS };
-    let time = Limits { max_duration: Some(Duration::from_secs(60)), ..LIMITS };
+    let time = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
     let mut tally = Tally { cost_usd: 0.99, input_tokens: 60, output_tokens: 39, ..Tally::default() };
     for limits in [&money, &tokens, &time] {
         assert_eq!(step(limits, &tally, now(59)), Step::Begin);
@@ -225,7 +225,7 @@ prop_compose! {
     ) -> Limits {
         let max_cost_usd = max_cost.map(f64::from);
         let retry_pause = pause.map(Duration::from_secs);
-        Limits { max_iterations, max_retries, breaker, idle, max_cost_usd, on_failure, retry_pause, ..LIMITS }
+        Limits { max_iterations, max_retries, retry_pause, on_failure, breaker, idle, max_cost_usd, ..LIMITS }
     }
 }
 

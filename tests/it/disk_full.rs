@@ -1,0 +1,71 @@
+//! A disk that fills up while a loop runs: the loop ends with 1, names the file and keeps what is written.
+
+use std::process::{Command, Stdio};
+
+use crate::processes::tail;
+use crate::scratch::{Run, Scratch, finish};
+
+/// Says more and more, and would go on for ever.
+const TALKATIVE: &str = "trap '' PIPE; while :; do say 0123456789012345678901234567890123456789; done";
+
+fn assert_ended(scratch: &Scratch, run: &Run, file: &str) {
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let named =
+        run.stderr.lines().find(|line| line.contains("cannot write ")).unwrap_or_else(|| panic!("{run:?}"));
+    assert!(named.contains(file), "{named}");
+    assert!(run.stdout.contains("Exit Reason: cannot write records\nExit Code: 1\n"), "{run:?}");
+    scratch.assert_nothing_left();
+}
+
+#[test]
+fn the_raw_output_finds_no_space() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", TALKATIVE);
+    std::os::unix::fs::symlink("/dev/full", scratch.path(".ralph/last_agent_output")).unwrap();
+    let run = scratch.run("prompt p.md 3");
+    assert_ended(&scratch, &run, ".ralph/last_agent_output: No space left on device");
+    assert!(run.stderr.contains("free some space on that disk"), "{run:?}");
+    // Whatever can still be written tells the truth.
+    let log = scratch.session_log();
+    assert!(log.contains("0123456789") && log.contains("Exit Code: 1\n"), "{}", tail(&log));
+    assert!(log.contains("last_agent_output: No space left"), "{}", tail(&log));
+    let state = scratch.state();
+    assert_eq!(state["exit_reason"].as_str(), Some("record_failed"), "{state}");
+    assert_eq!(
+        (state["active"].as_bool(), state["status"].as_str()),
+        (Some(false), Some("failed")),
+        "{state}"
+    );
+    scratch.assert_true_files(&run, "failed");
+}
+
+#[test]
+fn the_iterations_log_finds_no_space() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", TALKATIVE);
+    std::os::unix::fs::symlink("/dev/full", scratch.path(".ralph/iterations.log")).unwrap();
+    let run = scratch.run("prompt p.md 3");
+    assert_ended(&scratch, &run, ".ralph/iterations.log: No space left on device");
+    assert_eq!(scratch.state()["exit_code"].as_integer(), Some(1));
+}
+
+#[test]
+fn a_log_may_not_grow() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", TALKATIVE);
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    // A limit on the size of files, without the signal that goes with it: a write fails at some byte.
+    let mut shell: Command = scratch.command("bash");
+    shell.args(["-c", &format!("trap '' XFSZ; ulimit -f 100; exec '{ralph}' prompt p.md 3")]);
+    let run = finish(shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    assert_ended(&scratch, &run, "/.ralph/logs/session-");
+    assert!(scratch.session_log().starts_with("===="));
+    // Which of the two logs is full first depends on how the output was cut into pieces.
+    let sizes: Vec<u64> = std::fs::read_dir(scratch.path(".ralph/logs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .collect();
+    assert!(sizes.contains(&(100 * 1024)), "{sizes:?}");
+    assert_eq!(scratch.state()["exit_code"].as_integer(), Some(1));
+    assert_eq!(scratch.state()["active"].as_bool(), Some(false));
+}

@@ -1,0 +1,247 @@
+//! The verbs around the loop: init, config, doctor, demo, completions, man, help.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::scratch::{Run, Scratch, claude_says};
+
+fn good(scratch: &Scratch, args: &str) -> Run {
+    let run = scratch.run(args);
+    assert_eq!(run.code, Some(0), "{args}: {run:?}");
+    run
+}
+
+/// A repository and nothing in it.
+fn bare() -> Scratch {
+    let scratch = Scratch::new();
+    for path in ["specs", ".ralph"] {
+        fs::remove_dir_all(scratch.path(path)).unwrap();
+    }
+    fs::remove_file(scratch.path("p.md")).unwrap();
+    scratch
+}
+
+#[test]
+fn init_sets_a_project_up_so_that_a_loop_runs() {
+    let scratch = bare();
+    scratch.agent("codex", "exit 0").agent("gemini", "exit 0");
+    let run = good(&scratch, "init");
+    for text in ["Next:", "ralph plan", "ralph build", "codex", "gemini"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    for file in
+        [".ralph/config", ".ralph/prompts/plan.md", ".ralph/prompts/build.md", "specs/README.md", "AGENTS.md"]
+    {
+        assert!(scratch.path(file).is_file(), "{file}");
+    }
+    assert!(scratch.read(".ralph/config").contains("\nAGENT_TYPE=codex\n"));
+    assert!(scratch.read(".git/info/exclude").contains("/.ralph/lock"));
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let run = good(&scratch, "plan --agent claude");
+    assert!(run.stdout.contains("Exit Reason: completion signal detected"), "{run:?}");
+}
+
+#[test]
+fn a_second_init_keeps_what_is_there() {
+    let scratch = bare();
+    good(&scratch, "init --agent claude");
+    for file in [".ralph/config", ".ralph/prompts/plan.md", "AGENTS.md", "specs/README.md"] {
+        scratch.write(file, "MINE=1\n");
+    }
+    let before = scratch.snapshot();
+    let run = good(&scratch, "init --agent codex");
+    assert!(run.stdout.contains("kept"), "{run:?}");
+    assert!(scratch.snapshot() == before);
+
+    good(&scratch, "init --force --agent codex");
+    assert!(scratch.read(".ralph/config").contains("AGENT_TYPE=codex"));
+    assert_ne!(scratch.read(".ralph/prompts/plan.md"), "MINE=1\n");
+    assert_eq!(scratch.read("AGENTS.md"), "MINE=1\n", "the project's own files are never replaced");
+    assert_eq!(scratch.read("specs/README.md"), "MINE=1\n");
+}
+
+#[test]
+fn init_refuses_what_cannot_work() {
+    let scratch = bare();
+    let before = scratch.snapshot();
+    let run = scratch.run("init --agent nobody");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.starts_with("error: unknown agent type") && run.stderr.contains("claude"), "{run:?}");
+    fs::remove_dir_all(scratch.path(".git")).unwrap();
+    let run = scratch.run("init");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("not a git repository"), "{run:?}");
+    assert!(scratch.snapshot() == before);
+}
+
+#[test]
+fn config_shows_every_setting_and_its_origin() {
+    let scratch = Scratch::new();
+    scratch.write(".ralph/config", "AGENT_TYPE=codex\nMINE=1\n");
+    scratch.write("ralph.toml", "[loop]\nmax_retries = 7\n");
+    let mut command = scratch.ralph("config --json");
+    let run = Scratch::finish(command.env("RALPH_SPECS_DIR", "elsewhere"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let json: Value = serde_json::from_str(&run.stdout).unwrap();
+    let text = json.to_string();
+    for name in ["AGENT_TYPE", "MAX_RETRIES", "SPECS_DIR", "AGENT_TIMEOUT", "DEFAULT_MAX_ITERATIONS"] {
+        assert!(text.contains(&format!("\"{name}\"")), "{name}: {text}");
+    }
+    let run = Scratch::finish(scratch.ralph("config --agent claude").env("RALPH_SPECS_DIR", "elsewhere"));
+    let row = |name: &str| run.stdout.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(row("AGENT_TYPE").contains("claude") && row("AGENT_TYPE").contains("--agent"), "{run:?}");
+    assert!(row("MAX_RETRIES").contains('7') && row("MAX_RETRIES").contains("ralph.toml"), "{run:?}");
+    assert!(
+        row("SPECS_DIR").contains("elsewhere") && row("SPECS_DIR").contains("RALPH_SPECS_DIR"),
+        "{run:?}"
+    );
+    assert!(row("DEFAULT_MAX_ITERATIONS").contains("default"), "{run:?}");
+    good(&scratch, "config --agent codex");
+}
+
+#[test]
+fn doctor_tells_good_from_bad() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "echo '9.9.9 (Claude Code)'");
+    good(&scratch, "init");
+    let before = scratch.snapshot();
+    let run = good(&scratch, "doctor");
+    assert!(run.stdout.contains("9.9.9"), "{run:?}");
+    let findings = |run: &Run| -> Value { serde_json::from_str(&run.stdout).unwrap() };
+    let report = findings(&good(&scratch, "doctor --json"));
+    assert_eq!(report["ok"], true);
+    let checks: Vec<&str> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|finding| finding["check"].as_str())
+        .collect();
+    for check in ["git", "repository", "ralph dir", "agent", "disk", "specs", "filters"] {
+        assert!(checks.iter().any(|found| found.contains(check)), "{check}: {checks:?}");
+    }
+    assert!(scratch.snapshot() == before, "a doctor leaves no traces");
+
+    scratch.write(".ralph/config", "AGENT_TYPE=codex\nAGENT_RESPONSE_FILTER='.a |'\n");
+    fs::remove_dir_all(scratch.path("specs")).unwrap();
+    let run = scratch.run("doctor");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    for text in ["codex", "PATH", "AGENT_RESPONSE_FILTER", "column", "specs"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    let run = scratch.run("doctor --json");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let report = findings(&run);
+    assert_eq!(report["ok"], false);
+    for finding in report["findings"].as_array().unwrap() {
+        assert!(finding["status"] == "ok" || finding["fix"].is_string(), "{finding}: what to do?");
+    }
+}
+
+/// A bad config, or none of the things a loop needs, is what a doctor is for.
+#[test]
+fn doctor_is_of_use_where_nothing_works() {
+    let scratch = bare();
+    fs::remove_dir_all(scratch.path(".git")).unwrap();
+    let run = scratch.run("doctor");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stdout.contains("git init"), "{run:?}");
+
+    let scratch = Scratch::new();
+    scratch.write(".ralph/config", "AGENT_TYPE=$(oops)\n");
+    let run = scratch.run("doctor");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(format!("{}{}", run.stdout, run.stderr).contains("line 1"), "{run:?}");
+
+    scratch.write(".ralph/config", "AGENT_TYPE=nobody\n");
+    let run = scratch.run("doctor");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stdout.contains("nobody") && run.stdout.contains("claude"), "{run:?}");
+}
+
+#[test]
+fn completions_man_help_and_version() {
+    let scratch = Scratch::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let run = good(&scratch, &format!("completions {shell}"));
+        assert!(run.stdout.contains("ralph") && run.stdout.contains("inactivity-timeout"), "{shell}");
+    }
+    let run = good(&scratch, "man");
+    assert!(run.stdout.contains(".TH ralph 1"), "{run:?}");
+    for text in [".SH RALPH PLAN", ".SH RALPH BUILD", "inactivity", "Exit codes"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    let run = good(&scratch, "--version");
+    assert_eq!(run.stdout, format!("ralph {}\n", env!("CARGO_PKG_VERSION")));
+    good(&scratch, "-V");
+    for verb in ["plan", "build", "prompt", "init", "config", "doctor", "demo", "completions", "man"] {
+        for help in ["--help", "-h"] {
+            let run = good(&scratch, &format!("{verb} {help}"));
+            assert!(run.stdout.contains("Usage: ralph") && run.stderr.is_empty(), "{verb}: {run:?}");
+        }
+        assert!(good(&scratch, "--help").stdout.contains(&format!("  {verb}")), "{verb}");
+        good(&scratch, &format!("help {verb}"));
+        good(&scratch, &format!("--help {verb}"));
+    }
+}
+
+/// `ralph … | head -1` with a reader that is gone before the first word.
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "echo 1.0");
+    for args in [
+        "config",
+        "config --json",
+        "doctor",
+        "doctor --json",
+        "completions bash",
+        "man",
+        "--help",
+        "plan --help",
+        "--version",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let child = scratch.ralph(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let run = crate::scratch::finish(child);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{args}");
+    }
+}
+
+#[test]
+fn demo_runs_the_whole_loop() {
+    let scratch = bare();
+    let before = scratch.snapshot();
+    let run = good(&scratch, "demo ../demo --quiet");
+    let demo = scratch.outside().join("demo");
+    assert_eq!(run.stdout.matches("Exit Reason: completion signal detected\n").count(), 2, "{run:?}");
+    assert!(
+        run.stdout.contains(&format!("demo complete: {}", demo.canonicalize().unwrap().display())),
+        "{run:?}"
+    );
+    let log = scratch.command("git").args(["log", "--oneline"]).current_dir(&demo).output().unwrap();
+    assert!(String::from_utf8(log.stdout).unwrap().lines().count() > 3, "plan and tasks are commits");
+    let status = scratch.command("git").args(["status", "--porcelain"]).current_dir(&demo).output().unwrap();
+    assert_eq!(String::from_utf8(status.stdout).unwrap(), "");
+    assert!(scratch.snapshot() == before, "the folder it was started in is not concerned");
+
+    let run = scratch.run("demo ../demo --quiet");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.starts_with("error: ") && run.stderr.contains("not empty"), "{run:?}");
+    scratch.write("a-file", "");
+    let run = scratch.run("demo a-file");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.starts_with("error: ") && run.stderr.contains("a-file"), "{run:?}");
+}
+
+#[test]
+fn the_scripted_agent_works_in_a_project_of_the_users_own() {
+    let scratch = Scratch::new();
+    fs::remove_file(scratch.path(".ralph/implementation_plan.md")).unwrap();
+    scratch.write("specs/hello.md", "# Hello\n\n- `sh hello.sh` prints `hello`\n");
+    let run = scratch.run("plan 1 --agent script");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("Status: success\n"), "{run:?}");
+}
