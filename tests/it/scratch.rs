@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// No run of ralph in these tests may take longer; one that does is killed and fails the test.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What an agent may use: `note` books the process that calls it, so that a test can ask whether it is left;
 /// `say TEXT` and `result` print what claude prints. A look-alike of an agent does nothing but live.
