@@ -10,6 +10,7 @@ mod json_events;
 mod login;
 mod places;
 mod processes;
+mod ralph_md;
 mod scratch;
 mod smoke;
 mod stopping;
