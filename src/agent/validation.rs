@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Context;
 use super::beside::run_beside;
+use crate::engine::stop::Urgency;
 use crate::engine::{Validation, Validator};
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
@@ -37,7 +38,7 @@ impl Validator for ValidationCommand {
     ) -> Result<Option<Validation>, RecordError> {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.map_or(self.limit, |left| left.min(self.limit));
-        let captured = run_beside(&self.launch, limit, ROOM, context)?;
+        let captured = run_beside(&self.launch, limit, ROOM, Urgency::Now, context)?;
         if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
             return Ok(None);
         }

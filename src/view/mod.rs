@@ -4,6 +4,7 @@
 pub mod console;
 pub mod json;
 pub mod plain;
+pub mod run_lines;
 pub mod status;
 mod status_area;
 pub mod status_line;
@@ -17,7 +18,7 @@ use crate::engine::event::{Event, Stamped};
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Ask;
 use console::{Console, Target};
-use plain::Plain;
+use plain::{Frame, Plain};
 use status_line::StatusLine;
 
 /// What one loop shows, in the form that was asked for.
@@ -38,9 +39,10 @@ enum Form {
 impl View {
     /// Starts the view. JSON wins over everything else.
     #[must_use]
-    pub fn start(json: bool, quiet: bool) -> Self {
+    pub fn start(json: bool, quiet: bool, frame: Frame) -> Self {
         let console = Arc::new(Console::start());
-        let form = if json { Form::Json } else { Form::Plain(Plain::new(Arc::clone(&console), quiet)) };
+        let form =
+            if json { Form::Json } else { Form::Plain(Plain::new(Arc::clone(&console), quiet, frame)) };
         let shows_status = !json && !quiet && terminal::can_show_status();
         let status = shows_status.then(|| StatusLine::new(Instant::now()));
         Self { console, form, status }

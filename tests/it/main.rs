@@ -11,6 +11,7 @@ mod login;
 mod places;
 mod policies;
 mod processes;
+mod ralph_md;
 mod scratch;
 mod smoke;
 mod status_line;

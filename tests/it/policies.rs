@@ -116,6 +116,22 @@ fn a_failed_iteration_is_tried_again_with_the_same_prompt_after_a_pause_that_dou
 }
 
 #[test]
+fn a_retry_after_a_crash_gets_the_same_prompt_too() {
+    let scratch = project("[ $n = 1 ] && bad 500 x broken; complete");
+    let child = scratch.start("prompt p.md 1 --backoff 10m");
+    wait_for("the failure in the state", || {
+        let state = std::fs::read_to_string(scratch.path(".ralph/state.toml")).ok()?;
+        state.contains("failed = \"other\"").then_some(())
+    });
+    signal(&child, Signal::KILL);
+    assert_eq!(finish(child).code, None);
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!((number(&scratch, "iteration"), number(&scratch, "retries")), (1, 1));
+    assert_eq!(prompt(&scratch, 1), prompt(&scratch, 2));
+}
+
+#[test]
 fn the_breaker_counts_failures_in_a_row_and_stop_on_error_needs_one() {
     let scratch = project("if [ $n = 2 ]; then say fine; ok; else bad 500 x broken; fi");
     let run = scratch.run("prompt p.md 9 --max-retries 0 --max-errors 2");

@@ -80,6 +80,11 @@ impl Scratch {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// The same, empty while the file is not there.
+    pub fn read_if_there(&self, relative: &str) -> String {
+        fs::read_to_string(self.path(relative)).unwrap_or_default()
+    }
+
     pub fn git(&self, args: &[&str]) -> String {
         let output = self.command("git").args(args).output().unwrap();
         assert!(output.status.success(), "git {args:?}: {output:?}");

@@ -35,6 +35,7 @@ fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report 
         text: String::new(),
         usage: Usage::default(),
         balance: None,
+        exceeded: None,
         skipped_lines: 0,
     }
 }
