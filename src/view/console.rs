@@ -130,7 +130,8 @@ impl Console {
 
 fn write_all(shared: &Shared) {
     let mut terminal = Terminal::new();
-    let mut drawn_at: Option<Instant> = None;
+    // A loop that is over at once shows none.
+    let mut drawn_at = Instant::now();
     let mut queue = shared.lock();
     loop {
         if let Some((target, text)) = queue.pieces.pop_front() {
@@ -144,15 +145,14 @@ fn write_all(shared: &Shared) {
         queue.writing = false;
         shared.changed.notify_all();
         let now = Instant::now();
-        let due = match (&queue.status, drawn_at) {
-            (None, _) if queue.status_is_new => now,
-            (None, _) => {
+        let due = match &queue.status {
+            None if queue.status_is_new => now,
+            None => {
                 queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            (Some(_), None) => now,
-            (Some(_), Some(drawn)) if queue.status_is_new || !terminal.has_status() => drawn + REDRAW,
-            (Some(_), Some(drawn)) => drawn + CLOCK,
+            Some(_) if queue.status_is_new || !terminal.has_status() => drawn_at + REDRAW,
+            Some(_) => drawn_at + CLOCK,
         };
         if now < due {
             let wait = shared.changed.wait_timeout(queue, due - now);
@@ -165,7 +165,7 @@ fn write_all(shared: &Shared) {
         queue.writing = true;
         drop(queue);
         terminal.show_status(status.as_ref());
-        drawn_at = Some(now);
+        drawn_at = now;
         queue = shared.lock();
     }
 }
