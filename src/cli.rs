@@ -42,6 +42,50 @@ Examples:
 
 The file must mention <promise>COMPLETE</promise>: it tells the agent how to end the loop.";
 
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  ralph status                       Every loop of this project
+  ralph status build                 The loop 'build', here or elsewhere on this machine
+  ralph status build --json | jq .status
+
+--json prints one object per loop, each on a line of its own: name, mode, agent, status (running, paused,
+waiting, stopped, failed, or unknown with an error), pending, current_iteration, max_iterations,
+consecutive_failures, total_failures, timeouts, exit_reason, exit_code, started, ended,
+last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
+average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
+last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_session, session_log, pid, run,
+argv, cwd, project, ralph_dir. What is not known is null.";
+
+const LS_HELP: &str = "--json prints an array of the objects that 'ralph status --json' prints.";
+
+const LOGS_EXAMPLES: &str = "\
+Examples:
+  ralph logs                     The newest loop of this project
+  ralph logs build --lines 5     The last five lines
+  ralph logs build --follow      And what comes, until the loop ends
+  ralph logs --agent --follow    What its agents write, as it comes";
+
+const RESUME_HELP: &str = "\
+A loop whose process is gone is started again here, with the command line it had and --resume.
+Without NAME: every loop of this project that holds or waits; if none is running, the one that was cut off.";
+
+const NOTE_EXAMPLES: &str = "\
+Examples:
+  ralph note \"The tests need the database: run make db first\"
+  ralph note build \"Skip the Windows part\"
+
+Without NAME: every running loop of this project.";
+
+const CLEAN_HELP: &str = "\
+Forgets state, pending requests and the entry in the list of loops; logs and iterations.log are kept.
+A running loop is left alone. Without NAME: the loops of this project.";
+
+const REVERT_HELP: &str = "\
+Iterations that committed nothing do not count, nor do those that are undone already: 'ralph revert' a
+second time undoes the iteration before. Refused, with nothing changed, while a loop runs here, where a
+merge or the like is in progress, where something is staged, where a file to be reverted has uncommitted
+changes, and where reverting would conflict.";
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   ralph init fix/RALPH.md               Write a starter
@@ -93,6 +137,33 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Watch plan and build run to the end in a scratch repository, with a built-in scripted agent
     Demo(DemoArgs),
+    /// Show where loops stand
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(StatusArgs),
+    /// List every loop of this machine
+    #[command(after_help = LS_HELP)]
+    Ls(ListArgs),
+    /// Print a loop's history: one line per step, or all that its agents wrote
+    #[command(after_help = LOGS_EXAMPLES)]
+    Logs(LogsArgs),
+    /// Let a running loop hold after its current attempt
+    #[command(after_help = "Without NAME: every running loop of this project.")]
+    Pause(TargetArgs),
+    /// Let a loop go on: after a pause, now instead of later while it waits, or after its process is gone
+    #[command(after_help = RESUME_HELP)]
+    Resume(TargetArgs),
+    /// End a running loop after its current attempt, or now
+    #[command(after_help = "Without NAME: every running loop of this project.")]
+    Cancel(CancelArgs),
+    /// Put a note for the agent into a running loop's next prompt, once
+    #[command(after_help = NOTE_EXAMPLES, override_usage = "ralph note [OPTIONS] [NAME] <TEXT>")]
+    Note(NoteArgs),
+    /// Forget loops that have ended
+    #[command(after_help = CLEAN_HELP)]
+    Clean(CleanArgs),
+    /// Undo the commits of a loop's last iterations by revert commits
+    #[command(after_help = REVERT_HELP)]
+    Revert(RevertArgs),
     /// Print the completion script for a shell
     #[command(
         after_help = "Example:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph"
@@ -252,6 +323,97 @@ pub struct InitArgs {
     /// Rewrite the config and the prompts where they exist
     #[arg(long)]
     pub force: bool,
+}
+
+/// Which loop is meant.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TargetArgs {
+    /// Name of the loop, looked up in this project first, then on this machine
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
+/// `status`.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ls`.
+#[derive(Debug, Clone, Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `logs`.
+#[derive(Debug, Clone, Args)]
+pub struct LogsArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Go on printing what comes, until the loop ends
+    #[arg(long, short, visible_alias = "live")]
+    pub follow: bool,
+    /// Begin with the last N lines [default: all]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true)]
+    pub lines: Option<String>,
+    /// The session log: everything the agents wrote
+    #[arg(long)]
+    pub agent: bool,
+}
+
+/// `cancel`.
+#[derive(Debug, Clone, Args)]
+pub struct CancelArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// End the agent now instead of waiting for it
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// `note`.
+#[derive(Debug, Clone, Args)]
+pub struct NoteArgs {
+    /// Name of the loop, and what its agent should know
+    #[arg(value_name = "[NAME] TEXT", required = true)]
+    pub name_and_text: Vec<String>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
+/// `clean`.
+#[derive(Debug, Clone, Args)]
+pub struct CleanArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Every ended loop of this machine
+    #[arg(long, conflicts_with = "name")]
+    pub all: bool,
+}
+
+/// `revert`.
+#[derive(Debug, Clone, Args)]
+pub struct RevertArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How many iterations to undo
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub last: String,
 }
 
 /// `config`.

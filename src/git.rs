@@ -5,6 +5,7 @@
 //! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
 
 mod head_file;
+pub mod revert;
 
 use std::collections::HashSet;
 use std::fs::{self, File};

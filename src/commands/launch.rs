@@ -1,5 +1,6 @@
 //! From a resolved loop to its exit code: the steps that every loop verb has in common.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -19,7 +20,7 @@ use crate::engine::{Job, Validator, run as run_engine};
 use crate::project::Project;
 use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
-use crate::record::state::{self, Found};
+use crate::record::state::{self, Found, Setup};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::view::View;
@@ -66,9 +67,16 @@ impl Launch<'_> {
         signals::listen(&inbox)?;
         let mut view = View::start(self.flags.json, self.flags.quiet, self.frame);
 
-        let mut recorder = Recorder::open(&project, &identity)?;
-        let tally =
-            if self.flags.resume { resume(&project, &identity, &mut recorder)? } else { Tally::default() };
+        let setup = Setup {
+            prompt_file: self.source.file().map(Path::to_owned),
+            done_pattern: settings.done_pattern.clone(),
+            inactivity_timeout: Some(settings.inactivity_timeout.as_secs_f64()),
+        };
+        // Looked at first: a refused start leaves no session log.
+        let resumed = if self.flags.resume { Some(resume(&project, &identity, &setup)?) } else { None };
+        let mut recorder = Recorder::open(&project, &identity, setup)?;
+        let (tally, from) = resumed.unzip();
+        from.into_iter().for_each(|from| recorder.warn(from));
         signals::watch_requests(project.requests(), self.run, &inbox);
         for warning in settings.warnings.iter().chain(recorder.warnings()) {
             view.warn(warning);
@@ -78,7 +86,7 @@ impl Launch<'_> {
         let job = Job {
             project: project.root().to_owned(),
             limits: self.limits,
-            tally,
+            tally: tally.unwrap_or_default(),
             delay: settings.delay,
             done_pattern,
             source: self.source,
@@ -150,13 +158,13 @@ fn validator(settings: &Settings, agent: &PipeAgent) -> Option<Box<dyn Validator
     Some(Box::new(command))
 }
 
-/// The count to go on from. A state file that cannot be understood was put aside when the records were opened.
-fn resume(project: &Project, identity: &Identity, recorder: &mut Recorder) -> anyhow::Result<Tally> {
+/// The count to go on from, and what to tell about it. A state file that cannot be understood is put aside when the
+/// records are opened.
+fn resume(project: &Project, identity: &Identity, setup: &Setup) -> anyhow::Result<(Tally, String)> {
     let found = state::read(&project.state())
         .with_context(|| format!("cannot read {}", project.state().display()))?;
     let Found::State(state) = found else {
-        recorder.warn("there is nothing to resume; starting afresh".to_owned());
-        return Ok(Tally::default());
+        return Ok((Tally::default(), "there is nothing to resume; starting afresh".to_owned()));
     };
     if state.mode != identity.mode {
         bail!(
@@ -165,11 +173,16 @@ fn resume(project: &Project, identity: &Identity, recorder: &mut Recorder) -> an
             identity.mode
         );
     }
+    if let (Some(last), Some(file)) = (&state.setup.prompt_file, &setup.prompt_file)
+        && last != file
+    {
+        bail!("the last loop here ran {}: resume that one, or start without --resume", last.display());
+    }
     let interrupted = state.was_interrupted();
     let tally = state.tally.resumed(!interrupted);
     let from = if interrupted { "resuming at" } else { "the last loop had ended; a new one goes on after" };
-    recorder.warn(format!("{from} iteration {}", tally.iteration));
-    Ok(tally)
+    let from = format!("{from} iteration {}", tally.iteration);
+    Ok((tally, from))
 }
 
 /// Unique on this machine: the time in nanoseconds and our pid.

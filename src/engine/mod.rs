@@ -27,7 +27,7 @@ use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Now, Step, step};
 use stop::{Stop, Urgency};
-use tally::{Settled, Tally};
+use tally::{Given, Settled, Tally};
 
 /// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -245,6 +245,7 @@ impl Loop<'_> {
         let Some(work) = self.next_work(self.tally.iteration + 1)? else { return Ok(()) };
         self.fingerprint = self.limits.idle.and_then(|_| self.worktree.fingerprint());
         self.tally.begin();
+        let work = self.with_given(work);
         self.attempt(work)
     }
 
@@ -269,27 +270,29 @@ impl Loop<'_> {
     fn same_work(&mut self) -> Result<(), End> {
         let work = match self.work.take() {
             Some(work) => Some(work),
-            None => self.next_work(self.tally.iteration)?,
+            None => self.next_work(self.tally.iteration)?.map(|work| self.with_given(work)),
         };
         work.map_or(Ok(()), |work| self.attempt(work))
     }
 
-    /// What the source says, with what the loop has to add; `None` when the loop was asked to stop or to hold
-    /// meanwhile.
+    /// What the source says; `None` when the loop was asked to stop or to hold meanwhile.
     fn next_work(&mut self, iteration: u64) -> Result<Option<Work>, End> {
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         let work = self.source.next(iteration, &mut context);
+        self.tally.notes.extend(self.stop.take_notes());
         // Whatever became of it then: being stopped is the reason that counts.
         if self.stop.urgency() != Urgency::None || self.stop.holds() {
             return Ok(None);
         }
-        let mut work = work?;
-        self.tally.notes.extend(self.stop.take_notes());
-        let notes = std::mem::take(&mut self.tally.notes);
-        let validation_error = self.tally.validation_error.take();
-        work.prompt = with_sections(work.prompt, validation_error.as_deref(), &notes);
-        Ok(Some(work))
+        Ok(Some(work?))
+    }
+
+    /// Adds to the prompt what the loop has to say.
+    fn with_given(&self, work: Work) -> Work {
+        let Given { validation_error, notes } = &self.tally.given;
+        let prompt = with_sections(work.prompt, validation_error.as_deref(), notes);
+        Work { prompt, ..work }
     }
 
     /// Runs the agent once, has its work checked, and books what came of it.
@@ -417,6 +420,7 @@ impl Loop<'_> {
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         context.wait(deadline)?;
+        self.tally.notes.extend(self.stop.take_notes());
         Ok(())
     }
 

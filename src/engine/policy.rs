@@ -89,7 +89,9 @@ pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
         Last::Settled(Signal::Replan) => Step::End(Outcome::Replan),
         Last::Nothing | Last::Settled(Signal::Continue) => begin(limits, tally, now),
         Last::Waited | Last::Cut => spent(limits, tally, now).map_or(Step::Again, Step::End),
-        Last::Limited(reset) => wait_for_limit(limits, tally, reset, now.time),
+        // Nobody waits for an attempt that may not begin any more.
+        Last::Limited(reset) => spent(limits, tally, now)
+            .map_or_else(|| wait_for_limit(limits, tally, reset, now.time), Step::End),
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
         Last::Failed(class) if may_retry(limits, tally.retries, class) => {
             let pause = limits.retry_pause.map_or(Duration::ZERO, |first| retry_pause(first, tally.retries));

@@ -57,10 +57,25 @@ pub struct Tally {
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the loop added to the prompt of the current iteration, for the case that it has to be run again after a
+    /// restart.
+    pub given: Given,
     /// How the latest attempt ended.
     pub last: Last,
     /// How long attempts took.
     pub durations: Durations,
+}
+
+/// What the loop added to a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Given {
+    /// What the validation command printed when it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_error: Option<String>,
+    /// Notes of the user.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Durations of attempts, in seconds.
@@ -104,10 +119,12 @@ pub struct Settled {
 }
 
 impl Tally {
-    /// A new iteration begins.
+    /// A new iteration begins; what was kept for its prompt is given now.
     pub fn begin(&mut self) {
         self.iteration += 1;
         self.retries = 0;
+        self.given =
+            Given { validation_error: self.validation_error.take(), notes: std::mem::take(&mut self.notes) };
     }
 
     /// A retry of the current iteration begins.

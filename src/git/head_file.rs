@@ -21,7 +21,7 @@ pub(super) fn head(root: &Path) -> Option<String> {
 }
 
 /// `.git` itself, or what it points to in a linked work tree or submodule.
-fn git_dir(root: &Path) -> Option<PathBuf> {
+pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
     let path = root.join(".git");
     if path.is_dir() {
         return Some(path);

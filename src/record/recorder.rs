@@ -11,7 +11,7 @@ use super::lock::{Holder, Lock};
 use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::session_log::SessionLog;
-use super::state::{self, Found, State, StateFile};
+use super::state::{self, Found, Setup, State, StateFile};
 use super::{RecordError, RecordFile};
 use crate::engine::event::{Identity, Stamped};
 use crate::engine::outcome::Status;
@@ -39,23 +39,14 @@ impl Recorder {
     ///
     /// # Errors
     /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
-    pub fn open(project: &Project, identity: &Identity) -> anyhow::Result<Self> {
+    pub fn open(project: &Project, identity: &Identity, setup: Setup) -> anyhow::Result<Self> {
         let process = Process::of_self().context("cannot read our own process information")?;
         project.create_ralph_dir()?;
         let holder =
             Holder { run_id: identity.run.clone(), mode: identity.mode.clone(), identity: process.clone() };
         let lock = Lock::acquire(&project.lock(), &holder)?;
 
-        let mut warnings = Vec::new();
-        if let Some(previous) = lock.previous() {
-            let ended = sweep(&previous.run_id);
-            if ended > 0 {
-                warnings.push(format!(
-                    "ended {ended} processes of a {} loop that was killed (pid {})",
-                    previous.mode, previous.identity.pid
-                ));
-            }
-        }
+        let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
         if project.in_git()
             && let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project))
         {
@@ -68,12 +59,14 @@ impl Recorder {
         warnings.extend(set_unknown_state_aside(&project.state())?);
         let iterations = IterationsLog::open(&project.iterations_log())?;
         let (session, events) = open_session(&project.logs())?;
+        let session_log = Some(session.path().to_owned());
+        let state = State { session_log, setup, ..first_state(identity, process) };
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
             iterations,
             events,
-            state: StateFile::new(&project.state(), first_state(identity, process)),
+            state: StateFile::new(&project.state(), state),
             warnings,
             _lock: lock,
         })
@@ -104,6 +97,28 @@ impl Recorder {
 
     /// Lets go of the lock.
     pub fn close(self) {}
+}
+
+/// Keeps loops out of a ralph dir while something else is done there, and ends what a dead loop left behind.
+///
+/// # Errors
+/// When a loop holds the lock, or it cannot be taken.
+pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
+    let identity = Process::of_self().context("cannot read our own process information")?;
+    let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
+    let lock = Lock::acquire(&project.lock(), &holder)?;
+    let _ = sweep_after(&lock);
+    Ok(lock)
+}
+
+/// Ends what the dead owner of a lock left behind, and says so.
+fn sweep_after(lock: &Lock) -> Option<String> {
+    let previous = lock.previous()?;
+    let ended = sweep(&previous.run_id);
+    (ended > 0).then(|| {
+        let Holder { mode, identity, .. } = previous;
+        format!("ended {ended} processes of a {mode} loop that was killed (pid {})", identity.pid)
+    })
 }
 
 /// A state file that we do not understand is never overwritten: it gets out of the way under another name.
@@ -155,6 +170,10 @@ fn first_state(identity: &Identity, process: Process) -> State {
         ended_at: None,
         waiting_until: None,
         max_iterations: None,
+        pending: None,
+        agent_session: None,
+        session_log: None,
+        setup: Setup::default(),
         argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         cwd: std::env::current_dir().unwrap_or_default(),
         process,

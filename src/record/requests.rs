@@ -16,15 +16,16 @@ struct Addressed {
     request: Request,
 }
 
-/// Leaves a request for the run.
-pub fn send(folder: &Path, run: &str, request: Request) -> Result<(), RecordError> {
+/// Leaves a request for the run, and answers the file that is there until the run takes it.
+pub fn send(folder: &Path, run: &str, request: Request) -> Result<PathBuf, RecordError> {
     std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
     // The name sorts by time, so that requests are taken in the order they were made.
     let now = chrono::Utc::now().format("%Y%m%dT%H%M%S%9f");
     let path = folder.join(format!("{now}-{}.json", std::process::id()));
     let text = serde_json::to_vec(&Addressed { run: run.to_owned(), request })
         .map_err(|error| RecordError { path: path.clone(), reason: error.into() })?;
-    atomic::write(&path, &text, Durability::Atomic)
+    atomic::write(&path, &text, Durability::Atomic)?;
+    Ok(path)
 }
 
 /// Takes the requests for the run, oldest first. Those for other runs, which are over, are thrown away.

@@ -17,6 +17,12 @@ impl SessionLog {
         Self { lines: WholeLines::new(file) }
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        self.lines.path()
+    }
+
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
         match stamped.event {

@@ -16,6 +16,31 @@ use crate::process::identity::Identity;
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
+/// How a loop is set up, for those who look at it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// Where its prompts come from; absolute. `None` for the prompts that ralph brings along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_file: Option<PathBuf>,
+    /// The regular expression that ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done_pattern: Option<String>,
+    /// Longest time without a sign of life, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inactivity_timeout: Option<f64>,
+}
+
+/// What a loop was asked for and has not done yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pending {
+    /// To hold.
+    Pause,
+    /// To end.
+    Stop,
+}
+
 /// The state file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct State {
@@ -53,9 +78,21 @@ pub struct State {
     /// Until when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_until: Option<DateTime<Utc>>,
-    /// How many iterations may run.
+    /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
+    /// What it was asked for and has not done yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
+    /// What the agent calls the session of its latest attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_session: Option<String>,
+    /// The session log of this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_log: Option<PathBuf>,
+    /// How it is set up.
+    #[serde(flatten)]
+    pub setup: Setup,
     /// The command line it was started with.
     pub argv: Vec<String>,
     /// Where it was started.
@@ -114,7 +151,7 @@ impl State {
     /// Where the loop really stands: one whose process was killed does not run, whatever the file says.
     #[must_use]
     pub fn true_status(&self) -> Status {
-        if self.active && !self.process.is_alive() { Status::Failed } else { self.status }
+        if self.active && !self.process.is_alive() { Status::Stopped } else { self.status }
     }
 
     /// Why it really ended; `None` while it runs.
@@ -125,6 +162,12 @@ impl State {
         } else {
             self.exit_reason.as_deref()
         }
+    }
+
+    /// The number of the last iteration that may begin.
+    #[must_use]
+    pub fn last_iteration(&self) -> Option<u64> {
+        self.max_iterations.map(|limit| limit.saturating_add(self.tally.allowance_from))
     }
 
     /// Whether the loop was cut off in the middle of its work, rather than having come to an end.
@@ -167,8 +210,9 @@ impl StateFile {
                 state.last_iteration_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
-            Event::AttemptEnded { tally, .. } => {
+            Event::AttemptEnded { tally, report, .. } => {
                 state.tally = tally.clone();
+                state.agent_session.clone_from(&report.usage.session_id);
                 state.last_iteration_ended_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
@@ -177,9 +221,21 @@ impl StateFile {
                 state.tally.notes.push(text.clone());
                 Durability::Synced
             }
+            Event::Asked { ask, .. } => {
+                state.pending = match ask {
+                    Ask::Request(Request::Pause) => state.pending.or(Some(Pending::Pause)),
+                    Ask::Request(Request::Resume) => {
+                        state.pending.filter(|pending| *pending == Pending::Stop)
+                    }
+                    _ => Some(Pending::Stop),
+                };
+                Durability::Atomic
+            }
             Event::Paused { tally } => {
                 state.tally = tally.clone();
                 state.status = Status::Paused;
+                state.waiting_until = None;
+                state.pending = None;
                 Durability::Synced
             }
             Event::Resumed { tally } => {
@@ -197,6 +253,7 @@ impl StateFile {
             Event::LoopEnded { outcome, tally, .. } => {
                 state.tally = tally.clone();
                 state.active = false;
+                state.pending = None;
                 state.status = outcome.status();
                 state.waiting_until = None;
                 state.ended_at = Some(stamped.at.to_utc());

@@ -30,6 +30,12 @@ impl WholeLines {
         Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 }
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        self.file.path()
+    }
+
     /// Takes bytes of one of the pipes, cut anywhere.
     pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), RecordError> {
         match stream {

@@ -3,6 +3,8 @@
 pub mod prompt_file;
 pub mod ralph_md;
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentCommand, Context, Report};
@@ -17,6 +19,11 @@ pub trait Source {
     /// # Errors
     /// When there is nothing to go on with: the loop ends.
     fn next(&mut self, iteration: u64, context: &mut Context<'_>) -> Result<Work, SourceError>;
+
+    /// The file that prompts come from; absolute. `None` when there is none.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
 
     /// Books a successful attempt and says what it means for the work as a whole.
     fn settle(&mut self, report: &Report) -> Signal {

@@ -92,4 +92,11 @@ impl Source for PromptFile {
         let prompt = substitute(&template, &|name| self.names.get(name).map(Into::into));
         Ok(Work { prompt, agent: None })
     }
+
+    fn file(&self) -> Option<&Path> {
+        match &self.text {
+            Text::File(path) => Some(path),
+            Text::BuiltIn(_) => None,
+        }
+    }
 }

@@ -5,6 +5,7 @@ pub mod console;
 pub mod json;
 pub mod plain;
 pub mod run_lines;
+pub mod status;
 
 use std::sync::Arc;
 use std::time::Instant;

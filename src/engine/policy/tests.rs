@@ -70,6 +70,16 @@ fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
 }
 
 #[test]
+fn nobody_waits_for_an_attempt_that_may_not_begin() {
+    let limits = Limits { max_duration: Some(Duration::from_secs(60)), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin();
+    limited(&limits, &mut tally, at(600).timestamp());
+    assert_eq!(step(&limits, &tally, now(59)), Step::Wait(at(600)));
+    assert_eq!(step(&limits, &tally, now(60)), Step::End(Outcome::DurationReached));
+}
+
+#[test]
 fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
     let limits = Limits { max_limit_wait: Duration::from_secs(200), ..LIMITS };
     let mut tally = Tally::default();
