@@ -37,7 +37,12 @@ pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
             warn(&format!("loop '{name}' is already paused"));
             continue;
         }
-        let is_done = |state: &State| state.status == Status::Paused || state.pending.is_some();
+        // Outside of an attempt it holds at once.
+        let is_done = |state: &State| match state.pending {
+            Some(Pending::Pause) => state.tally.in_attempt,
+            Some(Pending::Stop) => true,
+            None => state.status == Status::Paused,
+        };
         match ask(&found, Request::Pause, &is_done)? {
             Answer::Taken(state) if state.status == Status::Paused => {
                 say(&format!("paused ralph loop for {name}"));

@@ -3,6 +3,7 @@
 mod agents;
 mod bad_input;
 mod blocks;
+mod control;
 mod disk_full;
 mod filters;
 mod hostile_agents;
@@ -10,8 +11,10 @@ mod json_events;
 mod login;
 mod places;
 mod processes;
+mod revert;
 mod scratch;
 mod smoke;
+mod state;
 mod stopping;
 mod supervision;
 mod verbs;
