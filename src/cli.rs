@@ -1,10 +1,14 @@
 //! The command line: clap types, nothing else.
 
+pub mod user_args;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use user_args::UserArg;
 
 const ROOT_EXAMPLES: &str = "\
 Examples:
@@ -13,6 +17,7 @@ Examples:
   ralph plan                  Turn the specs into an implementation plan
   ralph build 20              Work on the plan, at most 20 iterations
   ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
+  ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
 
 Exit codes:
   0 done, or a limit reached   1 usage or configuration   2 plan missing   3 new plan wanted
@@ -81,6 +86,23 @@ second time undoes the iteration before. Refused, with nothing changed, while a 
 merge or the like is in progress, where something is staged, where a file to be reverted has uncommitted
 changes, and where reverting would conflict.";
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ralph init fix/RALPH.md               Write a starter
+  ralph run fix -n 5                    At most 5 iterations of fix/RALPH.md
+  ralph run fix --dry-run               Only show the prompt of the first iteration
+  ralph run fix --dir src -t 30m        With an argument of the RALPH.md's own, and a timeout
+  ralph run fix src 'the parser'        The same by position, in the order of its 'args'
+
+Without -n the loop goes on until the agent says COMPLETE, or you stop it.";
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  ralph init                  Set this project up
+  ralph init fix/RALPH.md     Write a RALPH.md to start from, for 'ralph run fix'
+  ralph init PROMPT.md        Write a prompt to start from, for 'ralph prompt PROMPT.md'
+  ralph init ralph.toml       Write settings to start from";
+
 /// Where `--help` lists what stops or holds a loop.
 const POLICIES: &str = "When to stop or wait";
 
@@ -106,7 +128,8 @@ pub enum Command {
     /// Run a prompt of your own in the loop
     #[command(after_help = PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
-    /// Set this project up: config, prompts, specs folder, ignore rules
+    /// Set this project up: config, prompts, specs folder, ignore rules; or write a starter file
+    #[command(after_help = INIT_EXAMPLES)]
     Init(InitArgs),
     /// Show every setting, its value and where it comes from
     Config(ConfigArgs),
@@ -152,6 +175,9 @@ pub enum Command {
     /// Print the manual page
     #[command(after_help = "Example:\n  ralph man | man -l -")]
     Man,
+    /// Run a RALPH.md in the loop: agent, commands and prompt in one file
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
 }
 
 /// Where things are, for every verb that looks at a project.
@@ -176,7 +202,7 @@ pub struct LoopFlags {
     #[command(flatten)]
     pub place: PlaceArgs,
     /// Longest time for one attempt, such as 90s, 30m or 2h [default: 2h]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "D", allow_hyphen_values = true)]
     pub timeout: Option<String>,
     /// Longest time without a sign of life [default: 15m]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
@@ -254,9 +280,40 @@ pub struct PromptArgs {
     pub flags: LoopFlags,
 }
 
+/// `run`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("agent", |agent| agent.hide(true)),
+    mut_arg("max_retries", |retries| retries.help("How often a failed iteration is tried again [default: 0]")),
+)]
+#[command(override_usage = "ralph run [OPTIONS] <TARGET> [--NAME VALUE]... [VALUE]... [-- VALUE...]")]
+pub struct RunArgs {
+    /// A RALPH.md, or its folder
+    #[arg(value_name = "TARGET")]
+    pub target: Option<PathBuf>,
+    /// At most this many iterations [default: no limit]
+    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
+    pub max_iterations: Option<String>,
+    /// Folder for one file per iteration with what its agent wrote
+    #[arg(long, short, value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
+    /// Run the commands, print the prompt of the first iteration and end
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What the RALPH.md gets.
+    #[arg(skip)]
+    pub user_args: Vec<UserArg>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
 /// `init`.
 #[derive(Debug, Clone, Args)]
 pub struct InitArgs {
+    /// Write this starter instead: RALPH.md, NAME/RALPH.md, PROMPT.md or ralph.toml
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Folder of ralph's files, instead of .ralph
     #[arg(long, value_name = "DIR")]
     pub ralph_dir: Option<PathBuf>,
@@ -401,7 +458,7 @@ impl Cli {
         if let Some(at) = verb_at(&argv) {
             let verb = argv.remove(at);
             argv.insert(1, verb);
-            return Self::try_parse_from(argv);
+            return Self::parse_words(argv);
         }
         let mut with_verb = argv.clone();
         with_verb.insert(argv.len().min(1), "build".into());
@@ -410,6 +467,25 @@ impl Cli {
             return Err(Self::command().error(ErrorKind::MissingSubcommand, "no mode given"));
         }
         Self::try_parse_from(argv)
+    }
+
+    /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: nobody knows their
+    /// names before the file is read.
+    fn parse_words(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
+        let root = Self::command();
+        let Some(verb) =
+            root.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"))
+        else {
+            return Self::try_parse_from(argv);
+        };
+        let (own, user_args) = user_args::split(verb, argv.split_off(2))
+            .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message))?;
+        argv.extend(own);
+        let mut cli = Self::try_parse_from(argv)?;
+        if let Command::Run(args) = &mut cli.command {
+            args.user_args = user_args;
+        }
+        Ok(cli)
     }
 }
 

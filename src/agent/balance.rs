@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::beside::run_beside;
 use super::{AgentError, Context};
+use crate::engine::stop::Urgency;
 use crate::process::supervised::Launch;
 
 /// How long the command may take.
@@ -30,7 +31,7 @@ impl BalanceQuery {
 
     /// Asks, and gives up silently: a balance is nice to know and nothing else.
     pub(super) fn ask(&self, context: &mut Context<'_>) -> Result<Option<f64>, AgentError> {
-        let captured = run_beside(&self.launch, LIMIT, ROOM, context)?;
+        let captured = run_beside(&self.launch, LIMIT, ROOM, Urgency::Now, context)?;
         Ok(captured.ok().and_then(|captured| dollars(&captured.stdout.text())))
     }
 }

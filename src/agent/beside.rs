@@ -11,7 +11,8 @@ use crate::process::capture::{Captured, capture};
 use crate::process::supervised::{Launch, StartError};
 use crate::record::RecordError;
 
-/// Runs a command while the loop stays open to what is asked of it; an urgent request ends the command.
+/// Runs a command while the loop stays open to what is asked of it; a request to stop that is as urgent as `cut_at`
+/// ends the command.
 ///
 /// # Errors
 /// The outer one when a record cannot be written, the inner one when the command cannot be started.
@@ -19,6 +20,7 @@ pub(crate) fn run_beside(
     launch: &Launch,
     limit: Duration,
     room: usize,
+    cut_at: Urgency,
     context: &mut Context<'_>,
 ) -> Result<Result<Captured, StartError>, RecordError> {
     let port = context.inbox.open();
@@ -29,7 +31,7 @@ pub(crate) fn run_beside(
         port.post(0, Message::Captured(captured))
     });
     loop {
-        if context.stop.urgency() >= Urgency::Now {
+        if context.stop.urgency() >= cut_at {
             cancelled.store(true, Ordering::Relaxed);
         }
         match context.wait(None) {

@@ -2,6 +2,7 @@
 
 mod balance;
 pub(crate) mod beside;
+pub mod command;
 mod display;
 pub mod message;
 pub mod pipe;
@@ -22,8 +23,10 @@ use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Stop;
 use crate::process::supervised::StartError;
 use crate::record::RecordError;
+use crate::reply::filter::CompileError;
 
 pub use balance::BalanceQuery;
+pub use command::AgentCommand;
 pub use display::DisplayRoute;
 pub use message::Message;
 pub use readers::ReaderPlan;
@@ -47,6 +50,8 @@ pub struct Attempt<'a> {
     pub iteration: u64,
     /// The prompt, ready to be sent.
     pub prompt: &'a str,
+    /// Who is to work on it, when not the agent that the loop was started with.
+    pub agent: Option<&'a AgentCommand>,
     /// When the loop's own time is over: the agent is ended then.
     pub deadline: Option<Instant>,
 }
@@ -57,6 +62,9 @@ pub enum AgentError {
     /// The agent's program cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A filter that reads the agent does not compile.
+    #[error(transparent)]
+    Filter(#[from] CompileError),
     /// A record cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),

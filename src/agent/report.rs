@@ -51,6 +51,8 @@ pub struct Report {
     pub exit_code: Option<i32>,
     /// The signal that ended the program.
     pub signal: Option<i32>,
+    /// The limit that it ran or kept silent beyond, when it timed out.
+    pub exceeded: Option<Duration>,
     /// Why it failed; `None` when it succeeded.
     pub failure: Option<Failure>,
     /// The assistant said `<promise>COMPLETE</promise>`.
@@ -86,6 +88,7 @@ impl Report {
             duration,
             exit_code: None,
             signal: None,
+            exceeded: None,
             failure: None,
             complete: false,
             replan: false,

@@ -392,6 +392,11 @@ impl Left {
             duration,
             exit_code: self.exit_code,
             signal: self.signal,
+            exceeded: match failure.as_ref().map(|failure| failure.kind) {
+                Some(Kind::TimedOut) => Some(self.limits.attempt),
+                Some(Kind::Inactive) => Some(self.limits.inactivity),
+                _ => None,
+            },
             failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
             complete,
             replan,

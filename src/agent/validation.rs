@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Context;
 use super::beside::run_beside;
+use crate::engine::stop::Urgency;
 use crate::engine::{Validation, Validator};
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
@@ -31,7 +32,7 @@ impl ValidationCommand {
 
 impl Validator for ValidationCommand {
     fn validate(&mut self, context: &mut Context<'_>) -> Result<Option<Validation>, RecordError> {
-        let captured = run_beside(&self.launch, self.limit, ROOM, context)?;
+        let captured = run_beside(&self.launch, self.limit, ROOM, Urgency::Now, context)?;
         Ok(self.validation(captured))
     }
 }

@@ -86,20 +86,7 @@ impl Choice {
     /// Refuses an agent that is not installed.
     pub(super) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
-        if program.contains('/') {
-            let path = project.root().join(program);
-            if !path.is_file() {
-                bail!("agent {} not found: install it, or mend AGENT_CLI", path.display());
-            }
-            if access(&path, Access::EXEC_OK).is_err() {
-                bail!("agent {} is not executable: run 'chmod +x' on it, or mend AGENT_CLI", path.display());
-            }
-        } else if find_program(program, &search_path(settings)).is_none() {
-            let install = self.preset.install;
-            let install = if install.is_empty() { "install it or set AGENT_CLI" } else { install };
-            bail!("agent '{program}' not found on PATH: {install}; 'ralph doctor' checks everything");
-        }
-        Ok(())
+        check_program(program, self.preset, "AGENT_CLI", settings, project)
     }
 
     /// Compiles every filter that is in force.
@@ -158,8 +145,35 @@ impl Choice {
             display,
             timeout: settings.timeout,
             inactivity_timeout: settings.inactivity_timeout,
+            command: None,
         }
     }
+}
+
+/// Refuses a program that is not there; `mend` names what chose it.
+pub(super) fn check_program(
+    program: &str,
+    preset: &Preset,
+    mend: &str,
+    settings: &Settings,
+    project: &Project,
+) -> anyhow::Result<()> {
+    if program.contains('/') {
+        let path = project.root().join(program);
+        if !path.is_file() {
+            bail!("agent {} not found: install it, or mend {mend}", path.display());
+        }
+        if access(&path, Access::EXEC_OK).is_err() {
+            bail!("agent {} is not executable: run 'chmod +x' on it, or mend {mend}", path.display());
+        }
+    } else if find_program(program, &search_path(settings)).is_none() {
+        let install = preset.install;
+        let install = if install.is_empty() { "install it" } else { install };
+        bail!(
+            "agent '{program}' not found on PATH: {install}, or mend {mend}; 'ralph doctor' checks everything"
+        );
+    }
+    Ok(())
 }
 
 /// Splits as a shell would, without expanding anything.

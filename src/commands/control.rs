@@ -92,9 +92,8 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
 /// `ralph note`.
 pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
     let mut words = args.name_and_text;
-    let (name, text) = match (words.pop(), words.pop(), words.len()) {
-        (Some(text), name, 0) => (name, text),
-        _ => bail!("too many words for a note: put its text in quotes, as in 'ralph note \"skip that\"'"),
+    let (Some(text), name, 0) = (words.pop(), words.pop(), words.len()) else {
+        bail!("too many words for a note: put its text in quotes, as in 'ralph note \"skip that\"'");
     };
     if text.trim().is_empty() {
         bail!("the note is empty: say what the agent should know");

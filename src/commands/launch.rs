@@ -1,12 +1,10 @@
 //! From a resolved loop to its exit code: the steps that every loop verb has in common.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use regex::Regex;
 
-use super::agent_choice::{Choice, Filters};
 use super::house::House;
 use super::signals;
 use super::worktree::GitWorktree;
@@ -19,11 +17,13 @@ use crate::engine::policy::{Limits, OnFailure};
 use crate::engine::tally::Tally;
 use crate::engine::{Job, Validator, run as run_engine};
 use crate::project::Project;
+use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
 use crate::record::state::{self, Found, Setup};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::view::View;
+use crate::view::plain::Frame;
 
 /// What a verb does where neither flags nor settings say otherwise.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +43,12 @@ pub(super) struct Launch<'a> {
     pub(super) name: String,
     pub(super) mode: &'static str,
     pub(super) limits: Limits,
-    pub(super) choice: Choice,
-    pub(super) filters: Filters,
-    pub(super) env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    /// Unique id of this run, see [`run_id`].
+    pub(super) run: String,
+    pub(super) agent: PipeAgent,
     pub(super) source: Box<dyn Source + 'a>,
+    pub(super) log_dir: Option<LogDir>,
+    pub(super) frame: Frame,
 }
 
 impl Launch<'_> {
@@ -54,19 +56,21 @@ impl Launch<'_> {
     pub(super) fn run(self) -> anyhow::Result<u8> {
         let House { project, settings } = self.house;
         let done_pattern = done_pattern(&settings)?;
-        let run = run_id();
         let identity = Identity {
-            run: run.clone(),
+            run: self.run.clone(),
             name: self.flags.name.clone().unwrap_or(self.name),
             mode: self.mode.to_owned(),
-            agent: settings.agent_type.clone(),
+            agent: self.agent.name.clone(),
         };
         let inbox = Arc::new(Inbox::default());
         signals::listen(&inbox)?;
-        let mut view = View::start(self.flags.json, self.flags.quiet);
+        let mut view = View::start(self.flags.json, self.flags.quiet, self.frame);
 
         let setup = Setup {
-            prompt_file: self.source.file().map(Path::to_owned),
+            prompt_file: self
+                .source
+                .file()
+                .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
             done_pattern: settings.done_pattern.clone(),
             inactivity_timeout: Some(settings.inactivity_timeout.as_secs_f64()),
         };
@@ -74,13 +78,15 @@ impl Launch<'_> {
         let resumed = if self.flags.resume { Some(resume(&project, &identity, &setup)?) } else { None };
         let mut recorder = Recorder::open(&project, &identity, setup)?;
         let (tally, from) = resumed.unzip();
-        from.into_iter().for_each(|from| recorder.warn(from));
-        signals::watch_requests(project.requests(), run.clone(), &inbox);
+        if let Some(from) = from {
+            recorder.warn(from);
+        }
+        signals::watch_requests(project.requests(), self.run, &inbox);
         for warning in settings.warnings.iter().chain(recorder.warnings()) {
             view.warn(warning);
         }
 
-        let agent = self.choice.agent(self.filters, &settings, &project, self.env, &run);
+        let mut log_dir = self.log_dir;
         let job = Job {
             project: project.root().to_owned(),
             limits: self.limits,
@@ -88,11 +94,12 @@ impl Launch<'_> {
             delay: settings.delay,
             done_pattern,
             source: self.source,
-            validator: validator(&settings, &agent),
-            agent: Box::new(agent),
-            worktree: Box::new(GitWorktree::new(project.root().to_owned(), project.implementation_plan())),
+            validator: validator(&settings, &self.agent),
+            agent: Box::new(self.agent),
+            worktree: Box::new(GitWorktree::new(&project)),
             sinks: vec![
                 Box::new(|stamped| recorder.take(stamped)),
+                Box::new(|stamped| log_dir.as_mut().map_or(Ok(()), |log_dir| log_dir.take(stamped))),
                 Box::new(|stamped| {
                     view.take(stamped);
                     Ok(())
@@ -134,12 +141,11 @@ pub(super) fn limits(limit: Option<u64>, settings: &Settings, defaults: Defaults
 }
 
 /// A budget in money needs an agent that says what it costs.
-pub(super) fn check_budget(settings: &Settings, choice: &Choice) -> anyhow::Result<()> {
-    if settings.max_cost.is_some() && !choice.reports_cost(settings) {
+pub(super) fn check_budget(settings: &Settings, agent: &str, reports_cost: bool) -> anyhow::Result<()> {
+    if settings.max_cost.is_some() && !reports_cost {
         bail!(
-            "agent '{}' does not report what it costs, so --max-cost could never be reached: use --max-tokens, or \
-             set AGENT_USAGE_CMD and AGENT_USAGE_PARSER",
-            settings.agent_type
+            "agent '{agent}' does not report what it costs, so --max-cost could never be reached: use --max-tokens, or \
+             set AGENT_USAGE_CMD and AGENT_USAGE_PARSER"
         );
     }
     Ok(())
@@ -184,7 +190,7 @@ fn resume(project: &Project, identity: &Identity, setup: &Setup) -> anyhow::Resu
 }
 
 /// Unique on this machine: the time in nanoseconds and our pid.
-fn run_id() -> String {
+pub(super) fn run_id() -> String {
     let now = chrono::Utc::now();
     format!("{}-{}", now.format("%Y%m%dT%H%M%S%9f"), std::process::id())
 }

@@ -14,7 +14,9 @@ mod man;
 mod plain_loop;
 mod resume;
 mod revert;
+mod run_ralph_md;
 mod signals;
+mod starter;
 mod status;
 mod target;
 mod worktree;
@@ -45,7 +47,10 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Plan(args) => plain_loop::plan(&args),
         Command::Build(args) => plain_loop::build(&args),
         Command::Prompt(args) => plain_loop::prompt(args),
-        Command::Init(args) => house::init(args),
+        Command::Init(args) => match &args.file {
+            Some(file) => starter::write(file, &args),
+            None => house::init(args),
+        },
         Command::Config(args) => house::config(&args),
         Command::Doctor(args) => house::doctor(&args),
         Command::Demo(args) => demo::run(args.dir.as_deref(), args.quiet),
@@ -63,6 +68,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             Ok(())
         }),
         Command::Man => print(man::render),
+        Command::Run(args) => run_ralph_md::run(&args),
     }
 }
 

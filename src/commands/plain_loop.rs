@@ -9,13 +9,14 @@ use anyhow::{anyhow, bail};
 use super::Refused;
 use super::agent_choice::{Choice, prompt_text};
 use super::house::{House, flag_values, open};
-use super::launch::{Defaults, Launch, check_budget, limits};
+use super::launch::{Defaults, Launch, check_budget, limits, run_id};
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
 use crate::engine::policy::{Limits, OnFailure};
 use crate::project::Project;
 use crate::reply::sigil::COMPLETE;
 use crate::settings::Settings;
 use crate::source::prompt_file::{PromptFile, Text};
+use crate::view::plain::Frame;
 
 /// `ralph plan`.
 pub(super) fn plan(args: &LoopArgs) -> anyhow::Result<u8> {
@@ -46,7 +47,7 @@ fn iterations(words: &[String]) -> anyhow::Result<Option<u64>> {
     }
 }
 
-fn count(word: &str) -> anyhow::Result<u64> {
+pub(super) fn count(word: &str) -> anyhow::Result<u64> {
     match word.parse() {
         Ok(0) | Err(_) => {
             bail!(
@@ -88,16 +89,17 @@ fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &Loop
     let choice = Choice::of(settings, project)?;
     project.require_git()?;
     choice.check_installed(settings, project)?;
-    check_budget(settings, &choice)?;
+    check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
     let filters = choice.compile(settings, project)?;
     if mode != "prompt" {
         require_specs(project.root(), settings)?;
     }
     let limits = limits(limit, settings, DEFAULTS);
     let source = source(mode, file, &limits, project, settings)?;
-    let env = agent_env(mode, project, settings);
-    let source = Box::new(source);
-    Launch { flags, name: mode.to_owned(), mode, limits, choice, filters, env, source, house }.run()
+    let run = run_id();
+    let agent = choice.agent(filters, settings, project, agent_env(mode, project, settings), &run);
+    let (name, source) = (mode.to_owned(), Box::new(source));
+    Launch { flags, name, mode, run, limits, agent, source, log_dir: None, frame: Frame::Blocks, house }.run()
 }
 
 fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
@@ -138,7 +140,7 @@ fn source(
     Ok(source)
 }
 
-fn refused(error: crate::source::SourceError) -> Refused {
+pub(super) fn refused(error: crate::source::SourceError) -> Refused {
     Refused { code: error.outcome.code(), message: error.message }
 }
 
@@ -161,7 +163,7 @@ fn prompt_names(
 }
 
 /// What agents get on top of our own environment.
-fn agent_env(mode: &str, project: &Project, settings: &Settings) -> Vec<(OsString, OsString)> {
+pub(super) fn agent_env(mode: &str, project: &Project, settings: &Settings) -> Vec<(OsString, OsString)> {
     let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
     let ours = [
         ("RALPH_MODE".into(), mode.into()),

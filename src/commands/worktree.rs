@@ -5,28 +5,30 @@ use std::path::PathBuf;
 
 use crate::engine::Worktree;
 use crate::git;
+use crate::project::Project;
 
-/// The project's work tree.
+/// The project's work tree; without one nothing can be told.
 pub(super) struct GitWorktree {
-    root: PathBuf,
+    root: Option<PathBuf>,
     /// Counts as part of the tree wherever it lies, also where git ignores it.
     plan: PathBuf,
 }
 
 impl GitWorktree {
-    pub(super) fn new(root: PathBuf, plan: PathBuf) -> Self {
-        Self { root, plan }
+    pub(super) fn new(project: &Project) -> Self {
+        let root = project.in_git().then(|| project.root().to_owned());
+        Self { root, plan: project.implementation_plan() }
     }
 }
 
 impl Worktree for GitWorktree {
     fn head(&self) -> Option<String> {
-        git::head(&self.root)
+        self.root.as_deref().and_then(git::head)
     }
 
     fn fingerprint(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
-        git::changes(&self.root)?.hash(&mut hasher);
+        git::changes(self.root.as_deref()?)?.hash(&mut hasher);
         std::fs::read(&self.plan).ok().hash(&mut hasher);
         Some(hasher.finish())
     }

@@ -21,7 +21,7 @@ use regex::Regex;
 use crate::agent::{Agent, AgentError, Attempt, AttemptStatus, Context, Message, Report};
 use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
-use crate::source::{Signal, Source, SourceError};
+use crate::source::{Signal, Source, SourceError, Work};
 use event::{Event, Identity, Stamped};
 use inbox::{Inbox, Wake};
 use outcome::Outcome;
@@ -119,7 +119,7 @@ impl From<AgentError> for End {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::Record(error) => error.into(),
-            AgentError::Start(error) => {
+            AgentError::Start(_) | AgentError::Filter(_) => {
                 Self { outcome: Outcome::AgentMissing, detail: Some(error.to_string()) }
             }
         }
@@ -142,7 +142,7 @@ pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
         inbox,
         stop: Stop::default(),
         started: Instant::now(),
-        prompt: String::new(),
+        work: None,
         fingerprint: None,
     };
     let end = running.run();
@@ -185,8 +185,8 @@ struct Loop<'a> {
     inbox: &'a Arc<Inbox<Message>>,
     stop: Stop,
     started: Instant,
-    /// Of the current iteration; a retry gets the same.
-    prompt: String,
+    /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
+    work: Option<Work>,
     /// What the project's files looked like when the current iteration began.
     fingerprint: Option<u64>,
 }
@@ -211,7 +211,7 @@ impl Loop<'_> {
                 Step::Wait(until) => self.wait_for_limit(until),
                 Step::Begin => self.begin(),
                 Step::Retry { retry, pause } => self.retry(retry, pause),
-                Step::Again => self.attempt(),
+                Step::Again => self.again(),
             };
             if let Err(end) = done {
                 return end;
@@ -242,11 +242,11 @@ impl Loop<'_> {
         if self.tally.iteration > self.tally.allowance_from && !self.pause(self.delay)? {
             return Ok(());
         }
-        let prompt = self.source.next(self.tally.iteration + 1)?;
+        let Some(work) = self.next_work(self.tally.iteration + 1)? else { return Ok(()) };
         self.fingerprint = self.limits.idle.and_then(|_| self.worktree.fingerprint());
         self.tally.begin();
-        self.prompt = self.with_given(prompt);
-        self.attempt()
+        let work = self.with_given(work);
+        self.attempt(work)
     }
 
     fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
@@ -257,29 +257,54 @@ impl Loop<'_> {
             return Ok(());
         }
         self.tally.retry();
-        self.attempt()
+        self.same_work()
     }
 
-    /// What the source says, with what the loop has to add.
-    fn with_given(&self, prompt: String) -> String {
+    /// Runs the current iteration again.
+    fn again(&mut self) -> Result<(), End> {
+        self.tally.iteration = self.tally.iteration.max(1);
+        self.same_work()
+    }
+
+    /// The work of the current iteration once more. After a restart it is not there any more.
+    fn same_work(&mut self) -> Result<(), End> {
+        let work = match self.work.take() {
+            Some(work) => Some(work),
+            None => self.next_work(self.tally.iteration)?.map(|work| self.with_given(work)),
+        };
+        work.map_or(Ok(()), |work| self.attempt(work))
+    }
+
+    /// What the source says; `None` when the loop was asked to stop or to hold meanwhile.
+    fn next_work(&mut self, iteration: u64) -> Result<Option<Work>, End> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        let work = self.source.next(iteration, &mut context);
+        self.tally.notes.extend(self.stop.take_notes());
+        // Whatever became of it then: being stopped is the reason that counts.
+        if self.stop.urgency() != Urgency::None || self.stop.holds() {
+            return Ok(None);
+        }
+        Ok(Some(work?))
+    }
+
+    /// Adds to the prompt what the loop has to say.
+    fn with_given(&self, work: Work) -> Work {
         let Given { validation_error, notes } = &self.tally.given;
-        with_sections(prompt, validation_error.as_deref(), notes)
+        let prompt = with_sections(work.prompt, validation_error.as_deref(), notes);
+        Work { prompt, ..work }
     }
 
     /// Runs the agent once, has its work checked, and books what came of it.
-    fn attempt(&mut self) -> Result<(), End> {
-        if self.prompt.is_empty() {
-            // After a restart the prompt of the iteration is not there any more.
-            self.tally.iteration = self.tally.iteration.max(1);
-            let prompt = self.source.next(self.tally.iteration)?;
-            self.prompt = self.with_given(prompt);
-        }
+    fn attempt(&mut self, work: Work) -> Result<(), End> {
+        let work = self.work.insert(work);
         self.tally.in_attempt = true;
         let head = self.worktree.head();
         self.teller.tell(Event::AttemptStarted { tally: &self.tally, head: head.as_deref() })?;
 
         let deadline = self.limits.max_duration.map(|duration| self.started + duration);
-        let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt, deadline };
+        let (iteration, agent) = (self.tally.iteration, work.agent.as_ref());
+        let attempt = Attempt { iteration, prompt: &work.prompt, agent, deadline };
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         let began = Instant::now();
@@ -301,7 +326,7 @@ impl Loop<'_> {
     /// Books an attempt that left no report.
     fn give_up(&mut self, error: AgentError, began: Instant) -> End {
         let status = match error {
-            AgentError::Start(_) => AttemptStatus::AgentFailure,
+            AgentError::Start(_) | AgentError::Filter(_) => AttemptStatus::AgentFailure,
             AgentError::Record(_) => AttemptStatus::Interrupted,
         };
         let report = Report::given_up(status, began.elapsed());

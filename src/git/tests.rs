@@ -159,7 +159,7 @@ fn many_at_once_lose_nothing() {
 #[test]
 fn the_newest_written_file_is_a_sign_of_life() {
     let (_guard, root) = repository();
-    let since = SystemTime::now() - Duration::from_secs(60);
+    let since = SystemTime::now() - Duration::from_mins(1);
     let write = |name: &str, modified: SystemTime| {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -174,7 +174,7 @@ fn the_newest_written_file_is_a_sign_of_life() {
     write(".gitignore", since - second);
     fs::write(root.join(".git/info/exclude"), "ignored\n").unwrap();
     write("ignored", since + second);
-    write("from the future", SystemTime::now() + Duration::from_secs(3600));
+    write("from the future", SystemTime::now() + Duration::from_hours(1));
     assert_eq!(changed_since(&root, since), None, "neither an ignored file nor a wrong clock counts");
 
     let first = write("a/b c\n\u{fc}", since + second);

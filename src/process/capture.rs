@@ -105,8 +105,9 @@ pub fn capture(
     let mut end = None;
     let gone = loop {
         match notes.recv_timeout(LOOK) {
-            Ok(Note::Exited(code)) => end = Some(Ended::Exited(code)),
-            Ok(Note::Signaled(signal)) => end = Some(Ended::Signaled(signal)),
+            // A program that we end tells so too, but why we did it is what counts.
+            Ok(Note::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
+            Ok(Note::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
             Ok(Note::Gone(_)) => break true,
             Err(RecvTimeoutError::Disconnected) => break false,
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}

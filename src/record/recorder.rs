@@ -47,7 +47,9 @@ impl Recorder {
         let lock = Lock::acquire(&project.lock(), &holder)?;
 
         let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
-        if let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project)) {
+        if project.in_git()
+            && let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project))
+        {
             warnings.push(format!("ralph's own files may show up in git status: {error}"));
         }
         if let Some(warning) = register(project, identity) {

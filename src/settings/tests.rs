@@ -73,9 +73,9 @@ fn without_sources_the_defaults_hold() {
     assert_eq!(settings.agent_type, "claude");
     assert_eq!(settings.agent_cli, None);
     assert_eq!((settings.max_iterations, settings.max_retries), (None, None), "left to the verb");
-    assert_eq!(settings.timeout, Duration::from_secs(7200));
-    assert_eq!(settings.inactivity_timeout, Duration::from_secs(900));
-    assert_eq!(settings.max_limit_wait, Duration::from_secs(6 * 3600));
+    assert_eq!(settings.timeout, Duration::from_hours(2));
+    assert_eq!(settings.inactivity_timeout, Duration::from_mins(15));
+    assert_eq!(settings.max_limit_wait, Duration::from_hours(6));
     assert_eq!(settings.specs_dir, "specs");
     assert!(settings.rows().all(|row| row.origin == Origin::Default));
     assert!(settings.warnings.is_empty() && settings.variables.is_empty());

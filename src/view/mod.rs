@@ -4,6 +4,7 @@
 pub mod console;
 pub mod json;
 pub mod plain;
+pub mod run_lines;
 pub mod status;
 
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::engine::event::Stamped;
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Ask;
 use console::{Console, Target};
-use plain::Plain;
+use plain::{Frame, Plain};
 
 /// What one loop shows, in the form that was asked for.
 #[derive(Debug)]
@@ -32,9 +33,10 @@ enum Form {
 impl View {
     /// Starts the view. JSON wins over everything else.
     #[must_use]
-    pub fn start(json: bool, quiet: bool) -> Self {
+    pub fn start(json: bool, quiet: bool, frame: Frame) -> Self {
         let console = Arc::new(Console::start());
-        let form = if json { Form::Json } else { Form::Plain(Plain::new(Arc::clone(&console), quiet)) };
+        let form =
+            if json { Form::Json } else { Form::Plain(Plain::new(Arc::clone(&console), quiet, frame)) };
         Self { console, form }
     }
 

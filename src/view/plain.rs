@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use chrono::Local;
 
 use super::console::{Console, Target};
+use super::run_lines::RunLines;
 use crate::agent::Report;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::stop::{Ask, Request, Urgency};
@@ -23,32 +24,50 @@ const FAINT: Style = Style::new().dimmed();
 pub struct Plain {
     console: Arc<Console>,
     quiet: bool,
+    frame: Frame,
     /// The agent's text so far does not end in a newline.
     mid_line: bool,
 }
 
+/// What stands on stdout around the iterations.
+#[derive(Debug)]
+pub enum Frame {
+    /// The blocks of the session log.
+    Blocks,
+    /// A line each.
+    Lines(RunLines),
+}
+
 impl Plain {
-    /// `quiet` leaves out what the agent does and the blocks around it; the summary and what went wrong stay.
+    /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
-    pub fn new(console: Arc<Console>, quiet: bool) -> Self {
-        Self { console, quiet, mid_line: false }
+    pub fn new(console: Arc<Console>, quiet: bool, frame: Frame) -> Self {
+        Self { console, quiet, frame, mid_line: false }
     }
 
     /// Shows one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
-            Event::AttemptStarted { tally, .. } if !self.quiet => {
-                self.block(blocks::header(tally.iteration, &stamped.identity.mode, stamped.at));
+            Event::AttemptStarted { tally, .. } => {
+                let text = match &mut self.frame {
+                    Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, stamped.at),
+                    Frame::Lines(lines) => lines.begin(tally.iteration),
+                };
+                self.block_unless_quiet(text);
             }
             Event::Shown(show) if !self.quiet => self.shown(show),
             Event::AttemptEnded { tally, report, .. } => {
                 if let Some(failure) = &report.failure {
                     self.line(ERROR, "✗", &failure.message);
                 }
+                let text = match &mut self.frame {
+                    Frame::Blocks => blocks::footer(tally, report, stamped.at),
+                    Frame::Lines(lines) => lines.end(report),
+                };
                 if !self.quiet {
                     self.cost(report);
-                    self.block(blocks::footer(tally, report, stamped.at));
                 }
+                self.block_unless_quiet(text);
             }
             Event::Validated { ok: false, .. } => {
                 self.line(ERROR, "✗", "the validation command failed; its output goes into the next prompt");
@@ -68,10 +87,16 @@ impl Plain {
             Event::Notice(message) => self.line(NOTE, "!", message),
             Event::LoopEnded { outcome, detail, tally, duration } => {
                 self.end_line();
-                if let Some(detail) = detail {
+                // The blocks name the reason; the lines do not.
+                let reason = matches!(self.frame, Frame::Lines(_)).then(|| outcome.reason());
+                if let Some(detail) = detail.or(reason) {
                     self.line(if outcome.code() == 0 { NOTE } else { ERROR }, "■", detail);
                 }
-                self.block(blocks::summary(tally, outcome, duration));
+                let text = match &self.frame {
+                    Frame::Blocks => blocks::summary(tally, outcome, duration),
+                    Frame::Lines(lines) => lines.summary(),
+                };
+                self.block(text);
             }
             _ => {}
         }
@@ -136,6 +161,12 @@ impl Plain {
     fn line(&mut self, style: Style, mark: &str, text: &str) {
         self.end_line();
         self.console.say(Target::Stderr, format!("{style}{mark} {text}{style:#}\n"));
+    }
+
+    fn block_unless_quiet(&mut self, text: String) {
+        if !self.quiet {
+            self.block(text);
+        }
     }
 
     fn block(&mut self, text: String) {

@@ -1,12 +1,12 @@
 //! Looking at and steering a running loop from another terminal.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, finish, is_running, wait_for};
+use crate::scratch::{CLAUDE_RESULT, Run, Scratch, Started, claude_says, claude_text, is_running, wait_for};
 
 /// An agent that says how often it was run, keeps its prompts, and works until a file `go` (then `go2`, …) is there.
 fn patient(scratch: &Scratch) {
@@ -14,11 +14,11 @@ fn patient(scratch: &Scratch) {
     scratch.agent(
         "claude",
         &format!(
-            r#"n=$(( $(cat n 2>/dev/null || echo 0) + 1 )); echo $n > n.new; mv n.new n
+            r"n=$(( $(cat n 2>/dev/null || echo 0) + 1 )); echo $n > n.new; mv n.new n
 cat > prompt.$n
 echo $$ > agent.pid
 while [ ! -e go.$n ]; do sleep 0.02; done
-{says}"#
+{says}"
         ),
     );
 }
@@ -63,28 +63,6 @@ fn go(scratch: &Scratch, number: u32) {
 fn good(run: &Run) -> &str {
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
     &run.stdout
-}
-
-/// Ends a started loop however the test goes.
-struct Started(Option<Child>);
-
-impl Started {
-    fn new(scratch: &Scratch, args: &str) -> Self {
-        Self(Some(scratch.start(args)))
-    }
-
-    fn finish(mut self) -> Run {
-        finish(self.0.take().unwrap())
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `ralph revert`: undoing what iterations committed.
 
-use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_text};
+use crate::scratch::{CLAUDE_RESULT, Run, Scratch, Started, claude_text, wait_for};
 
 /// An agent that commits a file of its own in iterations 1 and 2, two in iteration 3, and nothing in iteration 4.
 fn committing(scratch: &Scratch) {
@@ -98,11 +98,10 @@ fn it_is_refused_where_something_could_get_lost() {
 fn it_is_refused_while_a_loop_runs() {
     let scratch = Scratch::new();
     scratch.agent("claude", "cat > /dev/null; touch started; sleep 600");
-    let mut ralph = scratch.start("prompt p.md 2");
-    crate::scratch::wait_for("the agent", || scratch.path("started").exists().then_some(()));
+    let ralph = Started::new(&scratch, "prompt p.md 2");
+    wait_for("the agent", || scratch.path("started").exists().then_some(()));
     refused(&scratch.run("revert"), "'prompt' is running");
     // Also from another ralph dir of the same work tree.
     refused(&scratch.run("revert --ralph-dir .other"), "there is no loop");
-    ralph.kill().unwrap();
-    ralph.wait().unwrap();
+    drop(ralph);
 }

@@ -1,20 +1,14 @@
 //! State that survives: `kill -9`, resuming, damaged files, and many iterations.
 
 use std::fs;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::scratch::{CLAUDE_RESULT, Scratch, claude_says, claude_text, finish, wait_for};
+use crate::scratch::{CLAUDE_RESULT, Scratch, Started, claude_says, claude_text, wait_for};
 
 fn status(scratch: &Scratch) -> Value {
     serde_json::from_str(&scratch.run("status --json").stdout).unwrap()
-}
-
-fn kill(mut ralph: Child) {
-    ralph.kill().unwrap();
-    ralph.wait().unwrap();
 }
 
 /// An agent that works well, but hangs in iteration 2 as long as there is no file `go`; it keeps its prompts.
@@ -23,9 +17,9 @@ fn hangs_in_the_second(scratch: &Scratch) {
     scratch.agent(
         "claude",
         &format!(
-            r#"cat > prompt.$RALPH_ITERATION
+            r"cat > prompt.$RALPH_ITERATION
 if [ $RALPH_ITERATION = 2 ] && [ ! -e go ]; then touch hangs; sleep 600; fi
-{says}"#
+{says}"
         ),
     );
 }
@@ -34,11 +28,11 @@ if [ $RALPH_ITERATION = 2 ] && [ ! -e go ]; then touch hangs; sleep 600; fi
 fn killed_while_the_agent_runs_it_tells_the_truth_and_goes_on() {
     let scratch = Scratch::new();
     hangs_in_the_second(&scratch);
-    let ralph = scratch.start("prompt p.md 3");
+    let ralph = Started::new(&scratch, "prompt p.md 3");
     wait_for("the first iteration", || scratch.path("prompt.1").exists().then_some(()));
     wait_for("the second iteration", || scratch.path("hangs").exists().then_some(()));
     assert_eq!(status(&scratch)["status"], "running");
-    kill(ralph);
+    drop(ralph);
 
     let dead = status(&scratch);
     assert_eq!(dead["status"], "stopped", "{dead}");
@@ -74,10 +68,10 @@ fn resume_runs_the_recorded_command_line_from_anywhere() {
     fs::create_dir(scratch.path("sub")).unwrap();
     let ralph = {
         let mut command = scratch.ralph("prompt ../p.md 2 --name mine");
-        command.current_dir(scratch.path("sub")).spawn().unwrap()
+        Started::quietly(command.current_dir(scratch.path("sub")))
     };
     wait_for("the second iteration", || scratch.path("hangs").exists().then_some(()));
-    kill(ralph);
+    drop(ralph);
     scratch.write("go", "");
     let mut resume = scratch.ralph("resume mine");
     resume.current_dir(scratch.outside());
@@ -98,11 +92,11 @@ fn notes_and_validation_errors_survive_the_kill() {
     let scratch = Scratch::new();
     hangs_in_the_second(&scratch);
     let mut command = scratch.ralph("prompt p.md 2");
-    let ralph = command.args(["--validate", "echo broken; exit 1", "--delay", "2s"]).spawn().unwrap();
+    let ralph = Started::quietly(command.args(["--validate", "echo broken; exit 1", "--delay", "2s"]));
     wait_for("the delay", || status_or_null(&scratch)["last_iteration_ended"].is_string().then_some(()));
     assert!(Scratch::finish(scratch.ralph("note").arg("mind the gap")).stdout.contains("noted"));
     wait_for("the second iteration", || scratch.path("hangs").exists().then_some(()));
-    kill(ralph);
+    drop(ralph);
     for part in ["mind the gap", "broken"] {
         assert!(scratch.read("prompt.2").contains(part));
     }
@@ -122,9 +116,9 @@ fn status_or_null(scratch: &Scratch) -> Value {
 fn killed_before_a_retry_the_prompt_is_there_again() {
     let scratch = Scratch::new();
     scratch.agent("claude", "cat > prompt.1; exit 1");
-    let ralph = scratch.start("prompt p.md 1 --backoff 10m");
+    let ralph = Started::new(&scratch, "prompt p.md 1 --backoff 10m");
     wait_for("a failure", || (status_or_null(&scratch)["total_failures"] == 1).then_some(()));
-    kill(ralph);
+    drop(ralph);
     let says = claude_says("<promise>COMPLETE</promise>").replace("cat > /dev/null", "cat > prompt.again");
     scratch.agent("claude", &says);
     let run = scratch.run("prompt p.md 1 --resume --backoff 0.01s");
@@ -148,19 +142,19 @@ exit 1"#
     let waits = |what: &str| {
         wait_for(what, || Some(status_or_null(&scratch)).filter(|status| status["status"] == "waiting"))
     };
-    let ralph = scratch.start("prompt p.md 3");
+    let ralph = Started::new(&scratch, "prompt p.md 3");
     let first = waits("the wait");
-    kill(ralph);
+    drop(ralph);
     let dead = status(&scratch);
     assert_eq!((&dead["status"], &dead["waiting_until"]), (&"stopped".into(), &Value::Null));
 
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
-    let ralph = scratch.start("prompt p.md 3 --resume");
+    let ralph = Started::new(&scratch, "prompt p.md 3 --resume");
     let second = waits("the wait after the restart");
     assert_eq!(first["waiting_until"], second["waiting_until"]);
     assert_eq!(second["current_iteration"], 1);
     assert_eq!(scratch.run("resume").code, Some(0));
-    let run = finish(ralph);
+    let run = ralph.finish();
     assert!(run.stdout.contains("Total Iterations: 1\n"), "{run:?}");
 }
 
@@ -219,24 +213,24 @@ fn many_iterations(count: u32) {
     let scratch = Scratch::new();
     let config = "AGENT_TYPE=custom\nAGENT_CLI=/bin/echo\nAGENT_ARGS='{}'\n";
     scratch.write(".ralph/config", config);
-    let ralph = scratch.start(&format!("prompt p.md {count} --quiet"));
+    let ralph = Started::new(&scratch, &format!("prompt p.md {count} --quiet"));
     let memory = |pid: u32| -> u64 {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
         line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()
     };
-    let pid = ralph.id();
+    let pid = ralph.pid();
     let early = wait_for("a start", || {
         let at = status_or_null(&scratch)["current_iteration"].as_u64()?;
         (at > u64::from(count) / 10).then(|| memory(pid))
     });
-    let (mut late, deadline) = (early, Instant::now() + Duration::from_secs(600));
+    let (mut late, deadline) = (early, Instant::now() + Duration::from_mins(10));
     while let Some(now) = Some(memory(pid)).filter(|now| *now > 0) {
         late = now;
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(50));
     }
-    let run = finish(ralph);
+    let run = ralph.finish();
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(late < early + 4096, "memory grew from {early} to {late} KiB");
 

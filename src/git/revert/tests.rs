@@ -114,7 +114,7 @@ fn a_conflict_leaves_everything_as_it_was() {
     fs::write(root.join("a"), "uncommitted").unwrap();
     let commits = all(&root, &ids, 0, 1);
     let message = revert(&root, &commits).unwrap_err().to_string();
-    assert!(message.contains("write b") && message.ends_with("nothing was changed"), "{message}");
+    assert!(message.contains("write b") && message.contains("nothing was changed"), "{message}");
     assert_eq!(git(&root, &["rev-parse", "HEAD"]).trim(), later);
     assert_eq!(git(&root, &["status", "--porcelain"]), " M a\n");
     assert_eq!(fs::read_to_string(root.join("a")).unwrap(), "uncommitted");
@@ -127,7 +127,7 @@ fn what_is_gone_already_is_no_half_done_revert() {
     git(&root, &["rm", "--quiet", "b"]);
     git(&root, &["commit", "--quiet", "-m", "by hand"]);
     let message = revert(&root, &all(&root, &ids, 0, 1)).unwrap_err().to_string();
-    assert!(message.ends_with("nothing was changed"), "{message}");
+    assert!(message.contains("nothing was changed"), "{message}");
     check_idle(&root).unwrap();
 }
 
