@@ -1,6 +1,6 @@
 //! The command that proves an agent's work.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Context;
 use super::beside::run_beside;
@@ -31,8 +31,17 @@ impl ValidationCommand {
 }
 
 impl Validator for ValidationCommand {
-    fn validate(&mut self, context: &mut Context<'_>) -> Result<Option<Validation>, RecordError> {
-        let captured = run_beside(&self.launch, self.limit, ROOM, Urgency::Now, context)?;
+    fn validate(
+        &mut self,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Validation>, RecordError> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let limit = left.map_or(self.limit, |left| left.min(self.limit));
+        let captured = run_beside(&self.launch, limit, ROOM, Urgency::Now, context)?;
+        if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
+            return Ok(None);
+        }
         Ok(self.validation(captured))
     }
 }

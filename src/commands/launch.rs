@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use regex::Regex;
 
 use super::house::House;
@@ -129,6 +129,8 @@ pub(super) fn limits(limit: Option<u64>, settings: &Settings, defaults: Defaults
         on_failure: match settings.stop_on_error {
             Some(true) => OnFailure::End,
             Some(false) => OnFailure::Count,
+            // A breaker that the user asked for would never see a second failure otherwise.
+            None if settings.max_consecutive_errors.is_some_and(|errors| errors > 0) => OnFailure::Count,
             None => defaults.on_failure,
         },
         breaker: set(settings.max_consecutive_errors, defaults.breaker),
@@ -152,7 +154,16 @@ pub(super) fn check_budget(settings: &Settings, agent: &str, reports_cost: bool)
 }
 
 fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
-    let compile = |pattern: &String| Regex::new(pattern).context("the done pattern is no regular expression");
+    let compile = |pattern: &String| {
+        Regex::new(pattern).map_err(|error| {
+            // The last line of several says what is wrong.
+            let error = error.to_string();
+            let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let row = settings.rows().find(|row| row.setting.key == "loop.done_pattern");
+            let place = row.map_or_else(|| "done pattern".to_owned(), |row| row.origin.to_string());
+            anyhow!("{place}: `{pattern}` is no regular expression: {reason}; '\\' makes a special character a plain one")
+        })
+    };
     settings.done_pattern.as_ref().map(compile).transpose()
 }
 
@@ -183,7 +194,7 @@ fn resume(project: &Project, identity: &Identity, setup: &Setup) -> anyhow::Resu
         bail!("the last loop here ran {}: resume that one, or start without --resume", last.display());
     }
     let interrupted = state.was_interrupted();
-    let tally = state.tally.resumed(!interrupted);
+    let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     let from = if interrupted { "resuming at" } else { "the last loop had ended; a new one goes on after" };
     let from = format!("{from} iteration {}", tally.iteration);
     Ok((tally, from))

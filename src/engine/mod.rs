@@ -10,6 +10,7 @@ pub mod outcome;
 pub mod policy;
 pub mod stop;
 pub mod tally;
+mod wait;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,13 +22,15 @@ use regex::Regex;
 use crate::agent::{Agent, AgentError, Attempt, AttemptStatus, Context, Message, Report};
 use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
+use crate::settings::duration;
 use crate::source::{Signal, Source, SourceError, Work};
 use event::{Event, Identity, Stamped};
 use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Now, Step, step};
 use stop::{Stop, Urgency};
-use tally::{Given, Settled, Tally};
+use tally::{Given, Last, Settled, Tally};
+use wait::Wait;
 
 /// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -37,11 +40,16 @@ pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), RecordError> + 'a>
 
 /// What proves that an iteration's work is good.
 pub trait Validator {
-    /// Runs the validation. `Ok(None)`: it was cut off because the loop ends.
+    /// Runs the validation, at most until `deadline`, when the loop's own time is over. `Ok(None)`: it was cut off
+    /// because the loop ends.
     ///
     /// # Errors
     /// When a record cannot be written.
-    fn validate(&mut self, context: &mut Context<'_>) -> Result<Option<Validation>, RecordError>;
+    fn validate(
+        &mut self,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Validation>, RecordError>;
 }
 
 /// What a validation found.
@@ -231,10 +239,28 @@ impl Loop<'_> {
         use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, Replan};
         let detail = match outcome {
             Replan => Some(crate::source::prompt_file::REPLAN.to_owned()),
-            AgentFailed | Breaker | LastFailed | NotLoggedIn | LimitTooFar => self.tally.last_error.clone(),
+            AgentFailed | Breaker | LastFailed | NotLoggedIn => self.tally.last_error.clone(),
+            LimitTooFar => Some(self.limit_too_far()),
             _ => None,
         };
         End { outcome, detail }
+    }
+
+    /// Until when the usage limit lasts, and what the user can do about it.
+    fn limit_too_far(&self) -> String {
+        let error = self.tally.last_error.as_deref().unwrap_or("the usage limit is reached");
+        let longest = duration::format(self.limits.max_limit_wait);
+        let end = match self.tally.last {
+            Last::Limited(Some(reset)) => DateTime::from_timestamp(reset, 0).filter(|end| *end > Utc::now()),
+            _ => None,
+        };
+        let until = match end {
+            Some(end) => format!("it lasts until {}", end.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")),
+            None => "nobody says until when".to_owned(),
+        };
+        format!(
+            "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"
+        )
     }
 
     /// Begins the next iteration with a new prompt.
@@ -297,12 +323,12 @@ impl Loop<'_> {
 
     /// Runs the agent once, has its work checked, and books what came of it.
     fn attempt(&mut self, work: Work) -> Result<(), End> {
+        let deadline = self.deadline();
         let work = self.work.insert(work);
         self.tally.in_attempt = true;
         let head = self.worktree.head();
         self.teller.tell(Event::AttemptStarted { tally: &self.tally, head: head.as_deref() })?;
 
-        let deadline = self.limits.max_duration.map(|duration| self.started + duration);
         let (iteration, agent) = (self.tally.iteration, work.agent.as_ref());
         let attempt = Attempt { iteration, prompt: &work.prompt, agent, deadline };
         let mut context =
@@ -349,21 +375,25 @@ impl Loop<'_> {
         {
             signal = Signal::Done;
         }
+        // Looked at before the validation, whose own traces are no progress.
+        let changed = self.fingerprint.and_then(|before| Some(self.worktree.fingerprint()? != before));
         if !self.is_valid()? && matches!(signal, Signal::Complete | Signal::Done) {
             report.status = AttemptStatus::CompleteUnproven;
             signal = Signal::Continue;
         }
-        let changed = self.fingerprint.and_then(|before| Some(self.worktree.fingerprint()? != before));
         Ok(Settled { signal, changed })
     }
 
     /// Runs the validation, if there is one; its failure goes into the next prompt.
     fn is_valid(&mut self) -> Result<bool, End> {
+        let deadline = self.deadline();
         let Some(validator) = &mut self.validator else { return Ok(true) };
         self.teller.tell(Event::Validating)?;
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        let Some(Validation { ok, output }) = validator.validate(&mut context)? else { return Ok(false) };
+        let Some(Validation { ok, output }) = validator.validate(deadline, &mut context)? else {
+            return Ok(false);
+        };
         self.teller.tell(Event::Validated { ok, output: &output })?;
         self.tally.validation_error = (!ok).then_some(output);
         Ok(ok)
@@ -398,22 +428,29 @@ impl Loop<'_> {
         Ok(pause.is_zero() || self.wait_until(Utc::now() + pause)?)
     }
 
-    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to. `false`: the loop has
-    /// been asked to hold or to stop meanwhile, or its own time is over.
+    /// Waits until the time has come, or somebody says to go on. `false`: the loop has been asked to hold or to stop
+    /// meanwhile, or its own time is over.
     fn wait_until(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         self.stop.take_go_on();
-        let end = self.limits.max_duration.map(|duration| self.started + duration);
+        let wait = Wait::new(until, Utc::now(), Instant::now());
+        let end = self.deadline();
         loop {
-            let out_of_time = end.is_some_and(|end| Instant::now() >= end);
+            let now = Instant::now();
+            let out_of_time = end.is_some_and(|end| now >= end);
             if out_of_time || self.stop.holds() || self.stop.urgency() > Urgency::None {
                 return Ok(false);
             }
-            let left = (until - Utc::now()).to_std().unwrap_or_default();
+            let left = wait.left(Utc::now(), now);
             if left.is_zero() || self.stop.take_go_on() {
                 return Ok(true);
             }
-            self.wait(Some(Instant::now() + left.min(LOOK)))?;
+            self.wait(Some(now + left.min(LOOK)))?;
         }
+    }
+
+    /// When the loop's own time is over.
+    fn deadline(&self) -> Option<Instant> {
+        self.limits.max_duration.map(|duration| self.started + duration)
     }
 
     fn wait(&mut self, deadline: Option<Instant>) -> Result<(), End> {

@@ -185,9 +185,9 @@ impl Tally {
     }
 
     /// Goes on from a state file: an attempt that was cut off is run again. A loop that had `ended` gets a new
-    /// allowance, while its numbering goes on.
+    /// allowance, while its numbering goes on. A usage limit whose reset has passed by `now` is no reason to wait.
     #[must_use]
-    pub fn resumed(mut self, ended: bool) -> Self {
+    pub fn resumed(mut self, ended: bool, now: DateTime<Utc>) -> Self {
         if ended {
             self.allowance_from = self.iteration;
             self.last = Last::Nothing;
@@ -196,6 +196,10 @@ impl Tally {
             self.idle_iterations = 0;
         } else if std::mem::take(&mut self.in_attempt) {
             self.last = Last::Cut;
+        } else if let Last::Limited(reset @ Some(_)) = self.last
+            && named_reset(reset, now).is_none()
+        {
+            self.last = Last::Waited;
         }
         self.blind_waits = 0;
         self.blind_seconds = 0;

@@ -105,7 +105,7 @@ pub fn capture(
     let mut end = None;
     let gone = loop {
         match notes.recv_timeout(LOOK) {
-            // A program that we end tells so too, but why we did it is what counts.
+            // That it died of our own signal is not why it ended.
             Ok(Note::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
             Ok(Note::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
             Ok(Note::Gone(_)) => break true,

@@ -6,22 +6,28 @@ pub mod json;
 pub mod plain;
 pub mod run_lines;
 pub mod status;
+mod status_area;
+pub mod status_line;
+mod terminal;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::agent::Message;
-use crate::engine::event::Stamped;
+use crate::engine::event::{Event, Stamped};
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Ask;
 use console::{Console, Target};
 use plain::{Frame, Plain};
+use status_line::StatusLine;
 
 /// What one loop shows, in the form that was asked for.
 #[derive(Debug)]
 pub struct View {
     console: Arc<Console>,
     form: Form,
+    /// Shown below the scrolling view, on a terminal.
+    status: Option<StatusLine>,
 }
 
 #[derive(Debug)]
@@ -37,11 +43,18 @@ impl View {
         let console = Arc::new(Console::start());
         let form =
             if json { Form::Json } else { Form::Plain(Plain::new(Arc::clone(&console), quiet, frame)) };
-        Self { console, form }
+        let shows_status = !json && !quiet && terminal::can_show_status();
+        let status = shows_status.then(|| StatusLine::new(Instant::now()));
+        Self { console, form, status }
     }
 
     /// Shows one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) {
+        if let Some(status) = &mut self.status {
+            status.take(stamped);
+            let goes_on = !matches!(stamped.event, Event::LoopEnded { .. });
+            self.console.status(goes_on.then(|| status.clone()));
+        }
         match &mut self.form {
             Form::Json => json::take(&self.console, stamped),
             Form::Plain(plain) => plain.take(stamped),

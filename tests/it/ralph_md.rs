@@ -5,6 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Duration;
 
+use ralph::engine::stop::Request;
+use ralph::record::requests;
+
 use crate::scratch::{Run, Scratch, claude_says, finish, is_running, pid_in, wait_for};
 
 /// Keeps each prompt it gets as `prompt-N` and each command line as `args-N`.
@@ -421,4 +424,44 @@ fn starters_are_written_once_and_work() {
         "{run:?}"
     );
     assert_eq!(scratch.run("config").code, Some(0));
+}
+
+#[test]
+fn a_cancel_is_heard_while_commands_run() {
+    let scratch = project(
+        "agent: mine\ncommands:\n- {name: slow, run: sh -c 'echo $$ > pid; exec sleep 300'}",
+        "{{ commands.slow }}",
+    );
+    let child = scratch.start("run fix");
+    let command = pid_in(&scratch.path("pid"));
+    let run = scratch.state()["run"].as_str().unwrap().to_owned();
+    requests::send(&scratch.path(".ralph/requests"), &run, Request::Cancel).unwrap();
+    let run = finish(child);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!is_running(command) && !scratch.path("prompt-1").exists(), "{run:?}");
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("killed"));
+}
+
+#[test]
+fn a_killed_run_is_taken_up_with_what_the_file_says_by_then() {
+    let scratch = project("agent: mine", "{{ ralph.iteration }} before");
+    scratch.agent(
+        "mine",
+        &format!("{RECORDER}\nif [ $RALPH_ITERATION = 2 ]; then echo $$ > pid; exec sleep 300; fi"),
+    );
+    let mut child = scratch.start("run fix -n 3");
+    let agent = pid_in(&scratch.path("pid"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("the agent to be gone", || (!is_running(agent)).then_some(()));
+    scratch.agent("mine", RECORDER);
+    scratch.write("fix/RALPH.md", "---\nagent: mine\n---\n{{ ralph.iteration }} after\n");
+    let run = scratch.run("run fix -n 3 --resume");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(scratch.read("prompt-2"), "2 after\n");
+    assert_eq!(scratch.read("prompt-3"), "3 after\n");
+    assert!(
+        run.stdout.starts_with("── Iteration 2 ──\n") && run.stdout.contains("Done: 2 iterations"),
+        "{run:?}"
+    );
 }

@@ -197,15 +197,24 @@ fn a_resumed_loop_repeats_what_was_cut_off_and_a_new_one_gets_a_new_allowance() 
     book(&LIMITS, &mut tally, Success, None);
     tally.begin();
     tally.in_attempt = true;
-    let cut = tally.clone().resumed(false);
+    let cut = tally.clone().resumed(false, at(0));
     assert_eq!((step(&LIMITS, &cut, now(0)), cut.iteration), (Step::Again, 2));
 
     tally.iteration = 10;
-    let fresh = tally.resumed(true);
+    let fresh = tally.resumed(true, at(0));
     assert_eq!((step(&LIMITS, &fresh, now(0)), fresh.iteration), (Step::Begin, 10));
     let limits = Limits { max_iterations: Some(1), ..LIMITS };
     let spent = Tally { iteration: 11, last: Last::Settled(Signal::Continue), ..fresh };
     assert_eq!(step(&limits, &spent, now(0)), Step::End(Outcome::MaxIterations));
+}
+
+#[test]
+fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
+    let mut tally = Tally::default();
+    tally.begin();
+    limited(&LIMITS, &mut tally, at(600).timestamp());
+    assert_eq!(step(&LIMITS, &tally.clone().resumed(false, at(300)), now(300)), Step::Wait(at(600)));
+    assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);
 }
 
 #[test]
