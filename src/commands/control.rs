@@ -37,7 +37,12 @@ pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
             warn(&format!("loop '{name}' is already paused"));
             continue;
         }
-        let is_done = |state: &State| state.status == Status::Paused || state.pending.is_some();
+        // Outside of an attempt it holds at once.
+        let is_done = |state: &State| match state.pending {
+            Some(Pending::Pause) => state.tally.in_attempt,
+            Some(Pending::Stop) => true,
+            None => state.status == Status::Paused,
+        };
         match ask(&found, Request::Pause, &is_done)? {
             Answer::Taken(state) if state.status == Status::Paused => {
                 say(&format!("paused ralph loop for {name}"));
@@ -87,9 +92,8 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
 /// `ralph note`.
 pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
     let mut words = args.name_and_text;
-    let (name, text) = match (words.pop(), words.pop(), words.len()) {
-        (Some(text), name, 0) => (name, text),
-        _ => bail!("too many words for a note: put its text in quotes, as in 'ralph note \"skip that\"'"),
+    let (Some(text), name, 0) = (words.pop(), words.pop(), words.len()) else {
+        bail!("too many words for a note: put its text in quotes, as in 'ralph note \"skip that\"'");
     };
     if text.trim().is_empty() {
         bail!("the note is empty: say what the agent should know");

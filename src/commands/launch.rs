@@ -1,6 +1,5 @@
 //! From a resolved loop to its exit code: the steps that every loop verb has in common.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -68,7 +67,10 @@ impl Launch<'_> {
         let mut view = View::start(self.flags.json, self.flags.quiet, self.frame);
 
         let setup = Setup {
-            prompt_file: self.source.file().map(Path::to_owned),
+            prompt_file: self
+                .source
+                .file()
+                .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
             done_pattern: settings.done_pattern.clone(),
             inactivity_timeout: Some(settings.inactivity_timeout.as_secs_f64()),
         };
@@ -76,7 +78,9 @@ impl Launch<'_> {
         let resumed = if self.flags.resume { Some(resume(&project, &identity, &setup)?) } else { None };
         let mut recorder = Recorder::open(&project, &identity, setup)?;
         let (tally, from) = resumed.unzip();
-        from.into_iter().for_each(|from| recorder.warn(from));
+        if let Some(from) = from {
+            recorder.warn(from);
+        }
         signals::watch_requests(project.requests(), self.run, &inbox);
         for warning in settings.warnings.iter().chain(recorder.warnings()) {
             view.warn(warning);

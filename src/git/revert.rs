@@ -69,7 +69,7 @@ pub enum RevertError {
         after: String,
     },
     /// Reverting met a conflict, or another refusal of git; everything is as it was.
-    #[error("{commit} cannot be reverted by itself ({reason}); nothing was changed")]
+    #[error("{commit} cannot be reverted ({reason}): nothing was changed; revert it by hand")]
     Conflict {
         /// The commit, as far as git said it.
         commit: String,
@@ -187,9 +187,8 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
         arguments.extend(["-m", "1"]);
     }
     arguments.extend(commits.iter().map(|commit| commit.id.as_str()));
-    let Err(failed) = change(root, &arguments) else { return Ok(()) };
+    let Err(reason) = change(root, &arguments) else { return Ok(()) };
 
-    let reason = failed.to_string();
     let stopped_at = head_file::git_dir(root)
         .and_then(|git_dir| std::fs::read_to_string(git_dir.join("REVERT_HEAD")).ok())
         .map(|id| id.trim().to_owned());

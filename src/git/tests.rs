@@ -1,7 +1,7 @@
 use super::*;
 
 /// A scratch repository, made by a git that knows no configuration but what is given here.
-fn repository() -> (tempfile::TempDir, PathBuf) {
+pub(super) fn repository() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(dir.path()).unwrap().join("project");
     fs::create_dir(&root).unwrap();
@@ -9,7 +9,7 @@ fn repository() -> (tempfile::TempDir, PathBuf) {
     (dir, root)
 }
 
-fn git(root: &Path, arguments: &[&str]) -> String {
+pub(super) fn git(root: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(root).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");

@@ -135,3 +135,6 @@ fn how(urgency: Urgency) -> &'static str {
         Urgency::AtOnce => "at_once",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,6 +156,10 @@ impl Source for RalphMd {
         });
         Ok(Work { prompt, agent: Some(agent) })
     }
+
+    fn file(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
 }
 
 /// What a person watching should know about how a command ended; that it failed is for the prompt.

@@ -187,6 +187,38 @@ impl Scratch {
     }
 }
 
+/// A started ralph that gets `kill -9` when a test is through with it, however the test goes.
+pub struct Started(Option<Child>);
+
+impl Started {
+    pub fn new(scratch: &Scratch, args: &str) -> Self {
+        Self(Some(scratch.start(args)))
+    }
+
+    /// Starts a command whose output nobody wants to see.
+    pub fn quietly(command: &mut Command) -> Self {
+        Self(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.as_ref().map_or(0, Child::id)
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Run {
+        finish(self.0.take().unwrap())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// Waits for a started ralph; kills it when it takes too long.
 pub fn finish(child: Child) -> Run {
     let started = Instant::now();
