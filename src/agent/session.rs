@@ -196,8 +196,9 @@ impl Session {
                 tell(Event::Output { stream, bytes: &bytes })?;
             }
             Message::Items(items) => {
-                for item in items {
-                    self.item(item, tell)?;
+                let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
+                if !shows.is_empty() {
+                    tell(Event::Shown(&shows))?;
                 }
             }
             Message::Decoded { counters, dead_filter } => {
@@ -206,7 +207,7 @@ impl Session {
             }
             Message::Closed(_) => self.open -= 1,
             Message::DisplayEnded => self.displaying = false,
-            Message::Display(show) if !self.left.display_lost => tell(Event::Shown(&show))?,
+            Message::Display(show) if !self.left.display_lost => tell(Event::Shown(&[show]))?,
             Message::DisplayLost(reason) if !self.left.display_lost => {
                 self.left.display_lost = true;
                 self.displaying = false;
@@ -239,26 +240,24 @@ impl Session {
         Ok(())
     }
 
-    fn item(
-        &mut self,
-        item: Item,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
-    ) -> Result<(), RecordError> {
+    /// Books one item, and returns what there is to show of it.
+    fn item(&mut self, item: Item) -> Option<Show> {
         self.left.reply.fold(&item);
         match item {
             Item::Text(text) => {
                 self.left.keep_text(&text);
                 // It goes on after what looked like its last word.
                 self.after_final = None;
-                if self.show_text {
-                    tell(Event::Shown(&Show::Delta(text)))?;
-                }
+                self.show_text.then_some(Show::Delta(text))
             }
-            Item::Note(note) if note.is_final => self.after_final = Some(Instant::now() + FINAL_GRACE),
-            Item::Note(_) => {}
-            Item::Show(show) => tell(Event::Shown(&show))?,
+            Item::Note(note) => {
+                if note.is_final {
+                    self.after_final = Some(Instant::now() + FINAL_GRACE);
+                }
+                None
+            }
+            Item::Show(show) => Some(show),
         }
-        Ok(())
     }
 
     /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is

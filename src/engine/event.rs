@@ -71,8 +71,8 @@ pub enum Event<'a> {
         /// As they came, cut anywhere.
         bytes: &'a [u8],
     },
-    /// The agent did something a person may want to see.
-    Shown(&'a Show),
+    /// The agent did these things, which a person may want to see; they came together.
+    Shown(&'a [Show]),
     /// The validation command runs.
     Validating,
     /// The validation command is through.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::stop::Ask;
 
 /// How many bytes of an attempt may lie here unread before its threads have to wait. It bounds our memory when a
-/// program writes faster than the disk takes it.
-const ROOM: usize = 4 * 1024 * 1024;
+/// program writes faster than the disk takes it, and keeps what waits here in the processor's cache.
+const ROOM: usize = 1024 * 1024;
 /// No single wait is longer, so that a stopped and continued process (Ctrl+Z, `fg`) is noticed.
 const TICK: Duration = Duration::from_secs(1);
 /// A tick that took this much longer than asked means that we were stopped meanwhile.

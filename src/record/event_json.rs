@@ -10,11 +10,14 @@ use crate::reply::show::Show;
 /// new fields and new events may come without.
 pub const VERSION: u32 = 1;
 
-/// One event as a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`; `None` for raw bytes, which
-/// have a log of their own.
+/// An event as lines, each a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`: one line for each
+/// thing that was shown, one for any other event, and none for raw bytes, which have a log of their own.
 #[must_use]
-pub fn to_json(stamped: &Stamped<'_>) -> Option<Value> {
-    let mut object = body(&stamped.event)?;
+pub fn to_lines(stamped: &Stamped<'_>) -> String {
+    let bodies = match &stamped.event {
+        Event::Shown(shows) => shows.iter().map(shown).collect(),
+        event => Vec::from_iter(body(event)),
+    };
     let common = json!({
         "v": VERSION,
         "at": stamped.at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false),
@@ -22,11 +25,17 @@ pub fn to_json(stamped: &Stamped<'_>) -> Option<Value> {
         "loop": stamped.identity.name,
         "mode": stamped.identity.mode,
         "agent": stamped.identity.agent,
-    });
-    if let (Value::Object(object), Value::Object(common)) = (&mut object, common) {
-        object.extend(common);
+    })
+    .to_string();
+    let mut lines = String::new();
+    for body in bodies {
+        // `{…}` and `{…}`, neither of them empty, become `{…,…}`.
+        lines.push_str(&common[..common.len() - 1]);
+        lines.push(',');
+        lines.push_str(&body.to_string()[1..]);
+        lines.push('\n');
     }
-    Some(object)
+    lines
 }
 
 fn body(event: &Event<'_>) -> Option<Value> {
@@ -43,8 +52,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "retry": tally.retries,
             "head": head,
         }),
-        Event::Output { .. } => return None,
-        Event::Shown(show) => shown(show),
+        Event::Output { .. } | Event::Shown(_) => return None,
         Event::AttemptEnded { tally, report, head, changed } => json!({
             "event": "attempt_ended",
             "iteration": tally.iteration,

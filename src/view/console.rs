@@ -16,6 +16,8 @@ use super::terminal::Terminal;
 
 /// How many bytes of droppable text may wait to be written.
 const ROOM: usize = 8 * 1024 * 1024;
+/// Pieces that wait are written together up to about this many bytes.
+const BLOCK: usize = 64 * 1024;
 /// The status line is drawn no more often than this.
 const REDRAW: Duration = Duration::from_millis(200);
 /// It is drawn at least this often, for its clock and for the terminal's width.
@@ -79,6 +81,9 @@ impl Console {
 
     /// Text that may be left out when the reader is too slow.
     pub fn show(&self, target: Target, text: String) {
+        if text.is_empty() {
+            return;
+        }
         let mut queue = self.shared.lock();
         if queue.waiting + text.len() > ROOM {
             queue.dropped += text.len();
@@ -134,7 +139,13 @@ fn write_all(shared: &Shared) {
     let mut drawn_at = Instant::now();
     let mut queue = shared.lock();
     loop {
-        if let Some((target, text)) = queue.pieces.pop_front() {
+        if let Some((target, mut text)) = queue.pieces.pop_front() {
+            while text.len() < BLOCK
+                && queue.pieces.front().is_some_and(|(next, _)| *next == target)
+                && let Some((_, more)) = queue.pieces.pop_front()
+            {
+                text += &more;
+            }
             queue.waiting -= text.len();
             queue.writing = true;
             drop(queue);

@@ -55,7 +55,7 @@ impl Plain {
                 };
                 self.block_unless_quiet(text);
             }
-            Event::Shown(show) if !self.quiet => self.shown(show),
+            Event::Shown(shows) if !self.quiet => self.shown(shows),
             Event::AttemptEnded { tally, report, .. } => {
                 if let Some(failure) = &report.failure {
                     self.line(ERROR, "✗", &failure.message);
@@ -102,27 +102,36 @@ impl Plain {
         }
     }
 
-    fn shown(&mut self, show: &Show) {
-        match show {
-            Show::Delta(text) => {
-                self.mid_line = !text.ends_with('\n');
-                self.console.show(Target::Stderr, clean(text));
+    fn shown(&mut self, shows: &[Show]) {
+        // What came together is written together.
+        let mut pending = String::new();
+        for show in shows {
+            match show {
+                Show::Delta(text) => {
+                    self.mid_line = !text.ends_with('\n');
+                    pending += &clean(text);
+                }
+                Show::Text(text) => {
+                    pending += self.missing_newline();
+                    pending += &clean(text);
+                    if !text.ends_with('\n') {
+                        pending.push('\n');
+                    }
+                }
+                Show::Tool { name, input } => {
+                    pending += self.missing_newline();
+                    let (name, input) = (clean(name), clean(input));
+                    let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
+                }
+                Show::Error(message) | Show::Notice(message) => {
+                    self.console.show(Target::Stderr, std::mem::take(&mut pending));
+                    let (style, mark) =
+                        if matches!(show, Show::Error(_)) { (ERROR, "✗") } else { (NOTE, "↻") };
+                    self.line(style, mark, &clean(message));
+                }
             }
-            Show::Text(text) => {
-                self.end_line();
-                let text = clean(text);
-                let newline = if text.ends_with('\n') { "" } else { "\n" };
-                self.console.show(Target::Stderr, format!("{text}{newline}"));
-            }
-            Show::Tool { name, input } => {
-                self.end_line();
-                let (name, input) = (clean(name), clean(input));
-                let text = format!("{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}\n");
-                self.console.show(Target::Stderr, text);
-            }
-            Show::Error(message) => self.line(ERROR, "✗", &clean(message)),
-            Show::Notice(message) => self.line(NOTE, "↻", &clean(message)),
         }
+        self.console.show(Target::Stderr, pending);
     }
 
     fn asked(&mut self, ask: &Ask, urgency: Urgency) {
@@ -175,9 +184,15 @@ impl Plain {
     }
 
     fn end_line(&mut self) {
-        if std::mem::take(&mut self.mid_line) {
-            self.console.say(Target::Stderr, "\n".to_owned());
+        let newline = self.missing_newline();
+        if !newline.is_empty() {
+            self.console.say(Target::Stderr, newline.to_owned());
         }
+    }
+
+    /// What has to be printed before a line can begin.
+    fn missing_newline(&mut self) -> &'static str {
+        if std::mem::take(&mut self.mid_line) { "\n" } else { "" }
     }
 }
 

@@ -66,8 +66,11 @@ impl StatusLine {
                 self.count(tally);
                 self.doing = Doing::Thinking;
             }
-            Event::Shown(Show::Tool { name, input }) => self.doing = Doing::Tool(tool(name, input)),
-            Event::Shown(Show::Text(_) | Show::Delta(_)) => self.doing = Doing::Thinking,
+            Event::Shown(shows) => match shows.last() {
+                Some(Show::Tool { name, input }) => self.doing = Doing::Tool(tool(name, input)),
+                Some(Show::Text(_) | Show::Delta(_)) => self.doing = Doing::Thinking,
+                Some(Show::Error(_) | Show::Notice(_)) | None => {}
+            },
             Event::Validating => self.doing = Doing::Validating,
             Event::AttemptEnded { tally, .. } => {
                 self.count(tally);
@@ -220,7 +223,7 @@ mod tests {
         let shown = Show::Tool { name: "Bash".into(), input: "cargo\x1b[31m test\n\t--all\x07".into() };
         let asked = Event::Asked { ask: &Ask::Interrupt, urgency: Urgency::AfterAttempt };
         assert_eq!(
-            line(&[begun, started, Event::Shown(&shown), asked])(5, 100),
+            line(&[begun, started, Event::Shown(std::slice::from_ref(&shown)), asked])(5, 100),
             "iteration 1/10 · 5s · avg 4m1s · $0.42 · Bash cargo test --all · Ctrl+C: end the agent now"
         );
     }
@@ -231,7 +234,10 @@ mod tests {
         let shown = Show::Tool {
             name: "Bash".into(), input: "日本語のとても長いコマンドライン ".repeat(3)
         };
-        let line = line(&[Event::AttemptStarted { tally: &tally, head: None }, Event::Shown(&shown)]);
+        let line = line(&[
+            Event::AttemptStarted { tally: &tally, head: None },
+            Event::Shown(std::slice::from_ref(&shown)),
+        ]);
         for width in 0..200 {
             assert!(line(0, width).width() <= width, "{width}: {}", line(0, width));
         }

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal as _, Write};
 use std::time::Instant;
 
+use anstream::adapter::strip_str;
+use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
@@ -15,24 +17,21 @@ const USUAL_WIDTH: usize = 80;
 
 /// Both streams, as the writing thread has them.
 pub(super) struct Terminal {
-    stdout: Option<AutoStream<std::io::Stdout>>,
-    stderr: Option<AutoStream<std::io::Stderr>>,
+    stdout: Stream<std::io::Stdout>,
+    stderr: Stream<std::io::Stderr>,
     /// Standard output goes to a terminal, too: the same one.
     shared: bool,
     /// Not on what is no terminal.
     area: Option<StatusArea>,
-    colour: bool,
 }
 
 impl Terminal {
     pub(super) fn new() -> Self {
-        let stderr = std::io::stderr();
         Self {
-            stdout: Some(anstream::stdout()),
-            colour: AutoStream::choice(&stderr) != ColorChoice::Never,
+            stdout: Stream::new(std::io::stdout()),
+            stderr: Stream::new(std::io::stderr()),
             shared: std::io::stdout().is_terminal(),
             area: can_show_status().then(StatusArea::default),
-            stderr: Some(anstream::stderr()),
         }
     }
 
@@ -45,8 +44,8 @@ impl Terminal {
     pub(super) fn write(&mut self, target: Target, text: &str) {
         self.erase();
         match target {
-            Target::Stdout => write_or_give_up(&mut self.stdout, text),
-            Target::Stderr => write_or_give_up(&mut self.stderr, text),
+            Target::Stdout => self.stdout.write(text),
+            Target::Stderr => self.stderr.write(text),
         }
         if let Some(area) = &mut self.area
             && (target == Target::Stderr || self.shared)
@@ -63,7 +62,7 @@ impl Terminal {
         let width = width();
         // The last column stays free: a full row would make the terminal wrap.
         let text = status.text(Instant::now(), width.saturating_sub(1));
-        let line = if self.colour { format!("\x1b[2m{text}\x1b[0m") } else { text };
+        let line = if self.stderr.plain { text } else { format!("\x1b[2m{text}\x1b[0m") };
         match area.draw(&line, width) {
             Some(draw) => self.control(&draw),
             None => self.erase(),
@@ -102,11 +101,29 @@ fn width() -> usize {
     if width == 0 { USUAL_WIDTH } else { width }
 }
 
-/// A reader that is gone (`| head`, a closed terminal) stays gone.
-fn write_or_give_up(stream: &mut Option<impl Write>, text: &str) {
-    if let Some(writer) = stream
-        && writer.write_all(text.as_bytes()).and_then(|()| writer.flush()).is_err()
-    {
-        *stream = None;
+/// One of our two streams.
+struct Stream<W> {
+    /// `None`: its reader is gone (`| head`, a closed terminal), and stays gone.
+    writer: Option<W>,
+    /// Its reader is no terminal that shows colours, or `NO_COLOR` is set.
+    plain: bool,
+}
+
+impl<W: Write + RawStream> Stream<W> {
+    fn new(writer: W) -> Self {
+        let plain = AutoStream::choice(&writer) == ColorChoice::Never;
+        Self { writer: Some(writer), plain }
+    }
+
+    fn write(&mut self, text: &str) {
+        let Some(writer) = &mut self.writer else { return };
+        let written = if self.plain {
+            writer.write_all(strip_str(text).to_string().as_bytes())
+        } else {
+            writer.write_all(text.as_bytes())
+        };
+        if written.and_then(|()| writer.flush()).is_err() {
+            self.writer = None;
+        }
     }
 }

@@ -69,7 +69,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
         Show::Error("e".into()),
         Show::Notice("n".into()),
     ] {
-        take(Event::Shown(&show));
+        take(Event::Shown(std::slice::from_ref(&show)));
     }
     for changed in [None, Some(true)] {
         take(Event::AttemptEnded { tally, report: &report, head: None, changed });
@@ -105,7 +105,8 @@ fn every_event_is_as_the_schema_says_and_none_is_missing_there() {
     let identity = Identity { run: text.clone(), name: text.clone(), mode: text.clone(), agent: text };
     let mut seen = Vec::new();
     each(|event| {
-        let json = to_json(&Stamped { at: Local::now(), identity: &identity, event }).unwrap();
+        let lines = to_lines(&Stamped { at: Local::now(), identity: &identity, event });
+        let json: Value = serde_json::from_str(&lines).unwrap();
         schema::check_event(&schema, &json).unwrap();
         seen.push(json["event"].clone());
     });
@@ -113,7 +114,7 @@ fn every_event_is_as_the_schema_says_and_none_is_missing_there() {
         assert!(seen.contains(name), "{name} is in the schema, but no event");
     }
     let raw = Event::Output { stream: Stream::Stdout, bytes: b"{}" };
-    assert!(to_json(&Stamped { at: Local::now(), identity: &identity, event: raw }).is_none());
+    assert_eq!(to_lines(&Stamped { at: Local::now(), identity: &identity, event: raw }), "");
 }
 
 #[test]
@@ -131,4 +132,18 @@ fn the_schema_finds_what_is_wrong() {
         bad[key] = value;
         assert!(schema::check_event(&schema, &bad).is_err(), "{key}");
     }
+}
+
+#[test]
+fn what_came_together_is_one_line_each() {
+    let text = || "}".to_owned();
+    let identity = Identity { run: text(), name: text(), mode: text(), agent: text() };
+    let shows = [Show::Text("a\n{}".into()), Show::Error("b".into())];
+    let together = to_lines(&Stamped { at: Local::now(), identity: &identity, event: Event::Shown(&shows) });
+    let read: Vec<Value> = together.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (read.len(), &read[0]["text"], &read[1]["event"]),
+        (2, &json!("a\n{}"), &json!("agent_error"))
+    );
+    assert!(read.iter().all(|object| object["v"] == VERSION && object["agent"] == "}"));
 }
