@@ -12,10 +12,6 @@ use ralph::record::session_log::SessionLog;
 const CHUNK: usize = 64 << 10;
 const STREAM: usize = 20_000_000;
 
-fn main() {
-    divan::main();
-}
-
 /// Lines of this many bytes; every tenth chunk is followed by a complaint on stderr.
 #[divan::bench(args = [100, 10_000, 10_000_000])]
 fn session_log(bencher: Bencher<'_, '_>, line: usize) {

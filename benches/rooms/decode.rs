@@ -9,10 +9,6 @@ use ralph::reply::filter::Program;
 
 const STREAM: usize = 20_000_000;
 
-fn main() {
-    divan::main();
-}
-
 /// claude's format: four tool calls with results of `size` bytes for every short block of text.
 #[divan::bench(args = [2_000, 50_000, 1_000_000])]
 fn tool_results(bencher: Bencher<'_, '_>, size: usize) {

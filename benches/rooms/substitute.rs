@@ -4,10 +4,6 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use ralph::prompt::substitute;
 
-fn main() {
-    divan::main();
-}
-
 /// A prompt of about this many bytes.
 #[divan::bench(args = [4_000, 1_000_000])]
 fn prompt(bencher: Bencher<'_, '_>, size: usize) {
