@@ -46,6 +46,8 @@ pub struct Preset {
     pub usage_cmd: &'static str,
     /// Shell pipeline that finds the number of dollars in what `usage_cmd` prints. Empty: none.
     pub usage_parser: &'static str,
+    /// How a command line of the user's is made to print what these filters read.
+    pub structured: Structured,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
@@ -59,6 +61,19 @@ pub enum Prompt {
     Stdin,
     /// On stdin, and this as the last argument: the agent insists on one.
     StdinAndArgument(&'static str),
+}
+
+/// How a command line of the user's is made to print an agent's structured format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structured {
+    /// The subcommand that can; without it the program does something else. Empty: none is needed.
+    pub subcommand: &'static str,
+    /// The option that chooses the format, in all its spellings.
+    pub option: &'static [&'static str],
+    /// The option's value. Empty: it is a switch.
+    pub value: &'static str,
+    /// Switches that have to be there as well.
+    pub also: &'static [&'static str],
 }
 
 /// A preset's filters, compiled. Compile once per loop, then make [`Filters`] for every attempt.
@@ -87,6 +102,13 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 #[must_use]
 pub fn for_command(program: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| !preset.cli.is_empty() && preset.cli == program)
+}
+
+/// The preset of a program whose output nobody can read.
+#[must_use]
+pub fn unknown() -> &'static Preset {
+    static UNKNOWN: Preset = BLANK;
+    &UNKNOWN
 }
 
 impl Preset {
@@ -124,6 +146,8 @@ impl Compiled {
     }
 }
 
+const NO_FORMAT: Structured = Structured { subcommand: "", option: &[], value: "", also: &[] };
+
 /// What the presets have in common; also `custom`, which knows nothing.
 const BLANK: Preset = Preset {
     name: "custom",
@@ -141,6 +165,7 @@ const BLANK: Preset = Preset {
     reports_cost: false,
     usage_cmd: "",
     usage_parser: "",
+    structured: NO_FORMAT,
     login: "",
     install: "",
 };
@@ -160,6 +185,7 @@ static PRESETS: [Preset; 8] = [
         usage_parser: "grep -o '$[0-9.]*' | head -1 | tr -d '$'",
         login: "run 'amp login', or set AMP_API_KEY",
         install: "npm install -g @ampcode/cli",
+        structured: Structured { option: &["--stream-json"], ..NO_FORMAT },
         ..BLANK
     },
     Preset {
@@ -176,6 +202,12 @@ static PRESETS: [Preset; 8] = [
         reports_cost: true,
         login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
         install: "npm install -g @anthropic-ai/claude-code",
+        structured: Structured {
+            option: &["--output-format"],
+            value: "stream-json",
+            also: &["--verbose"],
+            ..NO_FORMAT
+        },
         ..BLANK
     },
     Preset {
@@ -191,6 +223,7 @@ static PRESETS: [Preset; 8] = [
         reports_cost: true,
         login: "run 'cline auth'",
         install: "npm install -g cline",
+        structured: Structured { option: &["--json"], ..NO_FORMAT },
         ..BLANK
     },
     Preset {
@@ -211,6 +244,7 @@ static PRESETS: [Preset; 8] = [
         has_final: true,
         login: "run 'codex login'",
         install: "npm install -g @openai/codex",
+        structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
         ..BLANK
     },
     BLANK,
@@ -228,6 +262,7 @@ static PRESETS: [Preset; 8] = [
         deltas: true,
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
         install: "npm install -g @google/gemini-cli",
+        structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
         ..BLANK
     },
     Preset {
@@ -241,6 +276,7 @@ static PRESETS: [Preset; 8] = [
         reports_cost: true,
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",
+        structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
         ..BLANK
     },
     Preset {

@@ -37,6 +37,9 @@ const LADDER_LIMIT: Duration = Duration::from_secs(12);
 /// How much of stderr is kept for the failure message, in bytes.
 const STDERR_TAIL: usize = 4096;
 
+/// How much of what the assistant said is kept, in bytes.
+const TEXT_TAIL: usize = 256 * 1024;
+
 /// How long an attempt may go on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
@@ -44,6 +47,8 @@ pub(super) struct Limits {
     pub(super) attempt: Duration,
     /// Without a sign of life.
     pub(super) inactivity: Duration,
+    /// At most until then.
+    pub(super) loop_over: Option<Instant>,
 }
 
 /// Why we end an agent that has not ended by itself.
@@ -53,6 +58,8 @@ enum Ending {
     TimedOut,
     Inactive,
     Interrupted,
+    /// The loop's own time is over.
+    LoopOver,
     /// A record of ours cannot be written.
     Fault,
 }
@@ -73,6 +80,8 @@ pub(super) struct Session {
     vital_signs: VitalSigns,
     /// When the attempt has taken too long.
     too_long: Instant,
+    /// When the loop's own time is over.
+    loop_over: Option<Instant>,
     /// When the agent has lived too long after its final event.
     after_final: Option<Instant>,
     /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
@@ -102,6 +111,7 @@ pub(super) struct Left {
     reply: Reply,
     counters: Counters,
     dead_filter: Option<String>,
+    text: String,
     stderr: VecDeque<u8>,
     display_lost: bool,
 }
@@ -121,6 +131,7 @@ impl Session {
             vital_signs,
             supervised,
             too_long: now + limits.attempt,
+            loop_over: limits.loop_over,
             after_final: None,
             closing: None,
             program: Program::Alive,
@@ -157,7 +168,7 @@ impl Session {
                 self.take(message, &mut |event| if mute { Ok(()) } else { (context.emit)(event) })?;
             }
             Wake::Slept(gap) => self.shift(gap),
-            Wake::Stop(_) | Wake::Deadline => {}
+            Wake::Asked(_) | Wake::Deadline => {}
         }
         match context.stop.urgency() {
             Urgency::None | Urgency::AfterAttempt => {}
@@ -224,7 +235,7 @@ impl Session {
             | Message::NotesEnded
             | Message::Display(_)
             | Message::DisplayLost(_)
-            | Message::Balance(_) => {}
+            | Message::Captured(_) => {}
         }
         Ok(())
     }
@@ -234,6 +245,7 @@ impl Session {
         self.left.reply.fold(&item);
         match item {
             Item::Text(text) => {
+                self.left.keep_text(&text);
                 // It goes on after what looked like its last word.
                 self.after_final = None;
                 self.show_text.then_some(Show::Delta(text))
@@ -277,7 +289,8 @@ impl Session {
         if let Some(since) = self.closing {
             return since + LADDER_LIMIT;
         }
-        self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long)
+        let next = self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long);
+        self.loop_over.map_or(next, |deadline| next.min(deadline))
     }
 
     fn look_at_the_clock(&mut self, now: Instant) {
@@ -289,6 +302,8 @@ impl Session {
             if now >= deadline.min(self.too_long) {
                 self.end(Ending::AfterFinal);
             }
+        } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
+            self.end(Ending::LoopOver);
         } else if now >= self.too_long {
             self.end(Ending::TimedOut);
         } else if let Some(evidence) =
@@ -325,6 +340,15 @@ impl Session {
 }
 
 impl Left {
+    fn keep_text(&mut self, piece: &str) {
+        self.text.push_str(piece);
+        // Cut rarely, so that cutting costs little per piece.
+        if self.text.len() > 2 * TEXT_TAIL {
+            let surplus = self.text.floor_char_boundary(self.text.len() - TEXT_TAIL);
+            self.text.drain(..surplus);
+        }
+    }
+
     fn keep_stderr(&mut self, bytes: &[u8]) {
         let news = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];
         self.stderr.extend(news);
@@ -367,9 +391,15 @@ impl Left {
             duration,
             exit_code: self.exit_code,
             signal: self.signal,
+            exceeded: match failure.as_ref().map(|failure| failure.kind) {
+                Some(Kind::TimedOut) => Some(self.limits.attempt),
+                Some(Kind::Inactive) => Some(self.limits.inactivity),
+                _ => None,
+            },
             failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
             complete,
             replan,
+            text: self.text,
             usage: self.reply.usage,
             balance: None,
             skipped_lines: self.counters.malformed + self.counters.oversized,
@@ -396,7 +426,7 @@ impl Left {
             (Some(Ending::AfterFinal), ..) => End::EndedAfterFinal,
             (Some(Ending::TimedOut), ..) => End::TimedOut,
             (Some(Ending::Inactive), ..) => End::Inactive,
-            (Some(Ending::Interrupted | Ending::Fault), ..) => End::Interrupted,
+            (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => End::Interrupted,
             (None, Some(code), _) => End::Exited(code),
             (None, None, Some(signal)) => End::Signaled(signal),
             // Its supervisor was killed before it could tell.

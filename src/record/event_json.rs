@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Stamped};
-use crate::engine::stop::Urgency;
+use crate::engine::stop::{Ask, Request, Urgency};
 use crate::reply::show::Show;
 
 /// The version of the format, in every object as `v`. It grows when a field changes its meaning or goes away;
@@ -46,13 +46,14 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "max_iterations": limits.max_iterations,
             "max_retries": limits.max_retries,
         }),
-        Event::AttemptStarted { tally } => json!({
+        Event::AttemptStarted { tally, head } => json!({
             "event": "attempt_started",
             "iteration": tally.iteration,
             "retry": tally.retries,
+            "head": head,
         }),
         Event::Output { .. } | Event::Shown(_) => return None,
-        Event::AttemptEnded { tally, report } => json!({
+        Event::AttemptEnded { tally, report, head, changed } => json!({
             "event": "attempt_ended",
             "iteration": tally.iteration,
             "retry": tally.retries,
@@ -66,19 +67,34 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "usage": report.usage,
             "balance": report.balance,
             "skipped_lines": report.skipped_lines,
+            "head": head,
+            "changed": changed,
         }),
-        Event::Retrying { iteration, retry, max_retries } => json!({
+        Event::Validating => json!({ "event": "validating" }),
+        Event::Validated { ok, output } => json!({ "event": "validated", "ok": ok, "output": output }),
+        Event::Retrying { iteration, retry, max_retries, pause } => json!({
             "event": "retrying",
             "iteration": iteration,
             "retry": retry,
             "max_retries": max_retries,
+            "pause_s": pause.as_secs_f64(),
         }),
         Event::Waiting { until, .. } => json!({
             "event": "waiting",
             "reason": "usage_limit",
             "until": until.to_rfc3339(),
         }),
-        Event::Stopping(urgency) => json!({ "event": "stopping", "how": how(*urgency) }),
+        Event::Paused { .. } => json!({ "event": "paused" }),
+        Event::Resumed { .. } => json!({ "event": "resumed" }),
+        Event::Asked { ask, urgency } => json!({
+            "event": "asked",
+            "what": what(ask),
+            "note": match ask {
+                Ask::Request(Request::Note(text)) => Some(text),
+                _ => None,
+            },
+            "stopping": how(*urgency),
+        }),
         Event::Notice(message) => json!({ "event": "notice", "message": message }),
         Event::LoopEnded { outcome, detail, tally, duration } => json!({
             "event": "loop_ended",
@@ -88,7 +104,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "detail": detail,
             "iterations": tally.iteration,
             "succeeded": tally.succeeded,
-            "failed": tally.failed,
+            "failed": tally.error_count,
             "duration_s": duration.as_secs_f64(),
             "cost_usd": tally.cost_usd,
             "input_tokens": tally.input_tokens,
@@ -107,6 +123,18 @@ fn shown(show: &Show) -> Value {
     }
 }
 
+fn what(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Interrupt => "interrupt",
+        Ask::Terminate => "terminate",
+        Ask::Request(Request::Pause) => "pause",
+        Ask::Request(Request::Resume) => "resume",
+        Ask::Request(Request::Cancel) => "cancel",
+        Ask::Request(Request::CancelNow) => "cancel_now",
+        Ask::Request(Request::Note(_)) => "note",
+    }
+}
+
 fn how(urgency: Urgency) -> &'static str {
     match urgency {
         Urgency::None => "not",
@@ -117,24 +145,4 @@ fn how(urgency: Urgency) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::event::Identity;
-
-    #[test]
-    fn what_came_together_is_one_line_each() {
-        let text = || "}".to_owned();
-        let identity = Identity { run: text(), name: text(), mode: text(), agent: text() };
-        let lines = |event| to_lines(&Stamped { at: chrono::Local::now(), identity: &identity, event });
-        let shows = [Show::Text("a\n{}".into()), Show::Error("b".into())];
-        let together = lines(Event::Shown(&shows));
-        let read: Vec<Value> = together.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(
-            (read.len(), &read[0]["text"], &read[1]["event"]),
-            (2, &json!("a\n{}"), &json!("agent_error"))
-        );
-        assert!(read.iter().all(|object| object["v"] == VERSION && object["agent"] == "}"));
-        assert_eq!(lines(Event::Notice("n")).lines().count(), 1);
-        assert_eq!(lines(Event::Output { stream: crate::engine::event::Stream::Stdout, bytes: b"x" }), "");
-    }
-}
+mod tests;
