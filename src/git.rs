@@ -25,6 +25,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use crate::project::Project;
 use crate::record::RecordError;
 use crate::record::atomic::{self, Durability};
+use head_file::Head;
 
 /// The longest any of these short commands may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -91,8 +92,10 @@ pub fn git_version() -> Result<String, GitError> {
 /// The commit that HEAD names in the work tree `root`; `None` before the first commit or when git fails.
 #[must_use]
 pub fn head(root: &Path) -> Option<String> {
-    if let Some(commit) = head_file::head(root) {
-        return Some(commit);
+    match head_file::head(root) {
+        Some(Head::Commit(commit)) => return Some(commit),
+        Some(Head::Unborn) => return None,
+        None => {}
     }
     let output = run(root, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], LIMIT).ok()?;
     let commit = String::from_utf8(output).ok()?;

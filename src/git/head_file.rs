@@ -2,21 +2,39 @@
 //! each time would cost more than everything else the loop does.
 
 use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
-/// The commit of HEAD; `None` where the files do not tell (no commit yet, or refs in another format than files).
-pub(super) fn head(root: &Path) -> Option<String> {
+/// What the files say about HEAD.
+pub(super) enum Head {
+    /// It names this commit.
+    Commit(String),
+    /// It names a branch without a commit.
+    Unborn,
+}
+
+/// Reads HEAD; `None` where the files do not tell (refs in another format than files, a symbolic branch).
+pub(super) fn head(root: &Path) -> Option<Head> {
     let git_dir = git_dir(root)?;
     let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
-    let Some(name) = head.trim_end().strip_prefix("ref: ") else { return commit(&head) };
+    let Some(name) = head.trim_end().strip_prefix("ref: ") else { return commit(&head).map(Head::Commit) };
     // Branches of a linked work tree live in the main one's repository.
     let common = match fs::read_to_string(git_dir.join("commondir")) {
         Ok(path) => git_dir.join(path.trim_end()),
         Err(_) => git_dir,
     };
     match fs::read_to_string(common.join(name)) {
-        Ok(text) => commit(&text),
-        Err(_) => packed(&fs::read_to_string(common.join("packed-refs")).ok()?, name),
+        Ok(text) => return commit(&text).map(Head::Commit),
+        Err(error) if error.kind() != NotFound => return None,
+        Err(_) if common.join("reftable").exists() => return None,
+        Err(_) => {}
+    }
+    match fs::read_to_string(common.join("packed-refs")) {
+        Ok(refs) => match packed(&refs, name) {
+            Some(id) => commit(id).map(Head::Commit),
+            None => Some(Head::Unborn),
+        },
+        Err(error) => (error.kind() == NotFound).then_some(Head::Unborn),
     }
 }
 
@@ -30,10 +48,9 @@ pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
     Some(root.join(pointer.trim_end().strip_prefix("gitdir: ")?))
 }
 
-fn packed(refs: &str, name: &str) -> Option<String> {
-    refs.lines()
-        .find_map(|line| line.split_once(' ').filter(|(_, of)| *of == name))
-        .and_then(|(id, _)| commit(id))
+fn packed<'a>(refs: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = refs.lines().filter_map(|line| line.split_once(' '));
+    lines.find_map(|(id, of)| (of == name).then_some(id))
 }
 
 fn commit(text: &str) -> Option<String> {

@@ -49,6 +49,22 @@ fn head_is_none_before_the_first_commit_and_outside_a_repository() {
 }
 
 #[test]
+fn head_is_found_without_git_wherever_its_files_are() {
+    let (_guard, root) = repository();
+    assert!(matches!(head_file::head(&root), Some(Head::Unborn)));
+    commit(&root);
+    git(&root, &["pack-refs", "--all"]);
+    let id = git(&root, &["rev-parse", "HEAD"]).trim().to_owned();
+    assert!(matches!(head_file::head(&root), Some(Head::Commit(found)) if found == id));
+    let branch = git(&root, &["symbolic-ref", "HEAD"]);
+    git(&root, &["switch", "--quiet", "--orphan", "new"]);
+    assert!(matches!(head_file::head(&root), Some(Head::Unborn)));
+    git(&root, &["symbolic-ref", "refs/heads/new", branch.trim()]);
+    assert!(head_file::head(&root).is_none(), "files alone do not tell");
+    assert_eq!(head(&root), Some(id));
+}
+
+#[test]
 fn refusals_are_one_line_with_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let message = common_dir(dir.path()).unwrap_err().to_string();
