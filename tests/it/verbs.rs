@@ -192,6 +192,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let scratch = Scratch::new();
     scratch.agent("claude", "echo 1.0");
     for args in [
+        "init",
         "config",
         "config --json",
         "doctor",
@@ -208,6 +209,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         let run = crate::scratch::finish(child);
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{args}");
     }
+    assert!(scratch.path("AGENTS.md").is_file(), "init did all of its work");
 }
 
 #[test]
@@ -234,6 +236,16 @@ fn demo_runs_the_whole_loop() {
     let run = scratch.run("demo a-file");
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.starts_with("error: ") && run.stderr.contains("a-file"), "{run:?}");
+}
+
+/// What the first try left behind must not refuse the second, with git.
+#[test]
+fn a_demo_without_git_makes_no_folder() {
+    let scratch = bare();
+    let run = Scratch::finish(scratch.ralph("demo ../demo --quiet").env("PATH", scratch.outside()));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("git"), "{run:?}");
+    assert!(!scratch.outside().join("demo").exists());
 }
 
 #[test]
