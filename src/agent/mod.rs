@@ -8,7 +8,6 @@ pub mod message;
 pub mod pipe;
 pub mod preset;
 mod readers;
-pub mod report;
 pub mod script;
 mod session;
 mod threads;
@@ -20,6 +19,7 @@ use std::time::Instant;
 
 use crate::engine::event::Event;
 use crate::engine::inbox::{Inbox, Wake};
+use crate::engine::report::Report;
 use crate::engine::stop::Stop;
 use crate::process::supervised::StartError;
 use crate::record::RecordError;
@@ -30,7 +30,6 @@ pub use command::AgentCommand;
 pub use display::DisplayRoute;
 pub use message::Message;
 pub use readers::ReaderPlan;
-pub use report::{AttemptStatus, Report};
 pub use validation::ValidationCommand;
 
 /// How a prompt reaches a coding agent and what comes back.

@@ -7,9 +7,9 @@ use chrono::{DateTime, Local, Utc};
 
 use super::outcome::Outcome;
 use super::policy::Limits;
+use super::report::Report;
 use super::stop::{Ask, Urgency};
 use super::tally::Tally;
-use crate::agent::Report;
 use crate::reply::show::Show;
 
 /// Which of an agent's two pipes bytes came from.

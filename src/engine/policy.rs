@@ -8,9 +8,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::outcome::Outcome;
+use super::report::Signal;
 use super::tally::{Last, Tally};
 use crate::reply::usage::Class;
-use crate::source::Signal;
 
 /// The longest pause while an agent does not say when its usage limit ends, in seconds.
 const MAX_BLIND_PAUSE: u64 = 60;

@@ -6,9 +6,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::policy::{Limits, blind_pause, may_retry, named_reset};
-use crate::agent::{AttemptStatus, Report};
+use super::report::{AttemptStatus, Report, Signal};
 use crate::reply::usage::Class;
-use crate::source::Signal;
 
 /// How many durations are kept.
 const KEPT_DURATIONS: usize = 100;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Local};
 
-use crate::agent::Report;
 use crate::engine::outcome::Outcome;
+use crate::engine::report::Report;
 use crate::engine::tally::Tally;
 
 const DOUBLE: &str = "================================================================================";

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{RecordError, RecordFile};
-use crate::agent::AttemptStatus;
 use crate::engine::event::{Event, Stamped};
+use crate::engine::report::AttemptStatus;
 
 /// The log of iterations.
 #[derive(Debug)]

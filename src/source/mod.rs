@@ -5,10 +5,9 @@ pub mod ralph_md;
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use crate::agent::{AgentCommand, Context, Report};
+use crate::agent::{AgentCommand, Context};
 use crate::engine::outcome::Outcome;
+use crate::engine::report::{Report, Signal};
 use crate::record::RecordError;
 
 /// Where the next prompt comes from and where its result is booked.
@@ -42,20 +41,6 @@ pub struct Work {
     pub prompt: String,
     /// Who works on it; `None` for the loop's own agent.
     pub agent: Option<AgentCommand>,
-}
-
-/// What a successful attempt means for the work as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Signal {
-    /// There is more to do.
-    Continue,
-    /// All is done, the agent says.
-    Complete,
-    /// What the assistant said matches the user's pattern.
-    Done,
-    /// The plan is wrong.
-    Replan,
 }
 
 /// A source has no next prompt.

@@ -8,8 +8,8 @@ use chrono::Local;
 
 use super::console::{Console, Target};
 use super::run_lines::RunLines;
-use crate::agent::Report;
 use crate::engine::event::{Event, Stamped};
+use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::record::blocks;
 use crate::reply::show::Show;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::agent::{AttemptStatus, Report};
+use crate::engine::report::{AttemptStatus, Report};
 use crate::settings::duration;
 
 /// The lines of one run, and the count for the last of them.

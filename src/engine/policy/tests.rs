@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::agent::AttemptStatus::{self, AgentFailure, Interrupted, Success, Timeout, UsageLimit};
-use crate::agent::Report;
+use crate::engine::report::AttemptStatus::{self, AgentFailure, Interrupted, Success, Timeout, UsageLimit};
+use crate::engine::report::Report;
 use crate::engine::tally::Settled;
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};

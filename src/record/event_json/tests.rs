@@ -4,11 +4,10 @@ use std::time::Duration;
 use chrono::{Local, Utc};
 
 use super::*;
-use crate::agent::report::Balance;
-use crate::agent::{AttemptStatus, Report};
 use crate::engine::event::{Identity, Stream};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::report::{AttemptStatus, Balance, Report};
 use crate::engine::tally::Tally;
 use crate::reply::usage::{Class, Fault, Usage};
 use crate::reply::verdict::{Failure, Kind};

@@ -1,8 +1,8 @@
-//! What one attempt left.
+//! What one attempt left, and what that means for the work.
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::reply::usage::Usage;
 use crate::reply::verdict::Failure;
@@ -38,6 +38,20 @@ impl AttemptStatus {
             Self::Interrupted => "interrupted",
         }
     }
+}
+
+/// What a successful attempt means for the work as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// There is more to do.
+    Continue,
+    /// All is done, the agent says.
+    Complete,
+    /// What the assistant said matches the user's pattern.
+    Done,
+    /// The plan is wrong.
+    Replan,
 }
 
 /// What one attempt left.
