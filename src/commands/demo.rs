@@ -49,6 +49,8 @@ const PACE: &str = "150";
 /// not. `quiet` shows neither the display nor any explanation, and waits nowhere.
 pub fn run(dir: Option<&Path>, quiet: bool) -> anyhow::Result<u8> {
     let ralph = std::env::current_exe().context("cannot find the running ralph executable")?;
+    // Asked before the folder is made: what is left in it would be in the way of the next try.
+    git(Path::new("/"), &["--version"])?;
     let repo = scratch_folder(dir)?;
     set_up(&repo, &ralph)?;
     let stage = Stage { ralph, repo, quiet };

@@ -236,6 +236,16 @@ fn demo_runs_the_whole_loop() {
     assert!(run.stderr.starts_with("error: ") && run.stderr.contains("a-file"), "{run:?}");
 }
 
+/// What the first try left behind must not refuse the second, with git.
+#[test]
+fn a_demo_without_git_makes_no_folder() {
+    let scratch = bare();
+    let run = Scratch::finish(scratch.ralph("demo ../demo --quiet").env("PATH", scratch.outside()));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("git"), "{run:?}");
+    assert!(!scratch.outside().join("demo").exists());
+}
+
 #[test]
 fn the_scripted_agent_works_in_a_project_of_the_users_own() {
     let scratch = Scratch::new();
