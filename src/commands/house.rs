@@ -1,6 +1,7 @@
 //! What the verbs have in common: where things are, and which settings hold.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use crate::cli::{ConfigArgs, DoctorArgs, InitArgs, PlaceArgs};
@@ -61,8 +62,11 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
         specs_dir: settings.specs_dir.into(),
         search_path: std::env::var_os("PATH").unwrap_or_default(),
     };
-    init_verb::run(&project, &options, &mut anstream::stdout())?;
-    Ok(0)
+    // All is done before any of it is told: a reader that has seen enough does not stop the work half-way.
+    let mut told = Vec::new();
+    let done = init_verb::run(&project, &options, &mut told);
+    super::print(|out| out.write_all(&told))?;
+    done.map(|()| 0)
 }
 
 /// `ralph config`.

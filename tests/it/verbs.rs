@@ -192,6 +192,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let scratch = Scratch::new();
     scratch.agent("claude", "echo 1.0");
     for args in [
+        "init",
         "config",
         "config --json",
         "doctor",
@@ -208,6 +209,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         let run = crate::scratch::finish(child);
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{args}");
     }
+    assert!(scratch.path("AGENTS.md").is_file(), "init did all of its work");
 }
 
 #[test]
