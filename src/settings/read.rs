@@ -15,7 +15,10 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, SettingsError> {
     let unreadable = |problem: String| SettingsError::Unreadable { path: path.to_owned(), problem };
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // Below a file there is nothing either: accounts of services have HOME=/dev/null.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
         Err(error) => return Err(unreadable(format!("{error}; check its permissions"))),
     };
     let mut bytes = Vec::new();

@@ -137,6 +137,11 @@ fn files_of_settings() {
     check(1, &run, "plan", &["unknown agent type"]);
 
     let scratch = sound();
+    let mut homeless = scratch.ralph("plan 1");
+    homeless.env_remove("XDG_CONFIG_HOME").env("HOME", "/dev/null");
+    assert_eq!(Scratch::finish(&mut homeless).code, Some(0), "there is nothing below a file");
+
+    let scratch = sound();
     scratch.write("ralph.toml", "[agent]\nprovder = \"codex\"\n");
     refuses(&scratch, "plan", &["ralph.toml", "provder", "provider"]);
 }
