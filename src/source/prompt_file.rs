@@ -50,6 +50,13 @@ impl PromptFile {
             Text::File(path) => path,
         };
         let lost = |why: String| SourceError { outcome: Outcome::PromptLost, message: why };
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return Err(lost(format!(
+                "prompt file {} is a pipe or a device, but is read anew for each iteration; save the prompt in a \
+                 file",
+                path.display()
+            )));
+        }
         match std::fs::read_to_string(path) {
             Ok(text) if text.trim().is_empty() => {
                 Err(lost(format!("prompt file {} is empty; write a prompt into it", path.display())))

@@ -190,8 +190,12 @@ fn prompt_files() {
     scratch.write("blank.md", " \n\t\n");
     scratch.write("latin1.md", b"caf\xe9 <promise>COMPLETE</promise>");
     scratch.write("endless.md", "Do it for ever. COMPLETE <promise>REPLAN</promise>");
+    // Not in the project, every file of which is read to see that nothing changes.
+    let mut pipe = scratch.command("mkfifo");
+    assert!(pipe.arg("../pipe.md").status().unwrap().success());
     for (args, words) in [
-        ("prompt nowhere.md", &["nowhere.md", "not found"][..]),
+        ("prompt ../pipe.md", &["pipe.md", "is a pipe", "save"][..]),
+        ("prompt nowhere.md", &["nowhere.md", "not found"]),
         ("prompt empty.md", &["empty.md", "is empty"]),
         ("prompt blank.md 3", &["blank.md", "is empty"]),
         ("prompt latin1.md", &["latin1.md", "UTF-8"]),
