@@ -242,6 +242,8 @@ impl Session {
                     tell(Event::Shown(&Show::Delta(text)))?;
                 }
             }
+            // A new tool call says so too.
+            Item::Note(note) if note.tool_started.is_some() => self.after_final = None,
             Item::Note(note) if note.is_final => self.after_final = Some(Instant::now() + FINAL_GRACE),
             Item::Note(_) => {}
             Item::Show(show) => tell(Event::Shown(&show))?,

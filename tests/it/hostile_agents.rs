@@ -188,6 +188,13 @@ fn a_result_without_an_end_is_a_success_after_ten_seconds() {
     assert!(run.elapsed > Duration::from_secs(12), "ten seconds of grace, three on the ladder: {run:?}");
 }
 
+/// As claude does when something that ran in the background has ended.
+#[test]
+fn a_tool_call_after_a_result_means_that_the_agent_goes_on() {
+    let call = r#"{"type":"assistant","message":{"model":"m","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]},"parent_tool_use_id":null}"#;
+    complete(&format!("cat > /dev/null; say early; result; echo '{call}'; sleep 11; {DONE}"), "");
+}
+
 #[test]
 fn too_long_is_too_long_with_and_without_words() {
     for agent in ["sleep 600", "while :; do say still; sleep 0.05; done"] {
