@@ -156,6 +156,14 @@ fn the_display_tells_what_happened() {
     assert!(run.stderr.contains("I will run a command.\n▸ run_shell_command echo hi\n"), "{run:?}");
 }
 
+#[test]
+fn an_error_without_words_is_named_by_its_kind() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &says(&[r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#]));
+    let run = scratch.run("prompt p.md 1 --max-retries 0");
+    assert!(run.stderr.starts_with("✗ error max turns\n"), "{run:?}");
+}
+
 /// An agent of any name that writes its arguments, one per line, into a file, and then says COMPLETE.
 fn reports_arguments() -> String {
     format!("printf '%s\\n' \"$@\" > args.txt\n{}", claude_says("<promise>COMPLETE</promise>"))

@@ -45,7 +45,8 @@ elif .type == "system" and .subtype == "api_retry" then
 elif .type == "rate_limit_event" and .rate_limit_info.status == "rejected" then
   {notice: "usage limit reached: \(.rate_limit_info.rateLimitType // "unknown")"}
 elif .type == "result" then
-  (select(.is_error) | {error: (.result // (.errors? // [] | join("; ")))}),
+  (select(.is_error) | {error: ((.result | select(. != "")) // (.errors? // [] | select(length > 0) | join("; "))
+                                // (.subtype // "unknown error" | gsub("_"; " ")))}),
   (.permission_denials // [] | select(length > 0) | {notice: "\(length) tool calls were refused permission"})
 else empty end
 "#;
