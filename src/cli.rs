@@ -1,10 +1,14 @@
 //! The command line: clap types, nothing else.
 
+pub mod user_args;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use user_args::UserArg;
 
 const ROOT_EXAMPLES: &str = "\
 Examples:
@@ -13,6 +17,7 @@ Examples:
   ralph plan                  Turn the specs into an implementation plan
   ralph build 20              Work on the plan, at most 20 iterations
   ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
+  ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
 
 Exit codes:
   0 done, or a limit reached   1 usage or configuration   2 plan missing   3 new plan wanted
@@ -37,6 +42,70 @@ Examples:
 
 The file must mention <promise>COMPLETE</promise>: it tells the agent how to end the loop.";
 
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  ralph status                       Every loop of this project
+  ralph status build                 The loop 'build', here or elsewhere on this machine
+  ralph status build --json | jq .status
+
+--json prints one object per loop, each on a line of its own: name, mode, agent, status (running, paused,
+waiting, stopped, failed, or unknown with an error), pending, current_iteration, max_iterations,
+consecutive_failures, total_failures, timeouts, exit_reason, exit_code, started, ended,
+last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
+average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
+last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_session, session_log, pid, run,
+argv, cwd, project, ralph_dir. What is not known is null.";
+
+const LS_HELP: &str = "--json prints an array of the objects that 'ralph status --json' prints.";
+
+const LOGS_EXAMPLES: &str = "\
+Examples:
+  ralph logs                     The newest loop of this project
+  ralph logs build --lines 5     The last five lines
+  ralph logs build --follow      And what comes, until the loop ends
+  ralph logs --agent --follow    What its agents write, as it comes";
+
+const RESUME_HELP: &str = "\
+A loop whose process is gone is started again here, with the command line it had and --resume.
+Without NAME: every loop of this project that holds or waits; if none is running, the one that was cut off.";
+
+const NOTE_EXAMPLES: &str = "\
+Examples:
+  ralph note \"The tests need the database: run make db first\"
+  ralph note build \"Skip the Windows part\"
+
+Without NAME: every running loop of this project.";
+
+const CLEAN_HELP: &str = "\
+Forgets state, pending requests and the entry in the list of loops; logs and iterations.log are kept.
+A running loop is left alone. Without NAME: the loops of this project.";
+
+const REVERT_HELP: &str = "\
+Iterations that committed nothing do not count, nor do those that are undone already: 'ralph revert' a
+second time undoes the iteration before. Refused, with nothing changed, while a loop runs here, where a
+merge or the like is in progress, where something is staged, where a file to be reverted has uncommitted
+changes, and where reverting would conflict.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ralph init fix/RALPH.md               Write a starter
+  ralph run fix -n 5                    At most 5 iterations of fix/RALPH.md
+  ralph run fix --dry-run               Only show the prompt of the first iteration
+  ralph run fix --dir src -t 30m        With an argument of the RALPH.md's own, and a timeout
+  ralph run fix src 'the parser'        The same by position, in the order of its 'args'
+
+Without -n the loop goes on until the agent says COMPLETE, or you stop it.";
+
+const INIT_EXAMPLES: &str = "\
+Examples:
+  ralph init                  Set this project up
+  ralph init fix/RALPH.md     Write a RALPH.md to start from, for 'ralph run fix'
+  ralph init PROMPT.md        Write a prompt to start from, for 'ralph prompt PROMPT.md'
+  ralph init ralph.toml       Write settings to start from";
+
+/// Where `--help` lists what stops or holds a loop.
+const POLICIES: &str = "When to stop or wait";
+
 /// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
 /// proven done.
 #[derive(Debug, Parser)]
@@ -59,7 +128,8 @@ pub enum Command {
     /// Run a prompt of your own in the loop
     #[command(after_help = PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
-    /// Set this project up: config, prompts, specs folder, ignore rules
+    /// Set this project up: config, prompts, specs folder, ignore rules; or write a starter file
+    #[command(after_help = INIT_EXAMPLES)]
     Init(InitArgs),
     /// Show every setting, its value and where it comes from
     Config(ConfigArgs),
@@ -67,6 +137,33 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Watch plan and build run to the end in a scratch repository, with a built-in scripted agent
     Demo(DemoArgs),
+    /// Show where loops stand
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(StatusArgs),
+    /// List every loop of this machine
+    #[command(after_help = LS_HELP)]
+    Ls(ListArgs),
+    /// Print a loop's history: one line per step, or all that its agents wrote
+    #[command(after_help = LOGS_EXAMPLES)]
+    Logs(LogsArgs),
+    /// Let a running loop hold after its current attempt
+    #[command(after_help = "Without NAME: every running loop of this project.")]
+    Pause(TargetArgs),
+    /// Let a loop go on: after a pause, now instead of later while it waits, or after its process is gone
+    #[command(after_help = RESUME_HELP)]
+    Resume(TargetArgs),
+    /// End a running loop after its current attempt, or now
+    #[command(after_help = "Without NAME: every running loop of this project.")]
+    Cancel(CancelArgs),
+    /// Put a note for the agent into a running loop's next prompt, once
+    #[command(after_help = NOTE_EXAMPLES, override_usage = "ralph note [OPTIONS] [NAME] <TEXT>")]
+    Note(NoteArgs),
+    /// Forget loops that have ended
+    #[command(after_help = CLEAN_HELP)]
+    Clean(CleanArgs),
+    /// Undo the commits of a loop's last iterations by revert commits
+    #[command(after_help = REVERT_HELP)]
+    Revert(RevertArgs),
     /// Print the completion script for a shell
     #[command(
         after_help = "Example:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph"
@@ -78,6 +175,9 @@ pub enum Command {
     /// Print the manual page
     #[command(after_help = "Example:\n  ralph man | man -l -")]
     Man,
+    /// Run a RALPH.md in the loop: agent, commands and prompt in one file
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
 }
 
 /// Where things are, for every verb that looks at a project.
@@ -96,12 +196,13 @@ pub struct PlaceArgs {
 
 /// What the loop verbs share.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is a flag of the command line")]
 pub struct LoopFlags {
     /// Where things are.
     #[command(flatten)]
     pub place: PlaceArgs,
     /// Longest time for one attempt, such as 90s, 30m or 2h [default: 2h]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "D", allow_hyphen_values = true)]
     pub timeout: Option<String>,
     /// Longest time without a sign of life [default: 15m]
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
@@ -109,6 +210,45 @@ pub struct LoopFlags {
     /// How often a failed iteration is tried again [default: 3]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub max_retries: Option<String>,
+    /// Pause before a first retry, doubled before every further one [default: none]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub backoff: Option<String>,
+    /// End the loop when an iteration has failed for good
+    #[arg(long, short, help_heading = POLICIES)]
+    pub stop_on_error: bool,
+    /// End the loop after this many failed iterations in a row, 0 for never
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_errors: Option<String>,
+    /// End the loop after this many iterations in a row that changed nothing, 0 for never
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub idle: Option<String>,
+    /// End the loop after this much time
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_duration: Option<String>,
+    /// Begin no iteration when this much money is spent, in US dollars
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_cost: Option<String>,
+    /// Begin no iteration when this many tokens are used
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_tokens: Option<String>,
+    /// Longest wait for a usage limit to pass [default: 6h]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub max_limit_wait: Option<String>,
+    /// End the loop when the assistant's text matches this regular expression
+    #[arg(long, value_name = "RE", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub done_pattern: Option<String>,
+    /// Command that proves the work after each iteration; its failure goes into the next prompt
+    #[arg(long, value_name = "CMD", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub validate: Option<String>,
+    /// Pause between two iterations
+    #[arg(long, short, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    pub delay: Option<String>,
+    /// Name of the loop, for `ralph status` and the other verbs
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Go on where the last loop here was cut off
+    #[arg(long)]
+    pub resume: bool,
     /// Show only the summary and what went wrong
     #[arg(long, short)]
     pub quiet: bool,
@@ -140,9 +280,40 @@ pub struct PromptArgs {
     pub flags: LoopFlags,
 }
 
+/// `run`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("agent", |agent| agent.hide(true)),
+    mut_arg("max_retries", |retries| retries.help("How often a failed iteration is tried again [default: 0]")),
+)]
+#[command(override_usage = "ralph run [OPTIONS] <TARGET> [--NAME VALUE]... [VALUE]... [-- VALUE...]")]
+pub struct RunArgs {
+    /// A RALPH.md, or its folder
+    #[arg(value_name = "TARGET")]
+    pub target: Option<PathBuf>,
+    /// At most this many iterations [default: no limit]
+    #[arg(long, short = 'n', value_name = "N", allow_hyphen_values = true)]
+    pub max_iterations: Option<String>,
+    /// Folder for one file per iteration with what its agent wrote
+    #[arg(long, short, value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
+    /// Run the commands, print the prompt of the first iteration and end
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What the RALPH.md gets.
+    #[arg(skip)]
+    pub user_args: Vec<UserArg>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
 /// `init`.
 #[derive(Debug, Clone, Args)]
 pub struct InitArgs {
+    /// Write this starter instead: RALPH.md, NAME/RALPH.md, PROMPT.md or ralph.toml
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Folder of ralph's files, instead of .ralph
     #[arg(long, value_name = "DIR")]
     pub ralph_dir: Option<PathBuf>,
@@ -152,6 +323,97 @@ pub struct InitArgs {
     /// Rewrite the config and the prompts where they exist
     #[arg(long)]
     pub force: bool,
+}
+
+/// Which loop is meant.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TargetArgs {
+    /// Name of the loop, looked up in this project first, then on this machine
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
+/// `status`.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ls`.
+#[derive(Debug, Clone, Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `logs`.
+#[derive(Debug, Clone, Args)]
+pub struct LogsArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Go on printing what comes, until the loop ends
+    #[arg(long, short, visible_alias = "live")]
+    pub follow: bool,
+    /// Begin with the last N lines [default: all]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true)]
+    pub lines: Option<String>,
+    /// The session log: everything the agents wrote
+    #[arg(long)]
+    pub agent: bool,
+}
+
+/// `cancel`.
+#[derive(Debug, Clone, Args)]
+pub struct CancelArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// End the agent now instead of waiting for it
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// `note`.
+#[derive(Debug, Clone, Args)]
+pub struct NoteArgs {
+    /// Name of the loop, and what its agent should know
+    #[arg(value_name = "[NAME] TEXT", required = true)]
+    pub name_and_text: Vec<String>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
+/// `clean`.
+#[derive(Debug, Clone, Args)]
+pub struct CleanArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Every ended loop of this machine
+    #[arg(long, conflicts_with = "name")]
+    pub all: bool,
+}
+
+/// `revert`.
+#[derive(Debug, Clone, Args)]
+pub struct RevertArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How many iterations to undo
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub last: String,
 }
 
 /// `config`.
@@ -196,7 +458,7 @@ impl Cli {
         if let Some(at) = verb_at(&argv) {
             let verb = argv.remove(at);
             argv.insert(1, verb);
-            return Self::try_parse_from(argv);
+            return Self::parse_words(argv);
         }
         let mut with_verb = argv.clone();
         with_verb.insert(argv.len().min(1), "build".into());
@@ -205,6 +467,25 @@ impl Cli {
             return Err(Self::command().error(ErrorKind::MissingSubcommand, "no mode given"));
         }
         Self::try_parse_from(argv)
+    }
+
+    /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: nobody knows their
+    /// names before the file is read.
+    fn parse_words(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
+        let root = Self::command();
+        let Some(verb) =
+            root.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"))
+        else {
+            return Self::try_parse_from(argv);
+        };
+        let (own, user_args) = user_args::split(verb, argv.split_off(2))
+            .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message))?;
+        argv.extend(own);
+        let mut cli = Self::try_parse_from(argv)?;
+        if let Command::Run(args) = &mut cli.command {
+            args.user_args = user_args;
+        }
+        Ok(cli)
     }
 }
 

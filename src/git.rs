@@ -4,10 +4,14 @@
 //! `git rebase --exec`, points its children at another repository or index are cleared. Configuration (`GIT_CONFIG_*`)
 //! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
 
+mod head_file;
+pub mod revert;
+
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -21,6 +25,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use crate::project::Project;
 use crate::record::RecordError;
 use crate::record::atomic::{self, Durability};
+use head_file::Head;
 
 /// The longest any of these short commands may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -87,9 +92,33 @@ pub fn git_version() -> Result<String, GitError> {
 /// The commit that HEAD names in the work tree `root`; `None` before the first commit or when git fails.
 #[must_use]
 pub fn head(root: &Path) -> Option<String> {
+    match head_file::head(root) {
+        Some(Head::Commit(commit)) => return Some(commit),
+        Some(Head::Unborn) => return None,
+        None => {}
+    }
     let output = run(root, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], LIMIT).ok()?;
     let commit = String::from_utf8(output).ok()?;
     Some(commit.trim().to_owned())
+}
+
+/// Everything about the work tree that an iteration can change: HEAD, what git calls changed or untracked, and size
+/// and time of each such file. Two equal answers mean that nothing happened in between. `None` when git fails.
+#[must_use]
+pub fn changes(root: &Path) -> Option<Vec<u8>> {
+    let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
+    let mut answer = run(root, &status, SEARCH_LIMIT).ok()?;
+    let names: Vec<PathBuf> = answer
+        .split(|&byte| byte == 0)
+        .filter_map(|entry| Some(root.join(std::ffi::OsStr::from_bytes(entry.get(3..)?))))
+        .collect();
+    for metadata in names.iter().filter_map(|path| path.symlink_metadata().ok()) {
+        answer.extend(metadata.len().to_le_bytes());
+        answer.extend(metadata.mtime_nsec().to_le_bytes());
+        answer.extend(metadata.mtime().to_le_bytes());
+    }
+    answer.extend(head(root).unwrap_or_default().into_bytes());
+    Some(answer)
 }
 
 /// The repository folder that all work trees of `root` share: `.git` of the main one.
@@ -134,7 +163,7 @@ pub fn runtime_patterns(project: &Project) -> Vec<String> {
         let prefix = if at_root { String::new() } else { format!("/{}", escape_pattern(&home)) };
         // At the project root `logs/` may be the project's own folder.
         let logs = if at_root { "logs/session-*" } else { "logs/" };
-        for name in ["state.toml*", "iterations.log", logs, "lock", "last_agent_output"] {
+        for name in ["state.toml*", "iterations.log", logs, "lock", "last_agent_output", "requests/"] {
             patterns.push(format!("{prefix}/{name}"));
         }
     }

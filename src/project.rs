@@ -110,6 +110,19 @@ impl Project {
         })
     }
 
+    /// The places of another loop of the same user, told by its project root and its ralph dir (both absolute).
+    #[must_use]
+    pub fn elsewhere(&self, root: &Path, ralph_dir: &Path) -> Self {
+        Self {
+            cwd: root.to_path_buf(),
+            root: root.to_path_buf(),
+            in_git: find_work_tree(root).is_some_and(|(top, usable)| usable && top == root),
+            ralph_dir: ralph_dir.to_path_buf(),
+            config_home: self.config_home.clone(),
+            state_home: self.state_home.clone(),
+        }
+    }
+
     /// Fails unless the project is a git work tree: for the verbs whose agents work through git.
     pub fn require_git(&self) -> Result<(), ProjectError> {
         if self.in_git {
@@ -218,6 +231,12 @@ impl Project {
     #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.ralph_dir.join("logs")
+    }
+
+    /// Where other terminals leave requests for the running loop, `requests/`.
+    #[must_use]
+    pub fn requests(&self) -> PathBuf {
+        self.ralph_dir.join("requests")
     }
 
     /// The lock of the running loop, `lock`.

@@ -1,12 +1,10 @@
 //! An account's balance, as a command of the agent tells it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::message::Message;
+use super::beside::run_beside;
 use super::{AgentError, Context};
-use crate::engine::inbox::Wake;
 use crate::engine::stop::Urgency;
-use crate::process::capture::capture;
 use crate::process::supervised::Launch;
 
 /// How long the command may take.
@@ -33,28 +31,13 @@ impl BalanceQuery {
 
     /// Asks, and gives up silently: a balance is nice to know and nothing else.
     pub(super) fn ask(&self, context: &mut Context<'_>) -> Result<Option<f64>, AgentError> {
-        let port = context.inbox.open();
-        let launch = self.launch.clone();
-        std::thread::spawn(move || {
-            let output = capture(&launch, LIMIT, ROOM).ok().map(|captured| captured.stdout);
-            port.post(0, Message::Balance(output.and_then(|bytes| dollars(&bytes))))
-        });
-        let deadline = Instant::now() + LIMIT + Duration::from_secs(1);
-        while context.stop.urgency() < Urgency::Now {
-            match context.wait(Some(deadline))? {
-                Wake::Message(Message::Balance(balance)) => return Ok(balance),
-                Wake::Deadline => break,
-                _ => {}
-            }
-        }
-        context.inbox.close();
-        Ok(None)
+        let captured = run_beside(&self.launch, LIMIT, ROOM, Urgency::Now, context)?;
+        Ok(captured.ok().and_then(|captured| dollars(&captured.stdout.text())))
     }
 }
 
 /// The first number in a command's output; a leading `$` and thousands separators are fine.
-fn dollars(output: &[u8]) -> Option<f64> {
-    let text = String::from_utf8_lossy(output);
+fn dollars(text: &str) -> Option<f64> {
     let word = text.split_whitespace().next()?.trim_start_matches('$').replace(',', "");
     word.parse().ok().filter(|number: &f64| number.is_finite())
 }
@@ -65,8 +48,8 @@ mod tests {
 
     #[test]
     fn the_first_number_counts() {
-        assert_eq!(dollars(b"9.50\n"), Some(9.5));
-        assert_eq!(dollars(b"  $1,234.5 left"), Some(1234.5));
-        assert_eq!((dollars(b""), dollars(b"n/a"), dollars(b"inf")), (None, None, None));
+        assert_eq!(dollars("9.50\n"), Some(9.5));
+        assert_eq!(dollars("  $1,234.5 left"), Some(1234.5));
+        assert_eq!((dollars(""), dollars("n/a"), dollars("inf")), (None, None, None));
     }
 }

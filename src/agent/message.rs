@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::engine::event::Stream;
+use crate::process::capture::Captured;
+use crate::process::supervised::StartError;
 use crate::process::supervisor::Note;
 use crate::reply::decode::{Counters, Item};
 use crate::reply::show::Show;
@@ -33,6 +35,6 @@ pub enum Message {
         /// The filter that died, and why.
         dead_filter: Option<String>,
     },
-    /// The account's balance in US dollars, if it could be found out.
-    Balance(Option<f64>),
+    /// A command that was run beside the agent is through.
+    Captured(Result<Captured, StartError>),
 }

@@ -1,6 +1,8 @@
 //! Agents: how a prompt reaches a coding agent and what comes back.
 
 mod balance;
+pub(crate) mod beside;
+pub mod command;
 mod display;
 pub mod message;
 pub mod pipe;
@@ -10,6 +12,7 @@ pub mod report;
 pub mod script;
 mod session;
 mod threads;
+mod validation;
 mod vital_signs;
 
 use std::sync::Arc;
@@ -20,12 +23,15 @@ use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Stop;
 use crate::process::supervised::StartError;
 use crate::record::RecordError;
+use crate::reply::filter::CompileError;
 
 pub use balance::BalanceQuery;
+pub use command::AgentCommand;
 pub use display::DisplayRoute;
 pub use message::Message;
 pub use readers::ReaderPlan;
 pub use report::{AttemptStatus, Report};
+pub use validation::ValidationCommand;
 
 /// How a prompt reaches a coding agent and what comes back.
 pub trait Agent {
@@ -44,6 +50,10 @@ pub struct Attempt<'a> {
     pub iteration: u64,
     /// The prompt, ready to be sent.
     pub prompt: &'a str,
+    /// Who is to work on it, when not the agent that the loop was started with.
+    pub agent: Option<&'a AgentCommand>,
+    /// When the loop's own time is over: the agent is ended then.
+    pub deadline: Option<Instant>,
 }
 
 /// Why an attempt left no report.
@@ -52,6 +62,9 @@ pub enum AgentError {
     /// The agent's program cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A filter that reads the agent does not compile.
+    #[error(transparent)]
+    Filter(#[from] CompileError),
     /// A record cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -68,12 +81,12 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Waits for the next thing to happen, and books requests to stop on the way.
+    /// Waits for the next thing to happen, and books what was asked on the way.
     pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Wake<Message>, RecordError> {
         let wake = self.inbox.wait(deadline);
-        if let Wake::Stop(signal) = wake {
-            self.stop.book(signal);
-            (self.emit)(Event::Stopping(self.stop.urgency()))?;
+        if let Wake::Asked(ask) = &wake {
+            self.stop.book(ask.clone());
+            (self.emit)(Event::Asked { ask, urgency: self.stop.urgency() })?;
         }
         Ok(wake)
     }

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use super::balance::BalanceQuery;
 use super::display::DisplayRoute;
+use super::preset;
 use super::readers::ReaderPlan;
 use super::report::{Balance, Report};
 use super::session::{Limits, Session};
 use super::threads::serve;
-use super::{Agent, AgentError, Attempt, Context};
+use super::{Agent, AgentCommand, AgentError, Attempt, Context};
 use crate::process::supervised::{Launch, Supervised};
 use crate::reply::decode::Decoder;
+use crate::reply::filter::CompileError;
 use crate::reply::usage::Class;
 
 /// An agent behind a pipe, with everything about it resolved.
@@ -32,10 +34,17 @@ pub struct PipeAgent {
     pub timeout: Duration,
     /// How long it may show no sign of life.
     pub inactivity_timeout: Duration,
+    /// The command line that it was taken from, when that was one.
+    pub command: Option<AgentCommand>,
 }
 
 impl Agent for PipeAgent {
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, AgentError> {
+        if let Some(command) = attempt.agent
+            && self.command.as_ref() != Some(command)
+        {
+            self.adopt(command)?;
+        }
         let before = self.ask_balance(context)?;
         let mut report = self.attempt(attempt, context)?;
         if let Some(left) = self.ask_balance(context)? {
@@ -47,6 +56,43 @@ impl Agent for PipeAgent {
 }
 
 impl PipeAgent {
+    /// The agent that `command` starts; `launch` says where and with what environment.
+    pub fn of_command(
+        command: &AgentCommand,
+        launch: Launch,
+        timeout: Duration,
+        inactivity_timeout: Duration,
+    ) -> Result<Self, CompileError> {
+        let mut agent = Self {
+            name: String::new(),
+            launch,
+            readers: ReaderPlan::of(preset::unknown())?,
+            display: DisplayRoute::Raw,
+            balance: None,
+            login: "",
+            timeout,
+            inactivity_timeout,
+            command: None,
+        };
+        agent.adopt(command)?;
+        Ok(agent)
+    }
+
+    /// Becomes the agent that `command` starts; where and how long it runs stays as it is.
+    fn adopt(&mut self, command: &AgentCommand) -> Result<(), CompileError> {
+        let (preset, args) = command.resolve();
+        self.readers = ReaderPlan::of(preset)?;
+        command.name().clone_into(&mut self.name);
+        self.login = preset.login;
+        self.launch.program = command.program().into();
+        self.launch.args = args.into_iter().map(Into::into).collect();
+        self.display = if self.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };
+        let asks = !preset.usage_cmd.is_empty();
+        self.balance = asks.then(|| BalanceQuery::new(preset.usage_cmd, preset.usage_parser, &self.launch));
+        self.command = Some(command.clone());
+        Ok(())
+    }
+
     fn ask_balance(&self, context: &mut Context<'_>) -> Result<Option<f64>, AgentError> {
         self.balance.as_ref().map_or(Ok(None), |query| query.ask(context))
     }
@@ -64,7 +110,11 @@ impl PipeAgent {
             crate::process::supervised::StartError::Supervisor { program, source }
         })?;
 
-        let limits = Limits { attempt: self.timeout, inactivity: self.inactivity_timeout };
+        let limits = Limits {
+            attempt: self.timeout,
+            inactivity: self.inactivity_timeout,
+            loop_over: attempt.deadline,
+        };
         let mut session = Session::new(supervised, hold, &launch.cwd, limits, &self.display);
         let watched = session.watch(context);
         context.inbox.close();

@@ -3,12 +3,13 @@
 //! The formats behind the filters are those of the recordings under `tests/recordings/`, one test per recording.
 
 mod filters;
+mod shortcuts;
 
 use std::sync::Arc;
 
 use regex::bytes::Regex;
 
-use crate::reply::decode::{Filters, Slot, ToolResults};
+use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, Program};
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
@@ -30,6 +31,8 @@ pub struct Preset {
     pub result: &'static str,
     /// The values of the top-level `type` that these filters look at.
     pub types: &'static [&'static str],
+    /// What reads the most frequent lines, those of this `type`, faster than the filters.
+    pub shortcut: Option<(&'static str, Shortcut)>,
     /// Lines with this `type` tell that a tool call ended; the pattern finds its id in the raw line. For agents
     /// whose tool output comes in lines of its own: these are too many and too long to be parsed for an id.
     pub tool_results: Option<(&'static str, &'static str)>,
@@ -43,6 +46,8 @@ pub struct Preset {
     pub usage_cmd: &'static str,
     /// Shell pipeline that finds the number of dollars in what `usage_cmd` prints. Empty: none.
     pub usage_parser: &'static str,
+    /// How a command line of the user's is made to print what these filters read.
+    pub structured: Structured,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
@@ -58,6 +63,19 @@ pub enum Prompt {
     StdinAndArgument(&'static str),
 }
 
+/// How a command line of the user's is made to print an agent's structured format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structured {
+    /// The subcommand that can; without it the program does something else. Empty: none is needed.
+    pub subcommand: &'static str,
+    /// The option that chooses the format, in all its spellings.
+    pub option: &'static [&'static str],
+    /// The option's value. Empty: it is a switch.
+    pub value: &'static str,
+    /// Switches that have to be there as well.
+    pub also: &'static [&'static str],
+}
+
 /// A preset's filters, compiled. Compile once per loop, then make [`Filters`] for every attempt.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -65,6 +83,7 @@ pub struct Compiled {
     display: Option<Arc<Program>>,
     result: Option<Arc<Program>>,
     types: &'static [&'static str],
+    shortcut: Option<(&'static str, Shortcut)>,
     tool_results: Option<ToolResults>,
 }
 
@@ -85,6 +104,13 @@ pub fn for_command(program: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| !preset.cli.is_empty() && preset.cli == program)
 }
 
+/// The preset of a program whose output nobody can read.
+#[must_use]
+pub fn unknown() -> &'static Preset {
+    static UNKNOWN: Preset = BLANK;
+    &UNKNOWN
+}
+
 impl Preset {
     /// Compiles the filters.
     pub fn compile(&self) -> Result<Compiled, CompileError> {
@@ -95,6 +121,7 @@ impl Preset {
             display: program(self.display)?,
             result: program(self.result)?,
             types: self.types,
+            shortcut: self.shortcut,
             // A pattern of ours that does not compile is a test failure; here it would only lose a sign of life.
             tool_results: self
                 .tool_results
@@ -113,10 +140,13 @@ impl Compiled {
             display: slot(&self.display),
             result: slot(&self.result),
             types: self.types,
+            shortcut: self.shortcut,
             tool_results: self.tool_results.clone(),
         }
     }
 }
+
+const NO_FORMAT: Structured = Structured { subcommand: "", option: &[], value: "", also: &[] };
 
 /// What the presets have in common; also `custom`, which knows nothing.
 const BLANK: Preset = Preset {
@@ -128,12 +158,14 @@ const BLANK: Preset = Preset {
     display: "",
     result: "",
     types: &[],
+    shortcut: None,
     tool_results: None,
     has_final: false,
     deltas: false,
     reports_cost: false,
     usage_cmd: "",
     usage_parser: "",
+    structured: NO_FORMAT,
     login: "",
     install: "",
 };
@@ -153,6 +185,7 @@ static PRESETS: [Preset; 8] = [
         usage_parser: "grep -o '$[0-9.]*' | head -1 | tr -d '$'",
         login: "run 'amp login', or set AMP_API_KEY",
         install: "npm install -g @ampcode/cli",
+        structured: Structured { option: &["--stream-json"], ..NO_FORMAT },
         ..BLANK
     },
     Preset {
@@ -163,11 +196,18 @@ static PRESETS: [Preset; 8] = [
         display: filters::CLAUDE_DISPLAY,
         result: filters::CLAUDE_RESULT,
         types: &["system", "assistant", "rate_limit_event", "result"],
+        shortcut: Some(("assistant", shortcuts::claude)),
         tool_results: filters::CLAUDE_TOOL_RESULTS,
         has_final: true,
         reports_cost: true,
         login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
         install: "npm install -g @anthropic-ai/claude-code",
+        structured: Structured {
+            option: &["--output-format"],
+            value: "stream-json",
+            also: &["--verbose"],
+            ..NO_FORMAT
+        },
         ..BLANK
     },
     Preset {
@@ -183,6 +223,7 @@ static PRESETS: [Preset; 8] = [
         reports_cost: true,
         login: "run 'cline auth'",
         install: "npm install -g cline",
+        structured: Structured { option: &["--json"], ..NO_FORMAT },
         ..BLANK
     },
     Preset {
@@ -203,6 +244,7 @@ static PRESETS: [Preset; 8] = [
         has_final: true,
         login: "run 'codex login'",
         install: "npm install -g @openai/codex",
+        structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
         ..BLANK
     },
     BLANK,
@@ -214,11 +256,13 @@ static PRESETS: [Preset; 8] = [
         display: filters::GEMINI_DISPLAY,
         result: filters::GEMINI_RESULT,
         types: &["init", "message", "tool_use", "error", "result"],
+        shortcut: Some(("message", shortcuts::gemini)),
         tool_results: Some(("tool_result", r#""tool_id"\s*:\s*"([^"\\]+)""#)),
         has_final: true,
         deltas: true,
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
         install: "npm install -g @google/gemini-cli",
+        structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
         ..BLANK
     },
     Preset {
@@ -232,6 +276,7 @@ static PRESETS: [Preset; 8] = [
         reports_cost: true,
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",
+        structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
         ..BLANK
     },
     Preset {

@@ -1,8 +1,9 @@
 //! Who reads an agent's stream: the preset's own filters, or the user's in their place.
 
-use crate::agent::preset::Compiled;
+use crate::agent::preset::{Compiled, Preset};
 use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
+use crate::reply::filter::CompileError;
 use crate::reply::verdict::Readers;
 
 /// The filters of an agent, resolved. The display filter is not among them where the user has one, see
@@ -24,6 +25,18 @@ pub struct ReaderPlan {
 }
 
 impl ReaderPlan {
+    /// The preset's own filters and nothing else.
+    pub fn of(preset: &Preset) -> Result<Self, CompileError> {
+        Ok(Self {
+            preset: preset.compile()?,
+            preset_reads: !preset.response.is_empty(),
+            response: None,
+            result: None,
+            preset_displays: !preset.display.is_empty(),
+            has_final: preset.has_final,
+        })
+    }
+
     /// The filters for one attempt; the user's run in children of their own.
     pub(super) fn filters(&self) -> Filters {
         let mut filters = self.preset.filters();

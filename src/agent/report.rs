@@ -13,6 +13,8 @@ use crate::reply::verdict::Failure;
 pub enum AttemptStatus {
     /// The agent did its turn.
     Success,
+    /// It did, and said that all is done, but the validation command disagrees.
+    CompleteUnproven,
     /// It failed, see [`Failure`].
     AgentFailure,
     /// It ran or kept silent for too long.
@@ -29,6 +31,7 @@ impl AttemptStatus {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Success => "success",
+            Self::CompleteUnproven => "complete-unproven",
             Self::AgentFailure => "agent-failure",
             Self::Timeout => "timeout",
             Self::UsageLimit => "usage-limit",
@@ -48,12 +51,17 @@ pub struct Report {
     pub exit_code: Option<i32>,
     /// The signal that ended the program.
     pub signal: Option<i32>,
+    /// The limit that it ran or kept silent beyond, when it timed out.
+    pub exceeded: Option<Duration>,
     /// Why it failed; `None` when it succeeded.
     pub failure: Option<Failure>,
     /// The assistant said `<promise>COMPLETE</promise>`.
     pub complete: bool,
     /// The assistant said `<promise>REPLAN</promise>`.
     pub replan: bool,
+    /// The end of what the assistant said, as far as it is needed to look for a pattern.
+    #[serde(skip)]
+    pub text: String,
     /// Cost, tokens, model and session as the agent reported them.
     pub usage: Usage,
     /// The account's balance before and after, in US dollars, where a usage command told it.
@@ -80,9 +88,11 @@ impl Report {
             duration,
             exit_code: None,
             signal: None,
+            exceeded: None,
             failure: None,
             complete: false,
             replan: false,
+            text: String::new(),
             usage: Usage::default(),
             balance: None,
             skipped_lines: 0,

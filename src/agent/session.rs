@@ -37,6 +37,9 @@ const LADDER_LIMIT: Duration = Duration::from_secs(12);
 /// How much of stderr is kept for the failure message, in bytes.
 const STDERR_TAIL: usize = 4096;
 
+/// How much of what the assistant said is kept, in bytes.
+const TEXT_TAIL: usize = 256 * 1024;
+
 /// How long an attempt may go on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
@@ -44,6 +47,8 @@ pub(super) struct Limits {
     pub(super) attempt: Duration,
     /// Without a sign of life.
     pub(super) inactivity: Duration,
+    /// At most until then.
+    pub(super) loop_over: Option<Instant>,
 }
 
 /// Why we end an agent that has not ended by itself.
@@ -53,6 +58,8 @@ enum Ending {
     TimedOut,
     Inactive,
     Interrupted,
+    /// The loop's own time is over.
+    LoopOver,
     /// A record of ours cannot be written.
     Fault,
 }
@@ -73,6 +80,8 @@ pub(super) struct Session {
     vital_signs: VitalSigns,
     /// When the attempt has taken too long.
     too_long: Instant,
+    /// When the loop's own time is over.
+    loop_over: Option<Instant>,
     /// When the agent has lived too long after its final event.
     after_final: Option<Instant>,
     /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
@@ -102,6 +111,7 @@ pub(super) struct Left {
     reply: Reply,
     counters: Counters,
     dead_filter: Option<String>,
+    text: String,
     stderr: VecDeque<u8>,
     display_lost: bool,
 }
@@ -121,6 +131,7 @@ impl Session {
             vital_signs,
             supervised,
             too_long: now + limits.attempt,
+            loop_over: limits.loop_over,
             after_final: None,
             closing: None,
             program: Program::Alive,
@@ -157,7 +168,7 @@ impl Session {
                 self.take(message, &mut |event| if mute { Ok(()) } else { (context.emit)(event) })?;
             }
             Wake::Slept(gap) => self.shift(gap),
-            Wake::Stop(_) | Wake::Deadline => {}
+            Wake::Asked(_) | Wake::Deadline => {}
         }
         match context.stop.urgency() {
             Urgency::None | Urgency::AfterAttempt => {}
@@ -185,8 +196,9 @@ impl Session {
                 tell(Event::Output { stream, bytes: &bytes })?;
             }
             Message::Items(items) => {
-                for item in items {
-                    self.item(item, tell)?;
+                let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
+                if !shows.is_empty() {
+                    tell(Event::Shown(&shows))?;
                 }
             }
             Message::Decoded { counters, dead_filter } => {
@@ -195,7 +207,7 @@ impl Session {
             }
             Message::Closed(_) => self.open -= 1,
             Message::DisplayEnded => self.displaying = false,
-            Message::Display(show) if !self.left.display_lost => tell(Event::Shown(&show))?,
+            Message::Display(show) if !self.left.display_lost => tell(Event::Shown(&[show]))?,
             Message::DisplayLost(reason) if !self.left.display_lost => {
                 self.left.display_lost = true;
                 self.displaying = false;
@@ -223,32 +235,32 @@ impl Session {
             | Message::NotesEnded
             | Message::Display(_)
             | Message::DisplayLost(_)
-            | Message::Balance(_) => {}
+            | Message::Captured(_) => {}
         }
         Ok(())
     }
 
-    fn item(
-        &mut self,
-        item: Item,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
-    ) -> Result<(), RecordError> {
+    /// Books one item, and returns what there is to show of it.
+    fn item(&mut self, item: Item) -> Option<Show> {
         self.left.reply.fold(&item);
         match item {
             Item::Text(text) => {
+                self.left.keep_text(&text);
                 // It goes on after what looked like its last word.
                 self.after_final = None;
-                if self.show_text {
-                    tell(Event::Shown(&Show::Delta(text)))?;
-                }
+                self.show_text.then_some(Show::Delta(text))
             }
-            // A new tool call says so too.
-            Item::Note(note) if note.tool_started.is_some() => self.after_final = None,
-            Item::Note(note) if note.is_final => self.after_final = Some(Instant::now() + FINAL_GRACE),
-            Item::Note(_) => {}
-            Item::Show(show) => tell(Event::Shown(&show))?,
+            Item::Note(note) => {
+                if note.tool_started.is_some() {
+                    // A new tool call says so too.
+                    self.after_final = None;
+                } else if note.is_final {
+                    self.after_final = Some(Instant::now() + FINAL_GRACE);
+                }
+                None
+            }
+            Item::Show(show) => Some(show),
         }
-        Ok(())
     }
 
     /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is
@@ -280,7 +292,8 @@ impl Session {
         if let Some(since) = self.closing {
             return since + LADDER_LIMIT;
         }
-        self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long)
+        let next = self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long);
+        self.loop_over.map_or(next, |deadline| next.min(deadline))
     }
 
     fn look_at_the_clock(&mut self, now: Instant) {
@@ -292,6 +305,8 @@ impl Session {
             if now >= deadline.min(self.too_long) {
                 self.end(Ending::AfterFinal);
             }
+        } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
+            self.end(Ending::LoopOver);
         } else if now >= self.too_long {
             self.end(Ending::TimedOut);
         } else if let Some(evidence) =
@@ -328,6 +343,15 @@ impl Session {
 }
 
 impl Left {
+    fn keep_text(&mut self, piece: &str) {
+        self.text.push_str(piece);
+        // Cut rarely, so that cutting costs little per piece.
+        if self.text.len() > 2 * TEXT_TAIL {
+            let surplus = self.text.floor_char_boundary(self.text.len() - TEXT_TAIL);
+            self.text.drain(..surplus);
+        }
+    }
+
     fn keep_stderr(&mut self, bytes: &[u8]) {
         let news = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];
         self.stderr.extend(news);
@@ -370,9 +394,15 @@ impl Left {
             duration,
             exit_code: self.exit_code,
             signal: self.signal,
+            exceeded: match failure.as_ref().map(|failure| failure.kind) {
+                Some(Kind::TimedOut) => Some(self.limits.attempt),
+                Some(Kind::Inactive) => Some(self.limits.inactivity),
+                _ => None,
+            },
             failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
             complete,
             replan,
+            text: self.text,
             usage: self.reply.usage,
             balance: None,
             skipped_lines: self.counters.malformed + self.counters.oversized,
@@ -399,7 +429,7 @@ impl Left {
             (Some(Ending::AfterFinal), ..) => End::EndedAfterFinal,
             (Some(Ending::TimedOut), ..) => End::TimedOut,
             (Some(Ending::Inactive), ..) => End::Inactive,
-            (Some(Ending::Interrupted | Ending::Fault), ..) => End::Interrupted,
+            (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => End::Interrupted,
             (None, Some(code), _) => End::Exited(code),
             (None, None, Some(signal)) => End::Signaled(signal),
             // Its supervisor was killed before it could tell.

@@ -65,23 +65,28 @@ impl Choice {
         self.program.clone()
     }
 
+    /// Whether the cost of an iteration can be known.
+    pub(super) fn reports_cost(&self, settings: &Settings) -> bool {
+        let (command, parser) = self.balance(settings);
+        self.preset.reports_cost
+            || settings.agent_result_filter.is_some()
+            || !(command.is_empty() || parser.is_empty())
+    }
+
+    /// The usage command and its parser; either may be empty.
+    fn balance(&self, settings: &Settings) -> (String, String) {
+        let or_preset =
+            |setting: &Option<String>, preset: &str| setting.clone().unwrap_or_else(|| preset.to_owned());
+        (
+            or_preset(&settings.agent_usage_cmd, self.preset.usage_cmd),
+            or_preset(&settings.agent_usage_parser, self.preset.usage_parser),
+        )
+    }
+
     /// Refuses an agent that is not installed.
     pub(super) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
-        if program.contains('/') {
-            let path = project.root().join(program);
-            if !path.is_file() {
-                bail!("agent {} not found: install it, or mend AGENT_CLI", path.display());
-            }
-            if access(&path, Access::EXEC_OK).is_err() {
-                bail!("agent {} is not executable: run 'chmod +x' on it, or mend AGENT_CLI", path.display());
-            }
-        } else if find_program(program, &search_path(settings)).is_none() {
-            let install = self.preset.install;
-            let install = if install.is_empty() { "install it or set AGENT_CLI" } else { install };
-            bail!("agent '{program}' not found on PATH: {install}; 'ralph doctor' checks everything");
-        }
-        Ok(())
+        check_program(program, self.preset, "AGENT_CLI", settings, project)
     }
 
     /// Compiles every filter that is in force.
@@ -116,6 +121,7 @@ impl Choice {
         env: Vec<(OsString, OsString)>,
         mark: &str,
     ) -> PipeAgent {
+        let (command, parser) = self.balance(settings);
         let launch = Launch {
             program: self.program.map_or_else(|| OWN_EXECUTABLE.into(), OsString::from),
             args: self.args.into_iter().map(OsString::from).collect(),
@@ -123,12 +129,6 @@ impl Choice {
             env,
             mark: mark.to_owned(),
         };
-        let or_preset = |setting: &Option<String>, preset: &str| match setting {
-            Some(value) => value.clone(),
-            None => preset.to_owned(),
-        };
-        let command = or_preset(&settings.agent_usage_cmd, self.preset.usage_cmd);
-        let parser = or_preset(&settings.agent_usage_parser, self.preset.usage_parser);
         let both = !command.is_empty() && !parser.is_empty();
         let display = match filters.display {
             DisplayRoute::Shell(shell) => {
@@ -145,8 +145,35 @@ impl Choice {
             display,
             timeout: settings.timeout,
             inactivity_timeout: settings.inactivity_timeout,
+            command: None,
         }
     }
+}
+
+/// Refuses a program that is not there; `mend` names what chose it.
+pub(super) fn check_program(
+    program: &str,
+    preset: &Preset,
+    mend: &str,
+    settings: &Settings,
+    project: &Project,
+) -> anyhow::Result<()> {
+    if program.contains('/') {
+        let path = project.root().join(program);
+        if !path.is_file() {
+            bail!("agent {} not found: install it, or mend {mend}", path.display());
+        }
+        if access(&path, Access::EXEC_OK).is_err() {
+            bail!("agent {} is not executable: run 'chmod +x' on it, or mend {mend}", path.display());
+        }
+    } else if find_program(program, &search_path(settings)).is_none() {
+        let install = preset.install;
+        let install = if install.is_empty() { "install it" } else { install };
+        bail!(
+            "agent '{program}' not found on PATH: {install}, or mend {mend}; 'ralph doctor' checks everything"
+        );
+    }
+    Ok(())
 }
 
 /// Splits as a shell would, without expanding anything.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use crate::cli::{ConfigArgs, DoctorArgs, InitArgs, PlaceArgs};
+use crate::cli::{ConfigArgs, DoctorArgs, InitArgs, LoopFlags, PlaceArgs};
 use crate::project::Project;
 use crate::settings::{Settings, Sources};
 
@@ -41,6 +41,27 @@ pub(super) fn open(place: &PlaceArgs, mut flags: Vec<(&'static str, String)>) ->
     };
     let settings = Settings::load(&sources)?;
     Ok(House { project, settings })
+}
+
+/// The flags that are settings, by the setting's key.
+pub(super) fn flag_values(flags: &LoopFlags) -> Vec<(&'static str, String)> {
+    let values = [
+        ("loop.timeout", &flags.timeout),
+        ("loop.inactivity_timeout", &flags.inactivity_timeout),
+        ("loop.max_retries", &flags.max_retries),
+        ("loop.backoff", &flags.backoff),
+        ("loop.max_duration", &flags.max_duration),
+        ("loop.max_cost", &flags.max_cost),
+        ("loop.max_tokens", &flags.max_tokens),
+        ("loop.max_limit_wait", &flags.max_limit_wait),
+        ("loop.delay", &flags.delay),
+        ("loop.done_pattern", &flags.done_pattern),
+        ("completion.idle_threshold", &flags.idle),
+        ("monitoring.max_consecutive_errors", &flags.max_errors),
+        ("validation.command", &flags.validate),
+    ];
+    let given = values.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)));
+    given.chain(flags.stop_on_error.then(|| ("loop.stop_on_error", "true".to_owned()))).collect()
 }
 
 /// `PATH` as an agent will see it: the config may export another one.

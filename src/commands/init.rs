@@ -13,7 +13,7 @@ use crate::record::RecordError;
 use crate::record::atomic::{self, Durability};
 
 /// The agents that are looked for, the one that is chosen first in front.
-const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
+pub(super) const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
 /// Agent types that need no program of their own name.
 const OTHER_AGENTS: [&str; 2] = ["script", "custom"];
 
@@ -68,7 +68,10 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
     Ok(())
 }
 
-fn choose_agent<'a>(wanted: Option<&'a str>, installed: &[&'a str]) -> anyhow::Result<Option<&'a str>> {
+pub(super) fn choose_agent<'a>(
+    wanted: Option<&'a str>,
+    installed: &[&'a str],
+) -> anyhow::Result<Option<&'a str>> {
     let Some(wanted) = wanted else { return Ok(installed.first().copied()) };
     if AGENTS.contains(&wanted) || OTHER_AGENTS.contains(&wanted) {
         return Ok(Some(wanted));
@@ -196,7 +199,7 @@ fn tell_next_steps(project: &Project, specs: &Path, out: &mut dyn Write) -> io::
 }
 
 /// A path as a word for the user's shell.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     shlex::try_quote(&text).map_or_else(|_| text.to_string(), |quoted| quoted.to_string())
 }

@@ -1,14 +1,25 @@
 //! One file per verb: turn arguments into a job and run it, or read records.
 
 mod agent_choice;
+mod clean;
 pub mod config;
+mod control;
 pub mod demo;
 pub mod doctor;
 mod house;
 pub mod init;
+mod launch;
+mod logs;
 mod man;
 mod plain_loop;
+mod resume;
+mod revert;
+mod run_ralph_md;
 mod signals;
+mod starter;
+mod status;
+mod target;
+mod worktree;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -36,15 +47,28 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Plan(args) => plain_loop::plan(&args),
         Command::Build(args) => plain_loop::build(&args),
         Command::Prompt(args) => plain_loop::prompt(args),
-        Command::Init(args) => house::init(args),
+        Command::Init(args) => match &args.file {
+            Some(file) => starter::write(file, &args),
+            None => house::init(args),
+        },
         Command::Config(args) => house::config(&args),
         Command::Doctor(args) => house::doctor(&args),
         Command::Demo(args) => demo::run(args.dir.as_deref(), args.quiet),
+        Command::Status(args) => status::status(&args),
+        Command::Ls(args) => status::list(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Pause(args) => control::pause(&args),
+        Command::Resume(args) => resume::run(&args),
+        Command::Cancel(args) => control::cancel(&args),
+        Command::Note(args) => control::note(args),
+        Command::Clean(args) => clean::run(&args),
+        Command::Revert(args) => revert::run(&args),
         Command::Completions { shell } => print(|out| {
             clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
             Ok(())
         }),
         Command::Man => print(man::render),
+        Command::Run(args) => run_ralph_md::run(&args),
     }
 }
 

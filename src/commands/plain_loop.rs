@@ -3,23 +3,20 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 
+use super::Refused;
 use super::agent_choice::{Choice, prompt_text};
-use super::house::{House, open};
-use super::{Refused, signals};
+use super::house::{House, flag_values, open};
+use super::launch::{Defaults, Launch, check_budget, limits, run_id};
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
-use crate::engine::event::Identity;
-use crate::engine::inbox::Inbox;
-use crate::engine::policy::{Limits, Tally};
-use crate::engine::{Job, run as run_engine};
-use crate::record::recorder::Recorder;
+use crate::engine::policy::{Limits, OnFailure};
+use crate::project::Project;
 use crate::reply::sigil::COMPLETE;
 use crate::settings::Settings;
 use crate::source::prompt_file::{PromptFile, Text};
-use crate::view::View;
+use crate::view::plain::Frame;
 
 /// `ralph plan`.
 pub(super) fn plan(args: &LoopArgs) -> anyhow::Result<u8> {
@@ -50,7 +47,7 @@ fn iterations(words: &[String]) -> anyhow::Result<Option<u64>> {
     }
 }
 
-fn count(word: &str) -> anyhow::Result<u64> {
+pub(super) fn count(word: &str) -> anyhow::Result<u64> {
     match word.parse() {
         Ok(0) | Err(_) => {
             bail!(
@@ -76,67 +73,33 @@ fn file_and_iterations(words: Vec<OsString>) -> anyhow::Result<(PathBuf, Option<
     Ok((file.into(), iterations(&rest)?))
 }
 
+/// What the three modes do where neither flags nor settings say otherwise.
+const DEFAULTS: Defaults = Defaults {
+    max_iterations: Some(10),
+    max_retries: 3,
+    breaker: None,
+    idle: None,
+    on_failure: OnFailure::End,
+};
+
 /// Runs one of the three modes; `file` is the prompt of mode `prompt`.
 fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -> anyhow::Result<u8> {
-    let House { project, settings } = open(&flags.place, flag_values(flags))?;
-    let choice = Choice::of(&settings, &project)?;
+    let house = open(&flags.place, flag_values(flags))?;
+    let House { project, settings } = &house;
+    let choice = Choice::of(settings, project)?;
     project.require_git()?;
-    choice.check_installed(&settings, &project)?;
-    let filters = choice.compile(&settings, &project)?;
+    choice.check_installed(settings, project)?;
+    check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
+    let filters = choice.compile(settings, project)?;
     if mode != "prompt" {
-        require_specs(project.root(), &settings)?;
+        require_specs(project.root(), settings)?;
     }
-    let source = source(mode, file, limit, &project, &settings)?;
-
+    let limits = limits(limit, settings, DEFAULTS);
+    let source = source(mode, file, &limits, project, settings)?;
     let run = run_id();
-    let identity = Identity {
-        run: run.clone(),
-        name: mode.to_owned(),
-        mode: mode.to_owned(),
-        agent: settings.agent_type.clone(),
-    };
-    let inbox = Arc::new(Inbox::default());
-    signals::listen(&inbox)?;
-    let mut view = View::start(flags.json, flags.quiet);
-    let mut recorder = Recorder::open(&project, &identity)?;
-    for warning in settings.warnings.iter().chain(recorder.warnings()) {
-        view.warn(warning);
-    }
-
-    let env = agent_env(mode, &project, &settings);
-    let job = Job {
-        project: project.root().to_owned(),
-        limits: Limits {
-            max_iterations: Some(limit.unwrap_or_else(|| settings.max_iterations.into())),
-            max_retries: settings.max_retries,
-            max_limit_wait: settings.max_limit_wait,
-        },
-        tally: Tally::default(),
-        source: Box::new(source),
-        agent: Box::new(choice.agent(filters, &settings, &project, env, &run)),
-        sinks: vec![
-            Box::new(|stamped| recorder.take(stamped)),
-            Box::new(|stamped| {
-                view.take(stamped);
-                Ok(())
-            }),
-        ],
-        identity,
-    };
-    let end = run_engine(job, &inbox);
-    recorder.close();
-    view.finish(&inbox);
-    Ok(end.outcome.code())
-}
-
-/// The flags that are settings, by the setting's key.
-fn flag_values(flags: &LoopFlags) -> Vec<(&'static str, String)> {
-    let values = [
-        ("loop.timeout", &flags.timeout),
-        ("loop.inactivity_timeout", &flags.inactivity_timeout),
-        ("loop.max_retries", &flags.max_retries),
-    ];
-    values.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect()
+    let agent = choice.agent(filters, settings, project, agent_env(mode, project, settings), &run);
+    let (name, source) = (mode.to_owned(), Box::new(source));
+    Launch { flags, name, mode, run, limits, agent, source, log_dir: None, frame: Frame::Blocks, house }.run()
 }
 
 fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
@@ -155,8 +118,8 @@ fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
 fn source(
     mode: &str,
     file: Option<&Path>,
-    limit: Option<u64>,
-    project: &crate::project::Project,
+    limits: &Limits,
+    project: &Project,
     settings: &Settings,
 ) -> anyhow::Result<PromptFile> {
     let text = match file {
@@ -164,7 +127,7 @@ fn source(
         None => prompt_text(project, mode),
     };
     let plan = (mode == "build").then(|| project.implementation_plan());
-    let source = PromptFile::new(text, plan, prompt_names(mode, limit, project, settings));
+    let source = PromptFile::new(text, plan, prompt_names(mode, limits, project, settings));
     source.check_plan().map_err(refused)?;
     let template = source.read().map_err(refused)?;
     if mode == "prompt" && !template.contains(COMPLETE) {
@@ -177,34 +140,30 @@ fn source(
     Ok(source)
 }
 
-fn refused(error: crate::source::SourceError) -> Refused {
+pub(super) fn refused(error: crate::source::SourceError) -> Refused {
     Refused { code: error.outcome.code(), message: error.message }
 }
 
 /// What prompts may refer to: everything the config assigns, and what the loop knows.
 fn prompt_names(
     mode: &str,
-    limit: Option<u64>,
-    project: &crate::project::Project,
+    limits: &Limits,
+    project: &Project,
     settings: &Settings,
 ) -> BTreeMap<String, String> {
     let mut names = settings.variables.clone();
-    let limit = limit.unwrap_or_else(|| settings.max_iterations.into());
+    let limit = limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
     names.extend([
         ("MODE".to_owned(), mode.to_owned()),
         ("SPECS_DIR".to_owned(), settings.specs_dir.clone()),
         ("RALPH_HOME".to_owned(), project.ralph_home().to_string_lossy().into_owned()),
-        ("MAX_ITERATIONS".to_owned(), limit.to_string()),
+        ("MAX_ITERATIONS".to_owned(), limit),
     ]);
     names
 }
 
 /// What agents get on top of our own environment.
-fn agent_env(
-    mode: &str,
-    project: &crate::project::Project,
-    settings: &Settings,
-) -> Vec<(OsString, OsString)> {
+pub(super) fn agent_env(mode: &str, project: &Project, settings: &Settings) -> Vec<(OsString, OsString)> {
     let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
     let ours = [
         ("RALPH_MODE".into(), mode.into()),
@@ -212,12 +171,6 @@ fn agent_env(
         ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
     ];
     exports.chain(ours).collect()
-}
-
-/// Unique on this machine: the time in nanoseconds and our pid.
-fn run_id() -> String {
-    let now = chrono::Utc::now();
-    format!("{}-{}", now.format("%Y%m%dT%H%M%S%9f"), std::process::id())
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, Local, Utc};
 
 use super::outcome::Outcome;
-use super::policy::{Limits, Tally};
-use super::stop::Urgency;
+use super::policy::Limits;
+use super::stop::{Ask, Urgency};
+use super::tally::Tally;
 use crate::agent::Report;
 use crate::reply::show::Show;
 
@@ -60,6 +61,8 @@ pub enum Event<'a> {
     AttemptStarted {
         /// The count so far, this iteration included.
         tally: &'a Tally,
+        /// The commit that HEAD names.
+        head: Option<&'a str>,
     },
     /// The agent wrote bytes. For records only; far too many to be shown.
     Output {
@@ -68,14 +71,27 @@ pub enum Event<'a> {
         /// As they came, cut anywhere.
         bytes: &'a [u8],
     },
-    /// The agent did something a person may want to see.
-    Shown(&'a Show),
+    /// The agent did these things, which a person may want to see; they came together.
+    Shown(&'a [Show]),
+    /// The validation command runs.
+    Validating,
+    /// The validation command is through.
+    Validated {
+        /// It succeeded.
+        ok: bool,
+        /// What it printed, cut to a readable length.
+        output: &'a str,
+    },
     /// An attempt is over, and booked.
     AttemptEnded {
         /// The count, this attempt included.
         tally: &'a Tally,
         /// What it left.
         report: &'a Report,
+        /// The commit that HEAD names now.
+        head: Option<&'a str>,
+        /// Whether anything changed; `None` when nobody looked.
+        changed: Option<bool>,
     },
     /// The iteration is tried again.
     Retrying {
@@ -85,6 +101,8 @@ pub enum Event<'a> {
         retry: u32,
         /// How many there may be.
         max_retries: u32,
+        /// How long the loop pauses before.
+        pause: Duration,
     },
     /// The loop waits for a usage limit to pass.
     Waiting {
@@ -93,8 +111,23 @@ pub enum Event<'a> {
         /// The count at the start of the wait.
         tally: &'a Tally,
     },
-    /// Somebody asked the loop to stop.
-    Stopping(Urgency),
+    /// The loop holds until somebody lets it go on.
+    Paused {
+        /// The count so far.
+        tally: &'a Tally,
+    },
+    /// The loop goes on after a wait or a pause.
+    Resumed {
+        /// The count so far.
+        tally: &'a Tally,
+    },
+    /// Something was asked of the loop.
+    Asked {
+        /// What.
+        ask: &'a Ask,
+        /// How urgent stopping is by now.
+        urgency: Urgency,
+    },
     /// Something the user should know; the loop goes on.
     Notice(&'a str),
     /// The loop is over.

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::stop::StopSignal;
+use super::stop::Ask;
 
 /// How many bytes of an attempt may lie here unread before its threads have to wait. It bounds our memory when a
-/// program writes faster than the disk takes it.
-const ROOM: usize = 4 * 1024 * 1024;
+/// program writes faster than the disk takes it, and keeps what waits here in the processor's cache.
+const ROOM: usize = 1024 * 1024;
 /// No single wait is longer, so that a stopped and continued process (Ctrl+Z, `fg`) is noticed.
 const TICK: Duration = Duration::from_secs(1);
 /// A tick that took this much longer than asked means that we were stopped meanwhile.
@@ -17,8 +17,8 @@ const STOPPED: Duration = Duration::from_secs(2);
 /// What ended a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wake<M> {
-    /// Somebody asked the loop to stop.
-    Stop(StopSignal),
+    /// Something was asked of the loop.
+    Asked(Ask),
     /// A message of the current attempt.
     Message(M),
     /// We were not running for this long; deadlines have to move by it.
@@ -38,7 +38,7 @@ pub struct Inbox<M> {
 
 #[derive(Debug)]
 struct State<M> {
-    signals: VecDeque<StopSignal>,
+    asks: VecDeque<Ask>,
     messages: VecDeque<(usize, M)>,
     held: usize,
     attempt: u64,
@@ -59,7 +59,7 @@ impl<M> Clone for Port<M> {
 
 impl<M> Default for Inbox<M> {
     fn default() -> Self {
-        let state = State { signals: VecDeque::new(), messages: VecDeque::new(), held: 0, attempt: 0 };
+        let state = State { asks: VecDeque::new(), messages: VecDeque::new(), held: 0, attempt: 0 };
         Self { state: Mutex::new(state), news: Condvar::new(), room: Condvar::new() }
     }
 }
@@ -85,9 +85,9 @@ impl<M> Inbox<M> {
         state.attempt
     }
 
-    /// Puts a request to stop in front of everything else. Never waits.
-    pub fn signal(&self, signal: StopSignal) {
-        self.lock().signals.push_back(signal);
+    /// Puts something asked in front of everything else. Never waits.
+    pub fn ask(&self, ask: Ask) {
+        self.lock().asks.push_back(ask);
         self.news.notify_all();
     }
 
@@ -95,8 +95,8 @@ impl<M> Inbox<M> {
     pub fn wait(&self, deadline: Option<Instant>) -> Wake<M> {
         let mut state = self.lock();
         loop {
-            if let Some(signal) = state.signals.pop_front() {
-                return Wake::Stop(signal);
+            if let Some(ask) = state.asks.pop_front() {
+                return Wake::Asked(ask);
             }
             if let Some((weight, message)) = state.messages.pop_front() {
                 state.held -= weight;
@@ -146,8 +146,8 @@ mod tests {
         let inbox = Arc::new(Inbox::default());
         let port = inbox.open();
         assert!(port.post(1, "first"));
-        inbox.signal(StopSignal::Interrupt);
-        assert_eq!(inbox.wait(None), Wake::Stop(StopSignal::Interrupt));
+        inbox.ask(Ask::Interrupt);
+        assert_eq!(inbox.wait(None), Wake::Asked(Ask::Interrupt));
         assert_eq!(inbox.wait(None), Wake::Message("first"));
         assert_eq!(inbox.wait(Some(Instant::now())), Wake::Deadline);
     }

@@ -1,31 +1,74 @@
 //! The one loop engine: asks the policy for the next step, takes it, and tells what happened.
 //!
-//! It never sees a flag and never prints. Sources and agents plug into it; whatever wants to know something
+//! It never sees a flag and never prints. Sources, agents and checks plug into it; whatever wants to know something
 //! listens to its events.
 
 pub mod event;
 pub mod inbox;
+mod jitter;
 pub mod outcome;
 pub mod policy;
 pub mod stop;
+pub mod tally;
+mod wait;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Local, Utc};
+use regex::Regex;
 
 use crate::agent::{Agent, AgentError, Attempt, AttemptStatus, Context, Message, Report};
+use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
-use crate::source::{Signal, Source, SourceError};
+use crate::settings::duration;
+use crate::source::{Signal, Source, SourceError, Work};
 use event::{Event, Identity, Stamped};
 use inbox::{Inbox, Wake};
 use outcome::Outcome;
-use policy::{Limits, Step, Tally, step};
+use policy::{Limits, Now, Step, step};
 use stop::{Stop, Urgency};
+use tally::{Given, Last, Settled, Tally};
+use wait::Wait;
+
+/// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
 pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), RecordError> + 'a>;
+
+/// What proves that an iteration's work is good.
+pub trait Validator {
+    /// Runs the validation, at most until `deadline`, when the loop's own time is over. `Ok(None)`: it was cut off
+    /// because the loop ends.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    fn validate(
+        &mut self,
+        deadline: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Validation>, RecordError>;
+}
+
+/// What a validation found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validation {
+    /// The work is good.
+    pub ok: bool,
+    /// What it printed, cut to a readable length.
+    pub output: String,
+}
+
+/// What the engine needs to know about the project's files.
+pub trait Worktree {
+    /// The commit that HEAD names.
+    fn head(&self) -> Option<String>;
+
+    /// A number that changes when HEAD, the work tree or the plan does; `None` when that cannot be told.
+    fn fingerprint(&self) -> Option<u64>;
+}
 
 /// One loop, ready to run.
 pub struct Job<'a> {
@@ -37,10 +80,18 @@ pub struct Job<'a> {
     pub limits: Limits,
     /// Where it starts from.
     pub tally: Tally,
+    /// The pause between two iterations.
+    pub delay: Duration,
+    /// The assistant's text that ends the loop.
+    pub done_pattern: Option<Regex>,
     /// Where prompts come from.
     pub source: Box<dyn Source + 'a>,
     /// Who works on them.
     pub agent: Box<dyn Agent + 'a>,
+    /// What proves the work.
+    pub validator: Option<Box<dyn Validator + 'a>>,
+    /// The project's files.
+    pub worktree: Box<dyn Worktree + 'a>,
     /// Who listens, in this order.
     pub sinks: Vec<Sink<'a>>,
 }
@@ -76,7 +127,7 @@ impl From<AgentError> for End {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::Record(error) => error.into(),
-            AgentError::Start(error) => {
+            AgentError::Start(_) | AgentError::Filter(_) => {
                 Self { outcome: Outcome::AgentMissing, detail: Some(error.to_string()) }
             }
         }
@@ -85,19 +136,25 @@ impl From<AgentError> for End {
 
 /// Runs a loop to its end.
 pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
-    let started = Instant::now();
     let mut running = Loop {
         teller: Teller { identity: job.identity, sinks: job.sinks },
+        project: job.project,
         limits: job.limits,
         tally: job.tally,
+        delay: job.delay,
+        done_pattern: job.done_pattern,
         source: job.source,
         agent: job.agent,
+        validator: job.validator,
+        worktree: job.worktree,
         inbox,
         stop: Stop::default(),
-        prompt: String::new(),
+        started: Instant::now(),
+        work: None,
+        fingerprint: None,
     };
-    let end = running.run(&job.project);
-    running.end(&end, started);
+    let end = running.run();
+    running.tell_end(&end);
     end
 }
 
@@ -124,36 +181,45 @@ impl Teller<'_> {
 
 struct Loop<'a> {
     teller: Teller<'a>,
+    project: PathBuf,
     limits: Limits,
     tally: Tally,
+    delay: Duration,
+    done_pattern: Option<Regex>,
     source: Box<dyn Source + 'a>,
     agent: Box<dyn Agent + 'a>,
+    validator: Option<Box<dyn Validator + 'a>>,
+    worktree: Box<dyn Worktree + 'a>,
     inbox: &'a Arc<Inbox<Message>>,
     stop: Stop,
-    /// Of the current iteration; a retry gets the same.
-    prompt: String,
+    started: Instant,
+    /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
+    work: Option<Work>,
+    /// What the project's files looked like when the current iteration began.
+    fingerprint: Option<u64>,
 }
 
 impl Loop<'_> {
-    fn run(&mut self, project: &std::path::Path) -> End {
-        let begin = Event::LoopStarted { project, limits: &self.limits, tally: &self.tally };
+    fn run(&mut self) -> End {
+        let begin = Event::LoopStarted { project: &self.project, limits: &self.limits, tally: &self.tally };
         if let Err(error) = self.teller.tell(begin) {
             return error.into();
         }
         loop {
-            if let Err(error) = self.heed_signals() {
+            if let Err(error) = self.heed_asks() {
                 return error.into();
             }
             if let Some(outcome) = self.stop.outcome() {
                 return outcome.into();
             }
-            let next = step(&self.limits, &self.tally, Utc::now());
-            let done = match next {
+            let now = Now { time: Utc::now(), running: self.started.elapsed() };
+            let done = match step(&self.limits, &self.tally, now) {
                 Step::End(outcome) => return self.ended_by_policy(outcome),
-                Step::Wait(until) => self.wait_until(until),
+                _ if self.stop.holds() => self.hold(),
+                Step::Wait(until) => self.wait_for_limit(until),
                 Step::Begin => self.begin(),
-                Step::Retry(retry) => self.retry(retry),
-                Step::Again => self.attempt(),
+                Step::Retry { retry, pause } => self.retry(retry, pause),
+                Step::Again => self.again(),
             };
             if let Err(end) = done {
                 return end;
@@ -162,96 +228,247 @@ impl Loop<'_> {
     }
 
     /// Books what came while nobody was waiting.
-    fn heed_signals(&mut self) -> Result<(), RecordError> {
+    fn heed_asks(&mut self) -> Result<(), RecordError> {
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        while let Wake::Stop(_) = context.wait(Some(Instant::now()))? {}
+        while let Wake::Asked(_) = context.wait(Some(Instant::now()))? {}
         Ok(())
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {
+        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, Replan};
         let detail = match outcome {
-            Outcome::Replan => Some(crate::source::prompt_file::REPLAN.to_owned()),
-            Outcome::AgentFailed | Outcome::NotLoggedIn | Outcome::LimitTooFar => {
-                self.tally.last_error.clone()
-            }
+            Replan => Some(crate::source::prompt_file::REPLAN.to_owned()),
+            AgentFailed | Breaker | LastFailed | NotLoggedIn => self.tally.last_error.clone(),
+            LimitTooFar => Some(self.limit_too_far()),
             _ => None,
         };
         End { outcome, detail }
     }
 
+    /// Until when the usage limit lasts, and what the user can do about it.
+    fn limit_too_far(&self) -> String {
+        let error = self.tally.last_error.as_deref().unwrap_or("the usage limit is reached");
+        let longest = duration::format(self.limits.max_limit_wait);
+        let end = match self.tally.last {
+            Last::Limited(Some(reset)) => DateTime::from_timestamp(reset, 0).filter(|end| *end > Utc::now()),
+            _ => None,
+        };
+        let until = match end {
+            Some(end) => format!("it lasts until {}", end.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")),
+            None => "nobody says until when".to_owned(),
+        };
+        format!(
+            "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"
+        )
+    }
+
+    /// Begins the next iteration with a new prompt.
     fn begin(&mut self) -> Result<(), End> {
-        self.prompt = self.source.next(self.tally.iteration + 1)?;
+        if self.tally.iteration > self.tally.allowance_from && !self.pause(self.delay)? {
+            return Ok(());
+        }
+        let Some(work) = self.next_work(self.tally.iteration + 1)? else { return Ok(()) };
+        self.fingerprint = self.limits.idle.and_then(|_| self.worktree.fingerprint());
         self.tally.begin();
-        self.attempt()
+        let work = self.with_given(work);
+        self.attempt(work)
     }
 
-    fn retry(&mut self, retry: u32) -> Result<(), End> {
+    fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
+        let (iteration, max_retries) = (self.tally.iteration, self.limits.max_retries);
+        let pause = jitter::around(pause);
+        self.teller.tell(Event::Retrying { iteration, retry, max_retries, pause })?;
+        if !self.pause(pause)? {
+            return Ok(());
+        }
         self.tally.retry();
-        let max_retries = self.limits.max_retries;
-        self.teller.tell(Event::Retrying { iteration: self.tally.iteration, retry, max_retries })?;
-        self.attempt()
+        self.same_work()
     }
 
-    /// Runs the agent once and books what it left.
-    fn attempt(&mut self) -> Result<(), End> {
-        self.teller.tell(Event::AttemptStarted { tally: &self.tally })?;
-        let attempt = Attempt { iteration: self.tally.iteration, prompt: &self.prompt };
+    /// Runs the current iteration again.
+    fn again(&mut self) -> Result<(), End> {
+        self.tally.iteration = self.tally.iteration.max(1);
+        self.same_work()
+    }
+
+    /// The work of the current iteration once more. After a restart it is not there any more.
+    fn same_work(&mut self) -> Result<(), End> {
+        let work = match self.work.take() {
+            Some(work) => Some(work),
+            None => self.next_work(self.tally.iteration)?.map(|work| self.with_given(work)),
+        };
+        work.map_or(Ok(()), |work| self.attempt(work))
+    }
+
+    /// What the source says; `None` when the loop was asked to stop or to hold meanwhile.
+    fn next_work(&mut self, iteration: u64) -> Result<Option<Work>, End> {
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
-        let started = Instant::now();
-        let report = match self.agent.run(&attempt, &mut context) {
+        let work = self.source.next(iteration, &mut context);
+        self.tally.notes.extend(self.stop.take_notes());
+        // Whatever became of it then: being stopped is the reason that counts.
+        if self.stop.urgency() != Urgency::None || self.stop.holds() {
+            return Ok(None);
+        }
+        Ok(Some(work?))
+    }
+
+    /// Adds to the prompt what the loop has to say.
+    fn with_given(&self, work: Work) -> Work {
+        let Given { validation_error, notes } = &self.tally.given;
+        let prompt = with_sections(work.prompt, validation_error.as_deref(), notes);
+        Work { prompt, ..work }
+    }
+
+    /// Runs the agent once, has its work checked, and books what came of it.
+    fn attempt(&mut self, work: Work) -> Result<(), End> {
+        let deadline = self.deadline();
+        let work = self.work.insert(work);
+        self.tally.in_attempt = true;
+        let head = self.worktree.head();
+        self.teller.tell(Event::AttemptStarted { tally: &self.tally, head: head.as_deref() })?;
+
+        let (iteration, agent) = (self.tally.iteration, work.agent.as_ref());
+        let attempt = Attempt { iteration, prompt: &work.prompt, agent, deadline };
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        let began = Instant::now();
+        let mut report = match self.agent.run(&attempt, &mut context) {
             Ok(report) => report,
-            Err(error) => return Err(self.give_up(error, started)),
+            Err(error) => return Err(self.give_up(error, began)),
         };
-        let signal = match report.status {
-            AttemptStatus::Success => self.source.settle(&report),
-            _ => Signal::Continue,
-        };
-        self.tally.book(&report, signal);
-        self.teller.tell(Event::AttemptEnded { tally: &self.tally, report: &report })?;
+        let settled = self.settle(&mut report)?;
+
+        self.tally.book(&self.limits, &report, settled);
+        self.tally.notes.extend(self.stop.take_notes());
+        let head = self.worktree.head();
+        self.tally.last_commit.clone_from(&head);
+        let (tally, changed) = (&self.tally, settled.changed);
+        self.teller.tell(Event::AttemptEnded { tally, report: &report, head: head.as_deref(), changed })?;
         Ok(())
     }
 
     /// Books an attempt that left no report.
-    fn give_up(&mut self, error: AgentError, started: Instant) -> End {
+    fn give_up(&mut self, error: AgentError, began: Instant) -> End {
         let status = match error {
-            AgentError::Start(_) => AttemptStatus::AgentFailure,
+            AgentError::Start(_) | AgentError::Filter(_) => AttemptStatus::AgentFailure,
             AgentError::Record(_) => AttemptStatus::Interrupted,
         };
-        let report = Report::given_up(status, started.elapsed());
-        self.tally.book(&report, Signal::Continue);
-        self.teller.tell_whoever_listens(Event::AttemptEnded { tally: &self.tally, report: &report });
+        let report = Report::given_up(status, began.elapsed());
+        let settled = Settled { signal: Signal::Continue, changed: None };
+        self.tally.book(&self.limits, &report, settled);
+        let (tally, report) = (&self.tally, &report);
+        let ended = Event::AttemptEnded { tally, report, head: None, changed: None };
+        self.teller.tell_whoever_listens(ended);
         error.into()
     }
 
-    /// Waits by the wall clock, so that a suspended machine does not wait longer than it has to.
-    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<(), End> {
-        let began = Utc::now();
-        self.teller.tell(Event::Waiting { until, tally: &self.tally })?;
-        while let Ok(left) = (until - Utc::now()).to_std() {
-            // A clock that is stepped is noticed at the next look.
-            let look = left.min(std::time::Duration::from_secs(1));
-            let mut context = Context {
-                inbox: self.inbox,
-                stop: &mut self.stop,
-                emit: &mut |event| self.teller.tell(event),
-            };
-            context.wait(Some(Instant::now() + look))?;
-            if self.stop.urgency() > Urgency::None || left.is_zero() {
-                break;
-            }
+    /// What a report means for the work; an unproven COMPLETE is not believed.
+    fn settle(&mut self, report: &mut Report) -> Result<Settled, End> {
+        if report.status != AttemptStatus::Success {
+            return Ok(Settled { signal: Signal::Continue, changed: None });
         }
-        self.tally.waited(began);
+        let mut signal = self.source.settle(report);
+        if signal == Signal::Continue
+            && self.done_pattern.as_ref().is_some_and(|re| re.is_match(&report.text))
+        {
+            signal = Signal::Done;
+        }
+        // Looked at before the validation, whose own traces are no progress.
+        let changed = self.fingerprint.and_then(|before| Some(self.worktree.fingerprint()? != before));
+        if !self.is_valid()? && matches!(signal, Signal::Complete | Signal::Done) {
+            report.status = AttemptStatus::CompleteUnproven;
+            signal = Signal::Continue;
+        }
+        Ok(Settled { signal, changed })
+    }
+
+    /// Runs the validation, if there is one; its failure goes into the next prompt.
+    fn is_valid(&mut self) -> Result<bool, End> {
+        let deadline = self.deadline();
+        let Some(validator) = &mut self.validator else { return Ok(true) };
+        self.teller.tell(Event::Validating)?;
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        let Some(Validation { ok, output }) = validator.validate(deadline, &mut context)? else {
+            return Ok(false);
+        };
+        self.teller.tell(Event::Validated { ok, output: &output })?;
+        self.tally.validation_error = (!ok).then_some(output);
+        Ok(ok)
+    }
+
+    /// Holds until somebody lets the loop go on, or ends it.
+    fn hold(&mut self) -> Result<(), End> {
+        self.teller.tell(Event::Paused { tally: &self.tally })?;
+        while self.stop.holds() && self.stop.urgency() == Urgency::None {
+            self.wait(None)?;
+        }
+        // Going on after a pause is no order to cut a wait short.
+        self.stop.take_go_on();
+        self.teller.tell(Event::Resumed { tally: &self.tally })?;
         Ok(())
     }
 
-    fn end(&mut self, end: &End, started: Instant) {
-        self.teller.tell_whoever_listens(Event::LoopEnded {
+    /// Waits for a usage limit to pass.
+    fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
+        let began = Utc::now();
+        self.teller.tell(Event::Waiting { until, tally: &self.tally })?;
+        // A wait that was cut short by something else is taken up again after that.
+        if self.wait_until(until)? {
+            self.tally.waited(began);
+            self.teller.tell(Event::Resumed { tally: &self.tally })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for `pause`; `false` when something else comes first.
+    fn pause(&mut self, pause: Duration) -> Result<bool, End> {
+        Ok(pause.is_zero() || self.wait_until(Utc::now() + pause)?)
+    }
+
+    /// Waits until the time has come, or somebody says to go on. `false`: the loop has been asked to hold or to stop
+    /// meanwhile, or its own time is over.
+    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
+        self.stop.take_go_on();
+        let wait = Wait::new(until, Utc::now(), Instant::now());
+        let end = self.deadline();
+        loop {
+            let now = Instant::now();
+            let out_of_time = end.is_some_and(|end| now >= end);
+            if out_of_time || self.stop.holds() || self.stop.urgency() > Urgency::None {
+                return Ok(false);
+            }
+            let left = wait.left(Utc::now(), now);
+            if left.is_zero() || self.stop.take_go_on() {
+                return Ok(true);
+            }
+            self.wait(Some(now + left.min(LOOK)))?;
+        }
+    }
+
+    /// When the loop's own time is over.
+    fn deadline(&self) -> Option<Instant> {
+        self.limits.max_duration.map(|duration| self.started + duration)
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), End> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        context.wait(deadline)?;
+        self.tally.notes.extend(self.stop.take_notes());
+        Ok(())
+    }
+
+    /// Tells the end. A record that cannot be written any more must not keep the others from being true.
+    fn tell_end(&mut self, end: &End) {
+        let event = Event::LoopEnded {
             outcome: end.outcome,
             detail: end.detail.as_deref(),
             tally: &self.tally,
-            duration: started.elapsed(),
-        });
+            duration: self.started.elapsed(),
+        };
+        self.teller.tell_whoever_listens(event);
     }
 }

@@ -8,8 +8,20 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The agent said that all work is done.
     Complete,
+    /// The assistant's text matched the user's pattern.
+    DonePattern,
+    /// Iterations change nothing any more.
+    Idle,
+    /// Somebody cancelled the loop from another terminal.
+    Cancelled,
     /// As many iterations as allowed have run.
     MaxIterations,
+    /// The same, and the last one failed.
+    LastFailed,
+    /// As much money or as many tokens as allowed are used up.
+    BudgetReached,
+    /// As much time as allowed has passed.
+    DurationReached,
     /// The agent asked for a new plan.
     Replan,
     /// Build mode without an implementation plan.
@@ -20,6 +32,8 @@ pub enum Outcome {
     RecordFailed,
     /// One iteration failed more often than it may be retried.
     AgentFailed,
+    /// Too many iterations in a row failed.
+    Breaker,
     /// The agent's program cannot be started any more.
     AgentMissing,
     /// The agent is not logged in.
@@ -62,16 +76,23 @@ impl Outcome {
         let (code, reason, word, status) = match self {
             Self::Complete => (0, "completion signal detected", "complete", Stopped),
             Self::MaxIterations => (0, "max iterations reached", "max_iterations", Stopped),
+            Self::DonePattern => (0, "done pattern matched", "done_pattern", Stopped),
+            Self::Idle => (0, "nothing changes any more", "idle", Stopped),
+            Self::Cancelled => (0, "cancelled", "killed", Stopped),
+            Self::BudgetReached => (0, "budget reached", "budget", Paused),
+            Self::DurationReached => (0, "max duration reached", "max_duration", Paused),
             Self::PromptLost => (1, "prompt file lost", "prompt_lost", Failed),
             Self::RecordFailed => (1, "cannot write records", "record_failed", Failed),
             Self::PlanMissing => (2, "implementation plan missing", "plan_missing", Failed),
             Self::Replan => (3, "replan signal detected", "replan", Stopped),
             Self::AgentFailed => (4, "agent failure exceeded retries", "failed", Failed),
+            Self::LastFailed => (4, "max iterations reached, the last one failed", "max_iterations", Failed),
+            Self::Breaker => (4, "too many failures in a row", "failed", Failed),
             Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed),
             Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed),
             Self::LimitTooFar => (4, "usage limit is too far away", "usage_limit", Failed),
-            Self::Interrupted => (130, "interrupted", "killed", Stopped),
-            Self::Terminated => (130, "terminated", "killed", Paused),
+            Self::Interrupted => (130, "interrupted", "interrupted", Stopped),
+            Self::Terminated => (130, "terminated", "terminated", Paused),
         };
         Row { code, reason, word, status }
     }

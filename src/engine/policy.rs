@@ -1,95 +1,63 @@
 //! The pure function from what happened so far to the next step.
 //!
 //! [`Tally`] is the fold over everything that matters for that decision and for `status`; its serialised form is
-//! the state file. Nothing here looks at a clock, a file or a process.
+//! the heart of the state file. Nothing here looks at a clock, a file or a process.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
-use crate::agent::{AttemptStatus, Report};
+use super::tally::{Last, Tally};
 use crate::reply::usage::Class;
 use crate::source::Signal;
 
-/// The longest back-off while an agent does not say when its usage limit ends.
-const MAX_BACK_OFF: u64 = 60;
-/// How many iteration durations are kept.
-const KEPT_DURATIONS: usize = 100;
+/// The longest pause while an agent does not say when its usage limit ends, in seconds.
+const MAX_BLIND_PAUSE: u64 = 60;
+/// The longest pause before a retry.
+const MAX_RETRY_PAUSE: Duration = Duration::from_mins(5);
 
-/// What a loop may use up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a loop may use up, and what ends it.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// Iterations that may begin; `None` for no limit.
     pub max_iterations: Option<u64>,
     /// How often one iteration may be tried again after its first attempt.
     pub max_retries: u32,
-    /// The longest wait for a usage limit to pass, blind back-offs in a row included.
+    /// The pause before a first retry; it doubles with every further one. `None` for no pause.
+    pub retry_pause: Option<Duration>,
+    /// What an iteration that failed for good means for the loop.
+    pub on_failure: OnFailure,
+    /// The loop ends when this many iterations in a row have failed for good.
+    pub breaker: Option<u64>,
+    /// The loop ends when this many iterations in a row have changed nothing.
+    pub idle: Option<u64>,
+    /// Wall-clock time of the loop as a whole, in this process.
+    pub max_duration: Option<Duration>,
+    /// An iteration may begin while less money than this was spent, in US dollars.
+    pub max_cost_usd: Option<f64>,
+    /// An iteration may begin while fewer tokens than this were used, read and written ones together.
+    pub max_tokens: Option<u64>,
+    /// The longest wait for a usage limit to pass, blind pauses in a row included.
     pub max_limit_wait: Duration,
 }
 
-/// What happened so far.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Tally {
-    /// Iterations begun.
-    pub iteration: u64,
-    /// Retries used in the current iteration.
-    pub retries: u32,
-    /// Attempts that succeeded.
-    pub succeeded: u64,
-    /// Attempts that failed, timeouts and usage limits included.
-    pub failed: u64,
-    /// Attempts that failed in a row.
-    pub consecutive_failures: u64,
-    /// Blind back-offs in a row.
-    pub back_offs: u32,
-    /// Seconds spent on them.
-    pub backed_off_seconds: u64,
-    /// Money spent as far as agents reported it, in US dollars.
-    pub cost_usd: f64,
-    /// Tokens read by the models, cached ones included.
-    pub input_tokens: u64,
-    /// Tokens written by the models.
-    pub output_tokens: u64,
-    /// How long attempts took.
-    pub durations: Durations,
-    /// The most recent failure, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-    /// How the latest attempt ended.
-    pub last: Last,
+/// What an iteration that failed for good means for the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It ends.
+    End,
+    /// It goes on; the exit code tells when the last iteration was a failed one.
+    Count,
 }
 
-/// Durations of attempts, in seconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Durations {
-    /// Of all attempts together.
-    pub sum: f64,
-    /// How many there were.
-    pub count: u64,
-    /// The most recent ones, oldest first.
-    pub last: VecDeque<f64>,
-}
-
-/// How the latest attempt ended, as far as the next step depends on it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Last {
-    /// There was none yet.
-    #[default]
-    Nothing,
-    /// It succeeded, and its source booked this.
-    Settled(Signal),
-    /// It failed.
-    Failed(Class),
-    /// It met a usage limit that ends at this time, in seconds since the epoch, if the agent named one.
-    Limited(Option<i64>),
-    /// A wait for a usage limit is over: the same iteration again.
-    Waited,
+/// Now, as far as the policy needs to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// The wall clock.
+    pub time: DateTime<Utc>,
+    /// How long this process has run the loop.
+    pub running: Duration,
 }
 
 /// What to do next.
@@ -97,11 +65,16 @@ pub enum Last {
 pub enum Step {
     /// Begin the next iteration with a new prompt.
     Begin,
-    /// Try the current iteration again, with the same prompt; the number of this retry.
-    Retry(u32),
+    /// Try the current iteration again with the same prompt, after a pause.
+    Retry {
+        /// The number of this retry, from 1.
+        retry: u32,
+        /// How long to wait before, without jitter.
+        pause: Duration,
+    },
     /// Run the current iteration again; the attempt before did not count.
     Again,
-    /// Wait until then, and ask again.
+    /// Wait until then for a usage limit to pass, and ask again.
     Wait(DateTime<Utc>),
     /// End the loop.
     End(Outcome),
@@ -109,22 +82,58 @@ pub enum Step {
 
 /// Decides the next step.
 #[must_use]
-pub fn step(limits: &Limits, tally: &Tally, now: DateTime<Utc>) -> Step {
+pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
     match tally.last {
         Last::Settled(Signal::Complete) => Step::End(Outcome::Complete),
+        Last::Settled(Signal::Done) => Step::End(Outcome::DonePattern),
         Last::Settled(Signal::Replan) => Step::End(Outcome::Replan),
-        Last::Nothing | Last::Settled(Signal::Continue) => {
-            let spent = limits.max_iterations.is_some_and(|limit| tally.iteration >= limit);
-            if spent { Step::End(Outcome::MaxIterations) } else { Step::Begin }
-        }
-        Last::Waited => Step::Again,
-        Last::Limited(reset) => wait_for_limit(limits, tally, reset, now),
+        Last::Nothing | Last::Settled(Signal::Continue) => begin(limits, tally, now),
+        Last::Waited | Last::Cut => spent(limits, tally, now).map_or(Step::Again, Step::End),
+        // Nobody waits for an attempt that may not begin any more.
+        Last::Limited(reset) => spent(limits, tally, now)
+            .map_or_else(|| wait_for_limit(limits, tally, reset, now.time), Step::End),
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
-        // The same prompt would overflow the context again.
-        Last::Failed(Class::Context) => Step::End(Outcome::AgentFailed),
-        Last::Failed(_) if tally.retries < limits.max_retries => Step::Retry(tally.retries + 1),
-        Last::Failed(_) => Step::End(Outcome::AgentFailed),
+        Last::Failed(class) if may_retry(limits, tally.retries, class) => {
+            let pause = limits.retry_pause.map_or(Duration::ZERO, |first| retry_pause(first, tally.retries));
+            let retry = Step::Retry { retry: tally.retries + 1, pause };
+            spent(limits, tally, now).map_or(retry, Step::End)
+        }
+        Last::Failed(_) => match limits.on_failure {
+            OnFailure::End => Step::End(Outcome::AgentFailed),
+            OnFailure::Count => begin(limits, tally, now),
+        },
     }
+}
+
+/// Whether a failure of this class may be met with another attempt at the same prompt.
+pub(super) fn may_retry(limits: &Limits, retries: u32, class: Class) -> bool {
+    // A prompt that overflowed the context would do so again; nobody logs in meanwhile.
+    !matches!(class, Class::Context | Class::Auth) && retries < limits.max_retries
+}
+
+/// The next iteration, or the reason why there is none.
+fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
+    let reached = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
+    let failed = matches!(tally.last, Last::Failed(_));
+    if failed && reached(tally.consecutive_errors, limits.breaker) {
+        Step::End(Outcome::Breaker)
+    } else if !failed && reached(tally.idle_iterations, limits.idle) {
+        Step::End(Outcome::Idle)
+    } else if reached(tally.iteration.saturating_sub(tally.allowance_from), limits.max_iterations) {
+        Step::End(if failed { Outcome::LastFailed } else { Outcome::MaxIterations })
+    } else {
+        spent(limits, tally, now).map_or(Step::Begin, Step::End)
+    }
+}
+
+/// The budget that is used up, if one is.
+fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
+    let money = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd >= limit);
+    let tokens = limits
+        .max_tokens
+        .is_some_and(|limit| tally.input_tokens.saturating_add(tally.output_tokens) >= limit);
+    let time = limits.max_duration.is_some_and(|limit| now.running >= limit);
+    if money || tokens { Some(Outcome::BudgetReached) } else { time.then_some(Outcome::DurationReached) }
 }
 
 /// Until the named reset where it lies ahead, else 2, 4, 8 … 60 seconds.
@@ -133,8 +142,8 @@ fn wait_for_limit(limits: &Limits, tally: &Tally, reset: Option<i64>, now: DateT
     let (until, total) = if let Some(reset) = named_reset(reset, now) {
         (reset, reset - now)
     } else {
-        let pause = back_off_seconds(tally.back_offs);
-        let total = i64::try_from(tally.backed_off_seconds.saturating_add(pause)).unwrap_or(i64::MAX);
+        let pause = blind_pause(tally.blind_waits);
+        let total = i64::try_from(tally.blind_seconds.saturating_add(pause)).unwrap_or(i64::MAX);
         let pause = i64::try_from(pause).unwrap_or(i64::MAX);
         (now + TimeDelta::seconds(pause), TimeDelta::try_seconds(total).unwrap_or(TimeDelta::MAX))
     };
@@ -142,247 +151,19 @@ fn wait_for_limit(limits: &Limits, tally: &Tally, reset: Option<i64>, now: DateT
 }
 
 /// The reset time that an agent named, where it still lies ahead.
-fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+pub(super) fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).filter(|reset| *reset > now)
 }
 
-/// The length of the next blind back-off after `done` of them in a row.
-fn back_off_seconds(done: u32) -> u64 {
-    2_u64.saturating_pow(done.saturating_add(1)).min(MAX_BACK_OFF)
+/// The length of the next blind pause after `done` of them in a row, in seconds.
+pub(super) fn blind_pause(done: u32) -> u64 {
+    2_u64.saturating_pow(done.saturating_add(1)).min(MAX_BLIND_PAUSE)
 }
 
-impl Tally {
-    /// A new iteration begins.
-    pub fn begin(&mut self) {
-        self.iteration += 1;
-        self.retries = 0;
-    }
-
-    /// A retry of the current iteration begins.
-    pub fn retry(&mut self) {
-        self.retries += 1;
-    }
-
-    /// A wait for a usage limit that began at `began` is over.
-    pub fn waited(&mut self, began: DateTime<Utc>) {
-        if let Last::Limited(reset) = self.last {
-            if named_reset(reset, began).is_none() {
-                self.backed_off_seconds =
-                    self.backed_off_seconds.saturating_add(back_off_seconds(self.back_offs));
-                self.back_offs = self.back_offs.saturating_add(1);
-            }
-            self.last = Last::Waited;
-        }
-    }
-
-    /// Books what an attempt left, and what its source made of it.
-    pub fn book(&mut self, report: &Report, signal: Signal) {
-        let seconds = report.duration.as_secs_f64();
-        self.durations.sum += seconds;
-        self.durations.count += 1;
-        self.durations.last.push_back(seconds);
-        if self.durations.last.len() > KEPT_DURATIONS {
-            self.durations.last.pop_front();
-        }
-        self.cost_usd += report.cost_usd().unwrap_or_default();
-        self.input_tokens += report.usage.input_tokens.unwrap_or_default();
-        self.output_tokens += report.usage.output_tokens.unwrap_or_default();
-        if let Some(failure) = &report.failure {
-            self.last_error = Some(failure.message.clone());
-        }
-        match report.status {
-            AttemptStatus::Success => {
-                self.succeeded += 1;
-                self.consecutive_failures = 0;
-                self.last = Last::Settled(signal);
-            }
-            AttemptStatus::UsageLimit => {
-                self.failed += 1;
-                let reset = report.failure.as_ref().and_then(|failure| failure.reset_at);
-                self.last = Last::Limited(reset);
-                return;
-            }
-            AttemptStatus::AgentFailure | AttemptStatus::Timeout => {
-                self.failed += 1;
-                self.consecutive_failures += 1;
-                let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
-                self.last = Last::Failed(class);
-            }
-            // The loop ends anyway, and nobody is to blame.
-            AttemptStatus::Interrupted => {}
-        }
-        self.back_offs = 0;
-        self.backed_off_seconds = 0;
-    }
+/// The pause before the retry that follows `done` others.
+fn retry_pause(first: Duration, done: u32) -> Duration {
+    first.saturating_mul(2_u32.saturating_pow(done)).min(MAX_RETRY_PAUSE)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reply::usage::Usage;
-    use crate::reply::verdict::{Failure, Kind};
-    use proptest::prelude::*;
-
-    fn limits(max_iterations: u64, max_retries: u32, hours: u64) -> Limits {
-        let max_limit_wait = Duration::from_secs(hours * 3600);
-        Limits { max_iterations: Some(max_iterations), max_retries, max_limit_wait }
-    }
-
-    fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
-        let failed = status != AttemptStatus::Success && status != AttemptStatus::Interrupted;
-        let message = "it failed".to_owned();
-        Report {
-            status,
-            duration: Duration::from_millis(1500),
-            exit_code: Some(0),
-            signal: None,
-            failure: failed.then_some(Failure { kind: Kind::Reported, class, message, reset_at }),
-            complete: false,
-            replan: false,
-            usage: Usage::default(),
-            balance: None,
-            skipped_lines: 0,
-        }
-    }
-
-    fn at(seconds: i64) -> DateTime<Utc> {
-        DateTime::from_timestamp(1_000_000 + seconds, 0).unwrap()
-    }
-
-    #[test]
-    fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
-        let limits = limits(10, 3, 6);
-        let mut tally = Tally::default();
-        tally.begin();
-        tally.book(
-            &report(AttemptStatus::UsageLimit, Class::Limit, Some(at(600).timestamp())),
-            Signal::Continue,
-        );
-        assert_eq!(step(&limits, &tally, at(0)), Step::Wait(at(600)));
-        assert_eq!(step(&limits, &tally, at(-7 * 3600)), Step::End(Outcome::LimitTooFar));
-        tally.waited(at(0));
-        assert_eq!(step(&limits, &tally, at(600)), Step::Again);
-        assert_eq!((tally.iteration, tally.retries, tally.back_offs), (1, 0, 0));
-    }
-
-    #[test]
-    fn blind_back_offs_double_up_to_a_minute_and_are_bounded_as_a_whole() {
-        let limits = Limits { max_limit_wait: Duration::from_secs(200), ..limits(10, 3, 0) };
-        let mut tally = Tally::default();
-        tally.begin();
-        let mut waits = Vec::new();
-        let end = loop {
-            tally.book(&report(AttemptStatus::UsageLimit, Class::Limit, Some(0)), Signal::Continue);
-            match step(&limits, &tally, at(0)) {
-                Step::Wait(until) => waits.push((until - at(0)).num_seconds()),
-                end => break end,
-            }
-            tally.waited(at(0));
-            assert_eq!(step(&limits, &tally, at(0)), Step::Again);
-        };
-        assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(end, Step::End(Outcome::LimitTooFar));
-    }
-
-    #[test]
-    fn what_cannot_get_better_is_not_tried_again() {
-        for (class, outcome) in [(Class::Auth, Outcome::NotLoggedIn), (Class::Context, Outcome::AgentFailed)]
-        {
-            let mut tally = Tally::default();
-            tally.begin();
-            tally.book(&report(AttemptStatus::AgentFailure, class, None), Signal::Continue);
-            assert_eq!(step(&limits(10, 3, 6), &tally, at(0)), Step::End(outcome));
-        }
-    }
-
-    #[test]
-    fn the_tally_survives_its_file() {
-        let mut tally = Tally::default();
-        for status in [AttemptStatus::Success, AttemptStatus::Timeout, AttemptStatus::UsageLimit] {
-            tally.begin();
-            tally.book(&report(status, Class::Other, Some(7)), Signal::Continue);
-            let text = toml::to_string(&tally).unwrap();
-            assert_eq!(toml::from_str::<Tally>(&text).unwrap(), tally, "{text}");
-        }
-    }
-
-    fn any_report() -> impl Strategy<Value = (Report, Signal)> {
-        use AttemptStatus::{AgentFailure, Success, Timeout, UsageLimit};
-        let status = prop::sample::select(vec![Success, AgentFailure, Timeout, UsageLimit]);
-        let class = prop::sample::select(vec![Class::Other, Class::Other, Class::Permission, Class::Auth]);
-        let signal =
-            prop::sample::select(vec![Signal::Continue, Signal::Continue, Signal::Complete, Signal::Replan]);
-        (status, class, signal, prop::option::of(-100..100_000_i64)).prop_map(
-            |(status, class, signal, reset)| {
-                let class = if status == UsageLimit { Class::Limit } else { class };
-                let reset = reset.map(|seconds| at(seconds).timestamp());
-                (report(status, class, reset), if status == Success { signal } else { Signal::Continue })
-            },
-        )
-    }
-
-    proptest! {
-        /// For any sequence of reports: limits are exact, a wait consumes nothing, and the loop ends for the
-        /// reason that its last report gives.
-        #[test]
-        fn limits_are_exact_and_every_end_has_its_reason(
-            max_iterations in 1_u64..6,
-            max_retries in 0_u32..4,
-            reports in prop::collection::vec(any_report(), 60),
-        ) {
-            let limits = limits(max_iterations, max_retries, 6);
-            let mut tally = Tally::default();
-            let (mut begun, mut tries) = (0, 0);
-            let mut reports = reports.into_iter();
-            let mut last: Option<(Report, Signal)> = None;
-            let mut clock = 0;
-            loop {
-                let before = tally.clone();
-                match step(&limits, &tally, at(clock)) {
-                    Step::Begin => {
-                        tally.begin();
-                        begun += 1;
-                        tries = 1;
-                    }
-                    Step::Retry(retry) => {
-                        tally.retry();
-                        prop_assert_eq!(retry, tries);
-                        tries += 1;
-                    }
-                    Step::Again => prop_assert_eq!(before.last, Last::Waited),
-                    Step::Wait(until) => {
-                        prop_assert!(until > at(clock) && until <= at(clock) + TimeDelta::hours(6));
-                        tally.waited(at(clock));
-                        clock = (until - at(0)).num_seconds();
-                        prop_assert_eq!((tally.iteration, tally.retries), (before.iteration, before.retries));
-                        continue;
-                    }
-                    Step::End(outcome) => {
-                        let (report, signal) = last.expect("no loop ends before it began");
-                        match outcome {
-                            Outcome::Complete => prop_assert_eq!(signal, Signal::Complete),
-                            Outcome::Replan => prop_assert_eq!(signal, Signal::Replan),
-                            Outcome::MaxIterations => {
-                                prop_assert_eq!(report.status, AttemptStatus::Success);
-                                prop_assert_eq!(begun, max_iterations);
-                            }
-                            Outcome::AgentFailed => prop_assert_eq!(tries, max_retries + 1),
-                            Outcome::NotLoggedIn => {
-                                prop_assert_eq!(report.failure.unwrap().class, Class::Auth);
-                            }
-                            Outcome::LimitTooFar => prop_assert_eq!(report.status, AttemptStatus::UsageLimit),
-                            other => prop_assert!(false, "{:?} is not for the policy to decide", other),
-                        }
-                        break;
-                    }
-                }
-                prop_assert!(begun <= max_iterations && tries <= max_retries + 1);
-                prop_assert_eq!(tally.iteration, begun);
-                let Some((report, signal)) = reports.next() else { break };
-                tally.book(&report, signal);
-                last = Some((report, signal));
-            }
-            prop_assert_eq!(tally.succeeded + tally.failed, tally.durations.count);
-        }
-    }
-}
+mod tests;

@@ -1,14 +1,34 @@
-//! Requests to stop, as data.
+//! What has been asked of a loop, as data: signals, and requests from another terminal.
+
+use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 
-/// Who asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopSignal {
+/// Something that was asked of a running loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
     /// Ctrl+C, with or without a terminal.
     Interrupt,
     /// SIGTERM or SIGHUP.
     Terminate,
+    /// From another terminal.
+    Request(Request),
+}
+
+/// What another terminal can ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Hold after the current attempt.
+    Pause,
+    /// Go on, also when waiting for a usage limit.
+    Resume,
+    /// End the loop after the current attempt.
+    Cancel,
+    /// End the loop and its agent.
+    CancelNow,
+    /// Put this into the next prompt.
+    Note(String),
 }
 
 /// How far a loop has been asked to stop. Only ever grows.
@@ -25,22 +45,45 @@ pub enum Urgency {
     AtOnce,
 }
 
-/// The fold over all requests of one loop.
-#[derive(Debug, Clone, Copy, Default)]
+/// The fold over everything asked of one loop.
+#[derive(Debug, Clone, Default)]
 pub struct Stop {
     urgency: Urgency,
-    first: Option<StopSignal>,
+    outcome: Option<Outcome>,
+    hold: bool,
+    go_on: bool,
+    notes: Vec<String>,
 }
 
 impl Stop {
-    /// Books one signal: every further one is one step more urgent.
-    pub fn book(&mut self, signal: StopSignal) {
-        self.first.get_or_insert(signal);
-        self.urgency = match self.urgency {
+    /// Books one thing. Every further signal is one step more urgent; the first reason names the outcome.
+    pub fn book(&mut self, ask: Ask) {
+        match ask {
+            Ask::Interrupt => self.signal(Outcome::Interrupted),
+            Ask::Terminate => self.signal(Outcome::Terminated),
+            Ask::Request(Request::Cancel) => self.raise(Urgency::AfterAttempt, Outcome::Cancelled),
+            Ask::Request(Request::CancelNow) => self.raise(Urgency::Now, Outcome::Cancelled),
+            Ask::Request(Request::Pause) => self.hold = true,
+            Ask::Request(Request::Resume) => {
+                self.hold = false;
+                self.go_on = true;
+            }
+            Ask::Request(Request::Note(text)) => self.notes.push(text),
+        }
+    }
+
+    fn signal(&mut self, outcome: Outcome) {
+        let next = match self.urgency {
             Urgency::None => Urgency::AfterAttempt,
             Urgency::AfterAttempt => Urgency::Now,
             Urgency::Now | Urgency::AtOnce => Urgency::AtOnce,
         };
+        self.raise(next, outcome);
+    }
+
+    fn raise(&mut self, urgency: Urgency, outcome: Outcome) {
+        self.urgency = self.urgency.max(urgency);
+        self.outcome.get_or_insert(outcome);
     }
 
     /// How urgent it is by now.
@@ -49,13 +92,26 @@ impl Stop {
         self.urgency
     }
 
-    /// The outcome of a loop that ends because of these requests; `None` when nobody asked.
+    /// The outcome of a loop that ends because it was asked to; `None` when nobody asked.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
-        self.first.map(|signal| match signal {
-            StopSignal::Interrupt => Outcome::Interrupted,
-            StopSignal::Terminate => Outcome::Terminated,
-        })
+        self.outcome
+    }
+
+    /// The loop shall hold after the current attempt.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.hold
+    }
+
+    /// Whether somebody asked to go on since this was last called: a wait is over then.
+    pub fn take_go_on(&mut self) -> bool {
+        std::mem::take(&mut self.go_on)
+    }
+
+    /// The notes that came since this was last called.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 }
 
@@ -67,12 +123,30 @@ mod tests {
     fn each_signal_is_one_step_and_the_first_names_the_outcome() {
         let mut stop = Stop::default();
         assert_eq!((stop.urgency(), stop.outcome()), (Urgency::None, None));
-        let steps = [Urgency::AfterAttempt, Urgency::Now, Urgency::AtOnce, Urgency::AtOnce];
-        for (step, signal) in steps.into_iter().zip([StopSignal::Terminate; 4]) {
-            stop.book(signal);
+        for step in [Urgency::AfterAttempt, Urgency::Now, Urgency::AtOnce, Urgency::AtOnce] {
+            stop.book(Ask::Terminate);
             assert_eq!(stop.urgency(), step);
         }
-        stop.book(StopSignal::Interrupt);
+        stop.book(Ask::Interrupt);
         assert_eq!(stop.outcome(), Some(Outcome::Terminated));
+    }
+
+    #[test]
+    fn a_cancel_is_one_step_and_never_takes_one_back() {
+        let mut stop = Stop::default();
+        stop.book(Ask::Request(Request::CancelNow));
+        stop.book(Ask::Request(Request::Cancel));
+        assert_eq!((stop.urgency(), stop.outcome()), (Urgency::Now, Some(Outcome::Cancelled)));
+    }
+
+    #[test]
+    fn holding_and_going_on() {
+        let mut stop = Stop::default();
+        stop.book(Ask::Request(Request::Pause));
+        assert!(stop.holds() && !stop.take_go_on());
+        stop.book(Ask::Request(Request::Resume));
+        assert!(!stop.holds() && stop.take_go_on() && !stop.take_go_on());
+        stop.book(Ask::Request(Request::Note("look".into())));
+        assert_eq!((stop.take_notes(), stop.take_notes()), (vec!["look".to_owned()], Vec::new()));
     }
 }

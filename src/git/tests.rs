@@ -1,7 +1,7 @@
 use super::*;
 
 /// A scratch repository, made by a git that knows no configuration but what is given here.
-fn repository() -> (tempfile::TempDir, PathBuf) {
+pub(super) fn repository() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(dir.path()).unwrap().join("project");
     fs::create_dir(&root).unwrap();
@@ -9,7 +9,7 @@ fn repository() -> (tempfile::TempDir, PathBuf) {
     (dir, root)
 }
 
-fn git(root: &Path, arguments: &[&str]) -> String {
+pub(super) fn git(root: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(root).args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
@@ -46,6 +46,22 @@ fn head_is_none_before_the_first_commit_and_outside_a_repository() {
     assert_eq!(head(&root), Some(git(&root, &["rev-parse", "HEAD"]).trim().to_owned()));
     assert_eq!(head(guard.path()), None);
     assert_eq!(head(Path::new("/nowhere/at/all")), None);
+}
+
+#[test]
+fn head_is_found_without_git_wherever_its_files_are() {
+    let (_guard, root) = repository();
+    assert!(matches!(head_file::head(&root), Some(Head::Unborn)));
+    commit(&root);
+    git(&root, &["pack-refs", "--all"]);
+    let id = git(&root, &["rev-parse", "HEAD"]).trim().to_owned();
+    assert!(matches!(head_file::head(&root), Some(Head::Commit(found)) if found == id));
+    let branch = git(&root, &["symbolic-ref", "HEAD"]);
+    git(&root, &["switch", "--quiet", "--orphan", "new"]);
+    assert!(matches!(head_file::head(&root), Some(Head::Unborn)));
+    git(&root, &["symbolic-ref", "refs/heads/new", branch.trim()]);
+    assert!(head_file::head(&root).is_none(), "files alone do not tell");
+    assert_eq!(head(&root), Some(id));
 }
 
 #[test]
@@ -159,7 +175,7 @@ fn many_at_once_lose_nothing() {
 #[test]
 fn the_newest_written_file_is_a_sign_of_life() {
     let (_guard, root) = repository();
-    let since = SystemTime::now() - Duration::from_secs(60);
+    let since = SystemTime::now() - Duration::from_mins(1);
     let write = |name: &str, modified: SystemTime| {
         let path = root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -174,7 +190,7 @@ fn the_newest_written_file_is_a_sign_of_life() {
     write(".gitignore", since - second);
     fs::write(root.join(".git/info/exclude"), "ignored\n").unwrap();
     write("ignored", since + second);
-    write("from the future", SystemTime::now() + Duration::from_secs(3600));
+    write("from the future", SystemTime::now() + Duration::from_hours(1));
     assert_eq!(changed_since(&root, since), None, "neither an ignored file nor a wrong clock counts");
 
     let first = write("a/b c\n\u{fc}", since + second);

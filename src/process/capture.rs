@@ -1,64 +1,163 @@
-//! Runs a short command to its end and keeps what it printed, within bounds of time and memory.
+//! Runs a command to its end and keeps what it printed, within bounds of time and memory.
 
+use std::collections::VecDeque;
+use std::io::PipeReader;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::supervised::{Launch, StartError, Supervised, pump};
 use super::supervisor::Note;
 
+/// How often a running command is checked for being cancelled.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// What a captured command left.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Captured {
-    /// The beginning of its stdout, at most as much as asked for.
-    pub stdout: Vec<u8>,
-    /// Its exit code; `None` when it was ended by a signal or by the time limit.
-    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: Kept,
+    /// What it complained about.
+    pub stderr: Kept,
+    /// How it ended.
+    pub end: Ended,
 }
 
-/// Runs `launch` without input for at most `limit` and keeps up to `room` bytes of its stdout. Its whole process
-/// tree is gone when this returns.
+/// How a captured command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// It took too long.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// The beginning and the end of a stream of bytes.
+#[derive(Debug, Default)]
+pub struct Kept {
+    room: usize,
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    dropped: usize,
+}
+
+impl Kept {
+    /// Keeps up to `room` bytes, half of them from the beginning.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        Self { room, ..Self::default() }
+    }
+
+    /// Adds bytes at the end.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let (head, rest) = bytes.split_at(bytes.len().min((self.room / 2).saturating_sub(self.head.len())));
+        self.head.extend_from_slice(head);
+        // Of one piece no more than fits can matter.
+        let last = &rest[rest.len().saturating_sub(self.room / 2)..];
+        self.dropped += rest.len() - last.len();
+        self.tail.extend(last);
+        let surplus = self.tail.len().saturating_sub(self.room / 2);
+        self.tail.drain(..surplus);
+        self.dropped += surplus;
+    }
+
+    /// What was kept as text; a line says how much is left out in the middle.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (first, second) = self.tail.as_slices();
+        let tail = [first, second].concat();
+        if self.dropped == 0 {
+            return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
+        }
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
+        format!("{head}\n[… {} bytes left out …]\n{tail}", self.dropped)
+    }
+}
+
+/// Runs `launch` without input for at most `limit`, or until `cancelled`; keeps up to `room` bytes of each of its two
+/// outputs. Its whole process tree is gone when this returns.
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn capture(launch: &Launch, limit: Duration, room: usize) -> Result<Captured, StartError> {
+pub fn capture(
+    launch: &Launch,
+    limit: Duration,
+    room: usize,
+    cancelled: &AtomicBool,
+) -> Result<Captured, StartError> {
     let deadline = Instant::now() + limit;
     let (mut program, pipes) = Supervised::start(launch)?;
     drop(pipes.stdin);
     let (send, notes) = mpsc::channel();
     let listener = pipes.notes;
     std::thread::spawn(move || listener.for_each(|note| drop(send.send(note))));
+    // Without the socket pair we could only hang on a pipe that a stranger holds open; better no output then.
+    let (hold, stop) = UnixStream::pair().map_or((None, None), |(hold, stop)| (Some(hold), Some(stop)));
+    let stdout = keep(pipes.stdout, stop.as_ref(), room);
+    let stderr = keep(pipes.stderr, stop.as_ref(), room);
 
-    let Ok((hold, stop)) = UnixStream::pair() else { return Ok(Captured { stdout: Vec::new(), code: None }) };
-    let quiet = stop.try_clone();
-    let complaints = pipes.stderr;
-    std::thread::spawn(move || quiet.map(|stop| pump(complaints, &stop, |_| true)));
-    let output = pipes.stdout;
-    let reader = std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        pump(output, &stop, |bytes| {
-            let count = bytes.len().min(room - kept.len());
-            kept.extend_from_slice(&bytes[..count]);
-            true
-        });
-        kept
-    });
-
-    let (mut code, mut gone) = (None, false);
-    while !gone {
-        match notes.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Note::Exited(exit)) => code = Some(exit),
-            Ok(Note::Gone(_)) => gone = true,
-            Ok(_) => {}
-            // Too late, or its supervisor died: `finish` ends what is left.
-            Err(_) => {
-                code = None;
-                program.kill();
-                break;
-            }
+    let mut end = None;
+    let gone = loop {
+        match notes.recv_timeout(LOOK) {
+            // That it died of our own signal is not why it ended.
+            Ok(Note::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
+            Ok(Note::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
+            Ok(Note::Gone(_)) => break true,
+            Err(RecvTimeoutError::Disconnected) => break false,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
         }
-    }
+        let forced = if cancelled.load(Ordering::Relaxed) {
+            Ended::Cancelled
+        } else if Instant::now() >= deadline {
+            Ended::TimedOut
+        } else {
+            continue;
+        };
+        if end.is_none() {
+            end = Some(forced);
+            program.kill();
+        }
+    };
     program.finish(gone);
     drop(hold);
-    Ok(Captured { stdout: reader.join().unwrap_or_default(), code })
+    let join = |thread: JoinHandle<Kept>| thread.join().unwrap_or_default();
+    Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::Signaled(9)) })
+}
+
+/// Reads one pipe in a thread of its own.
+fn keep(pipe: PipeReader, stop: Option<&UnixStream>, room: usize) -> JoinHandle<Kept> {
+    let stop = stop.and_then(|stop| stop.try_clone().ok());
+    std::thread::spawn(move || {
+        let mut kept = Kept::new(room);
+        if let Some(stop) = stop {
+            pump(pipe, &stop, |bytes| {
+                kept.push(bytes);
+                true
+            });
+        }
+        kept
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_head_and_tail() {
+        let mut kept = Kept::new(10);
+        assert_eq!(kept.text(), "");
+        for piece in ["abc", "def", "ghi"] {
+            kept.push(piece.as_bytes());
+        }
+        assert_eq!(kept.text(), "abcdefghi");
+        kept.push(b"jklmnopqrstuvwxyz");
+        assert_eq!(kept.text(), "abcde\n[… 16 bytes left out …]\nvwxyz");
+    }
 }

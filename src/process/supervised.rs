@@ -18,8 +18,9 @@ use super::OWN_EXECUTABLE;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
 
-/// How many bytes one read of a program's output takes at most.
-const CHUNK: usize = 256 * 1024;
+/// How many bytes one read of a program's output takes at most. More would save few system calls, but what is read
+/// would be gone from the processor's cache before it is written and decoded.
+const CHUNK: usize = 64 * 1024;
 /// Pipe capacity asked of the kernel: fewer and larger reads where a program writes a lot.
 const PIPE_CAPACITY: usize = 1024 * 1024;
 /// How long the supervisor may take to say whether the program started.

@@ -1,5 +1,8 @@
 //! Pure prompt transformations, and the built-in prompts.
 
+pub mod front_matter;
+pub mod placeholders;
+pub mod sections;
 mod substitute;
 
 pub use substitute::substitute;

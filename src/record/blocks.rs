@@ -7,7 +7,7 @@ use chrono::{DateTime, Local};
 
 use crate::agent::Report;
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::Tally;
+use crate::engine::tally::Tally;
 
 const DOUBLE: &str = "================================================================================";
 const SINGLE: &str = "--------------------------------------------------------------------------------";
@@ -65,7 +65,7 @@ pub fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> String {
          Total Duration: {}\nExit Reason: {}\nExit Code: {}\n{DOUBLE}\n",
         tally.iteration,
         tally.succeeded,
-        tally.failed,
+        tally.error_count,
         seconds(duration),
         outcome.reason(),
         outcome.code()

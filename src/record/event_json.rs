@@ -3,18 +3,21 @@
 use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Stamped};
-use crate::engine::stop::Urgency;
+use crate::engine::stop::{Ask, Request, Urgency};
 use crate::reply::show::Show;
 
 /// The version of the format, in every object as `v`. It grows when a field changes its meaning or goes away;
 /// new fields and new events may come without.
 pub const VERSION: u32 = 1;
 
-/// One event as a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`; `None` for raw bytes, which
-/// have a log of their own.
+/// An event as lines, each a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`: one line for each
+/// thing that was shown, one for any other event, and none for raw bytes, which have a log of their own.
 #[must_use]
-pub fn to_json(stamped: &Stamped<'_>) -> Option<Value> {
-    let mut object = body(&stamped.event)?;
+pub fn to_lines(stamped: &Stamped<'_>) -> String {
+    let bodies = match &stamped.event {
+        Event::Shown(shows) => shows.iter().map(shown).collect(),
+        event => Vec::from_iter(body(event)),
+    };
     let common = json!({
         "v": VERSION,
         "at": stamped.at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false),
@@ -22,11 +25,17 @@ pub fn to_json(stamped: &Stamped<'_>) -> Option<Value> {
         "loop": stamped.identity.name,
         "mode": stamped.identity.mode,
         "agent": stamped.identity.agent,
-    });
-    if let (Value::Object(object), Value::Object(common)) = (&mut object, common) {
-        object.extend(common);
+    })
+    .to_string();
+    let mut lines = String::new();
+    for body in bodies {
+        // `{…}` and `{…}`, neither of them empty, become `{…,…}`.
+        lines.push_str(&common[..common.len() - 1]);
+        lines.push(',');
+        lines.push_str(&body.to_string()[1..]);
+        lines.push('\n');
     }
-    Some(object)
+    lines
 }
 
 fn body(event: &Event<'_>) -> Option<Value> {
@@ -37,14 +46,14 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "max_iterations": limits.max_iterations,
             "max_retries": limits.max_retries,
         }),
-        Event::AttemptStarted { tally } => json!({
+        Event::AttemptStarted { tally, head } => json!({
             "event": "attempt_started",
             "iteration": tally.iteration,
             "retry": tally.retries,
+            "head": head,
         }),
-        Event::Output { .. } => return None,
-        Event::Shown(show) => shown(show),
-        Event::AttemptEnded { tally, report } => json!({
+        Event::Output { .. } | Event::Shown(_) => return None,
+        Event::AttemptEnded { tally, report, head, changed } => json!({
             "event": "attempt_ended",
             "iteration": tally.iteration,
             "retry": tally.retries,
@@ -58,19 +67,34 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "usage": report.usage,
             "balance": report.balance,
             "skipped_lines": report.skipped_lines,
+            "head": head,
+            "changed": changed,
         }),
-        Event::Retrying { iteration, retry, max_retries } => json!({
+        Event::Validating => json!({ "event": "validating" }),
+        Event::Validated { ok, output } => json!({ "event": "validated", "ok": ok, "output": output }),
+        Event::Retrying { iteration, retry, max_retries, pause } => json!({
             "event": "retrying",
             "iteration": iteration,
             "retry": retry,
             "max_retries": max_retries,
+            "pause_s": pause.as_secs_f64(),
         }),
         Event::Waiting { until, .. } => json!({
             "event": "waiting",
             "reason": "usage_limit",
             "until": until.to_rfc3339(),
         }),
-        Event::Stopping(urgency) => json!({ "event": "stopping", "how": how(*urgency) }),
+        Event::Paused { .. } => json!({ "event": "paused" }),
+        Event::Resumed { .. } => json!({ "event": "resumed" }),
+        Event::Asked { ask, urgency } => json!({
+            "event": "asked",
+            "what": what(ask),
+            "note": match ask {
+                Ask::Request(Request::Note(text)) => Some(text),
+                _ => None,
+            },
+            "stopping": how(*urgency),
+        }),
         Event::Notice(message) => json!({ "event": "notice", "message": message }),
         Event::LoopEnded { outcome, detail, tally, duration } => json!({
             "event": "loop_ended",
@@ -80,7 +104,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "detail": detail,
             "iterations": tally.iteration,
             "succeeded": tally.succeeded,
-            "failed": tally.failed,
+            "failed": tally.error_count,
             "duration_s": duration.as_secs_f64(),
             "cost_usd": tally.cost_usd,
             "input_tokens": tally.input_tokens,
@@ -99,6 +123,18 @@ fn shown(show: &Show) -> Value {
     }
 }
 
+fn what(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Interrupt => "interrupt",
+        Ask::Terminate => "terminate",
+        Ask::Request(Request::Pause) => "pause",
+        Ask::Request(Request::Resume) => "resume",
+        Ask::Request(Request::Cancel) => "cancel",
+        Ask::Request(Request::CancelNow) => "cancel_now",
+        Ask::Request(Request::Note(_)) => "note",
+    }
+}
+
 fn how(urgency: Urgency) -> &'static str {
     match urgency {
         Urgency::None => "not",
@@ -107,3 +143,6 @@ fn how(urgency: Urgency) -> &'static str {
         Urgency::AtOnce => "at_once",
     }
 }
+
+#[cfg(test)]
+mod tests;

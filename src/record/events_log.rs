@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::event_json::to_json;
+use super::event_json::to_lines;
 use super::{RecordError, RecordFile};
 use crate::engine::event::Stamped;
 
@@ -18,10 +18,7 @@ impl EventsLog {
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
-        if let Some(json) = to_json(stamped) {
-            self.0.write(format!("{json}\n").as_bytes())?;
-            self.0.flush()?;
-        }
-        Ok(())
+        self.0.write(to_lines(stamped).as_bytes())?;
+        self.0.flush()
     }
 }

@@ -23,14 +23,17 @@ impl IterationsLog {
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
         let line = match stamped.event {
-            Event::LoopStarted { limits, .. } => {
-                self.of = limits.max_iterations.map(|limit| format!("/{limit}")).unwrap_or_default();
+            Event::LoopStarted { limits, tally, .. } => {
+                let last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));
+                self.of = last.map(|last| format!("/{last}")).unwrap_or_default();
                 return Ok(());
             }
-            Event::AttemptStarted { tally } => format!("[START] iteration {}{}", tally.iteration, self.of),
-            Event::AttemptEnded { tally, report } => {
+            Event::AttemptStarted { tally, .. } => {
+                format!("[START] iteration {}{}", tally.iteration, self.of)
+            }
+            Event::AttemptEnded { tally, report, .. } => {
                 let tag = match report.status {
-                    AttemptStatus::Success => "END",
+                    AttemptStatus::Success | AttemptStatus::CompleteUnproven => "END",
                     AttemptStatus::Timeout => "TIMEOUT",
                     _ => "FAIL",
                 };

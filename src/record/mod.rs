@@ -6,11 +6,16 @@ pub mod event_json;
 pub mod events_log;
 pub mod iterations_log;
 pub mod lock;
+pub mod log_dir;
+pub mod lookup;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;
+pub mod requests;
 pub mod session_log;
 pub mod state;
+mod whole_lines;
+pub mod work_done;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};

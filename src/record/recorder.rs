@@ -11,11 +11,11 @@ use super::lock::{Holder, Lock};
 use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::session_log::SessionLog;
-use super::state::{self, State, StateFile};
+use super::state::{self, Found, Setup, State, StateFile};
 use super::{RecordError, RecordFile};
 use crate::engine::event::{Identity, Stamped};
 use crate::engine::outcome::Status;
-use crate::engine::policy::Tally;
+use crate::engine::tally::Tally;
 use crate::git;
 use crate::process::identity::Identity as Process;
 use crate::process::sweep::sweep;
@@ -39,38 +39,34 @@ impl Recorder {
     ///
     /// # Errors
     /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
-    pub fn open(project: &Project, identity: &Identity) -> anyhow::Result<Self> {
+    pub fn open(project: &Project, identity: &Identity, setup: Setup) -> anyhow::Result<Self> {
         let process = Process::of_self().context("cannot read our own process information")?;
         project.create_ralph_dir()?;
         let holder =
             Holder { run_id: identity.run.clone(), mode: identity.mode.clone(), identity: process.clone() };
         let lock = Lock::acquire(&project.lock(), &holder)?;
 
-        let mut warnings = Vec::new();
-        if let Some(previous) = lock.previous() {
-            let ended = sweep(&previous.run_id);
-            if ended > 0 {
-                warnings.push(format!(
-                    "ended {ended} processes of a {} loop that was killed (pid {})",
-                    previous.mode, previous.identity.pid
-                ));
-            }
-        }
-        if let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project)) {
+        let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
+        if project.in_git()
+            && let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project))
+        {
             warnings.push(format!("ralph's own files may show up in git status: {error}"));
         }
         if let Some(warning) = register(project, identity) {
             warnings.push(warning);
         }
 
+        warnings.extend(set_unknown_state_aside(&project.state())?);
         let iterations = IterationsLog::open(&project.iterations_log())?;
         let (session, events) = open_session(&project.logs())?;
+        let session_log = Some(session.path().to_owned());
+        let state = State { session_log, setup, ..first_state(identity, process) };
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
             iterations,
             events,
-            state: StateFile::new(&project.state(), first_state(identity, process)),
+            state: StateFile::new(&project.state(), state),
             warnings,
             _lock: lock,
         })
@@ -80,6 +76,11 @@ impl Recorder {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Adds to what the user should know.
+    pub fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
     }
 
     /// Takes one event. The session log comes first: it is the one a person reads.
@@ -96,6 +97,37 @@ impl Recorder {
 
     /// Lets go of the lock.
     pub fn close(self) {}
+}
+
+/// Keeps loops out of a ralph dir while something else is done there, and ends what a dead loop left behind.
+///
+/// # Errors
+/// When a loop holds the lock, or it cannot be taken.
+pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
+    let identity = Process::of_self().context("cannot read our own process information")?;
+    let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
+    let lock = Lock::acquire(&project.lock(), &holder)?;
+    let _ = sweep_after(&lock);
+    Ok(lock)
+}
+
+/// Ends what the dead owner of a lock left behind, and says so.
+fn sweep_after(lock: &Lock) -> Option<String> {
+    let previous = lock.previous()?;
+    let ended = sweep(&previous.run_id);
+    (ended > 0).then(|| {
+        let Holder { mode, identity, .. } = previous;
+        format!("ended {ended} processes of a {mode} loop that was killed (pid {})", identity.pid)
+    })
+}
+
+/// A state file that we do not understand is never overwritten: it gets out of the way under another name.
+fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, RecordError> {
+    let failed = |reason| RecordError { path: path.to_owned(), reason };
+    let Found::Unknown(why) = state::read(path).map_err(failed)? else { return Ok(None) };
+    let aside = path.with_extension(format!("toml.{}", Local::now().format("%Y%m%d-%H%M%S%3f")));
+    std::fs::rename(path, &aside).map_err(failed)?;
+    Ok(Some(format!("{} is set aside as {}: {why}", path.display(), aside.display())))
 }
 
 fn register(project: &Project, identity: &Identity) -> Option<String> {
@@ -134,8 +166,14 @@ fn first_state(identity: &Identity, process: Process) -> State {
         exit_code: None,
         started_at: Utc::now(),
         last_iteration_at: None,
+        last_iteration_ended_at: None,
+        ended_at: None,
         waiting_until: None,
         max_iterations: None,
+        pending: None,
+        agent_session: None,
+        session_log: None,
+        setup: Setup::default(),
         argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         cwd: std::env::current_dir().unwrap_or_default(),
         process,

@@ -1,122 +1,64 @@
 //! `logs/session-….log`: everything an agent wrote, between the blocks that say when.
 
+use super::whole_lines::WholeLines;
 use super::{RecordError, RecordFile, blocks};
-use crate::engine::event::{Event, Stamped, Stream};
-
-/// A started line is held back until it is whole, so that lines of the agent's two pipes never mix; longer ones
-/// are written through.
-const HELD_LINE: usize = 1024 * 1024;
-/// How much of stderr is kept back while a very long stdout line is being written.
-const HELD_STDERR: usize = 8 * 1024 * 1024;
+use crate::engine::event::{Event, Stamped};
 
 /// The log of one session.
 #[derive(Debug)]
 pub struct SessionLog {
-    file: RecordFile,
-    /// The started line of stdout, as far as it has not been written.
-    stdout: Vec<u8>,
-    /// The file ends in a part of a stdout line.
-    mid_line: bool,
-    /// What stderr wrote and could not be written yet: its started line, or all of it while `mid_line`.
-    stderr: Vec<u8>,
-    /// Bytes of stderr that found no room.
-    dropped: usize,
+    lines: WholeLines,
 }
 
 impl SessionLog {
     /// The log of a new session in its new file.
     #[must_use]
     pub fn new(file: RecordFile) -> Self {
-        Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 }
+        Self { lines: WholeLines::new(file) }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        self.lines.path()
     }
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
         match stamped.event {
-            Event::Output { stream: Stream::Stdout, bytes } => self.stdout(bytes)?,
-            Event::Output { stream: Stream::Stderr, bytes } => self.stderr(bytes)?,
-            Event::AttemptStarted { tally } => {
+            Event::Output { stream, bytes } => self.lines.output(stream, bytes)?,
+            Event::AttemptStarted { tally, .. } => {
                 let text = blocks::header(tally.iteration, &stamped.identity.mode, stamped.at);
-                self.file.write(text.as_bytes())?;
+                self.lines.write(&text)?;
             }
-            Event::AttemptEnded { tally, report } => {
-                self.end_lines()?;
+            Event::AttemptEnded { tally, report, .. } => {
+                self.lines.end_lines()?;
                 if let Some(failure) = &report.failure {
-                    self.file.write(format!("[ralph] {}\n", failure.message).as_bytes())?;
+                    self.lines.write(&format!("[ralph] {}\n", failure.message))?;
                 }
-                self.file.write(blocks::footer(tally, report, stamped.at).as_bytes())?;
+                self.lines.write(&blocks::footer(tally, report, stamped.at))?;
+            }
+            Event::Validated { ok, output } => {
+                self.lines.end_lines()?;
+                let verdict = if ok { "passed" } else { "failed" };
+                self.lines.write(&format!("[ralph] validation {verdict}\n{output}"))?;
+                if !output.is_empty() && !output.ends_with('\n') {
+                    self.lines.write("\n")?;
+                }
             }
             Event::Notice(message) => {
-                self.end_lines()?;
-                self.file.write(format!("[ralph] {message}\n").as_bytes())?;
+                self.lines.end_lines()?;
+                self.lines.write(&format!("[ralph] {message}\n"))?;
             }
             Event::LoopEnded { outcome, detail, tally, duration } => {
-                self.end_lines()?;
+                self.lines.end_lines()?;
                 if let Some(detail) = detail {
-                    self.file.write(format!("[ralph] {detail}\n").as_bytes())?;
+                    self.lines.write(&format!("[ralph] {detail}\n"))?;
                 }
-                self.file.write(blocks::summary(tally, outcome, duration).as_bytes())?;
+                self.lines.write(&blocks::summary(tally, outcome, duration))?;
             }
             _ => return Ok(()),
         }
-        self.file.flush()
-    }
-
-    fn stdout(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        if whole > 0 {
-            self.file.write(&self.stdout)?;
-            self.stdout.clear();
-            self.file.write(&bytes[..whole])?;
-            self.mid_line = false;
-            self.release_stderr()?;
-        }
-        self.stdout.extend_from_slice(&bytes[whole..]);
-        if self.stdout.len() > HELD_LINE {
-            self.file.write(&self.stdout)?;
-            self.stdout.clear();
-            self.mid_line = true;
-        }
-        Ok(())
-    }
-
-    fn stderr(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
-        let room = HELD_STDERR.saturating_sub(self.stderr.len());
-        let kept = bytes.len().min(room);
-        self.dropped += bytes.len() - kept;
-        self.stderr.extend_from_slice(&bytes[..kept]);
-        if self.mid_line { Ok(()) } else { self.release_stderr() }
-    }
-
-    /// Writes the whole lines of stderr; the file is at the start of a line.
-    fn release_stderr(&mut self) -> Result<(), RecordError> {
-        let whole = self.stderr.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        self.file.write(&self.stderr[..whole])?;
-        self.stderr.drain(..whole);
-        if self.stderr.len() > HELD_LINE || self.dropped > 0 {
-            self.file.write(&std::mem::take(&mut self.stderr))?;
-            self.file.write(b"\n")?;
-        }
-        if self.dropped > 0 {
-            let note = format!("[ralph] {} bytes of stderr are left out here\n", self.dropped);
-            self.file.write(note.as_bytes())?;
-            self.dropped = 0;
-        }
-        Ok(())
-    }
-
-    /// Writes what is held back, with the line ends that are missing.
-    fn end_lines(&mut self) -> Result<(), RecordError> {
-        if self.mid_line || !self.stdout.is_empty() {
-            self.file.write(&std::mem::take(&mut self.stdout))?;
-            self.file.write(b"\n")?;
-            self.mid_line = false;
-        }
-        self.release_stderr()?;
-        if !self.stderr.is_empty() {
-            self.file.write(&std::mem::take(&mut self.stderr))?;
-            self.file.write(b"\n")?;
-        }
-        Ok(())
+        self.lines.flush()
     }
 }

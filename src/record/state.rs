@@ -8,12 +8,38 @@ use serde::{Deserialize, Serialize};
 use super::RecordError;
 use super::atomic::{self, Durability};
 use crate::engine::event::{Event, Stamped};
-use crate::engine::outcome::Status;
-use crate::engine::policy::Tally;
+use crate::engine::outcome::{Outcome, Status};
+use crate::engine::stop::{Ask, Request};
+use crate::engine::tally::Tally;
 use crate::process::identity::Identity;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
+
+/// How a loop is set up, for those who look at it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// Where its prompts come from; absolute. `None` for the prompts that ralph brings along.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_file: Option<PathBuf>,
+    /// The regular expression that ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done_pattern: Option<String>,
+    /// Longest time without a sign of life, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inactivity_timeout: Option<f64>,
+}
+
+/// What a loop was asked for and has not done yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pending {
+    /// To hold.
+    Pause,
+    /// To end.
+    Stop,
+}
 
 /// The state file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,12 +69,30 @@ pub struct State {
     /// When the latest attempt began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_iteration_at: Option<DateTime<Utc>>,
+    /// When the latest attempt ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_iteration_ended_at: Option<DateTime<Utc>>,
+    /// When the loop ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
     /// Until when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_until: Option<DateTime<Utc>>,
-    /// How many iterations may run.
+    /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
+    /// What it was asked for and has not done yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
+    /// What the agent calls the session of its latest attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_session: Option<String>,
+    /// The session log of this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_log: Option<PathBuf>,
+    /// How it is set up.
+    #[serde(flatten)]
+    pub setup: Setup,
     /// The command line it was started with.
     pub argv: Vec<String>,
     /// Where it was started.
@@ -56,7 +100,83 @@ pub struct State {
     /// Which process it is.
     pub process: Identity,
     /// What happened so far.
+    #[serde(flatten)]
     pub tally: Tally,
+}
+
+/// What stands in a state file's place.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A state that we understand.
+    State(Box<State>),
+    /// Something that we do not: torn, emptied, or written by a newer ralph. In words.
+    Unknown(String),
+}
+
+/// Reads a state file.
+///
+/// # Errors
+/// When it is there but cannot be read.
+pub fn read(path: &Path) -> std::io::Result<Found> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let text = match std::fs::read(path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(error),
+    };
+    Ok(match toml::from_str::<Versioned>(&text) {
+        Ok(Versioned { version }) if version > VERSION => {
+            Found::Unknown(format!("it has version {version}, written by a newer ralph"))
+        }
+        _ if text.trim().is_empty() => Found::Unknown("it is empty".to_owned()),
+        _ => match toml::from_str::<State>(&text) {
+            Ok(state) => Found::State(Box::new(state)),
+            Err(error) => Found::Unknown(format!("it is damaged: {}", error.message())),
+        },
+    })
+}
+
+impl State {
+    /// Whether its process is at work at this moment.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.active && self.process.is_alive()
+    }
+
+    /// Where the loop really stands: one whose process was killed does not run, whatever the file says.
+    #[must_use]
+    pub fn true_status(&self) -> Status {
+        if self.active && !self.process.is_alive() { Status::Stopped } else { self.status }
+    }
+
+    /// Why it really ended; `None` while it runs.
+    #[must_use]
+    pub fn true_exit_reason(&self) -> Option<&str> {
+        if self.active && !self.process.is_alive() {
+            Some("monitor_disconnected")
+        } else {
+            self.exit_reason.as_deref()
+        }
+    }
+
+    /// The number of the last iteration that may begin.
+    #[must_use]
+    pub fn last_iteration(&self) -> Option<u64> {
+        self.max_iterations.map(|limit| limit.saturating_add(self.tally.allowance_from))
+    }
+
+    /// Whether the loop was cut off in the middle of its work, rather than having come to an end.
+    #[must_use]
+    pub fn was_interrupted(&self) -> bool {
+        self.active
+            || self.status == Status::Paused
+            || self.exit_reason.as_deref() == Some(Outcome::Interrupted.word())
+    }
 }
 
 /// Keeps the state file true.
@@ -83,15 +203,45 @@ impl StateFile {
                 state.max_iterations = limits.max_iterations;
                 Durability::Synced
             }
-            Event::AttemptStarted { tally } => {
+            Event::AttemptStarted { tally, .. } => {
                 state.tally = tally.clone();
                 state.status = Status::Running;
                 state.waiting_until = None;
                 state.last_iteration_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
-            Event::AttemptEnded { tally, .. } => {
+            Event::AttemptEnded { tally, report, .. } => {
                 state.tally = tally.clone();
+                state.agent_session.clone_from(&report.usage.session_id);
+                state.last_iteration_ended_at = Some(stamped.at.to_utc());
+                Durability::Atomic
+            }
+            // Kept here until the engine has booked it, so that no crash loses a note.
+            Event::Asked { ask: Ask::Request(Request::Note(text)), .. } => {
+                state.tally.notes.push(text.clone());
+                Durability::Synced
+            }
+            Event::Asked { ask, .. } => {
+                state.pending = match ask {
+                    Ask::Request(Request::Pause) => state.pending.or(Some(Pending::Pause)),
+                    Ask::Request(Request::Resume) => {
+                        state.pending.filter(|pending| *pending == Pending::Stop)
+                    }
+                    _ => Some(Pending::Stop),
+                };
+                Durability::Atomic
+            }
+            Event::Paused { tally } => {
+                state.tally = tally.clone();
+                state.status = Status::Paused;
+                state.waiting_until = None;
+                state.pending = None;
+                Durability::Synced
+            }
+            Event::Resumed { tally } => {
+                state.tally = tally.clone();
+                state.status = Status::Running;
+                state.waiting_until = None;
                 Durability::Atomic
             }
             Event::Waiting { until, tally } => {
@@ -103,8 +253,10 @@ impl StateFile {
             Event::LoopEnded { outcome, tally, .. } => {
                 state.tally = tally.clone();
                 state.active = false;
+                state.pending = None;
                 state.status = outcome.status();
                 state.waiting_until = None;
+                state.ended_at = Some(stamped.at.to_utc());
                 state.exit_reason = Some(outcome.word().to_owned());
                 state.exit_code = Some(outcome.code());
                 Durability::Synced

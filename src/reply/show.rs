@@ -53,13 +53,17 @@ pub enum Show {
 }
 
 impl Show {
+    /// A call of the tool `name`.
+    pub(crate) fn tool(name: &str, input: Option<&Value>) -> Self {
+        Self::Tool { name: one_line(name, MAX_INPUT), input: input.map(brief).unwrap_or_default() }
+    }
+
     /// Reads one output of a preset's display filter. `None` if it is none of the objects above.
     pub(super) fn from_json(json: &str) -> Option<Self> {
         let Ok(Value::Object(map)) = serde_json::from_str(json) else { return None };
         let text = |key: &str| map.get(key).and_then(Value::as_str);
         if let Some(name) = text("tool") {
-            let input = map.get("input").map(brief).unwrap_or_default();
-            return Some(Self::Tool { name: one_line(name, MAX_INPUT), input });
+            return Some(Self::tool(name, map.get("input")));
         }
         text("text")
             .map(|text| Self::Text(text.to_owned()))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// The longest duration that is accepted: a hundred years. Any clock can still add it to now.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 

@@ -38,10 +38,34 @@ pub struct Settings {
     pub agent_usage_cmd: Option<String>,
     /// Pipeline that finds the dollars in the balance, when not the preset's.
     pub agent_usage_parser: Option<String>,
-    /// Most iterations when the command line names no number; at least 1.
-    pub max_iterations: u32,
-    /// Retries after the first try of an iteration.
-    pub max_retries: u32,
+    /// Most iterations when the command line names no number, at least 1; `None` where nobody decided.
+    pub max_iterations: Option<u32>,
+    /// Retries after the first try of an iteration; `None` where nobody decided.
+    pub max_retries: Option<u32>,
+    /// Pause before a first retry.
+    pub backoff: Option<Duration>,
+    /// Whether an iteration that failed for good ends the loop; `None` where nobody decided.
+    pub stop_on_error: Option<bool>,
+    /// Failed iterations in a row that end the loop, 0 for never; `None` where nobody decided.
+    pub max_consecutive_errors: Option<u32>,
+    /// Iterations in a row without a change that end the loop, 0 for never; `None` where nobody decided.
+    pub idle_threshold: Option<u32>,
+    /// Longest time for the loop as a whole.
+    pub max_duration: Option<Duration>,
+    /// Money that may be spent, in US dollars.
+    pub max_cost: Option<f64>,
+    /// Tokens that may be used.
+    pub max_tokens: Option<u64>,
+    /// Regular expression over the assistant's text that ends the loop.
+    pub done_pattern: Option<String>,
+    /// Pause between two iterations.
+    pub delay: Duration,
+    /// Whether the validation command is run.
+    pub validation_enabled: bool,
+    /// Command for `sh` that proves the work.
+    pub validation_command: Option<String>,
+    /// Longest time for it.
+    pub validation_timeout: Duration,
     /// Longest time for one attempt.
     pub timeout: Duration,
     /// Longest time without a sign of life.
@@ -212,11 +236,23 @@ impl Settings {
             agent_result_filter: rows.overridden("agent.result_filter"),
             agent_usage_cmd: rows.overridden("agent.usage_cmd"),
             agent_usage_parser: rows.overridden("agent.usage_parser"),
-            max_iterations: rows.count("loop.max_iterations")?,
-            max_retries: rows.count("loop.max_retries")?,
-            timeout: rows.duration("loop.timeout")?,
-            inactivity_timeout: rows.duration("loop.inactivity_timeout")?,
-            max_limit_wait: rows.duration("loop.max_limit_wait")?,
+            max_iterations: rows.given("loop.max_iterations", Row::count)?,
+            max_retries: rows.given("loop.max_retries", Row::count)?,
+            backoff: rows.given("loop.backoff", Row::duration)?,
+            stop_on_error: rows.given("loop.stop_on_error", Row::switch)?,
+            max_consecutive_errors: rows.given("monitoring.max_consecutive_errors", Row::count)?,
+            idle_threshold: rows.given("completion.idle_threshold", Row::count)?,
+            max_duration: rows.given("loop.max_duration", Row::duration)?,
+            max_cost: rows.given("loop.max_cost", Row::money)?,
+            max_tokens: rows.given("loop.max_tokens", Row::count)?,
+            done_pattern: rows.overridden("loop.done_pattern"),
+            delay: rows.given("loop.delay", Row::duration_or_zero)?.unwrap_or_default(),
+            validation_enabled: rows.row("validation.enabled").switch()?,
+            validation_command: rows.overridden("validation.command"),
+            validation_timeout: rows.row("validation.timeout").duration()?,
+            timeout: rows.row("loop.timeout").duration()?,
+            inactivity_timeout: rows.row("loop.inactivity_timeout").duration()?,
+            max_limit_wait: rows.row("loop.max_limit_wait").duration()?,
             specs_dir: rows.text("paths.specs")?,
             exports: exports.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
@@ -339,20 +375,52 @@ impl Rows {
         Ok(row.value.clone())
     }
 
-    fn count(&self, key: &str) -> Result<u32, SettingsError> {
+    /// The value where somebody decided, read by `read`.
+    fn given<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&Row) -> Result<T, SettingsError>,
+    ) -> Result<Option<T>, SettingsError> {
         let row = self.row(key);
-        let least = if let Kind::Count { least } = row.setting.kind { least } else { 0 };
-        let value = row.value.trim().parse().ok().filter(|value| *value >= least);
-        value.ok_or_else(|| row.invalid(format!("`{}` is not a whole number of {least} or more", row.value)))
-    }
-
-    fn duration(&self, key: &str) -> Result<Duration, SettingsError> {
-        let row = self.row(key);
-        duration::parse(&row.value).map_err(|error| row.invalid(error.to_string()))
+        (row.origin != Origin::Default && !row.value.is_empty()).then(|| read(row)).transpose()
     }
 }
 
 impl Row {
+    fn count<T: TryFrom<u64>>(&self) -> Result<T, SettingsError> {
+        let least = if let Kind::Count { least } = self.setting.kind { least } else { 0 };
+        let value = self.value.trim().parse().ok().filter(|value| *value >= u64::from(least));
+        value
+            .and_then(|value| T::try_from(value).ok())
+            .ok_or_else(|| self.invalid(format!("`{}` is not a whole number of {least} or more", self.value)))
+    }
+
+    fn duration(&self) -> Result<Duration, SettingsError> {
+        duration::parse(&self.value).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    fn duration_or_zero(&self) -> Result<Duration, SettingsError> {
+        duration::parse_or_zero(&self.value).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    fn money(&self) -> Result<f64, SettingsError> {
+        let number = self.value.trim().trim_start_matches('$').parse().ok();
+        number.filter(|amount: &f64| amount.is_finite() && *amount > 0.0).ok_or_else(|| {
+            self.invalid(format!(
+                "`{}` is not an amount of US dollars above zero, such as 5 or 2.50",
+                self.value
+            ))
+        })
+    }
+
+    fn switch(&self) -> Result<bool, SettingsError> {
+        match self.value.trim() {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" => Ok(false),
+            other => Err(self.invalid(format!("`{other}` is neither true nor false"))),
+        }
+    }
+
     fn invalid(&self, problem: String) -> SettingsError {
         let Setting { key, shell, .. } = self.setting;
         let place = match &self.origin {

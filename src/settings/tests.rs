@@ -72,10 +72,10 @@ fn without_sources_the_defaults_hold() {
     let settings = Scene::new().settings();
     assert_eq!(settings.agent_type, "claude");
     assert_eq!(settings.agent_cli, None);
-    assert_eq!((settings.max_iterations, settings.max_retries), (10, 3));
-    assert_eq!(settings.timeout, Duration::from_secs(7200));
-    assert_eq!(settings.inactivity_timeout, Duration::from_secs(900));
-    assert_eq!(settings.max_limit_wait, Duration::from_secs(6 * 3600));
+    assert_eq!((settings.max_iterations, settings.max_retries), (None, None), "left to the verb");
+    assert_eq!(settings.timeout, Duration::from_hours(2));
+    assert_eq!(settings.inactivity_timeout, Duration::from_mins(15));
+    assert_eq!(settings.max_limit_wait, Duration::from_hours(6));
     assert_eq!(settings.specs_dir, "specs");
     assert!(settings.rows().all(|row| row.origin == Origin::Default));
     assert!(settings.warnings.is_empty() && settings.variables.is_empty());
@@ -86,7 +86,7 @@ fn every_source_beats_the_weaker_ones() {
     let mut scene = Scene::new();
     let check = |scene: &Scene, retries: u32, expected: Origin| {
         let settings = scene.settings();
-        assert_eq!(settings.max_retries, retries);
+        assert_eq!(settings.max_retries.unwrap_or(3), retries);
         assert_eq!(origin(&settings, "loop.max_retries"), expected);
     };
     scene = scene.file("user.toml", "\n[loop]\nmax_retries = 11\n");
@@ -132,7 +132,7 @@ fn other_empty_values_are_no_decision() {
         .env("RALPH_AGENT_TYPE", "")
         .env("RALPH_PROVIDER", "codex");
     let settings = scene.settings();
-    assert_eq!((settings.max_retries, settings.specs_dir.as_str()), (7, "specs"));
+    assert_eq!((settings.max_retries, settings.specs_dir.as_str()), (Some(7), "specs"));
     assert_eq!(settings.agent_type, "codex");
     assert_eq!(
         Scene::new().flag("agent.provider", "").refusal(),
@@ -161,7 +161,7 @@ fn counts_are_whole_numbers() {
         let refusal = Scene::new().flag("loop.max_retries", value).refusal();
         assert_eq!(refusal, format!("--max-retries: `{value}` is not a whole number of 0 or more"));
     }
-    assert_eq!(Scene::new().flag("loop.max_retries", "0").settings().max_retries, 0);
+    assert_eq!(Scene::new().flag("loop.max_retries", "0").settings().max_retries, Some(0));
     let refusal = Scene::new().file("ralph.toml", "loop.max_iterations = 0").refusal();
     assert_eq!(refusal, "loop.max_iterations in ralph.toml line 1: `0` is not a whole number of 1 or more");
 }
@@ -216,12 +216,10 @@ fn problems_in_files_name_file_and_place() {
 fn keys_without_effect_give_one_warning() {
     let scene = Scene::new()
         .file("user.toml", "git.auto_push = false")
-        .file("ralph.toml", "[completion]\nidle_threshold = 3\n[git]\npr_base = 'main'");
+        .file("ralph.toml", "[monitoring]\nlog_file = 'x'\n[git]\npr_base = 'main'");
     let settings = scene.settings();
     assert_eq!(settings.warnings.len(), 1);
-    for expected in
-        ["no effect yet", "git.auto_push", "completion.idle_threshold", "git.pr_base", "user.toml"]
-    {
+    for expected in ["no effect yet", "git.auto_push", "monitoring.log_file", "git.pr_base", "user.toml"] {
         assert!(settings.warnings[0].contains(expected), "{}", settings.warnings[0]);
     }
 }

@@ -72,14 +72,17 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     let wanted = match (setting.kind, value) {
         (Kind::Text | Kind::Override | Kind::Duration, DeValue::String(text)) => return Ok(text.to_string()),
-        (Kind::Count { .. } | Kind::Duration, DeValue::Integer(number)) => {
+        (Kind::Count { .. } | Kind::Duration | Kind::Money, DeValue::Integer(number)) => {
             return i128::from_str_radix(number.as_str(), number.radix())
                 .map(|number| number.to_string())
                 .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key));
         }
-        (Kind::Duration, DeValue::Float(number)) => return Ok(number.as_str().to_owned()),
+        (Kind::Duration | Kind::Money, DeValue::Float(number)) => return Ok(number.as_str().to_owned()),
+        (Kind::Switch, DeValue::Boolean(on)) => return Ok(on.to_string()),
         (Kind::Text | Kind::Override, _) => "a string in quotes",
         (Kind::Count { .. }, _) => "a whole number without quotes",
+        (Kind::Money, _) => "a number without quotes",
+        (Kind::Switch, _) => "true or false",
         (Kind::Duration, _) => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
     };
     Err(wrong_type(setting.key, value, wanted))
@@ -88,7 +91,6 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
 fn check(key: &str, wanted: TomlType, value: &Spanned<DeValue>) -> Result<(), String> {
     let (fits, wanted) = match (wanted, value.get_ref()) {
         (TomlType::Boolean, value) => (value.is_bool(), "true or false"),
-        (TomlType::Integer, value) => (value.is_integer(), "a whole number without quotes"),
         (TomlType::Text, value) => (value.is_str(), "a string in quotes"),
         (TomlType::Texts, value) => {
             let all = value.as_array().is_some_and(|items| items.iter().all(|item| item.get_ref().is_str()));
@@ -229,7 +231,7 @@ mod tests {
     #[test]
     fn keys_without_effect_are_accepted_and_named() {
         let text = "[git]\nauto_pr = true\nprotected_branches = ['main']\n[monitoring.notifications]\n\
-                    on_error = 'none'\n[validation]\nenabled = false\n[git.worktree]\nname = 'bot'\n";
+                    on_error = 'none'\n[git.worktree]\nname = 'bot'\n";
         let document = parse(text).unwrap();
         assert!(document.values.is_empty());
         assert_eq!(
@@ -238,8 +240,7 @@ mod tests {
                 "git.auto_pr",
                 "git.protected_branches",
                 "git.worktree.name",
-                "monitoring.notifications.on_error",
-                "validation.enabled"
+                "monitoring.notifications.on_error"
             ]
         );
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Signal, Source, SourceError};
-use crate::agent::Report;
+use super::{Source, SourceError, Work};
+use crate::agent::Context;
 use crate::engine::outcome::Outcome;
 use crate::prompt::substitute;
 
@@ -92,18 +92,18 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
 }
 
 impl Source for PromptFile {
-    fn next(&mut self, iteration: u64) -> Result<String, SourceError> {
+    fn next(&mut self, iteration: u64, _: &mut Context<'_>) -> Result<Work, SourceError> {
         self.check_plan()?;
         let template = self.read()?;
         self.names.insert("ITERATION".to_owned(), iteration.to_string());
-        Ok(substitute(&template, &|name| self.names.get(name).map(Into::into)))
+        let prompt = substitute(&template, &|name| self.names.get(name).map(Into::into));
+        Ok(Work { prompt, agent: None })
     }
 
-    fn settle(&mut self, report: &Report) -> Signal {
-        match (report.complete, report.replan) {
-            (true, _) => Signal::Complete,
-            (false, true) => Signal::Replan,
-            (false, false) => Signal::Continue,
+    fn file(&self) -> Option<&Path> {
+        match &self.text {
+            Text::File(path) => Some(path),
+            Text::BuiltIn(_) => None,
         }
     }
 }

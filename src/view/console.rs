@@ -3,15 +3,25 @@
 //! A terminal that is held (Ctrl+S), a pager nobody scrolls or a pipe nobody reads must not hold the loop, so a
 //! thread of its own does the writing. What the agent says is dropped when too much of it waits to be shown; what
 //! the loop itself says is always kept. A stream whose reader is gone is given up; the loop goes on.
+//!
+//! The same thread keeps the status line below everything else: it is taken away before anything is written and comes
+//! back when there is nothing more to write.
 
 use std::collections::VecDeque;
-use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::status_line::StatusLine;
+use super::terminal::Terminal;
+
 /// How many bytes of droppable text may wait to be written.
 const ROOM: usize = 8 * 1024 * 1024;
-
+/// Pieces that wait are written together up to about this many bytes.
+const BLOCK: usize = 64 * 1024;
+/// The status line is drawn no more often than this.
+const REDRAW: Duration = Duration::from_millis(200);
+/// It is drawn at least this often, for its clock and for the terminal's width.
+const CLOCK: Duration = Duration::from_secs(1);
 /// How long a reader may take for the rest when the user wants to leave.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
@@ -42,6 +52,9 @@ struct Queue {
     waiting: usize,
     writing: bool,
     dropped: usize,
+    status: Option<StatusLine>,
+    /// The status line has news that are not drawn yet.
+    status_is_new: bool,
 }
 
 impl Shared {
@@ -68,6 +81,9 @@ impl Console {
 
     /// Text that may be left out when the reader is too slow.
     pub fn show(&self, target: Target, text: String) {
+        if text.is_empty() {
+            return;
+        }
         let mut queue = self.shared.lock();
         if queue.waiting + text.len() > ROOM {
             queue.dropped += text.len();
@@ -88,11 +104,23 @@ impl Console {
         self.shared.changed.notify_all();
     }
 
-    /// Waits until all is written; once `hurry` says so, only a moment longer. A reader that reads misses nothing.
+    /// From now on the status line says this; `None` takes it away.
+    pub fn status(&self, status: Option<StatusLine>) {
+        let mut queue = self.shared.lock();
+        if queue.status != status {
+            queue.status = status;
+            queue.status_is_new = true;
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Waits until all is written and the status line is gone; once `hurry` says so, only a moment longer. A reader
+    /// that reads misses nothing.
     pub fn finish(&self, mut hurry: impl FnMut() -> bool) {
+        self.status(None);
         let mut deadline = None;
         let mut queue = self.shared.lock();
-        while queue.writing || !queue.pieces.is_empty() {
+        while queue.writing || !queue.pieces.is_empty() || queue.status_is_new {
             if hurry() {
                 deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
             }
@@ -106,31 +134,49 @@ impl Console {
 }
 
 fn write_all(shared: &Shared) {
-    let (mut stdout, mut stderr) = (Some(anstream::stdout()), Some(anstream::stderr()));
+    let mut terminal = Terminal::new();
+    // A loop that is over at once shows none.
+    let mut drawn_at = Instant::now();
     let mut queue = shared.lock();
     loop {
-        let Some((target, text)) = queue.pieces.pop_front() else {
-            queue.writing = false;
-            shared.changed.notify_all();
-            queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        if let Some((target, mut text)) = queue.pieces.pop_front() {
+            while text.len() < BLOCK
+                && queue.pieces.front().is_some_and(|(next, _)| *next == target)
+                && let Some((_, more)) = queue.pieces.pop_front()
+            {
+                text += &more;
+            }
+            queue.waiting -= text.len();
+            queue.writing = true;
+            drop(queue);
+            terminal.write(target, &text);
+            queue = shared.lock();
             continue;
+        }
+        queue.writing = false;
+        shared.changed.notify_all();
+        let now = Instant::now();
+        let due = match &queue.status {
+            None if queue.status_is_new => now,
+            None => {
+                queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            Some(_) if queue.status_is_new || !terminal.has_status() => drawn_at + REDRAW,
+            Some(_) => drawn_at + CLOCK,
         };
-        queue.waiting -= text.len();
+        if now < due {
+            let wait = shared.changed.wait_timeout(queue, due - now);
+            queue = wait.unwrap_or_else(PoisonError::into_inner).0;
+            continue;
+        }
+        // Written without the lock: nobody may wait for a terminal that is held.
+        let status = queue.status.clone();
+        queue.status_is_new = false;
         queue.writing = true;
         drop(queue);
-        match target {
-            Target::Stdout => write_or_give_up(&mut stdout, &text),
-            Target::Stderr => write_or_give_up(&mut stderr, &text),
-        }
+        terminal.show_status(status.as_ref());
+        drawn_at = now;
         queue = shared.lock();
-    }
-}
-
-/// A reader that is gone (`| head`, a closed terminal) stays gone.
-fn write_or_give_up(stream: &mut Option<impl Write>, text: &str) {
-    if let Some(writer) = stream
-        && writer.write_all(text.as_bytes()).and_then(|()| writer.flush()).is_err()
-    {
-        *stream = None;
     }
 }

@@ -2,14 +2,13 @@
 
 use super::console::{Console, Target};
 use crate::engine::event::{Event, Stamped};
-use crate::record::event_json::to_json;
+use crate::record::event_json::to_lines;
 
 /// Prints one event.
 pub fn take(console: &Console, stamped: &Stamped<'_>) {
-    let Some(json) = to_json(stamped) else { return };
-    let line = format!("{json}\n");
+    let lines = to_lines(stamped);
     match stamped.event {
-        Event::Shown(_) => console.show(Target::Stdout, line),
-        _ => console.say(Target::Stdout, line),
+        Event::Shown(_) => console.show(Target::Stdout, lines),
+        _ => console.say(Target::Stdout, lines),
     }
 }

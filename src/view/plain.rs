@@ -7,9 +7,10 @@ use anstyle::{AnsiColor, Style};
 use chrono::Local;
 
 use super::console::{Console, Target};
+use super::run_lines::RunLines;
 use crate::agent::Report;
 use crate::engine::event::{Event, Stamped};
-use crate::engine::stop::Urgency;
+use crate::engine::stop::{Ask, Request, Urgency};
 use crate::record::blocks;
 use crate::reply::show::Show;
 
@@ -23,34 +24,55 @@ const FAINT: Style = Style::new().dimmed();
 pub struct Plain {
     console: Arc<Console>,
     quiet: bool,
+    frame: Frame,
     /// The agent's text so far does not end in a newline.
     mid_line: bool,
 }
 
+/// What stands on stdout around the iterations.
+#[derive(Debug)]
+pub enum Frame {
+    /// The blocks of the session log.
+    Blocks,
+    /// A line each.
+    Lines(RunLines),
+}
+
 impl Plain {
-    /// `quiet` leaves out what the agent does and the blocks around it; the summary and what went wrong stay.
+    /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
-    pub fn new(console: Arc<Console>, quiet: bool) -> Self {
-        Self { console, quiet, mid_line: false }
+    pub fn new(console: Arc<Console>, quiet: bool, frame: Frame) -> Self {
+        Self { console, quiet, frame, mid_line: false }
     }
 
     /// Shows one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
-            Event::AttemptStarted { tally } if !self.quiet => {
-                self.block(blocks::header(tally.iteration, &stamped.identity.mode, stamped.at));
+            Event::AttemptStarted { tally, .. } => {
+                let text = match &mut self.frame {
+                    Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, stamped.at),
+                    Frame::Lines(lines) => lines.begin(tally.iteration),
+                };
+                self.block_unless_quiet(text);
             }
-            Event::Shown(show) if !self.quiet => self.shown(show),
-            Event::AttemptEnded { tally, report } => {
+            Event::Shown(shows) if !self.quiet => self.shown(shows),
+            Event::AttemptEnded { tally, report, .. } => {
                 if let Some(failure) = &report.failure {
                     self.line(ERROR, "✗", &failure.message);
                 }
+                let text = match &mut self.frame {
+                    Frame::Blocks => blocks::footer(tally, report, stamped.at),
+                    Frame::Lines(lines) => lines.end(report),
+                };
                 if !self.quiet {
                     self.cost(report);
-                    self.block(blocks::footer(tally, report, stamped.at));
                 }
+                self.block_unless_quiet(text);
             }
-            Event::Retrying { iteration, retry, max_retries } => {
+            Event::Validated { ok: false, .. } => {
+                self.line(ERROR, "✗", "the validation command failed; its output goes into the next prompt");
+            }
+            Event::Retrying { iteration, retry, max_retries, .. } => {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
@@ -59,48 +81,69 @@ impl Plain {
                 let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
-            Event::Stopping(urgency) => self.stopping(urgency),
+            Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
+            Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),
+            Event::Asked { ask, urgency } => self.asked(ask, urgency),
             Event::Notice(message) => self.line(NOTE, "!", message),
             Event::LoopEnded { outcome, detail, tally, duration } => {
                 self.end_line();
-                if let Some(detail) = detail {
+                // The blocks name the reason; the lines do not.
+                let reason = matches!(self.frame, Frame::Lines(_)).then(|| outcome.reason());
+                if let Some(detail) = detail.or(reason) {
                     self.line(if outcome.code() == 0 { NOTE } else { ERROR }, "■", detail);
                 }
-                self.block(blocks::summary(tally, outcome, duration));
+                let text = match &self.frame {
+                    Frame::Blocks => blocks::summary(tally, outcome, duration),
+                    Frame::Lines(lines) => lines.summary(),
+                };
+                self.block(text);
             }
             _ => {}
         }
     }
 
-    fn shown(&mut self, show: &Show) {
-        match show {
-            Show::Delta(text) => {
-                self.mid_line = !text.ends_with('\n');
-                self.console.show(Target::Stderr, clean(text));
+    fn shown(&mut self, shows: &[Show]) {
+        // What came together is written together.
+        let mut pending = String::new();
+        for show in shows {
+            match show {
+                Show::Delta(text) => {
+                    self.mid_line = !text.ends_with('\n');
+                    pending += &clean(text);
+                }
+                Show::Text(text) => {
+                    pending += self.missing_newline();
+                    pending += &clean(text);
+                    if !text.ends_with('\n') {
+                        pending.push('\n');
+                    }
+                }
+                Show::Tool { name, input } => {
+                    pending += self.missing_newline();
+                    let (name, input) = (clean(name), clean(input));
+                    let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
+                }
+                Show::Error(message) | Show::Notice(message) => {
+                    self.console.show(Target::Stderr, std::mem::take(&mut pending));
+                    let (style, mark) =
+                        if matches!(show, Show::Error(_)) { (ERROR, "✗") } else { (NOTE, "↻") };
+                    self.line(style, mark, &clean(message));
+                }
             }
-            Show::Text(text) => {
-                self.end_line();
-                let text = clean(text);
-                let newline = if text.ends_with('\n') { "" } else { "\n" };
-                self.console.show(Target::Stderr, format!("{text}{newline}"));
-            }
-            Show::Tool { name, input } => {
-                self.end_line();
-                let (name, input) = (clean(name), clean(input));
-                let text = format!("{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}\n");
-                self.console.show(Target::Stderr, text);
-            }
-            Show::Error(message) => self.line(ERROR, "✗", &clean(message)),
-            Show::Notice(message) => self.line(NOTE, "↻", &clean(message)),
         }
+        self.console.show(Target::Stderr, pending);
     }
 
-    fn stopping(&mut self, urgency: Urgency) {
-        let text = match urgency {
-            Urgency::None => return,
-            Urgency::AfterAttempt => "stopping after this attempt; press Ctrl+C again to end the agent now",
-            Urgency::Now => "ending the agent; press Ctrl+C again to kill it and leave",
-            Urgency::AtOnce => "killing the agent",
+    fn asked(&mut self, ask: &Ask, urgency: Urgency) {
+        let text = match (ask, urgency) {
+            (Ask::Request(Request::Note(_)), _) => "a note was taken for the next prompt",
+            (Ask::Request(Request::Pause), _) => "pausing after this attempt",
+            (Ask::Request(Request::Resume), _) | (_, Urgency::None) => return,
+            (_, Urgency::AfterAttempt) => {
+                "stopping after this attempt; press Ctrl+C again to end the agent now"
+            }
+            (_, Urgency::Now) => "ending the agent; press Ctrl+C again to kill it and leave",
+            (_, Urgency::AtOnce) => "killing the agent",
         };
         self.line(NOTE, "■", text);
     }
@@ -129,15 +172,27 @@ impl Plain {
         self.console.say(Target::Stderr, format!("{style}{mark} {text}{style:#}\n"));
     }
 
+    fn block_unless_quiet(&mut self, text: String) {
+        if !self.quiet {
+            self.block(text);
+        }
+    }
+
     fn block(&mut self, text: String) {
         self.end_line();
         self.console.say(Target::Stdout, text);
     }
 
     fn end_line(&mut self) {
-        if std::mem::take(&mut self.mid_line) {
-            self.console.say(Target::Stderr, "\n".to_owned());
+        let newline = self.missing_newline();
+        if !newline.is_empty() {
+            self.console.say(Target::Stderr, newline.to_owned());
         }
+    }
+
+    /// What has to be printed before a line can begin.
+    fn missing_newline(&mut self) -> &'static str {
+        if std::mem::take(&mut self.mid_line) { "\n" } else { "" }
     }
 }
 

@@ -75,7 +75,7 @@ impl Scratch {
     /// Asks ralph to stop and waits until it has heard it: two signals at once would count as one.
     #[track_caller]
     pub fn ask_to_stop(&self, ralph: u32, signal: Signal) {
-        let heard = |scratch: &Self| scratch.events().matches(r#""event":"stopping""#).count();
+        let heard = |scratch: &Self| scratch.events().matches(r#""event":"asked""#).count();
         let before = heard(self);
         send(ralph, signal);
         wait_for("ralph to hear the signal", || (heard(self) > before).then_some(()));

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// No run of ralph in these tests may take longer; one that does is killed and fails the test.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What an agent may use: `note` books the process that calls it, so that a test can ask whether it is left;
 /// `say TEXT` and `result` print what claude prints. A look-alike of an agent does nothing but live.
@@ -78,6 +78,11 @@ impl Scratch {
     pub fn read(&self, relative: &str) -> String {
         let bytes = fs::read(self.path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"));
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// The same, empty while the file is not there.
+    pub fn read_if_there(&self, relative: &str) -> String {
+        fs::read_to_string(self.path(relative)).unwrap_or_default()
     }
 
     pub fn git(&self, args: &[&str]) -> String {
@@ -179,6 +184,38 @@ impl Scratch {
     /// The state file.
     pub fn state(&self) -> toml::Table {
         self.read(".ralph/state.toml").parse().unwrap()
+    }
+}
+
+/// A started ralph that gets `kill -9` when a test is through with it, however the test goes.
+pub struct Started(Option<Child>);
+
+impl Started {
+    pub fn new(scratch: &Scratch, args: &str) -> Self {
+        Self(Some(scratch.start(args)))
+    }
+
+    /// Starts a command whose output nobody wants to see.
+    pub fn quietly(command: &mut Command) -> Self {
+        Self(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.as_ref().map_or(0, Child::id)
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Run {
+        finish(self.0.take().unwrap())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

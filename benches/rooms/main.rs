@@ -1,0 +1,10 @@
+//! Benchmarks of the rooms that every byte or every prompt passes, in one program because linking takes longer than
+//! measuring. `cargo bench` measures; `cargo bench -- --test` only shows that they run.
+
+mod decode;
+mod session_log;
+mod substitute;
+
+fn main() {
+    divan::main();
+}

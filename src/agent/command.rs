@@ -1,0 +1,147 @@
+//! An agent given as a command line, as a RALPH.md names it.
+
+use std::path::Path;
+
+use super::preset::{self, Preset, Structured};
+
+/// A command line that reads a prompt on stdin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommand {
+    program: String,
+    args: Vec<String>,
+}
+
+impl AgentCommand {
+    /// The command line of these words; `None` without a program.
+    #[must_use]
+    pub fn new(mut words: Vec<String>) -> Option<Self> {
+        let has_program = words.first().is_some_and(|program| !program.trim().is_empty());
+        has_program.then(|| Self { program: words.remove(0), args: words })
+    }
+
+    /// The program: a name to be looked up on `PATH`, or a path.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// What to call it: the file name of its program.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        Path::new(&self.program).file_name().and_then(|name| name.to_str()).unwrap_or(&self.program)
+    }
+
+    /// The preset that knows its output, and the arguments that make it print that. A program that nobody knows, or
+    /// one that is told to print something else, runs as it is and is read by nobody.
+    #[must_use]
+    pub fn resolve(&self) -> (&'static Preset, Vec<String>) {
+        preset::for_command(self.name())
+            .and_then(|preset| Some((preset, structured(&self.args, &preset.structured)?)))
+            .unwrap_or_else(|| (preset::unknown(), self.args.clone()))
+    }
+}
+
+/// `args` with what makes the program print its structured format, each option once; `None` when they ask for
+/// another one.
+fn structured(args: &[String], wanted: &Structured) -> Option<Vec<String>> {
+    if !wanted.subcommand.is_empty() && !args.iter().any(|arg| arg == wanted.subcommand) {
+        return None;
+    }
+    let mut args = args.to_vec();
+    // What follows `--` is no option.
+    let mut end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+    let mut add = |args: &mut Vec<String>, word: &str| {
+        args.insert(end, word.to_owned());
+        end += 1;
+    };
+    match chosen(&args, wanted) {
+        Some(value) if value == wanted.value => {}
+        Some(_) => return None,
+        None => [wanted.option[0], wanted.value]
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .for_each(|word| add(&mut args, word)),
+    }
+    for also in wanted.also {
+        if !args.iter().any(|arg| arg == also) {
+            add(&mut args, also);
+        }
+    }
+    Some(args)
+}
+
+/// The format that `args` choose, empty for a bare switch; `None` when they choose none.
+fn chosen<'a>(args: &'a [String], wanted: &Structured) -> Option<&'a str> {
+    let options = args.iter().take_while(|arg| *arg != "--").enumerate();
+    options
+        .filter_map(|(at, arg)| {
+            let (name, value) = arg.split_once('=').map_or((arg.as_str(), None), |(n, v)| (n, Some(v)));
+            if !wanted.option.contains(&name) {
+                return None;
+            }
+            let next = || if wanted.value.is_empty() { None } else { args.get(at + 1).map(String::as_str) };
+            Some(value.or_else(next).unwrap_or_default())
+        })
+        .last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(line: &str) -> (&'static str, String) {
+        let command = AgentCommand::new(shlex::split(line).unwrap()).unwrap();
+        let (preset, args) = command.resolve();
+        (preset.name, args.join(" "))
+    }
+
+    #[test]
+    fn known_programs_get_their_format_once() {
+        for (line, preset, args) in [
+            ("claude -p", "claude", "-p --output-format stream-json --verbose"),
+            ("claude -p --verbose", "claude", "-p --verbose --output-format stream-json"),
+            (
+                "/opt/bin/claude --output-format=stream-json",
+                "claude",
+                "--output-format=stream-json --verbose",
+            ),
+            (
+                "claude --output-format stream-json --verbose",
+                "claude",
+                "--output-format stream-json --verbose",
+            ),
+            ("claude -p -- x", "claude", "-p --output-format stream-json --verbose -- x"),
+            ("codex exec -", "codex", "exec - --json"),
+            ("codex exec --json -", "codex", "exec --json -"),
+            ("gemini -o stream-json", "gemini", "-o stream-json"),
+            ("opencode run", "opencode", "run --format json"),
+            ("cline --json", "cline", "--json"),
+            ("amp -x", "amp", "-x --stream-json"),
+        ] {
+            assert_eq!(resolved(line), (preset, args.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn everything_else_runs_as_it_is() {
+        for line in [
+            "aider --yes",
+            "claude -p --output-format text",
+            "claude --output-format",
+            "gemini --output-format=json",
+            "codex review",
+            "env claude",
+        ] {
+            let args = line.split_once(' ').unwrap().1;
+            assert_eq!(resolved(line), ("custom", args.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_needs_a_program() {
+        assert_eq!(AgentCommand::new(Vec::new()), None);
+        assert_eq!(AgentCommand::new(vec!["  ".into(), "x".into()]), None);
+        let command = AgentCommand::new(vec!["/opt/my agent".into()]).unwrap();
+        assert_eq!((command.program(), command.name()), ("/opt/my agent", "my agent"));
+    }
+}

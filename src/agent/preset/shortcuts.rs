@@ -1,0 +1,184 @@
+//! Short cuts past jq for the lines that come most often: most of a busy stream is one block of text, one tool
+//! call or one delta after the other. A short cut gives exactly what the preset's three filters give, or nothing;
+//! the filters stay the definition, and every line of a shape not foreseen here goes to them.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use crate::reply::decode::Item;
+use crate::reply::show::Show;
+use crate::reply::usage::Note;
+
+/// An `assistant` line of claude's with one block of the main agent's text, or one tool call.
+pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
+    #[derive(Deserialize)]
+    struct Line {
+        message: Message,
+        parent_tool_use_id: Option<IgnoredAny>,
+        aborted: Option<IgnoredAny>,
+        error: Option<IgnoredAny>,
+    }
+    #[derive(Deserialize)]
+    struct Message {
+        model: Option<String>,
+        content: [Block; 1],
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        r#type: String,
+        text: Option<String>,
+        id: Option<String>,
+        name: Option<String>,
+        input: Option<Value>,
+    }
+
+    let Line { message, parent_tool_use_id: None, aborted: None, error: None } =
+        serde_json::from_slice(line).ok()?
+    else {
+        return None;
+    };
+    let [Block { r#type, text, id, name, input }] = message.content;
+    match r#type.as_str() {
+        "text" if message.model.as_deref() != Some("<synthetic>") => {
+            let text = text?;
+            Some([Item::Text(text.clone()), Item::Show(Show::Text(text))])
+        }
+        "tool_use" => {
+            let started = Note { tool_started: Some(id?), ..Note::default() };
+            Some([Item::Show(Show::tool(&name?, input.as_ref())), Item::Note(started)])
+        }
+        _ => None,
+    }
+}
+
+/// A `message` line of gemini's with a delta of the assistant's text.
+pub(super) fn gemini(line: &[u8]) -> Option<[Item; 2]> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        role: Cow<'a, str>,
+        content: String,
+        delta: bool,
+    }
+
+    let Line { role, content, delta } = serde_json::from_slice(line).ok()?;
+    let is_ours = role == "assistant" && delta;
+    is_ours.then(|| [Item::Text(content.clone()), Item::Show(Show::Delta(content))])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::{Compiled, preset};
+    use crate::reply::decode::{Decoder, Filters, Item};
+
+    fn items(filters: Filters, line: &str) -> Vec<Item> {
+        let (mut decoder, mut items) = (Decoder::new(filters), Vec::new());
+        decoder.push(line.as_bytes(), &mut |item| items.push(item));
+        decoder.finish(&mut |item| items.push(item));
+        items
+    }
+
+    /// Whether the short cut was taken. It has to give what the filters give.
+    fn taken(compiled: &Compiled, line: &str) -> bool {
+        let the_long_way = items(Filters { shortcut: None, ..compiled.filters() }, line);
+        assert_eq!(items(compiled.filters(), line), the_long_way, "{line}");
+        let (kind, shortcut) = compiled.shortcut.unwrap();
+        line.contains(&format!(r#""type":"{kind}""#)) && shortcut(line.as_bytes()).is_some()
+    }
+
+    #[test]
+    fn recordings_read_the_same_either_way() {
+        for agent in ["claude", "gemini"] {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(agent);
+            let recordings = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            let streams: Vec<String> = recordings
+                .filter(|path| path.extension().is_some_and(|extension| extension == "ndjson"))
+                .map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned())
+                .collect();
+            let preset = preset(agent).unwrap().compile().unwrap();
+            let count =
+                streams.iter().flat_map(|text| text.lines()).filter(|line| taken(&preset, line)).count();
+            assert!(count > 5, "{agent}: {count}");
+        }
+    }
+
+    #[test]
+    fn odd_lines_read_the_same_either_way() {
+        let claude = preset("claude").unwrap().compile().unwrap();
+        let deep = format!(
+            r#"{{"type":"tool_use","id":"t","name":"X","input":{}{}}}"#,
+            "[".repeat(119),
+            "]".repeat(119)
+        );
+        let blocks = [
+            r#"{"type":"text","text":"a\n\u0041 <promise>COMPLETE</promise> é"}"#,
+            r#"{"type":"text","text":""}"#,
+            r#"{"type":"text","text":null}"#,
+            r#"{"type":"text","text":5}"#,
+            r#"{"type":"text","text":"\ud83d"}"#,
+            r#"{"type":"text"}"#,
+            r#"{"text":"a"}"#,
+            r#"{"type":"text","type":"tool_use","text":"a"}"#,
+            r#"{"type":"thinking","text":"a"}"#,
+            r#"{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls\n-l","timeout":2.50}}"#,
+            r#"{"type":"tool_use","id":"t","name":"X","input":{"a":[1,2.50,1e1000,12345678901234567890123]}}"#,
+            r#"{"type":"tool_use","id":"t","name":"X","input":{"b":1.10,"a":12345678901234567890123}}"#,
+            r#"{"type":"tool_use","id":"t","name":"X","input":{"a":1,"a":2}}"#,
+            r#"{"type":"tool_use","id":"t","name":"X","input":null}"#,
+            r#"{"type":"tool_use","id":"t","name":"X"}"#,
+            r#"{"type":"tool_use","id":"t","input":{}}"#,
+            r#"{"type":"tool_use","name":"X","input":{}}"#,
+            r#"{"type":"tool_use","id":7,"name":"X","input":{}}"#,
+            r#"{"type":"text","text":"a"},{"type":"text","text":"b"}"#,
+            r#"{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"X","input":{}}"#,
+            "",
+            "null",
+            &deep,
+        ];
+        let models =
+            ["", r#""model":"m","#, r#""model":"<synthetic>","#, r#""model":null,"#, r#""model":5,"#];
+        let ends = [
+            "",
+            r#","parent_tool_use_id":null"#,
+            r#","parent_tool_use_id":"t""#,
+            r#","parent_tool_use_id":false"#,
+            r#","aborted":true"#,
+            r#","aborted":false"#,
+            r#","aborted":null"#,
+            r#","error":"rate_limit""#,
+            r#","error":null,"error":"x""#,
+            r#","message":{"content":[]}"#,
+        ];
+        let compositions =
+            blocks.iter().flat_map(|block| models.map(|model| (block, model))).flat_map(|(block, model)| {
+                ends.map(|end| {
+                    format!(r#"{{"type":"assistant","message":{{{model}"content":[{block}]}}{end}}}"#)
+                })
+            });
+        assert!(compositions.filter(|line| taken(&claude, line)).count() > 50);
+        for line in [r#"{"type":"assistant"}"#, r#"{"type":"assistant","message":{"content":"text"}}"#] {
+            assert!(!taken(&claude, line));
+        }
+
+        let gemini = preset("gemini").unwrap().compile().unwrap();
+        for (fields, expected) in [
+            (r#""role":"assistant","content":"a\n","delta":true"#, true),
+            (r#""delta":true,"content":"","role":"\u0061ssistant""#, true),
+            (r#""role":"user","content":"a","delta":true"#, false),
+            (r#""role":"assistant","content":"a","delta":false"#, false),
+            (r#""role":"assistant","content":"a""#, false),
+            (r#""role":"assistant","content":"a","delta":1"#, false),
+            (r#""role":"assistant","content":null,"delta":true"#, false),
+            (r#""role":"assistant","content":"\ud83d","delta":true"#, false),
+            (r#""role":"assistant","content":"a","content":"b","delta":true"#, false),
+        ] {
+            let line = format!(r#"{{"type":"message",{fields}}}"#);
+            assert_eq!(taken(&gemini, &line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `ralph clean`: forgets loops that have ended. Logs stay.
+
+use std::fs;
+use std::io::ErrorKind::NotFound;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use super::control::{say, warn};
+use super::{house, target};
+use crate::cli::CleanArgs;
+use crate::project::Project;
+use crate::record::lookup::{self, Loop};
+use crate::record::{recorder, registry};
+
+/// `ralph clean`.
+pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
+    let (here, loops) = if args.all {
+        let here = house::locate(args.target.ralph_dir.as_ref())?;
+        let loops = lookup::of_machine(&here);
+        (here, loops)
+    } else {
+        target::loops(&args.target)?
+    };
+    let mut failed = false;
+    for found in &loops {
+        let name = &found.name;
+        if found.alive().is_some() {
+            let running = format!("loop '{name}' is running: end it first, with 'ralph cancel {name}'");
+            if args.target.name.is_some() {
+                bail!(running);
+            }
+            warn(&format!("{running}; it is left alone"));
+        } else if let Err(error) = forget(found) {
+            warn(&format!("loop '{name}' cannot be forgotten: {error:#}"));
+            failed = true;
+        } else {
+            say(&format!("cleaned ralph state for {name}"));
+        }
+    }
+    let left = if args.target.name.is_none() { forget_pointers(&here, args.all)? } else { 0 };
+    if loops.is_empty() && left == 0 {
+        say("nothing to clean");
+    }
+    Ok(u8::from(failed))
+}
+
+/// Removes a loop's state and requests, and every pointer to it.
+fn forget(found: &Loop) -> anyhow::Result<()> {
+    let project = &found.project;
+    // No loop begins here meanwhile.
+    let _lock = recorder::hold(project, "clean")?;
+    for entry in fs::read_dir(project.ralph_dir())?.flatten() {
+        // The state file, and those that were set aside.
+        if entry.file_name().to_string_lossy().starts_with("state.toml") {
+            remove(&entry.path(), |path| fs::remove_file(path))?;
+        }
+    }
+    remove(&project.requests(), |path| fs::remove_dir_all(path))?;
+    pointers(project, |entry| entry.ralph_dir == project.ralph_dir())?;
+    Ok(())
+}
+
+fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Result<()> {
+    match how(path) {
+        Err(error) if error.kind() != NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes pointers to loops that are not there any more; those of this project, or all.
+fn forget_pointers(here: &Project, all: bool) -> anyhow::Result<usize> {
+    pointers(here, |entry| {
+        let is_gone = !here.elsewhere(&entry.project_root, &entry.ralph_dir).state().exists();
+        is_gone && (all || entry.project_root == here.root())
+    })
+}
+
+fn pointers(here: &Project, is_meant: impl Fn(&registry::Entry) -> bool) -> anyhow::Result<usize> {
+    let Some(folder) = here.registry() else { return Ok(0) };
+    let mut count = 0;
+    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(entry)) {
+        registry::remove(&folder, &entry.name, &entry.ralph_dir)?;
+        count += 1;
+    }
+    Ok(count)
+}

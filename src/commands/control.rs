@@ -1,0 +1,172 @@
+//! `ralph pause`, `ralph cancel`, `ralph note`: requests to running loops, and what became of them.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use super::target;
+use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
+use crate::engine::outcome::Status;
+use crate::engine::stop::Request;
+use crate::record::lookup::Loop;
+use crate::record::requests;
+use crate::record::state::{Pending, State};
+
+/// How long a loop gets to take a request and to act on it.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// How often we look whether it has.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What became of a request.
+pub(super) enum Answer {
+    /// The loop took it; this is how it stands since.
+    Taken(Box<State>),
+    /// The loop has not looked yet: it is stopped, or very busy.
+    Pending,
+    /// The loop ended before it looked.
+    Over,
+}
+
+/// `ralph pause`.
+pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
+    for found in running(args)? {
+        let Some(state) = found.alive() else { continue };
+        let name = &found.name;
+        if state.status == Status::Paused || state.pending == Some(Pending::Pause) {
+            warn(&format!("loop '{name}' is already paused"));
+            continue;
+        }
+        // Outside of an attempt it holds at once.
+        let is_done = |state: &State| match state.pending {
+            Some(Pending::Pause) => state.tally.in_attempt,
+            Some(Pending::Stop) => true,
+            None => state.status == Status::Paused,
+        };
+        match ask(&found, Request::Pause, &is_done)? {
+            Answer::Taken(state) if state.status == Status::Paused => {
+                say(&format!("paused ralph loop for {name}"));
+            }
+            Answer::Taken(state) if state.pending == Some(Pending::Stop) => {
+                warn(&format!("loop '{name}' has been asked to end"));
+            }
+            Answer::Taken(_) => {
+                say(&format!("paused ralph loop for {name}: it holds after the current attempt"));
+            }
+            Answer::Pending => not_yet(&found),
+            Answer::Over => bail!("loop '{name}' ended before it could be paused: see 'ralph status {name}'"),
+        }
+    }
+    Ok(0)
+}
+
+/// `ralph cancel`.
+pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
+    let (_, loops) = target::loops(&args.target)?;
+    let active: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
+    if active.is_empty() {
+        say("no active loop");
+    }
+    let request = if args.now { Request::CancelNow } else { Request::Cancel };
+    for found in &active {
+        let Some(state) = found.alive() else { continue };
+        let iteration = state.tally.iteration;
+        let is_done = |state: &State| !state.active || (!args.now && state.pending == Some(Pending::Stop));
+        let answer = ask(found, request.clone(), &is_done)?;
+        let prefix = if active.len() > 1 { format!("{}: ", found.name) } else { String::new() };
+        match answer {
+            Answer::Taken(state) => {
+                say(&format!("{prefix}cancelled (was at iteration {})", state.tally.iteration));
+                if state.active && state.tally.in_attempt && !args.now {
+                    say("the current attempt may end by itself; 'ralph cancel --now' ends it");
+                }
+            }
+            Answer::Pending => not_yet(found),
+            // It came to its end by itself.
+            Answer::Over => say(&format!("{prefix}cancelled (was at iteration {iteration})")),
+        }
+    }
+    Ok(0)
+}
+
+/// `ralph note`.
+pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
+    let mut words = args.name_and_text;
+    let (Some(text), name, 0) = (words.pop(), words.pop(), words.len()) else {
+        bail!("too many words for a note: put its text in quotes, as in 'ralph note \"skip that\"'");
+    };
+    if text.trim().is_empty() {
+        bail!("the note is empty: say what the agent should know");
+    }
+    for found in running(&TargetArgs { name, ralph_dir: args.ralph_dir })? {
+        let name = &found.name;
+        match ask(&found, Request::Note(text.clone()), &|_| true)? {
+            Answer::Taken(_) => say(&format!("noted for the next prompt of {name}")),
+            Answer::Pending => not_yet(&found),
+            Answer::Over => bail!("loop '{name}' ended before it could take the note"),
+        }
+    }
+    Ok(0)
+}
+
+/// The running loops that are meant.
+///
+/// # Errors
+/// When there is none.
+fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
+    let (here, loops) = target::loops(args)?;
+    if let (Some(_), [found]) = (&args.name, loops.as_slice())
+        && found.alive().is_none()
+    {
+        bail!("loop '{0}' is not running: see 'ralph status {0}'", found.name);
+    }
+    let running: Vec<Loop> = loops.into_iter().filter(|found| found.alive().is_some()).collect();
+    if running.is_empty() {
+        bail!("no loop is running in {}: 'ralph ls' lists those of this machine", here.root().display());
+    }
+    Ok(running)
+}
+
+/// Asks a running loop for something, and waits a moment until it took that and `is_done`.
+pub(super) fn ask(
+    found: &Loop,
+    request: Request,
+    is_done: &dyn Fn(&State) -> bool,
+) -> anyhow::Result<Answer> {
+    let Ok(before) = &found.state else { return Ok(Answer::Over) };
+    let path = requests::send(&found.project.requests(), &before.run, request)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let is_late = Instant::now() > deadline;
+        let is_taken = !path.exists();
+        let now = found.again().and_then(|found| found.state.ok()).filter(|now| now.run == before.run);
+        match now {
+            Some(now) if is_taken && (is_late || is_done(&now)) => return Ok(Answer::Taken(now)),
+            Some(now) if now.is_alive() => {}
+            // It is over. What it has not taken nobody will take.
+            _ if std::fs::remove_file(&path).is_ok() => return Ok(Answer::Over),
+            Some(now) => return Ok(Answer::Taken(now)),
+            None => return Ok(Answer::Over),
+        }
+        if is_late {
+            return Ok(Answer::Pending);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Tells that a loop has not reacted.
+pub(super) fn not_yet(found: &Loop) {
+    let pid = found.alive().map_or(0, |state| state.process.pid);
+    warn(&format!("loop '{}' (process {pid}) has not reacted yet; it will as soon as it can", found.name));
+}
+
+/// A line for the user. A reader that is gone is no error.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(anstream::stdout(), "{text}");
+}
+
+/// A warning.
+pub(super) fn warn(text: &str) {
+    let _ = writeln!(anstream::stderr(), "warning: {text}");
+}

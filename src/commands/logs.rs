@@ -1,0 +1,130 @@
+//! `ralph logs`: a loop's iterations log, or its session log.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::target::{self, count};
+use crate::cli::LogsArgs;
+use crate::record::lookup::Loop;
+
+/// How often a followed log is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// `ralph logs`.
+pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
+    let lines = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
+    let (here, loops) = target::loops(&args.target)?;
+    let Some(found) = loops.first() else {
+        bail!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display());
+    };
+    let path = if args.agent { session_log(found) } else { Some(found.project.iterations_log()) };
+    let Some(path) = path.filter(|path| path.is_file()) else {
+        let kind = if args.agent { "session" } else { "iteration" };
+        bail!("no {kind} log found for '{}' in {}", found.name, found.project.ralph_dir().display());
+    };
+    match show(&path, lines, args.follow.then_some(found)) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        result => result.map(|()| 0).with_context(|| format!("cannot read {}", path.display())),
+    }
+}
+
+/// The session log of the loop's latest run, else the newest one there.
+fn session_log(found: &Loop) -> Option<PathBuf> {
+    let known = found.state.as_ref().ok().and_then(|state| state.session_log.clone());
+    known.filter(|path| path.is_file()).or_else(|| {
+        let entries = std::fs::read_dir(found.project.logs()).ok()?;
+        let paths = entries.flatten().map(|entry| entry.path());
+        // Their names sort by time.
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "log")).max()
+    })
+}
+
+/// Copies the log, or its last lines, to stdout, and what is added while the loop runs.
+fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    if let Some(lines) = lines {
+        let start = tail(&mut file, lines)?;
+        file.seek(SeekFrom::Start(start))?;
+    }
+    let mut out = io::stdout().lock();
+    loop {
+        // Looked at before the log is read, so that the last lines of a loop that ends are seen.
+        let is_over = follow.is_none_or(|found| found.again().is_none_or(|now| !is_same_run(found, &now)));
+        io::copy(&mut file, &mut out)?;
+        out.flush()?;
+        if is_over || is_closed(&out)? {
+            return Ok(());
+        }
+    }
+}
+
+fn is_same_run(before: &Loop, now: &Loop) -> bool {
+    let run = |found: &Loop| found.alive().map(|state| state.run.clone());
+    run(now).is_some_and(|run_now| before.state.as_ref().is_ok_and(|state| state.run == run_now))
+}
+
+/// Waits a moment, or until nobody reads what we print any more.
+fn is_closed(out: &io::StdoutLock<'_>) -> io::Result<bool> {
+    let timeout = Timespec::try_from(LOOK).map_err(io::Error::other)?;
+    let mut fds = [PollFd::new(out, PollFlags::empty())];
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL))
+}
+
+/// Where the last `lines` lines of a file begin.
+fn tail(file: &mut File, lines: usize) -> io::Result<u64> {
+    const CHUNK: u64 = 64 * 1024;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut newlines = 0;
+    let mut is_last_byte = true;
+    let mut chunk = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        file.seek(SeekFrom::Start(start))?;
+        chunk.clear();
+        (&*file).take(end - start).read_to_end(&mut chunk)?;
+        for (at, byte) in chunk.iter().enumerate().rev() {
+            // The newline that ends the file begins no line.
+            if !std::mem::take(&mut is_last_byte) && *byte == b'\n' {
+                newlines += 1;
+                if newlines == lines {
+                    return Ok(start + at as u64 + 1);
+                }
+            }
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(content: &str, lines: usize) -> String {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content.as_bytes()).unwrap();
+        let start = tail(&mut file, lines).unwrap();
+        content[usize::try_from(start).unwrap()..].to_owned()
+    }
+
+    #[test]
+    fn the_last_lines_are_found() {
+        assert_eq!(last("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(last("a\nb\nc", 2), "b\nc");
+        assert_eq!(last("a\n\n", 1), "\n");
+        assert_eq!(last("a\nb\n", 5), "a\nb\n");
+        assert_eq!(last("", 3), "");
+        let long = format!("{}\nend\n", "x".repeat(200_000));
+        assert_eq!((last(&long, 1), last(&long, 2)), ("end\n".to_owned(), long));
+    }
+}

@@ -1,0 +1,92 @@
+//! `ralph revert`: undoes the commits of a loop's last iterations by revert commits.
+
+use std::collections::HashSet;
+
+use anyhow::bail;
+
+use super::control::say;
+use super::target::{self, count};
+use crate::cli::RevertArgs;
+use crate::git;
+use crate::git::revert::Commit;
+use crate::record::lookup::{self, Loop};
+use crate::record::recorder;
+use crate::record::work_done::{Iteration, newest_first};
+
+/// `ralph revert`.
+pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
+    let wanted = count(&args.last, "--last")?;
+    let (here, loops) = target::loops(&args.target)?;
+    let found = match loops.as_slice() {
+        [] => bail!("nothing to undo in {}: there is no loop", here.root().display()),
+        [found] => found,
+        several => {
+            let names: Vec<&str> = several.iter().map(|found| found.name.as_str()).collect();
+            bail!("several loops are here: {}: name the one to undo", names.join(", "))
+        }
+    };
+    found.project.require_git()?;
+    refuse_while_running(found)?;
+    // And none begins here meanwhile.
+    let _lock = recorder::hold(&found.project, "revert")?;
+
+    let root = found.project.root();
+    git::revert::check_idle(root)?;
+    let iterations = chosen(found, wanted)?;
+    if iterations.is_empty() {
+        say(&format!(
+            "nothing to undo: no iteration of '{}' committed anything that is not undone",
+            found.name
+        ));
+        return Ok(0);
+    }
+    let commits: Vec<Commit> = iterations.iter().flat_map(|(_, commits)| commits.clone()).collect();
+    git::revert::revert(root, &commits)?;
+    for (iteration, commits) in &iterations {
+        say(&format!("reverted iteration {}:", iteration.number));
+        for commit in commits {
+            say(&format!("  {:.10} {}", commit.id, commit.subject));
+        }
+    }
+    Ok(0)
+}
+
+fn refuse_while_running(found: &Loop) -> anyhow::Result<()> {
+    let root = found.project.root();
+    let busy = |other: &Loop| other.project.root() == root && other.alive().is_some();
+    match lookup::of_machine(&found.project).iter().find(|other| busy(other)) {
+        Some(other) => bail!(
+            "loop '{0}' is running in {1}: end it first, with 'ralph cancel {0}'",
+            other.name,
+            root.display()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The last `wanted` iterations that left commits which are not undone, newest first, with these commits.
+fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Commit>)>> {
+    let root = found.project.root();
+    let mut undone: Option<HashSet<String>> = None;
+    let mut chosen = Vec::new();
+    for iteration in newest_first(&found.project.logs())? {
+        if chosen.len() == wanted {
+            break;
+        }
+        let mut commits = Vec::new();
+        for (before, after) in iteration.heads.iter().rev() {
+            commits.extend(git::revert::commits_between(root, before.as_deref(), after)?);
+        }
+        if commits.is_empty() {
+            continue;
+        }
+        if undone.is_none() {
+            undone = Some(git::revert::undone(root)?);
+        }
+        commits.retain(|commit| !undone.as_ref().is_some_and(|undone| undone.contains(&commit.id)));
+        if !commits.is_empty() {
+            chosen.push((iteration, commits));
+        }
+    }
+    Ok(chosen)
+}

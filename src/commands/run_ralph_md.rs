@@ -1,0 +1,251 @@
+//! `ralph run TARGET`: the loop over a RALPH.md.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{anyhow, bail};
+use clap::CommandFactory as _;
+
+use super::agent_choice::check_program;
+use super::house::{House, flag_values, open};
+use super::launch::{Defaults, Launch, check_budget, limits, run_id};
+use super::plain_loop::{agent_env, count, refused};
+use super::signals;
+use crate::agent::Context;
+use crate::agent::pipe::PipeAgent;
+use crate::cli::user_args::{UserArg, own_names};
+use crate::cli::{Cli, RunArgs};
+use crate::engine::inbox::Inbox;
+use crate::engine::policy::OnFailure;
+use crate::engine::stop::Stop;
+use crate::process::supervised;
+use crate::prompt::front_matter::Document;
+use crate::record::log_dir::LogDir;
+use crate::settings::nearest::nearest;
+use crate::source::Source as _;
+use crate::source::ralph_md::RalphMd;
+use crate::view::plain::Frame;
+use crate::view::run_lines::RunLines;
+
+/// The file that stands for its folder.
+const FILE: &str = "RALPH.md";
+const MODE: &str = "run";
+
+/// What a run does where neither flags nor settings say otherwise.
+const DEFAULTS: Defaults = Defaults {
+    max_iterations: None,
+    max_retries: 0,
+    breaker: None,
+    idle: None,
+    on_failure: OnFailure::Count,
+};
+
+/// `ralph run`.
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    let limit = args.max_iterations.as_deref().map(count).transpose()?;
+    if args.flags.place.agent.is_some() {
+        bail!(
+            "the agent of a run is the line 'agent:' of its RALPH.md: change it there, and leave --agent out"
+        );
+    }
+    let house = open(&args.flags.place, flag_values(&args.flags))?;
+    let House { project, settings } = &house;
+    let path = path_of(args.target.as_deref(), project.cwd())?;
+    let reserved = own_names(Cli::command().find_subcommand(MODE).unwrap_or(&Cli::command()));
+    let (document, command) = RalphMd::read(&path, &reserved).map_err(|message| anyhow!(message))?;
+    let values = values(&document, &args.user_args, &reserved)?;
+
+    let limits = limits(limit, settings, DEFAULTS);
+    let run = run_id();
+    let launch = supervised::Launch {
+        cwd: project.root().to_owned(),
+        env: agent_env(MODE, project, settings),
+        mark: run.clone(),
+        ..supervised::Launch::default()
+    };
+    let name = name_of(&path);
+    let source = RalphMd {
+        name: name.clone(),
+        max_iterations: limits.max_iterations,
+        args: values,
+        reserved,
+        launch: launch.clone(),
+        path,
+    };
+    if args.dry_run {
+        return dry_run(source);
+    }
+    let (preset, _) = command.resolve();
+    check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
+    check_budget(settings, command.name(), preset.reports_cost)?;
+    if limits.idle.is_some() && !project.in_git() {
+        bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
+    }
+    let agent = PipeAgent::of_command(&command, launch, settings.timeout, settings.inactivity_timeout)?;
+    let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
+    let frame = Frame::Lines(RunLines::default());
+    let source = Box::new(source);
+    Launch { flags: &args.flags, name, mode: MODE, run, limits, agent, source, log_dir, frame, house }.run()
+}
+
+/// The RALPH.md that the target names: with a `/`, ending in `.md`, or existing on disk it is a path.
+fn path_of(target: Option<&Path>, cwd: &Path) -> anyhow::Result<PathBuf> {
+    let Some(target) = target.filter(|target| !target.as_os_str().is_empty()) else {
+        bail!(
+            "TARGET is missing: name a RALPH.md or its folder, as in 'ralph run fix'; 'ralph init fix/RALPH.md' writes one"
+        );
+    };
+    let path = cwd.join(target);
+    if path.is_dir() {
+        return Ok(path.join(FILE));
+    }
+    let text = target.to_string_lossy();
+    let is_path = text.contains('/') || text.ends_with(".md") || path.symlink_metadata().is_ok();
+    if !is_path {
+        bail!(
+            "TARGET '{text}' is no file or folder here, and there are no tasks, features or workers yet that it could \
+             name: give the path of a RALPH.md; 'ralph init {text}/RALPH.md' writes one"
+        );
+    }
+    // A folder that is not there yet was meant with a name that no file has.
+    let names_file = Path::new(&*text).extension().is_some() || path.symlink_metadata().is_ok();
+    Ok(if names_file { path } else { path.join(FILE) })
+}
+
+/// What the loop is called: the folder of a RALPH.md, else the file without its ending.
+fn name_of(path: &Path) -> String {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let named = if path.file_name().is_some_and(|file| file == FILE) {
+        // The folder as it was given: a link to it has a name of its own.
+        let folder = path.parent().unwrap_or(path);
+        let given = folder.file_name().filter(|_| !folder.ends_with(".") && !folder.ends_with(".."));
+        given.or_else(|| real.parent().and_then(Path::file_name))
+    } else {
+        path.file_stem()
+    };
+    named.map_or_else(|| MODE.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The user's arguments by name: those given by position take the declared names that are left, in their order.
+fn values(
+    document: &Document,
+    given: &[UserArg],
+    reserved: &[String],
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut values = BTreeMap::new();
+    for arg in given {
+        let UserArg::Named(name, value) = arg else { continue };
+        let known = || document.args.iter().map(String::as_str).chain(document.used_args());
+        if !known().any(|known| known == name) {
+            let meant = nearest(name, known().chain(reserved.iter().map(String::as_str)));
+            let advice = match meant {
+                Some(meant) => format!("did you mean '--{meant}'?"),
+                None => "declare it under 'args:' there, or leave it out".to_owned(),
+            };
+            bail!("the RALPH.md has no argument '--{name}': {advice}");
+        }
+        if values.insert(name.clone(), value.clone()).is_some() {
+            bail!("argument '--{name}' is given twice: give it once");
+        }
+    }
+    let left: Vec<&String> = document.args.iter().filter(|name| !values.contains_key(*name)).collect();
+    let mut left = left.into_iter();
+    for arg in given {
+        let UserArg::Positional(value) = arg else { continue };
+        let Some(name) = left.next() else {
+            let declared = match document.args.as_slice() {
+                [] => "none".to_owned(),
+                args => args.join(", "),
+            };
+            bail!(
+                "there is no place for the argument '{value}': the RALPH.md declares {declared} under 'args:'"
+            );
+        };
+        values.insert(name.clone(), value.clone());
+    }
+    Ok(values)
+}
+
+/// Prints the prompt of the first iteration. The commands run for it.
+fn dry_run(mut source: RalphMd) -> anyhow::Result<u8> {
+    let inbox = Arc::new(Inbox::default());
+    signals::listen(&inbox)?;
+    let mut stop = Stop::default();
+    let mut context = Context { inbox: &inbox, stop: &mut stop, emit: &mut |_| Ok(()) };
+    let work = source.next(1, &mut context);
+    if let Some(outcome) = stop.outcome() {
+        return Ok(outcome.code());
+    }
+    let mut prompt = work.map_err(refused)?.prompt;
+    if !prompt.ends_with('\n') {
+        prompt.push('\n');
+    }
+    // As it is, colours of commands included: it is what the agent would get.
+    let mut stdout = std::io::stdout();
+    match stdout.write_all(prompt.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(args: &str) -> Document {
+        let text = format!("---\nagent: x\nargs: [{args}]\n---\n{{{{ args.dir }}}} {{{{ args.more }}}}\n");
+        Document::parse(&text, &[]).unwrap()
+    }
+
+    fn named(name: &str, value: &str) -> UserArg {
+        UserArg::Named(name.into(), value.into())
+    }
+
+    fn positional(value: &str) -> UserArg {
+        UserArg::Positional(value.into())
+    }
+
+    #[test]
+    fn positions_take_the_names_that_are_left() {
+        let given = [positional("a"), named("dir", "src"), positional("b"), named("more", "m")];
+        let values = values(&document("dir, focus, level"), &given, &[]).unwrap();
+        let expected = [("dir", "src"), ("focus", "a"), ("level", "b"), ("more", "m")];
+        assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    }
+
+    #[test]
+    fn arguments_that_have_no_place_are_refused() {
+        let refused = |args: &str, given: &[UserArg]| {
+            values(&document(args), given, &["timeout".to_owned()]).unwrap_err().to_string()
+        };
+        assert!(refused("focus", &[named("fucos", "x")]).contains("did you mean '--focus'?"));
+        assert!(refused("focus", &[named("timeuot", "x")]).contains("did you mean '--timeout'?"));
+        assert!(refused("focus", &[named("zzz", "x")]).contains("no argument '--zzz'"));
+        assert!(refused("", &[positional("x")]).contains("declares none"));
+        assert!(refused("a", &[positional("x"), positional("y")]).contains("'y'"));
+        assert!(refused("a", &[named("a", "1"), named("a", "2")]).contains("twice"));
+    }
+
+    #[test]
+    fn targets() {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(cwd.join("fix")).unwrap();
+        std::fs::write(cwd.join("loop"), "").unwrap();
+        let path = |target: &str| {
+            path_of(Some(Path::new(target)), &cwd).map(|path| path.strip_prefix(&cwd).unwrap().to_owned())
+        };
+        assert_eq!(path("fix").unwrap(), Path::new("fix/RALPH.md"));
+        assert_eq!(path("fix/").unwrap(), Path::new("fix/RALPH.md"));
+        assert_eq!(path("loop").unwrap(), Path::new("loop"));
+        assert_eq!(path("gone.md").unwrap(), Path::new("gone.md"));
+        assert_eq!(path("gone/it").unwrap(), Path::new("gone/it/RALPH.md"));
+        assert!(path("gone").unwrap_err().to_string().contains("'gone'"));
+        assert!(path_of(None, &cwd).unwrap_err().to_string().contains("TARGET"));
+        let name = |path: &str| name_of(&cwd.join(path));
+        assert_eq!((name("fix/RALPH.md"), name("a/b.md")), ("fix".into(), "b".into()));
+        assert_eq!(name("fix/./RALPH.md"), "fix");
+    }
+}

@@ -1,0 +1,118 @@
+//! `ralph init FILE`: one file to start from.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::bail;
+
+use super::house::locate;
+use super::init::{AGENTS, choose_agent, find_program, quoted};
+use crate::agent::preset::{self, Prompt};
+use crate::cli::InitArgs;
+use crate::record::RecordError;
+use crate::record::atomic::{self, Durability};
+
+const RALPH_MD: &str = include_str!("starter/RALPH.md");
+const PROMPT_MD: &str = include_str!("starter/PROMPT.md");
+const RALPH_TOML: &str = include_str!("starter/ralph.toml");
+
+/// Writes the starter that the name of `file` asks for, and says what to do with it.
+pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
+    let project = locate(args.ralph_dir.as_ref())?;
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    let installed: Vec<&str> =
+        AGENTS.into_iter().filter(|name| find_program(name, &search_path).is_some()).collect();
+    let agent = choose_agent(args.agent.as_deref(), &installed)?.unwrap_or("claude");
+    let word = quoted(file);
+    let (content, next) = match file.file_name().and_then(|name| name.to_str()) {
+        Some("RALPH.md") => {
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let target = folder.map_or_else(|| word.clone(), quoted);
+            let next = format!("ralph run {target} --dry-run' shows its prompt, 'ralph run {target} -n 3");
+            (RALPH_MD.replace("@AGENT@", &command_line(agent)?), next)
+        }
+        Some("PROMPT.md") => (PROMPT_MD.to_owned(), format!("ralph prompt {word} 3")),
+        Some("ralph.toml") => (RALPH_TOML.replace("@AGENT@", agent), "ralph config".to_owned()),
+        _ => bail!(
+            "there is no starter for {word}: the name must be RALPH.md, NAME/RALPH.md, PROMPT.md or ralph.toml"
+        ),
+    };
+    let path = project.cwd().join(file);
+    if path.symlink_metadata().is_ok() && !args.force {
+        bail!("{word} exists already: edit it, or replace it with --force");
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
+    }
+    atomic::write(&path, content.as_bytes(), Durability::Atomic)?;
+    let _ = writeln!(anstream::stdout(), "{} is written.\nEdit it; then: '{next}'", file.display());
+    Ok(0)
+}
+
+/// The agent's command line for a RALPH.md, without what ralph adds by itself.
+fn command_line(agent: &str) -> anyhow::Result<String> {
+    let Some(preset) = preset::preset(agent).filter(|preset| !preset.cli.is_empty()) else {
+        bail!(
+            "agent type '{agent}' has no command line of its own: write yours into the line 'agent:' of a RALPH.md"
+        );
+    };
+    let added = preset.structured;
+    let is_added =
+        |word: &str| added.option.contains(&word) || added.value == word || added.also.contains(&word);
+    let mut words: Vec<&str> = [preset.cli].into_iter().chain(preset.args.iter().copied()).collect();
+    words.retain(|word| !is_added(word));
+    if let Prompt::StdinAndArgument(argument) = preset.prompt {
+        words.push(argument);
+    }
+    Ok(shlex::try_join(words)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::front_matter::Document;
+    use crate::settings::{Settings, Sources};
+
+    #[test]
+    fn command_lines_leave_out_what_is_added_anyway() {
+        let line = |agent| command_line(agent).unwrap();
+        assert_eq!(line("claude"), "claude --dangerously-skip-permissions -p");
+        assert_eq!(line("codex"), "codex exec --dangerously-bypass-approvals-and-sandbox -");
+        assert_eq!(line("gemini"), "gemini --yolo");
+        assert_eq!(line("opencode"), "opencode run --auto");
+        assert!(command_line("custom").is_err());
+    }
+
+    #[test]
+    fn the_starters_are_valid() {
+        for agent in AGENTS {
+            let text = RALPH_MD.replace("@AGENT@", &command_line(agent).unwrap());
+            let document = Document::parse(&text, &[]).unwrap_or_else(|problem| panic!("{agent}: {problem}"));
+            assert_eq!(document.agent[0], agent);
+            assert_eq!(document.commands.len(), 2);
+        }
+        assert!(PROMPT_MD.contains("<promise>COMPLETE</promise>"));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ralph.toml");
+        // Every commented line has to be a good one too.
+        let uncommented: String = RALPH_TOML
+            .lines()
+            .map(|line| {
+                line.strip_prefix("# ").filter(|l| l.contains(" = ")).unwrap_or(line).to_owned() + "\n"
+            })
+            .collect();
+        for text in [RALPH_TOML, &uncommented] {
+            std::fs::write(&path, text.replace("@AGENT@", "codex")).unwrap();
+            let sources = Sources {
+                flags: Vec::new(),
+                env: &|_| None,
+                shell_config: None,
+                shell_config_explicit: false,
+                project_toml: Some(path.clone()),
+                user_toml: None,
+            };
+            let settings = Settings::load(&sources).unwrap();
+            assert_eq!((settings.agent_type.as_str(), settings.warnings.len()), ("codex", 0));
+        }
+    }
+}

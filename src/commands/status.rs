@@ -1,0 +1,50 @@
+//! `ralph status` and `ralph ls`: where loops stand.
+
+use std::io::{self, Write as _};
+
+use super::house::locate;
+use super::{print, target};
+use crate::cli::{ListArgs, StatusArgs};
+use crate::record::lookup;
+use crate::view::status::{Standing, write_table, write_text};
+
+/// `ralph status`.
+pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
+    let (here, loops) = target::loops(&args.target)?;
+    if loops.is_empty() {
+        // On stderr, so that `--json` prints nothing but objects.
+        let _ = writeln!(anstream::stderr(), "no loop in {}", here.root().display());
+    }
+    print(|out| {
+        for (at, found) in loops.iter().enumerate() {
+            let standing = Standing::of(found);
+            if args.json {
+                serde_json::to_writer(&mut *out, &standing.json()).map_err(io::Error::other)?;
+                writeln!(out)?;
+            } else {
+                if at > 0 {
+                    writeln!(out)?;
+                }
+                write_text(&standing, out)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// `ralph ls`.
+pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
+    let loops = lookup::of_machine(&locate(None)?);
+    let standings: Vec<Standing<'_>> = loops.iter().map(Standing::of).collect();
+    print(|out| {
+        if args.json {
+            let objects: Vec<_> = standings.iter().map(Standing::json).collect();
+            serde_json::to_writer_pretty(&mut *out, &objects).map_err(io::Error::other)?;
+            writeln!(out)
+        } else if standings.is_empty() {
+            writeln!(out, "no loops on this machine")
+        } else {
+            write_table(&standings, out)
+        }
+    })
+}

@@ -1,0 +1,28 @@
+//! Which loops a verb is about.
+
+use super::house::locate;
+use crate::cli::TargetArgs;
+use crate::project::Project;
+use crate::record::lookup::{self, Loop};
+
+/// The loops that the arguments mean: the one of that name, else all of this project. With `--ralph-dir`, the one
+/// there.
+pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
+    let here = locate(args.ralph_dir.as_ref())?;
+    let mut loops = match &args.name {
+        Some(name) => vec![lookup::named(&here, name)?],
+        None => lookup::of_project(&here),
+    };
+    if args.ralph_dir.is_some() {
+        loops.retain(|found| found.project.ralph_dir() == here.ralph_dir());
+    }
+    Ok((here, loops))
+}
+
+/// A positive number from the command line.
+pub(super) fn count(word: &str, flag: &str) -> anyhow::Result<usize> {
+    match word.parse() {
+        Ok(0) | Err(_) => anyhow::bail!("{flag} {word}: give a whole number from 1"),
+        Ok(count) => Ok(count),
+    }
+}

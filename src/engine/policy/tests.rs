@@ -1,0 +1,360 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::agent::AttemptStatus::{self, AgentFailure, Interrupted, Success, Timeout, UsageLimit};
+use crate::agent::Report;
+use crate::engine::tally::Settled;
+use crate::reply::usage::Usage;
+use crate::reply::verdict::{Failure, Kind};
+
+/// Three retries, ten iterations, six hours of patience; nothing else is limited.
+const LIMITS: Limits = Limits {
+    max_iterations: Some(10),
+    max_retries: 3,
+    retry_pause: None,
+    on_failure: OnFailure::End,
+    breaker: None,
+    idle: None,
+    max_duration: None,
+    max_cost_usd: None,
+    max_tokens: None,
+    max_limit_wait: Duration::from_hours(6),
+};
+
+fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
+    let failed = !matches!(status, Success | Interrupted);
+    let message = "it failed".to_owned();
+    Report {
+        status,
+        duration: Duration::from_millis(1500),
+        exit_code: Some(0),
+        signal: None,
+        failure: failed.then_some(Failure { kind: Kind::Reported, class, message, reset_at }),
+        complete: false,
+        replan: false,
+        text: String::new(),
+        usage: Usage::default(),
+        balance: None,
+        exceeded: None,
+        skipped_lines: 0,
+    }
+}
+
+fn book(limits: &Limits, tally: &mut Tally, status: AttemptStatus, changed: Option<bool>) {
+    tally.book(limits, &report(status, Class::Other, None), Settled { signal: Signal::Continue, changed });
+}
+
+fn limited(limits: &Limits, tally: &mut Tally, reset_at: i64) {
+    let report = report(UsageLimit, Class::Limit, Some(reset_at));
+    tally.book(limits, &report, Settled { signal: Signal::Continue, changed: None });
+}
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_000_000 + seconds, 0).unwrap()
+}
+
+fn now(seconds: i64) -> Now {
+    Now { time: at(seconds), running: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()) }
+}
+
+#[test]
+fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
+    let mut tally = Tally::default();
+    tally.begin();
+    limited(&LIMITS, &mut tally, at(600).timestamp());
+    assert_eq!(step(&LIMITS, &tally, now(0)), Step::Wait(at(600)));
+    assert_eq!(step(&LIMITS, &tally, now(-7 * 3600)), Step::End(Outcome::LimitTooFar));
+    tally.waited(at(0));
+    assert_eq!(step(&LIMITS, &tally, now(600)), Step::Again);
+    assert_eq!((tally.iteration, tally.retries, tally.blind_waits), (1, 0, 0));
+}
+
+#[test]
+fn nobody_waits_for_an_attempt_that_may_not_begin() {
+    let limits = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin();
+    limited(&limits, &mut tally, at(600).timestamp());
+    assert_eq!(step(&limits, &tally, now(59)), Step::Wait(at(600)));
+    assert_eq!(step(&limits, &tally, now(60)), Step::End(Outcome::DurationReached));
+}
+
+#[test]
+fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
+    let limits = Limits { max_limit_wait: Duration::from_secs(200), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin();
+    let mut waits = Vec::new();
+    let end = loop {
+        limited(&limits, &mut tally, 0);
+        match step(&limits, &tally, now(0)) {
+            Step::Wait(until) => waits.push((until - at(0)).num_seconds()),
+            end => break end,
+        }
+        tally.waited(at(0));
+        assert_eq!(step(&limits, &tally, now(0)), Step::Again);
+    };
+    assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!(end, Step::End(Outcome::LimitTooFar));
+}
+
+#[test]
+fn what_cannot_get_better_is_not_tried_again() {
+    for (class, outcome) in [(Class::Auth, Outcome::NotLoggedIn), (Class::Context, Outcome::AgentFailed)] {
+        let mut tally = Tally::default();
+        tally.begin();
+        let settled = Settled { signal: Signal::Continue, changed: None };
+        tally.book(&LIMITS, &report(AgentFailure, class, None), settled);
+        assert_eq!(step(&LIMITS, &tally, now(0)), Step::End(outcome));
+        assert_eq!(tally.consecutive_errors, 1);
+    }
+}
+
+#[test]
+fn pauses_before_retries_double() {
+    let limits = Limits { retry_pause: Some(Duration::from_secs(1)), max_retries: 20, ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin();
+    let mut pauses = Vec::new();
+    for _ in 0..11 {
+        book(&limits, &mut tally, AgentFailure, None);
+        if let Step::Retry { pause, .. } = step(&limits, &tally, now(0)) {
+            pauses.push(pause.as_secs());
+        }
+        tally.retry();
+    }
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+}
+
+#[test]
+fn the_breaker_counts_failed_iterations_and_a_success_resets_it() {
+    let limits = Limits { max_retries: 0, breaker: Some(2), on_failure: OnFailure::Count, ..LIMITS };
+    let mut tally = Tally::default();
+    for (status, next) in [
+        (AgentFailure, Step::Begin),
+        (Success, Step::Begin),
+        (Timeout, Step::Begin),
+        (AgentFailure, Step::End(Outcome::Breaker)),
+    ] {
+        tally.begin();
+        book(&limits, &mut tally, status, None);
+        assert_eq!(step(&limits, &tally, now(0)), next);
+    }
+}
+
+#[test]
+fn idle_counts_successes_that_changed_nothing_and_never_hides_a_failure() {
+    let limits = Limits {
+        max_retries: 0,
+        idle: Some(2),
+        max_iterations: None,
+        on_failure: OnFailure::Count,
+        ..LIMITS
+    };
+    let mut tally = Tally::default();
+    for (status, changed, next) in [
+        (Success, Some(false), Step::Begin),
+        (Success, Some(true), Step::Begin),
+        (Success, Some(false), Step::Begin),
+        (AgentFailure, None, Step::Begin),
+        (Success, Some(false), Step::End(Outcome::Idle)),
+    ] {
+        tally.begin();
+        book(&limits, &mut tally, status, changed);
+        assert_eq!(step(&limits, &tally, now(0)), next);
+    }
+}
+
+#[test]
+fn budgets_stop_the_next_iteration_and_not_the_running_one() {
+    let money = Limits { max_cost_usd: Some(1.0), ..LIMITS };
+    let tokens = Limits { max_tokens: Some(100), ..LIMITS };
+    let time = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
+    let mut tally = Tally { cost_usd: 0.99, input_tokens: 60, output_tokens: 39, ..Tally::default() };
+    for limits in [&money, &tokens, &time] {
+        assert_eq!(step(limits, &tally, now(59)), Step::Begin);
+    }
+    tally.cost_usd = 1.0;
+    tally.output_tokens = 40;
+    assert_eq!(step(&money, &tally, now(0)), Step::End(Outcome::BudgetReached));
+    assert_eq!(step(&tokens, &tally, now(0)), Step::End(Outcome::BudgetReached));
+    assert_eq!(step(&time, &tally, now(60)), Step::End(Outcome::DurationReached));
+}
+
+#[test]
+fn a_limit_that_ends_in_a_failure_says_so() {
+    let limits = Limits { max_iterations: Some(1), max_retries: 0, on_failure: OnFailure::Count, ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin();
+    book(&limits, &mut tally, AgentFailure, None);
+    assert_eq!(step(&limits, &tally, now(0)), Step::End(Outcome::LastFailed));
+}
+
+#[test]
+fn a_resumed_loop_repeats_what_was_cut_off_and_a_new_one_gets_a_new_allowance() {
+    let mut tally = Tally::default();
+    tally.begin();
+    book(&LIMITS, &mut tally, Success, None);
+    tally.begin();
+    tally.in_attempt = true;
+    let cut = tally.clone().resumed(false, at(0));
+    assert_eq!((step(&LIMITS, &cut, now(0)), cut.iteration), (Step::Again, 2));
+
+    tally.iteration = 10;
+    let fresh = tally.resumed(true, at(0));
+    assert_eq!((step(&LIMITS, &fresh, now(0)), fresh.iteration), (Step::Begin, 10));
+    let limits = Limits { max_iterations: Some(1), ..LIMITS };
+    let spent = Tally { iteration: 11, last: Last::Settled(Signal::Continue), ..fresh };
+    assert_eq!(step(&limits, &spent, now(0)), Step::End(Outcome::MaxIterations));
+}
+
+#[test]
+fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
+    let mut tally = Tally::default();
+    tally.begin();
+    limited(&LIMITS, &mut tally, at(600).timestamp());
+    assert_eq!(step(&LIMITS, &tally.clone().resumed(false, at(300)), now(300)), Step::Wait(at(600)));
+    assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);
+}
+
+#[test]
+fn the_tally_survives_its_file() {
+    let mut tally = Tally::default();
+    for status in [Success, Timeout, UsageLimit, Interrupted] {
+        tally.begin();
+        tally.book(
+            &LIMITS,
+            &report(status, Class::Other, Some(7)),
+            Settled { signal: Signal::Complete, changed: Some(false) },
+        );
+        let text = toml::to_string(&tally).unwrap();
+        assert_eq!(toml::from_str::<Tally>(&text).unwrap(), tally, "{text}");
+    }
+}
+
+prop_compose! {
+    fn any_limits()(
+        max_iterations in prop::option::of(1_u64..8),
+        max_retries in 0_u32..4,
+        breaker in prop::option::of(1_u64..4),
+        idle in prop::option::of(1_u64..4),
+        max_cost in prop::option::of(1_u32..9),
+        on_failure in prop::sample::select(vec![OnFailure::End, OnFailure::Count]),
+        pause in prop::option::of(1_u64..3),
+    ) -> Limits {
+        let max_cost_usd = max_cost.map(f64::from);
+        let retry_pause = pause.map(Duration::from_secs);
+        Limits { max_iterations, max_retries, retry_pause, on_failure, breaker, idle, max_cost_usd, ..LIMITS }
+    }
+}
+
+fn any_report() -> impl Strategy<Value = (Report, Settled)> {
+    let status = prop::sample::select(vec![Success, Success, AgentFailure, Timeout, UsageLimit]);
+    let class = prop::sample::select(vec![Class::Other, Class::Other, Class::Permission, Class::Auth]);
+    let signal = prop::sample::select(vec![
+        Signal::Continue,
+        Signal::Continue,
+        Signal::Continue,
+        Signal::Complete,
+        Signal::Done,
+        Signal::Replan,
+    ]);
+    let reset = prop::option::of(-100..100_000_i64);
+    (status, class, signal, prop::option::of(any::<bool>()), reset).prop_map(
+        |(status, class, signal, changed, reset)| {
+            let class = if status == UsageLimit { Class::Limit } else { class };
+            let signal = if status == Success { signal } else { Signal::Continue };
+            let mut report = report(status, class, reset.map(|seconds| at(seconds).timestamp()));
+            report.usage.cost_usd = Some(1.0);
+            (report, Settled { signal, changed })
+        },
+    )
+}
+
+proptest! {
+    /// For any sequence of reports: limits are exact, a wait consumes nothing, and the loop ends for the one reason
+    /// that its history gives.
+    #[test]
+    fn limits_are_exact_and_every_end_has_its_reason(
+        limits in any_limits(),
+        reports in prop::collection::vec(any_report(), 80),
+    ) {
+        let mut tally = Tally::default();
+        let (mut begun, mut tries, mut failed_in_a_row, mut idle_in_a_row) = (0, 0, 0, 0);
+        let mut reports = reports.into_iter();
+        let mut last: Option<(Report, Settled)> = None;
+        let mut clock = 0;
+        loop {
+            let before = tally.clone();
+            match step(&limits, &tally, now(clock)) {
+                Step::Begin => {
+                    tally.begin();
+                    begun += 1;
+                    tries = 1;
+                }
+                Step::Retry { retry, pause } => {
+                    tally.retry();
+                    prop_assert_eq!(retry, tries);
+                    prop_assert_eq!(pause.is_zero(), limits.retry_pause.is_none());
+                    tries += 1;
+                }
+                Step::Again => prop_assert_eq!(before.last, Last::Waited),
+                Step::Wait(until) => {
+                    prop_assert!(until > at(clock) && until <= at(clock) + TimeDelta::hours(6));
+                    tally.waited(at(clock));
+                    clock = (until - at(0)).num_seconds();
+                    prop_assert_eq!((tally.iteration, tally.retries), (before.iteration, before.retries));
+                    continue;
+                }
+                Step::End(outcome) => {
+                    let (report, settled) = last.expect("no loop ends before it began");
+                    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd >= limit);
+                    match outcome {
+                        Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
+                        Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
+                        Outcome::Replan => prop_assert_eq!(settled.signal, Signal::Replan),
+                        Outcome::MaxIterations => {
+                            prop_assert_eq!(report.status, Success);
+                            prop_assert_eq!(Some(begun), limits.max_iterations);
+                        }
+                        Outcome::LastFailed => {
+                            prop_assert_ne!(report.status, Success);
+                            prop_assert_eq!(Some(begun), limits.max_iterations);
+                        }
+                        Outcome::AgentFailed => {
+                            prop_assert_eq!(limits.on_failure, OnFailure::End);
+                            prop_assert_eq!(tries, limits.max_retries + 1);
+                        }
+                        Outcome::Breaker => prop_assert_eq!(Some(failed_in_a_row), limits.breaker),
+                        Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
+                        Outcome::BudgetReached => prop_assert!(spent),
+                        Outcome::NotLoggedIn => prop_assert_eq!(report.failure.unwrap().class, Class::Auth),
+                        Outcome::LimitTooFar => prop_assert_eq!(report.status, UsageLimit),
+                        other => prop_assert!(false, "{:?} is not for the policy to decide", other),
+                    }
+                    break;
+                }
+            }
+            prop_assert!(limits.max_iterations.is_none_or(|limit| begun <= limit));
+            prop_assert!(tries <= limits.max_retries + 1);
+            prop_assert_eq!(tally.iteration, begun);
+            let spent_before = limits.max_cost_usd.is_some_and(|limit| before.cost_usd >= limit);
+            prop_assert!(!spent_before, "an attempt began with the budget used up");
+            let Some((report, settled)) = reports.next() else { break };
+            match report.status {
+                Success => {
+                    failed_in_a_row = 0;
+                    idle_in_a_row = if settled.changed == Some(false) { idle_in_a_row + 1 } else { 0 };
+                }
+                UsageLimit => {}
+                _ => {
+                    let class = report.failure.as_ref().unwrap().class;
+                    failed_in_a_row += u64::from(tries > limits.max_retries || class == Class::Auth);
+                }
+            }
+            tally.book(&limits, &report, settled);
+            last = Some((report, settled));
+        }
+        prop_assert_eq!(tally.succeeded + tally.error_count, tally.durations.count);
+    }
+}

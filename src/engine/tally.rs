@@ -1,0 +1,227 @@
+//! What happened so far: the fold over reports that the policy decides on and that `status` shows.
+
+use std::collections::VecDeque;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::policy::{Limits, blind_pause, may_retry, named_reset};
+use crate::agent::{AttemptStatus, Report};
+use crate::reply::usage::Class;
+use crate::source::Signal;
+
+/// How many durations are kept.
+const KEPT_DURATIONS: usize = 100;
+
+/// What happened so far. The names are those of the state file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// Iterations begun.
+    pub iteration: u64,
+    /// Of these, how many were begun before the current allowance.
+    pub allowance_from: u64,
+    /// Retries used in the current iteration.
+    pub retries: u32,
+    /// Attempts that succeeded.
+    pub succeeded: u64,
+    /// Attempts that failed, timeouts and usage limits included.
+    pub error_count: u64,
+    /// Of these, how many ran or kept silent for too long.
+    pub timeouts: u64,
+    /// Iterations in a row that failed for good.
+    pub consecutive_errors: u64,
+    /// Successful iterations in a row that changed nothing.
+    pub idle_iterations: u64,
+    /// Blind waits for a usage limit in a row.
+    pub blind_waits: u32,
+    /// Seconds spent on them.
+    pub blind_seconds: u64,
+    /// Money spent as far as agents reported it, in US dollars.
+    pub cost_usd: f64,
+    /// Tokens read by the models, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written by the models.
+    pub output_tokens: u64,
+    /// An attempt has begun and is not booked: it runs, or it was cut off.
+    pub in_attempt: bool,
+    /// The most recent failure, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// The commit that HEAD named after the latest attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_commit: Option<String>,
+    /// What the validation command printed when it failed after the latest iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_error: Option<String>,
+    /// Notes of the user for the next prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What the loop added to the prompt of the current iteration, for the case that it has to be run again after a
+    /// restart.
+    pub given: Given,
+    /// How the latest attempt ended.
+    pub last: Last,
+    /// How long attempts took.
+    pub durations: Durations,
+}
+
+/// What the loop added to a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Given {
+    /// What the validation command printed when it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_error: Option<String>,
+    /// Notes of the user.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Durations of attempts, in seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Durations {
+    /// Of all attempts together.
+    pub sum: f64,
+    /// How many there were.
+    pub count: u64,
+    /// The most recent ones, oldest first.
+    pub last: VecDeque<f64>,
+}
+
+/// How the latest attempt ended, as far as the next step depends on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Last {
+    /// There was none yet.
+    #[default]
+    Nothing,
+    /// It succeeded, and this is what it means for the work.
+    Settled(Signal),
+    /// It failed.
+    Failed(Class),
+    /// It met a usage limit that ends at this time, in seconds since the epoch, if the agent named one.
+    Limited(Option<i64>),
+    /// A wait for a usage limit is over: the same iteration again.
+    Waited,
+    /// It was cut off: the same iteration again.
+    Cut,
+}
+
+/// What an attempt came to, beyond its report.
+#[derive(Debug, Clone, Copy)]
+pub struct Settled {
+    /// What it means for the work.
+    pub signal: Signal,
+    /// Whether it changed anything; `None` when nobody looked.
+    pub changed: Option<bool>,
+}
+
+impl Tally {
+    /// A new iteration begins; what was kept for its prompt is given now.
+    pub fn begin(&mut self) {
+        self.iteration += 1;
+        self.retries = 0;
+        self.given =
+            Given { validation_error: self.validation_error.take(), notes: std::mem::take(&mut self.notes) };
+    }
+
+    /// A retry of the current iteration begins.
+    pub fn retry(&mut self) {
+        self.retries += 1;
+    }
+
+    /// A wait for a usage limit that began at `began` is over.
+    pub fn waited(&mut self, began: DateTime<Utc>) {
+        if let Last::Limited(reset) = self.last {
+            if named_reset(reset, began).is_none() {
+                self.blind_seconds = self.blind_seconds.saturating_add(blind_pause(self.blind_waits));
+                self.blind_waits = self.blind_waits.saturating_add(1);
+            }
+            self.last = Last::Waited;
+        }
+    }
+
+    /// Books what an attempt left.
+    pub fn book(&mut self, limits: &Limits, report: &Report, settled: Settled) {
+        self.in_attempt = false;
+        self.durations.book(report.duration.as_secs_f64());
+        self.cost_usd += report.cost_usd().unwrap_or_default();
+        self.input_tokens = self.input_tokens.saturating_add(report.usage.input_tokens.unwrap_or_default());
+        self.output_tokens =
+            self.output_tokens.saturating_add(report.usage.output_tokens.unwrap_or_default());
+        if let Some(failure) = &report.failure {
+            self.last_error = Some(failure.message.clone());
+        }
+        match report.status {
+            AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
+                self.succeeded += 1;
+                self.consecutive_errors = 0;
+                match settled.changed {
+                    Some(false) => self.idle_iterations += 1,
+                    Some(true) | None => self.idle_iterations = 0,
+                }
+                self.last = Last::Settled(settled.signal);
+            }
+            AttemptStatus::UsageLimit => {
+                self.error_count += 1;
+                self.last = Last::Limited(report.failure.as_ref().and_then(|failure| failure.reset_at));
+                return;
+            }
+            AttemptStatus::AgentFailure | AttemptStatus::Timeout => {
+                self.error_count += 1;
+                self.timeouts += u64::from(report.status == AttemptStatus::Timeout);
+                let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
+                if !may_retry(limits, self.retries, class) {
+                    self.consecutive_errors += 1;
+                }
+                self.last = Last::Failed(class);
+            }
+            AttemptStatus::Interrupted => self.last = Last::Cut,
+        }
+        self.blind_waits = 0;
+        self.blind_seconds = 0;
+    }
+
+    /// Goes on from a state file: an attempt that was cut off is run again. A loop that had `ended` gets a new
+    /// allowance, while its numbering goes on. A usage limit whose reset has passed by `now` is no reason to wait.
+    #[must_use]
+    pub fn resumed(mut self, ended: bool, now: DateTime<Utc>) -> Self {
+        if ended {
+            self.allowance_from = self.iteration;
+            self.last = Last::Nothing;
+            self.retries = 0;
+            self.consecutive_errors = 0;
+            self.idle_iterations = 0;
+        } else if std::mem::take(&mut self.in_attempt) {
+            self.last = Last::Cut;
+        } else if let Last::Limited(reset @ Some(_)) = self.last
+            && named_reset(reset, now).is_none()
+        {
+            self.last = Last::Waited;
+        }
+        self.blind_waits = 0;
+        self.blind_seconds = 0;
+        self
+    }
+}
+
+impl Durations {
+    fn book(&mut self, seconds: f64) {
+        self.sum += seconds;
+        self.count += 1;
+        self.last.push_back(seconds);
+        if self.last.len() > KEPT_DURATIONS {
+            self.last.pop_front();
+        }
+    }
+
+    /// The mean in seconds; `None` before the first attempt.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
+        let count = self.count as f64;
+        (self.count > 0).then(|| self.sum / count)
+    }
+}

@@ -1,0 +1,70 @@
+//! How long a wait lasts, by two clocks.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+
+/// A wait until a moment of the wall clock, so that a machine that was suspended does not wait longer than it has to.
+/// It also ends when it has lasted as long as it was meant to, so that a clock that is set back does not prolong it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wait {
+    until: DateTime<Utc>,
+    length: Duration,
+    began: Instant,
+}
+
+impl Wait {
+    /// A wait that begins now, as the wall clock and the steady clock tell it.
+    pub(super) fn new(until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) -> Self {
+        Self { until, length: (until - time).to_std().unwrap_or_default(), began: clock }
+    }
+
+    /// What is left of it; zero when it is over.
+    pub(super) fn left(&self, time: DateTime<Utc>, clock: Instant) -> Duration {
+        let by_time = (self.until - time).to_std().unwrap_or_default();
+        let by_clock = self.length.saturating_sub(clock.saturating_duration_since(self.began));
+        by_time.min(by_clock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn both_clocks_agree() {
+        let (time, clock) = (Utc::now(), Instant::now());
+        let wait = Wait::new(time + MINUTE, time, clock);
+        assert_eq!(wait.left(time, clock), MINUTE);
+        assert_eq!(wait.left(time + MINUTE / 4, clock + MINUTE / 4), MINUTE * 3 / 4);
+        assert_eq!(wait.left(time + MINUTE, clock + MINUTE), Duration::ZERO);
+        assert_eq!(wait.left(time + MINUTE * 2, clock + MINUTE * 2), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_does_not_prolong_it() {
+        let (time, clock) = (Utc::now(), Instant::now());
+        let wait = Wait::new(time + MINUTE, time, clock);
+        let stepped = time - TimeDelta::days(1);
+        assert_eq!(wait.left(stepped + MINUTE / 2, clock + MINUTE / 2), MINUTE / 2);
+        assert_eq!(wait.left(stepped + MINUTE, clock + MINUTE), Duration::ZERO);
+    }
+
+    #[test]
+    fn it_ends_in_time_after_a_suspension_or_a_step_forward() {
+        let (time, clock) = (Utc::now(), Instant::now());
+        let wait = Wait::new(time + MINUTE, time, clock);
+        assert_eq!(wait.left(time + MINUTE * 60, clock + Duration::from_secs(1)), Duration::ZERO);
+        assert_eq!(wait.left(time + MINUTE / 2, clock), MINUTE / 2);
+    }
+
+    #[test]
+    fn what_lies_behind_is_over() {
+        let (time, clock) = (Utc::now(), Instant::now());
+        assert_eq!(Wait::new(time - MINUTE, time, clock).left(time, clock), Duration::ZERO);
+    }
+}

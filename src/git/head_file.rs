@@ -1,0 +1,60 @@
+//! The commit that HEAD names, read from the repository's files: a loop asks twice per iteration, and a git process
+//! each time would cost more than everything else the loop does.
+
+use std::fs;
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
+
+/// What the files say about HEAD.
+pub(super) enum Head {
+    /// It names this commit.
+    Commit(String),
+    /// It names a branch without a commit.
+    Unborn,
+}
+
+/// Reads HEAD; `None` where the files do not tell (refs in another format than files, a symbolic branch).
+pub(super) fn head(root: &Path) -> Option<Head> {
+    let git_dir = git_dir(root)?;
+    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let Some(name) = head.trim_end().strip_prefix("ref: ") else { return commit(&head).map(Head::Commit) };
+    // Branches of a linked work tree live in the main one's repository.
+    let common = match fs::read_to_string(git_dir.join("commondir")) {
+        Ok(path) => git_dir.join(path.trim_end()),
+        Err(_) => git_dir,
+    };
+    match fs::read_to_string(common.join(name)) {
+        Ok(text) => return commit(&text).map(Head::Commit),
+        Err(error) if error.kind() != NotFound => return None,
+        Err(_) if common.join("reftable").exists() => return None,
+        Err(_) => {}
+    }
+    match fs::read_to_string(common.join("packed-refs")) {
+        Ok(refs) => match packed(&refs, name) {
+            Some(id) => commit(id).map(Head::Commit),
+            None => Some(Head::Unborn),
+        },
+        Err(error) => (error.kind() == NotFound).then_some(Head::Unborn),
+    }
+}
+
+/// `.git` itself, or what it points to in a linked work tree or submodule.
+pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
+    let path = root.join(".git");
+    if path.is_dir() {
+        return Some(path);
+    }
+    let pointer = fs::read_to_string(path).ok()?;
+    Some(root.join(pointer.trim_end().strip_prefix("gitdir: ")?))
+}
+
+fn packed<'a>(refs: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = refs.lines().filter_map(|line| line.split_once(' '));
+    lines.find_map(|(id, of)| (of == name).then_some(id))
+}
+
+fn commit(text: &str) -> Option<String> {
+    let id = text.trim_end();
+    let is_id = matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| id.to_owned())
+}

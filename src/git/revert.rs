@@ -1,0 +1,268 @@
+//! Undoing commits by revert commits, so that nothing is ever lost: not what was undone, not uncommitted work.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::{GitError, LIMIT, REPOSITORY_VARIABLES, head_file, output_within, run};
+
+/// The longest that reverting may take: hooks run, and files are written.
+const REVERT_LIMIT: Duration = Duration::from_mins(5);
+/// How many paths an error names.
+const SHOWN: usize = 3;
+
+/// A commit that can be undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// Its full id.
+    pub id: String,
+    /// It joined two histories.
+    pub is_merge: bool,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+/// Why commits are not undone. Nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum RevertError {
+    /// git is in the middle of something.
+    #[error("a {what} is in progress in {path}: finish it, or end it with 'git {what} --abort'", path = .path.display())]
+    Busy {
+        /// `merge`, `rebase` …
+        what: &'static str,
+        /// The work tree.
+        path: std::path::PathBuf,
+    },
+    /// Something is staged; git would not revert.
+    #[error("changes are staged ({paths}): commit or unstage them first")]
+    Staged {
+        /// Some of the paths.
+        paths: String,
+    },
+    /// Uncommitted work lies where files would be reverted.
+    #[error(
+        "uncommitted changes would be touched ({paths}): commit them, or move them away with 'git stash -u'"
+    )]
+    Overlap {
+        /// Some of the paths.
+        paths: String,
+    },
+    /// HEAD does not contain what should be undone.
+    #[error(
+        "commit {commit:.10} is not part of what HEAD names: check out the branch that the loop worked on"
+    )]
+    NotHere {
+        /// The commit.
+        commit: String,
+    },
+    /// An iteration changed history rather than adding to it.
+    #[error(
+        "history was rewritten between {before:.10} and {after:.10}, so it is not known which commits are the loop's: \
+         undo them by hand"
+    )]
+    Rewritten {
+        /// HEAD before the iteration.
+        before: String,
+        /// HEAD after it.
+        after: String,
+    },
+    /// Reverting met a conflict, or another refusal of git; everything is as it was.
+    #[error("{commit} cannot be reverted ({reason}): nothing was changed; revert it by hand")]
+    Conflict {
+        /// The commit, as far as git said it.
+        commit: String,
+        /// What git said.
+        reason: String,
+    },
+    /// Reverting failed, and so did going back.
+    #[error("reverting failed ({reason}) and could not be undone: look at 'git status' in {path}", path = .path.display())]
+    Stuck {
+        /// What git said.
+        reason: String,
+        /// The work tree.
+        path: std::path::PathBuf,
+    },
+    /// git could not be asked.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// Fails when git is in the middle of something in the work tree `root`.
+pub fn check_idle(root: &Path) -> Result<(), RevertError> {
+    let Some(git_dir) = head_file::git_dir(root) else { return Ok(()) };
+    let marks = [
+        ("MERGE_HEAD", "merge"),
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+        ("sequencer", "revert"),
+    ];
+    match marks.iter().find(|(mark, _)| git_dir.join(mark).exists()) {
+        Some((_, what)) => Err(RevertError::Busy { what, path: root.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// The commits of the main line from `before` (without it; `None` for the beginning) to `after`, newest first.
+///
+/// # Errors
+/// When HEAD does not contain them, or `after` does not follow from `before`.
+pub fn commits_between(root: &Path, before: Option<&str>, after: &str) -> Result<Vec<Commit>, RevertError> {
+    if !is_ancestor(root, after, "HEAD") {
+        return Err(RevertError::NotHere { commit: after.to_owned() });
+    }
+    let range = match before {
+        Some(before) if !is_ancestor(root, before, after) => {
+            return Err(RevertError::Rewritten { before: before.to_owned(), after: after.to_owned() });
+        }
+        Some(before) => format!("{before}..{after}"),
+        None => after.to_owned(),
+    };
+    let format = "--format=%H%x00%P%x00%s";
+    let output = run(root, &["log", "--first-parent", "--no-show-signature", format, &range, "--"], LIMIT)?;
+    let text = String::from_utf8_lossy(&output);
+    Ok(text.lines().filter_map(commit).collect())
+}
+
+fn commit(line: &str) -> Option<Commit> {
+    let mut fields = line.split('\0');
+    let (id, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
+    Some(Commit { id: id.to_owned(), is_merge: parents.contains(' '), subject: subject.to_owned() })
+}
+
+fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {
+    run(root, &["merge-base", "--is-ancestor", commit, of], LIMIT).is_ok()
+}
+
+/// The commits that HEAD contains and that another commit in it reverts; a revert that was itself reverted does not
+/// count.
+pub fn undone(root: &Path) -> Result<HashSet<String>, RevertError> {
+    const MARK: &str = "This reverts commit ";
+    let filter = ["--fixed-strings", "--grep", MARK];
+    let arguments = [&["log", "--no-show-signature", "--format=%x01%H%n%B"], &filter[..]].concat();
+    let output = run(root, &arguments, LIMIT)?;
+    let text = String::from_utf8_lossy(&output);
+    let mut undone = HashSet::new();
+    // Newest first, so that it is known of each revert whether it still holds.
+    for message in text.split('\u{1}').skip(1) {
+        let (id, body) = message.split_once('\n').unwrap_or((message, ""));
+        if undone.contains(id) {
+            continue;
+        }
+        for part in body.split(MARK).skip(1) {
+            undone.insert(part.chars().take_while(char::is_ascii_hexdigit).collect());
+        }
+    }
+    Ok(undone)
+}
+
+/// Reverts the commits in this order, one revert commit for each; all of them or none.
+pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
+    check_idle(root)?;
+    let staged = names(root, &["diff", "--cached", "--name-only", "-z", "--no-renames"])?;
+    if !staged.is_empty() {
+        return Err(RevertError::Staged { paths: shown(staged.iter()) });
+    }
+    let dirty = uncommitted(root)?;
+    let touched = touched(root, commits)?;
+    let mut overlap: BTreeSet<&String> =
+        dirty.iter().filter(|path| touched.iter().any(|other| overlaps(path, other))).collect();
+    // git would overwrite an ignored file without a word.
+    let tracked: HashSet<String> = names(root, &["ls-files", "-z"])?.into_iter().collect();
+    let is_in_the_way = |path: &&String| {
+        let found = root.join(path.as_str()).symlink_metadata();
+        !tracked.contains(*path) && found.is_ok_and(|metadata| !metadata.is_dir())
+    };
+    overlap.extend(touched.iter().filter(is_in_the_way));
+    if !overlap.is_empty() {
+        return Err(RevertError::Overlap { paths: shown(overlap.into_iter()) });
+    }
+    let before = super::head(root);
+    let mut arguments = vec!["revert", "--no-edit"];
+    if commits.iter().any(|commit| commit.is_merge) {
+        // Of a merge, what it brought into the main line.
+        arguments.extend(["-m", "1"]);
+    }
+    arguments.extend(commits.iter().map(|commit| commit.id.as_str()));
+    let Err(reason) = change(root, &arguments) else { return Ok(()) };
+
+    let stopped_at = head_file::git_dir(root)
+        .and_then(|git_dir| std::fs::read_to_string(git_dir.join("REVERT_HEAD")).ok())
+        .map(|id| id.trim().to_owned());
+    if check_idle(root).is_err() && change(root, &["revert", "--abort"]).is_err()
+        || super::head(root) != before
+        || uncommitted(root)? != dirty
+    {
+        return Err(RevertError::Stuck { reason, path: root.to_owned() });
+    }
+    let name = stopped_at.as_ref().and_then(|id| commits.iter().find(|commit| commit.id == *id));
+    let commit = name
+        .map_or_else(|| "a commit".to_owned(), |commit| format!("{:.10} '{}'", commit.id, commit.subject));
+    Err(RevertError::Conflict { commit, reason })
+}
+
+/// Every path that differs from HEAD or is untracked and not ignored.
+fn uncommitted(root: &Path) -> Result<BTreeSet<String>, GitError> {
+    let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
+    let output = run(root, &status, LIMIT)?;
+    let entries = output.split(|&byte| byte == 0).filter_map(|entry| entry.get(3..));
+    Ok(entries.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+}
+
+/// Every path that the commits changed.
+fn touched(root: &Path, commits: &[Commit]) -> Result<BTreeSet<String>, GitError> {
+    let mut touched = BTreeSet::new();
+    for commit in commits {
+        let show = ["log", "-1", "--first-parent", "-m", "--root", "--no-show-signature", "--format="];
+        let what = ["--name-only", "-z", "--no-renames", &commit.id];
+        touched.extend(names(root, &[&show[..], &what[..]].concat())?);
+    }
+    Ok(touched)
+}
+
+fn names(root: &Path, arguments: &[&str]) -> Result<Vec<String>, GitError> {
+    let output = run(root, arguments, LIMIT)?;
+    let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).trim_start_matches('\n').to_owned()).collect())
+}
+
+/// The same path, or one below the other.
+fn overlaps(one: &str, other: &str) -> bool {
+    let below =
+        |outer: &str, inner: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
+    one == other || below(one, other) || below(other, one)
+}
+
+fn shown<'a>(paths: impl ExactSizeIterator<Item = &'a String>) -> String {
+    let more = paths.len().saturating_sub(SHOWN);
+    let mut text = paths.take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        let _ = write!(text, " and {more} more"); // writing to a String cannot fail
+    }
+    text
+}
+
+/// Runs a git command that changes the repository, without an editor and without a question.
+fn change(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
+    for name in REPOSITORY_VARIABLES {
+        command.env_remove(name);
+    }
+    let output = output_within(&mut command, REVERT_LIMIT).map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
+    let line = lines.clone().find(|line| line.contains("error:") || line.contains("fatal:")).or(lines.next());
+    Err(line.unwrap_or("no reason given").trim_start_matches("error: ").to_owned())
+}
+
+#[cfg(test)]
+mod tests;

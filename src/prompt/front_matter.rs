@@ -1,0 +1,321 @@
+//! A RALPH.md taken apart: its front matter, checked, and the prompt below it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_saphyr::{Error as YamlError, Spanned};
+
+use super::placeholders::{self, Namespace};
+use crate::settings::duration;
+use crate::settings::nearest::nearest;
+
+/// How long a command may take when its `timeout` does not say so.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// A RALPH.md, read and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// The words of the agent's command line; at least one.
+    pub agent: Vec<String>,
+    /// What is run before each iteration, in this order.
+    pub commands: Vec<Command>,
+    /// The names of the arguments that the user can give, in the order of their positions.
+    pub args: Vec<String>,
+    /// Everything below the front matter.
+    pub body: String,
+}
+
+/// A command whose output the prompt can show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What placeholders call it.
+    pub name: String,
+    /// Its words, placeholders for arguments not yet resolved.
+    pub run: Vec<String>,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// Why a RALPH.md cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct Problem {
+    /// Where, from 1.
+    pub line: u64,
+    /// What is wrong and what to do.
+    pub what: String,
+}
+
+impl Problem {
+    fn at<T>(place: &Spanned<T>, what: impl Into<String>) -> Self {
+        Self { line: place.referenced.line(), what: what.into() }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    agent: Spanned<String>,
+    #[serde(default)]
+    commands: Option<Vec<RawCommand>>,
+    #[serde(default)]
+    args: Option<Vec<Spanned<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCommand {
+    name: Spanned<String>,
+    run: Spanned<String>,
+    timeout: Option<Spanned<String>>,
+}
+
+impl Document {
+    /// Reads `text`; an argument must not be named like one of `reserved`, the flags of ralph.
+    pub fn parse(text: &str, reserved: &[String]) -> Result<Self, Problem> {
+        let (yaml, body) = split(text)?;
+        let raw: Raw = serde_saphyr::from_str(yaml).map_err(|error| yaml_problem(&error))?;
+        let agent = words(&raw.agent, "agent")?;
+        let mut names = HashSet::new();
+        let commands = raw.commands.unwrap_or_default().into_iter();
+        let commands = commands.map(|raw| command(raw, &mut names)).collect::<Result<_, _>>()?;
+        let args = args(raw.args.unwrap_or_default(), reserved)?;
+        if placeholders::without_comments(body).trim().is_empty() {
+            let line = text.lines().count().max(1) as u64;
+            let what = "there is no prompt below the front matter: write one".to_owned();
+            return Err(Problem { line, what });
+        }
+        Ok(Self { agent, commands, args, body: body.to_owned() })
+    }
+
+    /// The names of the arguments that the body or a command shows.
+    pub fn used_args(&self) -> impl Iterator<Item = &str> {
+        let words = self.commands.iter().flat_map(|command| &command.run);
+        let used = words.flat_map(|word| placeholders::used(word)).chain(placeholders::used(&self.body));
+        used.filter(|(namespace, _)| *namespace == Namespace::Args).map(|(_, name)| name)
+    }
+}
+
+/// The YAML, its opening line included so that lines count as in the file, and the body.
+fn split(text: &str) -> Result<(&str, &str), Problem> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let is_mark = |line: &str| line.trim_end() == "---";
+    let problem = |what: &str| Problem { line: 1, what: what.to_owned() };
+    let mut lines = text.split_inclusive('\n');
+    let mut end = match lines.next() {
+        Some(first) if is_mark(first) => first.len(),
+        _ if text.trim().is_empty() => return Err(problem("the file is empty")),
+        _ => {
+            return Err(problem(
+                "there is no front matter: begin with a line '---', a line 'agent: COMMAND' and a line '---'",
+            ));
+        }
+    };
+    for line in lines {
+        if is_mark(line) {
+            return Ok((&text[..end], &text[end + line.len()..]));
+        }
+        end += line.len();
+    }
+    Err(problem("the front matter has no end: close it with a line '---'"))
+}
+
+fn yaml_problem(error: &YamlError) -> Problem {
+    let error = error.without_snippet();
+    let line = error.location().map_or(1, |location| location.line().max(1));
+    let what = match error {
+        YamlError::SerdeUnknownField { field, expected, .. } => {
+            let known = expected.join(", ");
+            let meant = nearest(field, expected.iter().copied());
+            let meant = meant.map_or(String::new(), |name| format!("did you mean '{name}'? "));
+            format!("there is no key '{field}': {meant}known are {known}")
+        }
+        YamlError::SerdeMissingField { field: "agent", .. } => {
+            "the key 'agent' is missing: name the command that reads the prompt, such as 'agent: claude -p'"
+                .into()
+        }
+        YamlError::SerdeMissingField { field, .. } => format!("the key '{field}' is missing here"),
+        YamlError::DuplicateMappingKey { key: Some(key), .. } => format!("the key '{key}' stands here twice"),
+        other => first_line(other),
+    };
+    Problem { line, what }
+}
+
+/// The parser's own words, without the place, which is said in front.
+fn first_line(error: &YamlError) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.rfind(" at line ").map_or(line, |place| &line[..place]).to_owned()
+}
+
+/// The words of a command line.
+fn words(line: &Spanned<String>, key: &str) -> Result<Vec<String>, Problem> {
+    let words = placeholders::split_words(&line.value)
+        .ok_or_else(|| Problem::at(line, format!("'{key}' has a quote that is not closed")))?;
+    if words.first().is_none_or(|program| program.trim().is_empty()) {
+        return Err(Problem::at(line, format!("'{key}' names no program: give it a command")));
+    }
+    Ok(words)
+}
+
+fn command(raw: RawCommand, names: &mut HashSet<String>) -> Result<Command, Problem> {
+    check_name(&raw.name, "a command")?;
+    if !names.insert(raw.name.value.clone()) {
+        let what = format!("there are two commands named '{}': rename one", raw.name.value);
+        return Err(Problem::at(&raw.name, what));
+    }
+    let run = words(&raw.run, "run")?;
+    let others = placeholders::used(&raw.run.value).find(|(namespace, _)| *namespace == Namespace::Commands);
+    if let Some((_, other)) = others {
+        let what = format!("a command cannot use the output of another, '{other}': run both in one script");
+        return Err(Problem::at(&raw.run, what));
+    }
+    let timeout = match &raw.timeout {
+        None => COMMAND_TIMEOUT,
+        Some(text) => {
+            duration::parse(&text.value).map_err(|error| Problem::at(text, format!("timeout: {error}")))?
+        }
+    };
+    Ok(Command { name: raw.name.value, run, timeout })
+}
+
+fn args(raw: Vec<Spanned<String>>, reserved: &[String]) -> Result<Vec<String>, Problem> {
+    let mut names = Vec::with_capacity(raw.len());
+    for name in raw {
+        check_name(&name, "an argument")?;
+        if reserved.contains(&name.value) {
+            let what = format!("argument '{0}' is named like ralph's own --{0}: rename it", name.value);
+            return Err(Problem::at(&name, what));
+        }
+        if names.contains(&name.value) {
+            let what = format!("there are two arguments named '{}': rename one", name.value);
+            return Err(Problem::at(&name, what));
+        }
+        names.push(name.value);
+    }
+    Ok(names)
+}
+
+fn check_name(name: &Spanned<String>, kind: &str) -> Result<(), Problem> {
+    let good = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    if name.value.is_empty() || !name.value.chars().all(good) {
+        let what = format!("'{}' is no name for {kind}: use letters, digits, '_' and '-'", name.value);
+        return Err(Problem::at(name, what));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<Document, Problem> {
+        Document::parse(text, &["timeout".to_owned()])
+    }
+
+    fn problem(text: &str) -> String {
+        parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn reads_everything() {
+        let text = "---\nagent: claude -p \"a b\"\n\ncommands:\n- name: git-log\n  run: git log --oneline -5\n\
+                    - name: t\n  run: ./check {{ args.dir }}/x\n  timeout: 1.5\n- {name: u, run: 'true', timeout: 2m}\n\
+                    args: [dir, focus]\n---\n# Prompt\n---\n{{ args.more }}\n";
+        let document = parse(text).unwrap();
+        assert_eq!(document.agent, ["claude", "-p", "a b"]);
+        let commands: Vec<_> = document
+            .commands
+            .iter()
+            .map(|c| (c.name.as_str(), c.run.join("|"), c.timeout.as_millis()))
+            .collect();
+        let expected = [
+            ("git-log", "git|log|--oneline|-5".to_owned(), 60_000),
+            ("t", "./check|{{args.dir}}/x".to_owned(), 1_500),
+            ("u", "true".to_owned(), 120_000),
+        ];
+        assert_eq!(commands, expected);
+        assert_eq!(document.args, ["dir", "focus"]);
+        assert_eq!(document.body, "# Prompt\n---\n{{ args.more }}\n");
+        assert_eq!(document.used_args().collect::<Vec<_>>(), ["dir", "more"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_other_line_ends_do_not_matter() {
+        let document = parse("\u{feff}---\r\nagent: x\r\ncommands:\r\nargs:\r\n--- \r\nDo it.\r\n").unwrap();
+        assert_eq!((document.agent.join(" "), document.body.as_str()), ("x".into(), "Do it.\r\n"));
+        assert_eq!((document.commands.len(), document.args.len()), (0, 0));
+    }
+
+    #[test]
+    fn problems_name_their_line() {
+        for (text, expected) in [
+            ("", "line 1: the file is empty"),
+            (" \n\n", "line 1: the file is empty"),
+            ("# Prompt\n", "line 1: there is no front matter"),
+            ("---\nagent: x\n", "line 1: the front matter has no end"),
+            ("---\nagent: x\n---\n", "line 3: there is no prompt below the front matter"),
+            ("---\nagent: x\n---\n\n<!-- later -->\n", "line 5: there is no prompt below the front matter"),
+            ("---\n---\nx", "line 1: the key 'agent' is missing"),
+            ("---\nargs: [a]\n---\nx", "line 2: the key 'agent' is missing"),
+            ("---\nagent: ''\n---\nx", "line 2: 'agent' names no program"),
+            ("---\nagent: \"x 'y\"\n---\nx", "line 2: 'agent' has a quote that is not closed"),
+            ("---\nagent: x\nagnet: y\n---\nx", "line 3: there is no key 'agnet': did you mean 'agent'?"),
+            (
+                "---\nagent: x\ncolour: y\n---\nx",
+                "line 3: there is no key 'colour': known are agent, commands, args",
+            ),
+            ("---\nagent: x\nagent: y\n---\nx", "line 3: the key 'agent' stands here twice"),
+            ("---\nagent: x\ncommands:\n- name: a\n---\nx", "line 4: the key 'run' is missing"),
+            (
+                "---\nagent: x\ncommands:\n- name: a\n  runs: b\n---\nx",
+                "line 5: there is no key 'runs': did you mean 'run'?",
+            ),
+            (
+                "---\nagent: x\ncommands:\n- {name: a, run: b}\n- {name: a, run: c}\n---\nx",
+                "line 5: there are two commands named 'a'",
+            ),
+            (
+                "---\nagent: x\ncommands:\n- {name: a b, run: b}\n---\nx",
+                "line 4: 'a b' is no name for a command",
+            ),
+            (
+                "---\nagent: x\ncommands:\n- {name: a, run: b, timeout: 0}\n---\nx",
+                "line 4: timeout: `0` is no time",
+            ),
+            (
+                "---\nagent: x\ncommands:\n- {name: a, run: b, timeout: soon}\n---\nx",
+                "line 4: timeout: `soon`",
+            ),
+            ("---\nagent: x\ncommands:\n- {name: a, run: ''}\n---\nx", "line 4: 'run' names no program"),
+            (
+                "---\nagent: x\ncommands:\n- {name: a, run: 'b {{ commands.c }}'}\n---\nx",
+                "line 4: a command cannot use",
+            ),
+            ("---\nagent: x\ncommands: ls\n---\nx", "line 3: "),
+            ("---\nagent: [x, y]\n---\nx", "line 2: "),
+            (
+                "---\nagent: x\nargs:\n- timeout\n---\nx",
+                "line 4: argument 'timeout' is named like ralph's own --timeout",
+            ),
+            ("---\nagent: x\nargs: [a, a]\n---\nx", "line 3: there are two arguments named 'a'"),
+            ("---\nagent: x\nargs: ['']\n---\nx", "line 3: '' is no name for an argument"),
+            ("---\nagent: x\n  bad: y\n---\nx", "line 3: "),
+            ("---\nagent: \"x\n---\nx", "line "),
+            ("---\n- agent\n---\nx", "line 2: "),
+        ] {
+            let found = problem(text);
+            assert!(found.starts_with(expected) && !found.contains('\n'), "{text:?}: {found}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in r"(---\n|agent: x\n|commands:\n|- name: a\n|  run: b\n|args: \[a\]\n|[:&*!{}\[\] \n'-]|\PC){0,30}") {
+            let _ = parse(&text);
+            let _ = parse(&format!("---\nagent: x\n{text}\n---\nbody"));
+        }
+    }
+}

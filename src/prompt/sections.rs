@@ -1,0 +1,82 @@
+//! What the loop adds to a prompt: why the last iteration's validation failed, and notes of the user.
+
+use std::fmt::Write as _;
+
+/// How many bytes of a validation's output reach the prompt.
+const ROOM: usize = 64 * 1024;
+
+/// `prompt` with a section about the failed validation, if there was one, and a section with the user's notes, if
+/// there are any.
+#[must_use]
+pub fn with_sections(prompt: String, validation_error: Option<&str>, notes: &[String]) -> String {
+    let mut prompt = prompt;
+    let mut section = |title: &str, body: &str| {
+        let gap = if prompt.ends_with('\n') { "\n" } else { "\n\n" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(prompt, "{gap}## {title}\n\n{body}");
+    };
+    if let Some(output) = validation_error {
+        let output = head_and_tail(output, ROOM);
+        let fence = fence_for(&output);
+        section(
+            "Validation error of the previous iteration",
+            &format!(
+                "The validation command failed after the previous iteration. It printed:\n\n{fence}\n{}\n{fence}\n\n\
+                 Fix this first, before you do anything else.",
+                output.trim_end_matches('\n')
+            ),
+        );
+    }
+    if !notes.is_empty() {
+        let lines: Vec<String> =
+            notes.iter().map(|note| format!("- {}", note.replace('\n', "\n  "))).collect();
+        section("Notes from the user", &lines.join("\n"));
+    }
+    prompt
+}
+
+/// The beginning and the end of `text`, at most `room` bytes together, with a line that says what is left out.
+#[must_use]
+pub fn head_and_tail(text: &str, room: usize) -> String {
+    if text.len() <= room {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(room / 2);
+    let tail = text.ceil_char_boundary(text.len() - room / 2);
+    let (head, cut, tail) = (&text[..head], tail - head, &text[tail..]);
+    format!("{head}\n[… {cut} bytes left out …]\n{tail}")
+}
+
+/// A code fence longer than any run of backticks inside `text`.
+fn fence_for(text: &str) -> String {
+    let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or_default();
+    "`".repeat(longest.max(2) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_to_add_adds_nothing() {
+        assert_eq!(with_sections("Do it.".into(), None, &[]), "Do it.");
+    }
+
+    #[test]
+    fn sections_stand_under_their_own_headings() {
+        let text = with_sections("Do it.".into(), Some("a ``` b\n"), &["look\nhere".into(), "too".into()]);
+        let expected = "Do it.\n\n## Validation error of the previous iteration\n\n\
+                        The validation command failed after the previous iteration. It printed:\n\n\
+                        ````\na ``` b\n````\n\nFix this first, before you do anything else.\n\n\
+                        ## Notes from the user\n\n- look\n  here\n- too\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_long_text_keeps_head_and_tail() {
+        let text = format!("begin{}end", "é".repeat(100));
+        let cut = head_and_tail(&text, 20);
+        assert!(cut.starts_with("begin") && cut.ends_with("end") && cut.contains("bytes left out"), "{cut}");
+        assert_eq!(head_and_tail("short", 20), "short");
+    }
+}

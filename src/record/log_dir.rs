@@ -1,0 +1,46 @@
+//! `--log-dir`: one file per iteration with what its agent wrote.
+
+use std::path::{Path, PathBuf};
+
+use super::whole_lines::WholeLines;
+use super::{RecordError, RecordFile};
+use crate::engine::event::{Event, Stamped};
+
+/// The folder of these files, `NNN_YYYYMMDD-HHMMSS.log`. Further attempts at an iteration go on in its file.
+#[derive(Debug)]
+pub struct LogDir {
+    folder: PathBuf,
+    current: Option<(u64, WholeLines)>,
+}
+
+impl LogDir {
+    /// Creates the folder where it is missing.
+    pub fn open(folder: &Path) -> Result<Self, RecordError> {
+        std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
+        Ok(Self { folder: folder.to_owned(), current: None })
+    }
+
+    /// Takes one event.
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+        match (stamped.event, &mut self.current) {
+            (Event::AttemptStarted { tally, .. }, current) => {
+                let iteration = tally.iteration;
+                if current.as_ref().is_none_or(|(number, _)| *number != iteration) {
+                    let name = format!("{iteration:03}_{}.log", stamped.at.format("%Y%m%d-%H%M%S"));
+                    let file = RecordFile::append(&self.folder.join(name))?;
+                    *current = Some((iteration, WholeLines::new(file)));
+                }
+                Ok(())
+            }
+            (Event::Output { stream, bytes }, Some((_, lines))) => {
+                lines.output(stream, bytes)?;
+                lines.flush()
+            }
+            (Event::AttemptEnded { .. } | Event::LoopEnded { .. }, Some((_, lines))) => {
+                lines.end_lines()?;
+                lines.flush()
+            }
+            _ => Ok(()),
+        }
+    }
+}

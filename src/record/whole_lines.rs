@@ -1,0 +1,114 @@
+//! A log of an agent's two pipes in which their lines never mix.
+
+use super::{RecordError, RecordFile};
+use crate::engine::event::Stream;
+
+/// A started line is held back until it is whole, so that lines of the agent's two pipes never mix; longer ones
+/// are written through.
+const HELD_LINE: usize = 1024 * 1024;
+/// How much of stderr is kept back while a very long stdout line is being written.
+const HELD_STDERR: usize = 8 * 1024 * 1024;
+
+/// A file that takes the bytes of two pipes line by line.
+#[derive(Debug)]
+pub struct WholeLines {
+    file: RecordFile,
+    /// The started line of stdout, as far as it has not been written.
+    stdout: Vec<u8>,
+    /// The file ends in a part of a stdout line.
+    mid_line: bool,
+    /// What stderr wrote and could not be written yet: its started line, or all of it while `mid_line`.
+    stderr: Vec<u8>,
+    /// Bytes of stderr that found no room.
+    dropped: usize,
+}
+
+impl WholeLines {
+    /// Begins at the start of a line of `file`.
+    #[must_use]
+    pub fn new(file: RecordFile) -> Self {
+        Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        self.file.path()
+    }
+
+    /// Takes bytes of one of the pipes, cut anywhere.
+    pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), RecordError> {
+        match stream {
+            Stream::Stdout => self.stdout(bytes),
+            Stream::Stderr => self.stderr(bytes),
+        }
+    }
+
+    /// Adds whole lines of ours; [`WholeLines::end_lines`] comes before them.
+    pub fn write(&mut self, text: &str) -> Result<(), RecordError> {
+        self.file.write(text.as_bytes())
+    }
+
+    /// Hands everything that is not held back to the operating system.
+    pub fn flush(&mut self) -> Result<(), RecordError> {
+        self.file.flush()
+    }
+
+    fn stdout(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        if whole > 0 {
+            self.file.write(&self.stdout)?;
+            self.stdout.clear();
+            self.file.write(&bytes[..whole])?;
+            self.mid_line = false;
+            self.release_stderr()?;
+        }
+        self.stdout.extend_from_slice(&bytes[whole..]);
+        if self.stdout.len() > HELD_LINE {
+            self.file.write(&self.stdout)?;
+            self.stdout.clear();
+            self.mid_line = true;
+        }
+        Ok(())
+    }
+
+    fn stderr(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let room = HELD_STDERR.saturating_sub(self.stderr.len());
+        let kept = bytes.len().min(room);
+        self.dropped += bytes.len() - kept;
+        self.stderr.extend_from_slice(&bytes[..kept]);
+        if self.mid_line { Ok(()) } else { self.release_stderr() }
+    }
+
+    /// Writes the whole lines of stderr; the file is at the start of a line.
+    fn release_stderr(&mut self) -> Result<(), RecordError> {
+        let whole = self.stderr.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        self.file.write(&self.stderr[..whole])?;
+        self.stderr.drain(..whole);
+        if self.stderr.len() > HELD_LINE || self.dropped > 0 {
+            self.file.write(&std::mem::take(&mut self.stderr))?;
+            self.file.write(b"\n")?;
+        }
+        if self.dropped > 0 {
+            let note = format!("[ralph] {} bytes of stderr are left out here\n", self.dropped);
+            self.file.write(note.as_bytes())?;
+            self.dropped = 0;
+        }
+        Ok(())
+    }
+
+    /// Writes what is held back, with the line ends that are missing.
+    pub fn end_lines(&mut self) -> Result<(), RecordError> {
+        if self.mid_line || !self.stdout.is_empty() {
+            self.file.write(&std::mem::take(&mut self.stdout))?;
+            self.file.write(b"\n")?;
+            self.mid_line = false;
+        }
+        self.release_stderr()?;
+        if !self.stderr.is_empty() {
+            self.file.write(&std::mem::take(&mut self.stderr))?;
+            self.file.write(b"\n")?;
+        }
+        Ok(())
+    }
+}

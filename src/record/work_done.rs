@@ -1,0 +1,119 @@
+//! Which commits HEAD named before and after each iteration, read back from the events logs.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// One iteration that came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Iteration {
+    /// Its number.
+    pub number: u64,
+    /// HEAD before and after each of its attempts that changed HEAD, oldest first. `None`: before the first commit.
+    pub heads: Vec<(Option<String>, String)>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    event: String,
+    run: String,
+    iteration: u64,
+    head: Option<String>,
+}
+
+/// The iterations in the events logs of a folder in which HEAD changed, newest first. What was cut off is not among
+/// them: nobody knows what HEAD was when it ended.
+pub fn newest_first(logs: &Path) -> std::io::Result<impl Iterator<Item = Iteration>> {
+    let mut paths: Vec<PathBuf> = match std::fs::read_dir(logs) {
+        Ok(entries) => {
+            entries.flatten().map(|entry| entry.path()).filter(|path| is_events_log(path)).collect()
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    // By time and, within a second, by their number.
+    paths.sort_by_key(|path| {
+        let stem = path.file_name().unwrap_or_default().to_string_lossy().replace(".events.jsonl", "");
+        (stem.len().min(23), stem.get(..23).unwrap_or(&stem).to_owned(), stem.len(), stem)
+    });
+    Ok(paths.into_iter().rev().flat_map(|path| read(&path).into_iter().rev()))
+}
+
+fn is_events_log(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(".events.jsonl"))
+}
+
+/// The iterations of one session, oldest first. Lines that cannot be read are passed over.
+fn read(path: &Path) -> Vec<Iteration> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let mut iterations: Vec<Iteration> = Vec::new();
+    let mut begun: Option<Line> = None;
+    let mut lines = BufReader::new(file);
+    let mut bytes = Vec::new();
+    while lines.read_until(b'\n', &mut bytes).is_ok_and(|length| length > 0) {
+        // Most lines are what agents said; they need not be parsed.
+        let line = std::str::from_utf8(&bytes).ok().filter(|line| line.contains("\"attempt_"));
+        let line: Option<Line> = line.and_then(|line| serde_json::from_str(line).ok());
+        match line {
+            Some(line) if line.event == "attempt_started" => begun = Some(line),
+            Some(line) if line.event == "attempt_ended" => {
+                let begun =
+                    begun.take().filter(|begun| (&begun.run, begun.iteration) == (&line.run, line.iteration));
+                if let Some((begun, after)) = begun.zip(line.head)
+                    && begun.head.as_ref() != Some(&after)
+                {
+                    book(&mut iterations, line.iteration, (begun.head, after));
+                }
+            }
+            _ => {}
+        }
+        bytes.clear();
+    }
+    iterations
+}
+
+fn book(iterations: &mut Vec<Iteration>, number: u64, heads: (Option<String>, String)) {
+    match iterations.last_mut() {
+        Some(last) if last.number == number => last.heads.push(heads),
+        _ => iterations.push(Iteration { number, heads: vec![heads] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_that_changed_head_are_paired_across_sessions() {
+        let dir = tempfile::tempdir().unwrap();
+        let line = |event: &str, iteration: u64, head: &str| {
+            let head = if head.is_empty() { "null".to_owned() } else { format!("\"{head}\"") };
+            format!("{{\"event\":\"{event}\",\"run\":\"r\",\"iteration\":{iteration},\"head\":{head}}}\n")
+        };
+        let (begin, end) = ("attempt_started", "attempt_ended");
+        let first = [
+            line(begin, 1, ""),
+            line("text", 1, "x"),
+            line(end, 1, "a"),
+            line(begin, 1, "a"),
+            line(end, 1, "b"),
+            line(begin, 2, "b"),
+            line(end, 2, "b"),
+            line(begin, 3, "b"),
+        ];
+        std::fs::write(dir.path().join("session-20260101-000000.events.jsonl"), first.concat()).unwrap();
+        let second = [line(begin, 3, "c"), line(end, 3, "d"), "{\"event\":\"attempt_en".to_owned()];
+        std::fs::write(dir.path().join("session-20260101-000000-2.events.jsonl"), second.concat()).unwrap();
+
+        let found: Vec<Iteration> = newest_first(dir.path()).unwrap().collect();
+        let heads = |before: &str, after: &str| (Some(before.to_owned()), after.to_owned());
+        let expected = [
+            Iteration { number: 3, heads: vec![heads("c", "d")] },
+            Iteration { number: 1, heads: vec![(None, "a".into()), heads("a", "b")] },
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(newest_first(&dir.path().join("none")).unwrap().count(), 0);
+    }
+}

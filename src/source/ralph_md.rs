@@ -1,0 +1,199 @@
+//! The RALPH.md loop: agent, commands and prompt in one file, all of it read afresh for every iteration.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Source, SourceError, Work};
+use crate::agent::beside::run_beside;
+use crate::agent::{AgentCommand, Context};
+use crate::engine::event::Event;
+use crate::engine::outcome::Outcome;
+use crate::engine::stop::Urgency;
+use crate::process::capture::{Captured, Ended};
+use crate::process::supervised::{Launch, StartError};
+use crate::prompt::front_matter::{Command, Document};
+use crate::prompt::placeholders::{Namespace, resolve, without_comments};
+use crate::prompt::sections::head_and_tail;
+use crate::record::RecordError;
+use crate::settings::duration;
+
+/// How much of each command's output reaches the prompt, in bytes.
+const ROOM: usize = 1024 * 1024;
+/// How long an unusable file is read again before the loop ends: editors save by writing a new file and renaming it.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is read again meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Prompts from a RALPH.md.
+#[derive(Debug)]
+pub struct RalphMd {
+    /// The file.
+    pub path: PathBuf,
+    /// What `{{ ralph.name }}` stands for.
+    pub name: String,
+    /// How many iterations there may be.
+    pub max_iterations: Option<u64>,
+    /// The user's arguments.
+    pub args: BTreeMap<String, String>,
+    /// Names that arguments cannot have.
+    pub reserved: Vec<String>,
+    /// Where, with what environment and under which mark commands run.
+    pub launch: Launch,
+}
+
+impl RalphMd {
+    /// The file as it is on disk now, and its agent.
+    ///
+    /// # Errors
+    /// In one line: what is wrong, in which file and line, and what to do.
+    pub fn read(path: &Path, reserved: &[String]) -> Result<(Document, AgentCommand), String> {
+        let shown = path.display();
+        // Opening anything else could block for ever.
+        match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => {}
+            Ok(_) => return Err(format!("{shown} is not a file; put a RALPH.md there")),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(format!(
+                    "{shown} not found; check the path, or write a starter with 'ralph init'"
+                ));
+            }
+            Err(error) => return Err(format!("cannot read {shown}: {error}")),
+        }
+        let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text; save it as UTF-8"))?;
+        let document = Document::parse(&text, reserved).map_err(|problem| format!("{shown} {problem}"))?;
+        let agent = AgentCommand::new(document.agent.clone())
+            .ok_or_else(|| format!("{shown}: 'agent' names no program"))?;
+        Ok((document, agent))
+    }
+
+    /// Reads the file, again and again for a while when it cannot be used.
+    fn read_patiently(&self, context: &mut Context<'_>) -> Result<(Document, AgentCommand), SourceError> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            match Self::read(&self.path, &self.reserved) {
+                Ok(read) => return Ok(read),
+                Err(message) if Instant::now() >= give_up || context.stop.urgency() != Urgency::None => {
+                    return Err(SourceError { outcome: Outcome::PromptLost, message });
+                }
+                Err(_) => {
+                    context.wait(Some(Instant::now() + LOOK))?;
+                }
+            }
+        }
+    }
+
+    /// Runs one command and answers what it printed, as the prompt shows it.
+    fn output(
+        &self,
+        command: &Command,
+        loop_knows: &LoopKnows,
+        context: &mut Context<'_>,
+    ) -> Result<String, RecordError> {
+        let words =
+            command.run.iter().map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
+        let launch = self.launch_of(words.collect());
+        let captured = run_beside(&launch, command.timeout, ROOM, Urgency::AfterAttempt, context)?;
+        if let Some(notice) = notice(command, &captured) {
+            (context.emit)(Event::Notice(&notice))?;
+        }
+        Ok(text(command, captured))
+    }
+
+    /// `./` means the folder of the file; everything else starts in the project root.
+    fn launch_of(&self, mut words: Vec<String>) -> Launch {
+        let program = if words.is_empty() { String::new() } else { words.remove(0) };
+        let mut launch = self.launch.clone();
+        if program.starts_with("./")
+            && let Some(folder) = self.path.parent()
+        {
+            folder.clone_into(&mut launch.cwd);
+        }
+        launch.program = program.into();
+        launch.args = words.into_iter().map(Into::into).collect();
+        launch
+    }
+
+    /// What the user and the loop know; commands are not among them.
+    fn value<'a>(&'a self, namespace: Namespace, name: &str, loop_knows: &'a LoopKnows) -> Option<&'a str> {
+        match (namespace, name) {
+            (Namespace::Args, name) => self.args.get(name).map(String::as_str),
+            (Namespace::Ralph, "name") => Some(&self.name),
+            (Namespace::Ralph, "iteration") => Some(&loop_knows.iteration),
+            (Namespace::Ralph, "max_iterations") => Some(&loop_knows.max_iterations),
+            _ => None,
+        }
+    }
+}
+
+/// The loop's own placeholders that are numbers.
+struct LoopKnows {
+    iteration: String,
+    max_iterations: String,
+}
+
+impl Source for RalphMd {
+    fn next(&mut self, iteration: u64, context: &mut Context<'_>) -> Result<Work, SourceError> {
+        let (document, agent) = self.read_patiently(context)?;
+        let loop_knows = LoopKnows {
+            iteration: iteration.to_string(),
+            max_iterations: self
+                .max_iterations
+                .map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string()),
+        };
+        let mut outputs = BTreeMap::new();
+        for command in &document.commands {
+            if context.stop.urgency() != Urgency::None {
+                break;
+            }
+            outputs.insert(command.name.as_str(), self.output(command, &loop_knows, context)?);
+        }
+        let prompt = resolve(&without_comments(&document.body), &|namespace, name| match namespace {
+            Namespace::Commands => outputs.get(name).map(String::as_str),
+            _ => self.value(namespace, name, &loop_knows),
+        });
+        Ok(Work { prompt, agent: Some(agent) })
+    }
+
+    fn file(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+}
+
+/// What a person watching should know about how a command ended; that it failed is for the prompt.
+fn notice(command: &Command, captured: &Result<Captured, StartError>) -> Option<String> {
+    let name = &command.name;
+    match captured {
+        Err(error) => Some(format!("command '{name}': {error}; the prompt says so")),
+        Ok(Captured { end: Ended::TimedOut, .. }) => {
+            let limit = duration::format(command.timeout);
+            Some(format!("command '{name}' did not end within {limit} and was ended; see its 'timeout'"))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// What a command printed: stdout, then stderr, and how it ended where that was not by itself.
+fn text(command: &Command, captured: Result<Captured, StartError>) -> String {
+    let captured = match captured {
+        Ok(captured) => captured,
+        Err(error) => return format!("[ralph: command '{}' did not run: {error}]", command.name),
+    };
+    let ending = match captured.end {
+        Ended::Exited(_) | Ended::Cancelled => None,
+        Ended::Signaled(signal) => Some(format!("[ralph: ended by signal {signal}]")),
+        Ended::TimedOut => {
+            Some(format!("[ralph: ended, because it took longer than {}]", duration::format(command.timeout)))
+        }
+    };
+    let mut text = captured.stdout.text();
+    for part in [Some(captured.stderr.text()), ending].into_iter().flatten().filter(|part| !part.is_empty()) {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&part);
+    }
+    head_and_tail(text.trim_end_matches(['\n', '\r']), ROOM)
+}

@@ -1,0 +1,278 @@
+//! Where a loop stands, for people and for programs: a pure render of its state.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use chrono::{DateTime, Local, Utc};
+use serde_json::{Value, json};
+
+use super::plain::clean;
+use crate::engine::outcome::Status;
+use crate::record::iterations_log::duration;
+use crate::record::lookup::Loop;
+use crate::record::state::{Pending, State};
+
+/// Where a loop stands at this moment.
+#[derive(Debug)]
+pub struct Standing<'a> {
+    found: &'a Loop,
+    /// Whether its process is at work.
+    alive: bool,
+}
+
+impl<'a> Standing<'a> {
+    /// Looks at the loop's process once, so that everything shown tells the same story.
+    #[must_use]
+    pub fn of(found: &'a Loop) -> Self {
+        Self { found, alive: found.alive().is_some() }
+    }
+
+    /// The status in one word; `unknown` when the state cannot be read.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self.found.state.as_deref().map(|state| self.status(state)) {
+            Ok(Status::Running) => "running",
+            Ok(Status::Paused) => "paused",
+            Ok(Status::Waiting) => "waiting",
+            Ok(Status::Stopped) => "stopped",
+            Ok(Status::Failed) => "failed",
+            Err(_) => "unknown",
+        }
+    }
+
+    fn status(&self, state: &State) -> Status {
+        if self.alive { state.status } else { state.true_status() }
+    }
+
+    fn exit_reason<'s>(&self, state: &'s State) -> Option<&'s str> {
+        if self.alive { None } else { state.true_exit_reason() }
+    }
+
+    /// The mean duration of the iterations that are over, in seconds.
+    fn average(state: &State) -> Option<f64> {
+        let over = state.tally.iteration.saturating_sub(u64::from(state.tally.in_attempt));
+        #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
+        let count = over as f64;
+        (over > 0).then(|| state.tally.durations.sum / count)
+    }
+
+    /// How long the iterations that may still begin will take at the average, in seconds.
+    fn remaining(&self, state: &State) -> Option<f64> {
+        let left = state.last_iteration().filter(|_| self.alive)?.saturating_sub(state.tally.iteration);
+        #[expect(clippy::cast_precision_loss, reason = "no loop runs 2^52 times")]
+        let left = left as f64;
+        Some(Self::average(state)? * left)
+    }
+
+    /// The object of `--json`.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let project = self.found.project.root().to_string_lossy();
+        let ralph_dir = self.found.project.ralph_dir().to_string_lossy();
+        let state = match &self.found.state {
+            Ok(state) => state,
+            Err(why) => {
+                return json!({
+                    "name": self.found.name, "status": self.word(), "error": why,
+                    "project": project, "ralph_dir": ralph_dir,
+                });
+            }
+        };
+        let (tally, setup) = (&state.tally, &state.setup);
+        json!({
+            "name": state.name,
+            "mode": state.mode,
+            "agent": state.agent,
+            "run": state.run,
+            "status": self.word(),
+            "pending": state.pending.filter(|_| self.alive),
+            "pid": self.alive.then_some(state.process.pid),
+            "current_iteration": tally.iteration,
+            "max_iterations": state.last_iteration(),
+            "consecutive_failures": tally.consecutive_errors,
+            "total_failures": tally.error_count,
+            "timeouts": tally.timeouts,
+            "exit_reason": self.exit_reason(state),
+            "exit_code": state.exit_code,
+            "started": state.started_at,
+            "ended": state.ended_at,
+            "last_iteration_started": state.last_iteration_at,
+            "last_iteration_ended": state.last_iteration_ended_at,
+            "waiting_until": state.waiting_until.filter(|_| self.alive),
+            "iteration_durations": tally.durations.last,
+            "average_duration": Self::average(state),
+            "remaining": self.remaining(state),
+            "prompt_file": setup.prompt_file.as_ref().map(|path| path.to_string_lossy()),
+            "done_pattern": setup.done_pattern,
+            "inactivity_timeout": setup.inactivity_timeout,
+            "last_commit": tally.last_commit,
+            "last_error": tally.last_error,
+            "cost_usd": tally.cost_usd,
+            "input_tokens": tally.input_tokens,
+            "output_tokens": tally.output_tokens,
+            "agent_session": state.agent_session,
+            "session_log": state.session_log.as_ref().map(|path| path.to_string_lossy()),
+            "argv": state.argv,
+            "cwd": state.cwd.to_string_lossy(),
+            "project": project,
+            "ralph_dir": ralph_dir,
+        })
+    }
+
+    fn iteration(&self, state: &State) -> String {
+        let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
+        let average = Self::average(state).map(|seconds| format!("avg {}/iter", duration(span(seconds))));
+        let rest = self.remaining(state).map(|seconds| format!("~{} remaining", rough(span(seconds))));
+        let notes: Vec<String> = average.into_iter().chain(rest).collect();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+        format!("{}{of}{notes}", state.tally.iteration)
+    }
+}
+
+/// Writes what `ralph status` prints about one loop.
+pub fn write_text(standing: &Standing<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut line =
+        |name: &str, value: &dyn Display| writeln!(out, "{name}: {}", clean(&one_line(&value.to_string())));
+    line("Ralph Loop", &standing.found.name)?;
+    let state = match &standing.found.state {
+        Ok(state) => state,
+        Err(why) => return line("Status", &format_args!("unknown ({why})")),
+    };
+    let pending = match state.pending.filter(|_| standing.alive) {
+        Some(Pending::Pause) => " (pausing after the current attempt)",
+        Some(Pending::Stop) => " (ending after the current attempt)",
+        None => "",
+    };
+    line("Status", &format_args!("{}{pending}", standing.word()))?;
+    line("Mode", &format_args!("{}, agent {}", state.mode, state.agent))?;
+    line("Iteration", &standing.iteration(state))?;
+    line("Started", &time(state.started_at))?;
+    match (state.tally.in_attempt && standing.alive, state.last_iteration_at, state.last_iteration_ended_at) {
+        (true, Some(at), _) => line("Current iteration started", &time(at))?,
+        (false, _, Some(at)) => line("Last iteration ended", &time(at))?,
+        _ => {}
+    }
+    if let Some(until) = state.waiting_until.filter(|_| standing.alive) {
+        line("Waiting until", &time(until))?;
+    }
+    if let Some(ended) = state.ended_at {
+        let total = (ended - state.started_at).to_std().unwrap_or_default();
+        line("Total duration", &rough(total))?;
+    }
+    write_counts(state, &mut line)?;
+    if standing.alive {
+        line("Process", &state.process.pid)?;
+    }
+    match (standing.exit_reason(state), state.exit_code) {
+        (None, _) => line("Exit reason", &"(none - still running)"),
+        (Some(word), Some(code)) => line("Exit reason", &format_args!("{word} (exit code {code})")),
+        (Some(word), None) => {
+            let advice = format!("ralph was killed; 'ralph resume {}' goes on", state.name);
+            line("Exit reason", &format_args!("{word} ({advice})"))
+        }
+    }
+}
+
+fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {
+    let tally = &state.tally;
+    line("Consecutive failures", &tally.consecutive_errors)?;
+    line("Total failures", &tally.error_count)?;
+    line("Timeouts", &tally.timeouts)?;
+    if let Some(seconds) = state.setup.inactivity_timeout {
+        line("Inactivity timeout", &format_args!("{seconds}s"))?;
+    }
+    if let Some(pattern) = &state.setup.done_pattern {
+        line("Done pattern", pattern)?;
+    }
+    if let Some(path) = &state.setup.prompt_file {
+        line("Prompt file", &path.display())?;
+    }
+    if let Some(commit) = &tally.last_commit {
+        line("Last commit", commit)?;
+    }
+    if let Some(error) = &tally.last_error {
+        line("Last error", error)?;
+    }
+    if tally.cost_usd > 0.0 {
+        line("Cost", &format_args!("${:.4}", tally.cost_usd))?;
+    }
+    if tally.input_tokens + tally.output_tokens > 0 {
+        line("Tokens", &format_args!("{} in, {} out", tally.input_tokens, tally.output_tokens))?;
+    }
+    Ok(())
+}
+
+/// Writes what `ralph ls` prints: a line per loop.
+pub fn write_table(standings: &[Standing<'_>], out: &mut dyn Write) -> io::Result<()> {
+    let head = ["NAME", "STATUS", "ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"].map(str::to_owned);
+    let mut rows = vec![head];
+    rows.extend(standings.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; 7] = std::array::from_fn(width);
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+fn row(standing: &Standing<'_>) -> [String; 7] {
+    let [iteration, failures, agent, started] = match &standing.found.state {
+        Ok(state) => {
+            let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
+            [
+                format!("{}{of}", state.tally.iteration),
+                state.tally.error_count.to_string(),
+                state.agent.clone(),
+                time(state.started_at),
+            ]
+        }
+        Err(_) => std::array::from_fn(|_| "-".to_owned()),
+    };
+    let project = standing.found.project.root().display().to_string();
+    let name = standing.found.name.clone();
+    [name, standing.word().to_owned(), iteration, failures, agent, started, project]
+        .map(|cell| clean(&one_line(&cell)))
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+fn span(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+/// `5h 0m`, `16m`, `42s`: enough for an estimate.
+fn rough(duration: Duration) -> String {
+    // To the nearest minute from a minute on.
+    let minutes = (duration.as_secs() + 30) / 60;
+    match (minutes / 60, minutes % 60) {
+        _ if duration.as_secs() < 60 => format!("{}s", duration.as_secs()),
+        (0, minutes) => format!("{minutes}m"),
+        (hours, minutes) => format!("{hours}h {minutes}m"),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split(['\n', '\t']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_rounded_for_people() {
+        let text = |seconds| rough(Duration::from_secs(seconds));
+        assert_eq!((text(42), text(936), text(18_000)), ("42s".into(), "16m".into(), "5h 0m".into()));
+        assert_eq!((text(60), text(3599)), ("1m".into(), "1h 0m".into()));
+    }
+
+    #[test]
+    fn nothing_breaks_the_line() {
+        assert_eq!(one_line("a\n  b\tc\n"), "a b c");
+    }
+}

@@ -1,0 +1,167 @@
+//! Where the status line stands: below everything that is written, in the way of nothing.
+//!
+//! Behind a finished line it takes the next row, with the cursor back at that row's start. Behind an unfinished one, as
+//! when an agent's text comes in small pieces, it takes the row below, with the cursor back at the end of the text.
+//! Hence everything from the cursor on may always be erased, also after the terminal was resized and has wrapped its
+//! lines anew.
+
+use unicode_width::UnicodeWidthChar as _;
+
+/// The columns between two tabulator stops.
+const TAB: usize = 8;
+
+/// Keeps track of the cursor, and of whether the status line is there.
+#[derive(Debug, Default)]
+pub(super) struct StatusArea {
+    /// Cells in use on the cursor's row.
+    column: usize,
+    drawn: bool,
+}
+
+impl StatusArea {
+    /// Whether the line is there at this moment.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.drawn
+    }
+
+    /// What puts `line` there; `None` where the cursor stands too close to the edge to be brought back exactly.
+    pub(super) fn draw(&mut self, line: &str, width: usize) -> Option<String> {
+        let erase = self.erase().unwrap_or_default();
+        let draw = match self.column {
+            0 => format!("{erase}{line}\r"),
+            // Down and up again first: that makes room, so that the remembered place cannot scroll away.
+            column if column < width => format!("{erase}\x0b\x1b[A\x1b7\r\n{line}\x1b8"),
+            _ => return None,
+        };
+        self.drawn = true;
+        Some(draw)
+    }
+
+    /// What takes the line away; `None` when it is not there.
+    pub(super) fn erase(&mut self) -> Option<&'static str> {
+        // What the user typed meanwhile stands on the line's own row and goes with it.
+        let erase = if self.column == 0 { "\r\x1b[J" } else { "\x1b[J" };
+        std::mem::take(&mut self.drawn).then_some(erase)
+    }
+
+    /// `text` is written, on a terminal of `width` columns. It has no control characters other than newline, tab and
+    /// colours.
+    pub(super) fn wrote(&mut self, text: &str, width: usize) {
+        // What stands before the last newline does not matter.
+        let rest = text.rsplit_once('\n').map_or(text, |(_, rest)| {
+            self.column = 0;
+            rest
+        });
+        for char in anstream::adapter::strip_str(rest).flat_map(str::chars) {
+            if char == '\t' {
+                self.column = ((self.column / TAB + 1) * TAB).min(width.saturating_sub(1));
+                continue;
+            }
+            let cells = char.width().unwrap_or_default();
+            self.column = if self.column + cells > width { cells } else { self.column + cells };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "the status";
+
+    /// A terminal with room for four rows of ten columns.
+    struct Screen {
+        area: StatusArea,
+        parser: vt100::Parser,
+    }
+
+    impl Screen {
+        fn new() -> Self {
+            let size = |cells| std::num::NonZero::new(cells).unwrap();
+            Self { area: StatusArea::default(), parser: vt100::Parser::new(size(4), size(10), 100) }
+        }
+
+        fn write(&mut self, text: &str) {
+            if let Some(erase) = self.area.erase() {
+                self.parser.process(erase.as_bytes());
+            }
+            self.area.wrote(text, 10);
+            self.parser.process(text.replace('\n', "\r\n").as_bytes());
+        }
+
+        fn draw(&mut self) -> String {
+            if let Some(draw) = self.area.draw(LINE, 10) {
+                self.parser.process(draw.as_bytes());
+            }
+            self.parser.screen().contents()
+        }
+
+        fn erase(&mut self) -> String {
+            if let Some(erase) = self.area.erase() {
+                self.parser.process(erase.as_bytes());
+            }
+            self.parser.screen().contents()
+        }
+    }
+
+    #[test]
+    fn stands_on_the_row_below_a_finished_line() {
+        let mut screen = Screen::new();
+        assert_eq!(screen.draw(), LINE);
+        screen.write("one\n");
+        assert_eq!(screen.draw(), format!("one\n{LINE}"));
+        assert_eq!(screen.draw(), format!("one\n{LINE}"), "drawn twice");
+        for text in ["two\n", "three\n", "four\n"] {
+            screen.draw();
+            screen.write(text);
+        }
+        assert_eq!(screen.draw(), format!("two\nthree\nfour\n{LINE}"));
+        assert_eq!(screen.erase(), "two\nthree\nfour");
+        assert_eq!(screen.erase(), "two\nthree\nfour");
+    }
+
+    #[test]
+    fn an_unfinished_line_goes_on_where_it_ended() {
+        let mut screen = Screen::new();
+        screen.write("a\nb\nc\nun");
+        assert_eq!(screen.draw(), format!("b\nc\nun\n{LINE}"));
+        screen.write("fini");
+        assert_eq!(screen.draw(), format!("b\nc\nunfini\n{LINE}"));
+        screen.write("shed and wrapped");
+        assert_eq!(screen.draw(), format!("unfinished and wrapped\n{LINE}"));
+        screen.write("\nnext");
+        assert_eq!(screen.erase(), "unfinished and wrapped\nnext");
+    }
+
+    #[test]
+    fn a_line_that_fills_the_row_loses_nothing() {
+        let mut screen = Screen::new();
+        screen.write("0123456789");
+        assert_eq!(screen.draw(), "0123456789", "drawn although the cursor hangs at the edge");
+        screen.write("0");
+        assert_eq!(screen.draw(), format!("01234567890\n{LINE}"));
+        screen.write("\n");
+        assert_eq!(screen.draw(), format!("01234567890\n{LINE}"));
+    }
+
+    #[test]
+    fn the_column_counts_cells() {
+        for (text, column) in [
+            ("", 0),
+            ("ab", 2),
+            ("ab\ncde", 3),
+            ("ab\n", 0),
+            ("a\tb", 9),
+            ("日本", 4),
+            ("e\u{301}", 1),
+            ("\x1b[31mred\x1b[0m", 3),
+            ("123456789日", 2),
+            ("0123456789", 10),
+            ("01234567890", 1),
+        ] {
+            let mut area = StatusArea::default();
+            area.wrote(text, 10);
+            assert_eq!(area.column, column, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What the status line says: a fold over the events, and its rendering at a moment and a width.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Local, Utc};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::engine::event::{Event, Stamped};
+use crate::engine::stop::Urgency;
+use crate::engine::tally::Tally;
+use crate::record::iterations_log::duration;
+use crate::reply::show::Show;
+
+/// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.
+const LEAST_DOING: usize = 16;
+const GAP: &str = " · ";
+
+/// Where a loop stands, as far as the status line tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatusLine {
+    started: Instant,
+    iteration: u64,
+    last_iteration: Option<u64>,
+    /// Of the attempts so far, in seconds.
+    mean: Option<f64>,
+    cost_usd: f64,
+    doing: Doing,
+    urgency: Urgency,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Doing {
+    Starting,
+    Thinking,
+    Tool(String),
+    Validating,
+    BetweenAttempts,
+    Retrying { retry: u32, max_retries: u32 },
+    Waiting(DateTime<Utc>),
+    Paused,
+}
+
+impl StatusLine {
+    /// The line of a loop that starts now.
+    #[must_use]
+    pub fn new(started: Instant) -> Self {
+        Self {
+            started,
+            iteration: 0,
+            last_iteration: None,
+            mean: None,
+            cost_usd: 0.0,
+            doing: Doing::Starting,
+            urgency: Urgency::None,
+        }
+    }
+
+    /// Takes one event.
+    pub fn take(&mut self, stamped: &Stamped<'_>) {
+        match stamped.event {
+            Event::LoopStarted { limits, tally, .. } => {
+                self.last_iteration = limits.max_iterations.map(|limit| tally.allowance_from + limit);
+                self.count(tally);
+            }
+            Event::AttemptStarted { tally, .. } => {
+                self.count(tally);
+                self.doing = Doing::Thinking;
+            }
+            Event::Shown(shows) => match shows.last() {
+                Some(Show::Tool { name, input }) => self.doing = Doing::Tool(tool(name, input)),
+                Some(Show::Text(_) | Show::Delta(_)) => self.doing = Doing::Thinking,
+                Some(Show::Error(_) | Show::Notice(_)) | None => {}
+            },
+            Event::Validating => self.doing = Doing::Validating,
+            Event::AttemptEnded { tally, .. } => {
+                self.count(tally);
+                self.doing = Doing::BetweenAttempts;
+            }
+            Event::Retrying { retry, max_retries, .. } => self.doing = Doing::Retrying { retry, max_retries },
+            Event::Waiting { until, .. } => self.doing = Doing::Waiting(until),
+            Event::Paused { .. } => self.doing = Doing::Paused,
+            Event::Resumed { .. } => self.doing = Doing::BetweenAttempts,
+            Event::Asked { urgency, .. } => self.urgency = urgency,
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, tally: &Tally) {
+        self.iteration = tally.iteration;
+        self.mean = tally.durations.mean();
+        self.cost_usd = tally.cost_usd;
+    }
+
+    /// The line as it reads at the moment `now`, in at most `width` cells of the terminal.
+    #[must_use]
+    pub fn text(&self, now: Instant, width: usize) -> String {
+        let mut facts = vec![match self.last_iteration {
+            Some(last) => format!("iteration {}/{last}", self.iteration),
+            None => format!("iteration {}", self.iteration),
+        }];
+        facts.push(duration(now.saturating_duration_since(self.started)));
+        if let Some(mean) = self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
+            facts.push(format!("avg {}", duration(mean)));
+        }
+        if self.cost_usd > 0.0 {
+            facts.push(format!("${:.2}", self.cost_usd));
+        }
+        let (facts, doing, hint) = (facts.join(GAP), self.doing(), self.hint());
+        let beside = facts.width() + hint.width() + 2 * GAP.width();
+        let room = width.saturating_sub(beside);
+        if room >= LEAST_DOING.min(doing.width()) {
+            return format!("{facts}{GAP}{}{GAP}{hint}", cut(&doing, room));
+        }
+        cut(&format!("{facts}{GAP}{doing}"), width)
+    }
+
+    fn doing(&self) -> String {
+        match &self.doing {
+            Doing::Starting => "starting".to_owned(),
+            Doing::Thinking => "thinking".to_owned(),
+            Doing::Tool(tool) => tool.clone(),
+            Doing::Validating => "validating".to_owned(),
+            Doing::BetweenAttempts => "between attempts".to_owned(),
+            Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
+            Doing::Waiting(until) => {
+                let until = until.with_timezone(&Local);
+                // A date is only worth its room when it is not today's.
+                let same_day = until.date_naive() == Local::now().date_naive();
+                let form = if same_day { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+                format!("usage limit, waiting until {}", until.format(form))
+            }
+            Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
+        }
+    }
+
+    /// What the next Ctrl+C does.
+    fn hint(&self) -> &'static str {
+        let at_work = matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Validating);
+        match self.urgency {
+            Urgency::None if at_work => "Ctrl+C: stop after this attempt",
+            Urgency::None => "Ctrl+C: stop",
+            Urgency::AfterAttempt => "Ctrl+C: end the agent now",
+            Urgency::Now => "Ctrl+C: kill the agent",
+            Urgency::AtOnce => "leaving",
+        }
+    }
+}
+
+/// A tool call on one line, without anything that could drive the terminal.
+fn tool(name: &str, input: &str) -> String {
+    let text = format!("{name} {input}");
+    let plain: String = anstream::adapter::strip_str(&text).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "")
+}
+
+/// `text` in at most `width` cells; `…` stands for what is left out.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let fits = |char: &char| {
+        let cells = char.width().unwrap_or_default();
+        room.checked_sub(cells).inspect(|left| room = *left).is_some()
+    };
+    let head: String = text.chars().take_while(fits).collect();
+    if width == 0 { String::new() } else { head + "…" }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::event::Identity;
+    use crate::engine::policy::{Limits, OnFailure};
+    use crate::engine::stop::Ask;
+
+    fn line(events: &[Event<'_>]) -> impl Fn(u64, usize) -> String + use<> {
+        let identity =
+            Identity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
+        let started = Instant::now();
+        let mut line = StatusLine::new(started);
+        for event in events {
+            line.take(&Stamped { at: Local::now(), identity: &identity, event: *event });
+        }
+        move |seconds, width| line.text(started + Duration::from_secs(seconds), width)
+    }
+
+    fn limits(max_iterations: Option<u64>) -> Limits {
+        Limits {
+            max_iterations,
+            max_retries: 3,
+            retry_pause: None,
+            on_failure: OnFailure::End,
+            breaker: None,
+            idle: None,
+            max_duration: None,
+            max_cost_usd: None,
+            max_tokens: None,
+            max_limit_wait: Duration::from_hours(6),
+        }
+    }
+
+    #[test]
+    fn tells_where_the_loop_stands() {
+        let (limits, none) = (limits(Some(10)), limits(None));
+        let tally = Tally::default();
+        let begun = |limits, tally| Event::LoopStarted { project: Path::new("/"), limits, tally };
+        assert_eq!(line(&[begun(&none, &tally)])(0, 100), "iteration 0 · 0s · starting · Ctrl+C: stop");
+        let resumed = Tally { iteration: 12, allowance_from: 10, ..Tally::default() };
+        assert!(line(&[begun(&limits, &resumed)])(0, 100).starts_with("iteration 12/20 · "));
+
+        let mut tally = Tally { iteration: 1, cost_usd: 0.4249, ..Tally::default() };
+        tally.durations.sum = 241.0;
+        tally.durations.count = 1;
+        let started = Event::AttemptStarted { tally: &tally, head: None };
+        let begun = begun(&limits, &tally);
+        assert_eq!(
+            line(&[begun, started])(725, 100),
+            "iteration 1/10 · 12m5s · avg 4m1s · $0.42 · thinking · Ctrl+C: stop after this attempt"
+        );
+        let shown = Show::Tool { name: "Bash".into(), input: "cargo\x1b[31m test\n\t--all\x07".into() };
+        let asked = Event::Asked { ask: &Ask::Interrupt, urgency: Urgency::AfterAttempt };
+        assert_eq!(
+            line(&[begun, started, Event::Shown(std::slice::from_ref(&shown)), asked])(5, 100),
+            "iteration 1/10 · 5s · avg 4m1s · $0.42 · Bash cargo test --all · Ctrl+C: end the agent now"
+        );
+    }
+
+    #[test]
+    fn what_the_agent_does_is_cut_first_and_then_the_hint() {
+        let tally = Tally { iteration: 3, ..Tally::default() };
+        let shown = Show::Tool {
+            name: "Bash".into(), input: "日本語のとても長いコマンドライン ".repeat(3)
+        };
+        let line = line(&[
+            Event::AttemptStarted { tally: &tally, head: None },
+            Event::Shown(std::slice::from_ref(&shown)),
+        ]);
+        for width in 0..200 {
+            assert!(line(0, width).width() <= width, "{width}: {}", line(0, width));
+        }
+        assert_eq!(line(0, 70), "iteration 3 · 0s · Bash 日本語のと… · Ctrl+C: stop after this attempt");
+        assert_eq!(line(0, 50), "iteration 3 · 0s · Bash 日本語のとても長いコマン…");
+        assert_eq!(line(0, 8), "iterati…");
+    }
+
+    #[test]
+    fn a_wait_names_its_end() {
+        let tally = Tally::default();
+        let until = Utc::now() + chrono::TimeDelta::days(3);
+        let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
+        let day = until.with_timezone(&Local).format("%Y-%m-%d %H:%M");
+        assert!(text.contains(&format!("usage limit, waiting until {day} · Ctrl+C: stop")), "{text}");
+    }
+}

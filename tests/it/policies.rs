@@ -1,0 +1,499 @@
+//! When a loop stops or waits: every policy, through the flags and through the settings.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::scratch::{Run, Scratch, finish, is_running, pid_in, wait_for};
+
+/// What an agent's script can say, in claude's words. It counts its attempts in `../count` and keeps every prompt in
+/// `../prompt-N`: outside of the project, where nothing of it is a change.
+const WORDS: &str = r#"
+n=$(( $(cat ../count 2> /dev/null || echo 0) + 1 )); echo $n > ../count
+cat > ../prompt-$n
+say() { printf '{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"%s"}]},"parent_tool_use_id":null}\n' "$1"; }
+tool_says() { printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"%s"}]}}\n' "$1"; }
+ok() { printf '{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.02,"usage":{"input_tokens":10,"output_tokens":5}}\n'; }
+bad() { printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":%s,"terminal_reason":"%s","result":"%s"}\n' "$1" "$2" "$3"; exit 1; }
+limit() { printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' "$1"; bad 429 x "You have hit your limit"; }
+complete() { say '<promise>COMPLETE</promise>'; ok; }
+"#;
+
+/// A project with an agent `claude` that does this.
+fn project(body: &str) -> Scratch {
+    let scratch = Scratch::new();
+    agent(&scratch, body);
+    scratch.write("tracked.txt", "one\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "--message", "begin"]);
+    scratch
+}
+
+fn agent(scratch: &Scratch, body: &str) {
+    scratch.agent("claude", &format!("{WORDS}\n{body}"));
+}
+
+fn beside(scratch: &Scratch, name: &str) -> PathBuf {
+    scratch.root().parent().unwrap().join(name)
+}
+
+fn attempts(scratch: &Scratch) -> u32 {
+    let count = std::fs::read_to_string(beside(scratch, "count")).unwrap_or_default();
+    count.trim().parse().unwrap_or_default()
+}
+
+fn prompt(scratch: &Scratch, attempt: u32) -> String {
+    std::fs::read_to_string(beside(scratch, &format!("prompt-{attempt}"))).unwrap()
+}
+
+/// `exit_reason` and `status` of the state file.
+fn end(scratch: &Scratch) -> (String, String) {
+    let state = scratch.state();
+    let text = |key: &str| state[key].as_str().unwrap_or_default().to_owned();
+    (text("exit_reason"), text("status"))
+}
+
+fn number(scratch: &Scratch, key: &str) -> i64 {
+    scratch.state()[key].as_integer().unwrap_or(-1)
+}
+
+fn assert_end(scratch: &Scratch, run: &Run, code: i32, reason: &str, status: &str) {
+    assert_eq!(run.code, Some(code), "{run:?}");
+    assert_eq!(end(scratch), (reason.to_owned(), status.to_owned()), "{run:?}");
+}
+
+/// Waits until the loop says that it waits, and answers until when.
+fn waiting_until(scratch: &Scratch) -> String {
+    wait_for("status waiting", || {
+        let state: toml::Table =
+            std::fs::read_to_string(scratch.path(".ralph/state.toml")).ok()?.parse().ok()?;
+        (state["status"].as_str() == Some("waiting")).then(|| state["waiting_until"].to_string())
+    })
+}
+
+fn signal(child: &std::process::Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Like [`Scratch::run`], for arguments with blanks in them.
+fn run(scratch: &Scratch, args: &str, more: &[&str]) -> Run {
+    let mut command = scratch.ralph(args);
+    finish(captured(command.args(more)))
+}
+
+fn captured(command: &mut Command) -> std::process::Child {
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn the_number_of_iterations_is_exact() {
+    let scratch = project("say hello; ok");
+    let run = scratch.run("prompt p.md 3");
+    assert_end(&scratch, &run, 0, "max_iterations", "stopped");
+    assert_eq!(attempts(&scratch), 3);
+}
+
+#[test]
+fn a_failed_iteration_is_tried_again_with_the_same_prompt_after_a_pause_that_doubles() {
+    let scratch = project("say hm; bad 500 x broken");
+    let run = scratch.run("prompt p.md 3 --max-retries 2 --backoff 0.4");
+    assert_end(&scratch, &run, 4, "failed", "failed");
+    assert!(run.stdout.contains("Exit Reason: agent failure exceeded retries"), "{run:?}");
+    assert!(run.stderr.contains("retry 1/2") && run.stderr.contains("retry 2/2"), "{run:?}");
+    assert!(run.stderr.contains("broken"), "{run:?}");
+    assert_eq!(attempts(&scratch), 3);
+    assert_eq!(prompt(&scratch, 1), prompt(&scratch, 3));
+    // Half a second and one, each up to a quarter less.
+    assert!(run.elapsed > Duration::from_millis(900), "{run:?}");
+    assert!(scratch.session_log().contains("\nRetries: 2\n"));
+
+    agent(&scratch, "if [ $n = 4 ]; then bad 500 x broken; else complete; fi");
+    let run = scratch.run("prompt p.md 3");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (5, 1));
+}
+
+#[test]
+fn a_retry_after_a_crash_gets_the_same_prompt_too() {
+    let scratch = project("[ $n = 1 ] && bad 500 x broken; complete");
+    let child = scratch.start("prompt p.md 1 --backoff 10m");
+    wait_for("the failure in the state", || {
+        let state = std::fs::read_to_string(scratch.path(".ralph/state.toml")).ok()?;
+        state.contains("failed = \"other\"").then_some(())
+    });
+    signal(&child, Signal::KILL);
+    assert_eq!(finish(child).code, None);
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!((number(&scratch, "iteration"), number(&scratch, "retries")), (1, 1));
+    assert_eq!(prompt(&scratch, 1), prompt(&scratch, 2));
+}
+
+#[test]
+fn the_breaker_counts_failures_in_a_row_and_stop_on_error_needs_one() {
+    let scratch = project("if [ $n = 2 ]; then say fine; ok; else bad 500 x broken; fi");
+    let run = scratch.run("prompt p.md 9 --max-retries 0 --max-errors 2");
+    assert_end(&scratch, &run, 4, "failed", "failed");
+    assert!(run.stdout.contains("Exit Reason: too many failures in a row"), "{run:?}");
+    assert_eq!(attempts(&scratch), 4, "the success in between starts the count anew");
+
+    for flags in ["--max-errors 2 --stop-on-error", "--stop-on-error", "--max-errors 0"] {
+        let before = attempts(&scratch);
+        let run = scratch.run(&format!("prompt p.md 9 --max-retries 0 {flags}"));
+        assert_eq!((run.code, attempts(&scratch) - before), (Some(4), 1), "{flags}: {run:?}");
+    }
+}
+
+#[test]
+fn an_idle_loop_ends_and_what_ralph_or_a_validation_writes_is_no_change() {
+    let lazy =
+        "say thinking; ok; echo $n > .ralph/last_agent_output; mkdir -p .ralph/logs; echo > .ralph/logs/x$n";
+    for body in [lazy, "say nothing; ok"] {
+        let scratch = project(body);
+        let run = scratch.run("prompt p.md 9 --idle 2");
+        assert_end(&scratch, &run, 0, "idle", "stopped");
+        assert_eq!(attempts(&scratch), 2, "{body}");
+    }
+    let scratch = project("say nothing; ok");
+    let run = run(&scratch, "prompt p.md 9 --idle 2", &["--validate", "echo >> trace"]);
+    assert_end(&scratch, &run, 0, "idle", "stopped");
+    assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn a_loop_that_changes_something_is_not_idle() {
+    for change in [
+        "echo $n >> tracked.txt",
+        "echo $n > new-$n.txt",
+        "git commit --quiet --allow-empty --message $n",
+        "echo $n >> .ralph/implementation_plan.md",
+        // The same size, and within the same second.
+        "printf %03d $n > new.txt",
+    ] {
+        let scratch = project(&format!("say working; ok; {change}"));
+        let run = scratch.run("prompt p.md 3 --idle 1");
+        assert_end(&scratch, &run, 0, "max_iterations", "stopped");
+        assert_eq!(attempts(&scratch), 3, "{change}");
+    }
+}
+
+#[test]
+fn an_attempt_that_runs_past_the_loops_time_is_ended_and_can_be_resumed() {
+    let scratch = project("say starting; echo $$ > ../pid; sleep 300");
+    let run = scratch.run("prompt p.md 3 --max-duration 1.5s");
+    assert_end(&scratch, &run, 0, "max_duration", "paused");
+    assert!(run.elapsed < Duration::from_secs(25), "{run:?}");
+    assert!(!is_running(pid_in(&beside(&scratch, "pid"))));
+    assert_eq!(number(&scratch, "iteration"), 1);
+
+    agent(&scratch, "complete");
+    let run = scratch.run("prompt p.md 3 --resume");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains("resuming at iteration 1"), "{run:?}");
+    assert_eq!(number(&scratch, "iteration"), 1);
+}
+
+#[test]
+fn pauses_and_validations_end_with_the_loops_time() {
+    let scratch = project("say hello; ok");
+    let run = scratch.run("prompt p.md 3 --max-duration 1.5s --delay 5m");
+    assert_end(&scratch, &run, 0, "max_duration", "paused");
+    assert_eq!(attempts(&scratch), 1);
+
+    agent(&scratch, "complete");
+    let run =
+        crate::policies::run(&scratch, "prompt p.md 3 --max-duration 1.5s", &["--validate", "sleep 300"]);
+    assert_end(&scratch, &run, 0, "max_duration", "paused");
+    assert!(run.elapsed < Duration::from_secs(25), "{run:?}");
+}
+
+#[test]
+fn budgets_stop_the_next_iteration() {
+    for budget in ["--max-cost 0.05", "--max-tokens 40"] {
+        let scratch = project("say hello; ok");
+        let run = scratch.run(&format!("prompt p.md 9 {budget}"));
+        assert_end(&scratch, &run, 0, "budget", "paused");
+        assert_eq!(attempts(&scratch), 3, "{budget}");
+        // Nothing is left of it, and more is allowed again after that.
+        assert_eq!(scratch.run(&format!("prompt p.md 9 --resume {budget}")).code, Some(0));
+        assert_eq!(attempts(&scratch), 3, "{budget}");
+        assert_eq!(scratch.run("prompt p.md 4 --resume --max-cost 0.07 --max-tokens 50").code, Some(0));
+        assert_eq!(attempts(&scratch), 4, "{budget}");
+    }
+}
+
+#[test]
+fn a_budget_in_money_needs_an_agent_that_tells_its_cost() {
+    let scratch = Scratch::new();
+    scratch.agent("codex", "exit 1");
+    let run = scratch.run("prompt p.md 3 --agent codex --max-cost 5");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("codex") && run.stderr.contains("--max-tokens"), "{run:?}");
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+    assert!(scratch.session_logs().is_empty());
+}
+
+#[test]
+fn the_done_pattern_looks_at_what_the_assistant_says_and_at_nothing_else() {
+    let body = "tool_says 'all green'; [ $n = 2 ] && say 'Now it is all  green.' || say hello; ok; echo 'all green' >&2";
+    let scratch = project(body);
+    scratch.write("p.md", "Work until it is all green. <promise>COMPLETE</promise>\n");
+    let run = run(&scratch, "prompt p.md 5", &["--done-pattern", r"all\s+green\."]);
+    assert_end(&scratch, &run, 0, "done_pattern", "stopped");
+    assert_eq!(attempts(&scratch), 2);
+
+    let run = crate::policies::run(&scratch, "prompt p.md 5", &["--done-pattern", "(all"]);
+    assert_eq!((run.code, run.stderr.lines().count()), (Some(1), 1), "{run:?}");
+    assert!(run.stderr.contains("--done-pattern") && run.stderr.contains("unclosed group"), "{run:?}");
+    assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn an_unproven_complete_is_not_believed_and_the_next_prompt_says_why() {
+    let scratch = project("complete; echo $n > work");
+    let validate = "echo 'expected ``` 3'; echo >&2 from stderr; test $(cat work) = 3";
+    let run = run(&scratch, "prompt p.md 9", &["--validate", validate]);
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (3, 3));
+    let log = scratch.session_log();
+    assert_eq!(log.matches("Status: complete-unproven\n").count(), 2, "{log}");
+    assert_eq!(log.matches("Status: success\n").count(), 1, "{log}");
+    assert!(!prompt(&scratch, 1).contains("## "));
+    let second = prompt(&scratch, 2);
+    let (before, section) = second.split_once("\n## ").expect("a section about the validation");
+    assert_eq!(before.trim(), "Do it, then say <promise>COMPLETE</promise>.");
+    assert!(section.to_lowercase().contains("validation error of the previous iteration"), "{section}");
+    assert!(section.contains("\n````\nexpected ``` 3\nfrom stderr\n(exit code 1)\n````\n"), "{section}");
+    assert!(section.contains("Fix this first"), "{section}");
+}
+
+#[test]
+fn a_validation_that_hangs_is_ended_and_leaves_nothing_behind() {
+    let scratch = project("[ $n = 1 ] && say first || complete; ok");
+    scratch.write(".ralph/config", "VALIDATION_TIMEOUT=1.5\n");
+    let validate = "test -f ../pid && exit 0; setsid sleep 300 & echo $! > ../pid; echo working; sleep 300";
+    let run = run(&scratch, "prompt p.md 5", &["--validate", validate]);
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    let second = prompt(&scratch, 2);
+    assert!(second.contains("working\n(did not end within 1.5s and was ended)"), "{second}");
+    assert!(!is_running(pid_in(&beside(&scratch, "pid"))));
+    assert!(run.elapsed < Duration::from_secs(30), "{run:?}");
+
+    // One that ends by itself takes its children with it, too, also when they hold its output open.
+    let validate = "sleep 300 & echo $! > ../pid2; exit 0";
+    let run = crate::policies::run(&scratch, "prompt p.md 1", &["--validate", validate]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!is_running(pid_in(&beside(&scratch, "pid2"))));
+}
+
+#[test]
+fn a_usage_limit_is_waited_for_and_consumes_nothing() {
+    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 3 )); complete");
+    let child = scratch.start("prompt p.md 1 --max-retries 0");
+    waiting_until(&scratch);
+    let run = finish(child);
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains("waiting until"), "{run:?}");
+    assert!(run.elapsed > Duration::from_secs(1), "{run:?}");
+    assert_eq!((attempts(&scratch), number(&scratch, "iteration"), number(&scratch, "retries")), (2, 1, 0));
+    assert_eq!(prompt(&scratch, 1), prompt(&scratch, 2));
+    assert!(scratch.session_log().contains("Status: usage-limit\n"));
+}
+
+#[test]
+fn without_a_reset_the_pauses_double() {
+    let scratch = project("[ $n -lt 3 ] && bad 429 x 'Too many requests'; complete");
+    let run = scratch.run("prompt p.md 1 --max-retries 0 --json");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let time =
+        |value: &serde_json::Value| chrono::DateTime::parse_from_rfc3339(value.as_str().unwrap()).unwrap();
+    let pauses: Vec<f64> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|event| event["event"] == "waiting")
+        .map(|event| (time(&event["until"]) - time(&event["at"])).as_seconds_f64().round())
+        .collect();
+    assert_eq!(pauses, [2.0, 4.0]);
+
+    let scratch = project("bad 429 x 'Too many requests'");
+    let run = scratch.run("prompt p.md 1 --max-limit-wait 5");
+    assert_end(&scratch, &run, 4, "usage_limit", "failed");
+    assert_eq!(attempts(&scratch), 2, "2 seconds, but not 4 more");
+    assert!(run.stderr.contains("--max-limit-wait"), "{run:?}");
+}
+
+#[test]
+fn a_reset_that_is_too_far_away_ends_the_loop() {
+    let scratch = project("limit 4102444800");
+    let run = scratch.run("prompt p.md 3");
+    assert_end(&scratch, &run, 4, "usage_limit", "failed");
+    assert!(run.stdout.contains("Exit Reason: usage limit is too far away"), "{run:?}");
+    let reason = run.stderr.lines().find(|line| line.contains("--max-limit-wait")).expect("a clear reason");
+    assert!(reason.contains("You have hit your limit") && reason.contains("until 2"), "{reason}");
+    assert_eq!(attempts(&scratch), 1);
+}
+
+#[test]
+fn words_about_limits_that_are_no_error_events_are_no_limit() {
+    let noise = "429 rate limit exceeded, usage limit reached, too many requests";
+    let claude = format!(
+        "tool_says '{noise}'; say '{noise}'; echo '{noise}' >&2; [ $n = 1 ] && bad 500 x 'Internal error'; complete"
+    );
+    let scratch = project(&claude);
+    let run = scratch.run("prompt p.md 1");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(!run.stderr.contains("waiting until") && run.stderr.contains("retry 1/3"), "{run:?}");
+
+    scratch.agent(
+        "codex",
+        &format!(
+            r#"cat > /dev/null
+            echo '{{"type":"item.completed","item":{{"id":"1","type":"command_execution","command":"x","aggregated_output":"{noise}","exit_code":1,"status":"failed"}}}}'
+            echo '{{"type":"item.completed","item":{{"id":"2","type":"agent_message","text":"{noise}"}}}}'
+            [ -f ../second ] || {{ touch ../second; echo '{{"type":"turn.failed","error":{{"message":"stream closed"}}}}'; exit 1; }}
+            echo '{{"type":"item.completed","item":{{"id":"3","type":"agent_message","text":"<promise>COMPLETE</promise>"}}}}'
+            echo '{{"type":"turn.completed","usage":{{"input_tokens":1,"output_tokens":1}}}}'"#
+        ),
+    );
+    let run = scratch.run("prompt p.md 1 --agent codex");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(!run.stderr.contains("waiting until") && run.stderr.contains("retry 1/3"), "{run:?}");
+}
+
+#[test]
+fn a_wait_ends_with_ctrl_c_at_once_and_goes_on_after_a_restart() {
+    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 9 )); complete");
+    let child = scratch.start("prompt p.md 1");
+    let until = waiting_until(&scratch);
+    let asked = Instant::now();
+    signal(&child, Signal::INT);
+    let run = finish(child);
+    assert_end(&scratch, &run, 130, "interrupted", "stopped");
+    assert!(asked.elapsed() < Duration::from_secs(5), "{run:?}");
+
+    // The same reset again, and again after a crash.
+    let child = scratch.start("prompt p.md 1 --resume");
+    assert_eq!(waiting_until(&scratch), until);
+    signal(&child, Signal::KILL);
+    assert_eq!(finish(child).code, None);
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains("resuming at iteration 1"), "{run:?}");
+    assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (2, 1));
+}
+
+#[test]
+fn a_reset_that_passed_meanwhile_is_not_waited_for() {
+    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 3 )); complete");
+    let child = scratch.start("prompt p.md 1");
+    waiting_until(&scratch);
+    signal(&child, Signal::KILL);
+    assert_eq!(finish(child).code, None);
+    let reset: i64 = scratch.state()["last"]["limited"].as_integer().unwrap();
+    wait_for("the reset", || (chrono::Utc::now().timestamp() > reset).then_some(()));
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(!run.stderr.contains("waiting until"), "{run:?}");
+    assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn a_wait_survives_being_stopped_and_continued() {
+    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 5 )); complete");
+    let child = scratch.start("prompt p.md 1");
+    waiting_until(&scratch);
+    signal(&child, Signal::STOP);
+    let reset: i64 = scratch.state()["last"]["limited"].as_integer().unwrap();
+    wait_for("the reset", || (chrono::Utc::now().timestamp() > reset).then_some(()));
+    assert_eq!(attempts(&scratch), 1);
+    let continued = Instant::now();
+    signal(&child, Signal::CONT);
+    let run = finish(child);
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(continued.elapsed() < Duration::from_secs(5), "{run:?}");
+}
+
+#[test]
+fn what_cannot_get_better_is_not_tried_again() {
+    let scratch = project("bad 401 x 'OAuth token has expired'");
+    let run = scratch.run("prompt p.md 3");
+    assert_end(&scratch, &run, 4, "not_logged_in", "failed");
+    assert!(run.stderr.contains("token has expired"), "{run:?}");
+    assert!(run.stderr.contains("run 'claude' and log in, or set ANTHROPIC_API_KEY"), "{run:?}");
+    assert_eq!(attempts(&scratch), 1);
+
+    agent(&scratch, "bad null prompt_too_long 'Prompt is too long'");
+    let run = scratch.run("prompt p.md 3");
+    assert_end(&scratch, &run, 4, "failed", "failed");
+    assert!(run.stderr.contains("Prompt is too long"), "{run:?}");
+    assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn settings_do_what_the_flags_do() {
+    let scratch = project("say hello; ok");
+    let run = |env: &[(&str, &str)], args: &str| {
+        let before = attempts(&scratch);
+        let mut command = scratch.ralph(args);
+        let run = finish(captured(command.envs(env.iter().copied())));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        (end(&scratch).0, attempts(&scratch) - before)
+    };
+    let idle = ("idle".to_owned(), 2);
+    let all = ("max_iterations".to_owned(), 4);
+    assert_eq!(run(&[("RALPH_IDLE_THRESHOLD", "2")], "prompt p.md 4"), idle);
+    assert_eq!(run(&[("RALPH_DONE_PATTERN", "hell")], "prompt p.md 4"), ("done_pattern".to_owned(), 1));
+    assert_eq!(run(&[("RALPH_MAX_TOKENS", "20")], "prompt p.md 4"), ("budget".to_owned(), 2));
+    scratch.write("ralph.toml", "[completion]\nidle_threshold = 2\n[loop]\nmax_iterations = 4\n");
+    assert_eq!(run(&[], "prompt p.md"), idle);
+    assert_eq!(run(&[], "prompt p.md --idle 0"), all);
+    scratch.write(".ralph/config", "IDLE_THRESHOLD=0\n");
+    assert_eq!(run(&[], "prompt p.md"), all);
+    scratch.write(".ralph/config", "IDLE_THRESHOLD=0\nMAX_COST=0.03\n");
+    assert_eq!(run(&[], "prompt p.md"), ("budget".to_owned(), 2));
+
+    let scratch = project("bad 500 x broken");
+    scratch.write("ralph.toml", "[loop]\nmax_retries = 1\n[monitoring]\nmax_consecutive_errors = 2\n");
+    assert_eq!(scratch.run("prompt p.md 9").code, Some(4));
+    assert_eq!(attempts(&scratch), 4, "two iterations, each tried twice");
+    scratch.write(".ralph/config", "STOP_ON_ERROR=true\nMAX_RETRIES=0\n");
+    assert_eq!(scratch.run("prompt p.md 9").code, Some(4));
+    assert_eq!(attempts(&scratch), 5);
+
+    let scratch = project("complete");
+    scratch.write("ralph.toml", "[validation]\ncommand = \"false\"\n");
+    let run = scratch.run("prompt p.md 2");
+    assert_end(&scratch, &run, 0, "max_iterations", "stopped");
+    scratch.write("ralph.toml", "[validation]\nenabled = false\ncommand = \"false\"\n");
+    assert_end(&scratch, &scratch.run("prompt p.md 2"), 0, "complete", "stopped");
+}
+
+#[test]
+fn bad_values_are_refused_before_anything_starts() {
+    let scratch = project("complete");
+    for bad in [
+        "--idle -1",
+        "--idle two",
+        "--max-errors 1.5",
+        "--max-duration 0",
+        "--max-duration soon",
+        "--max-cost 0",
+        "--max-cost -3",
+        "--max-cost NaN",
+        "--max-tokens 0",
+        "--max-limit-wait -5m",
+        "--backoff 0",
+        "--delay x",
+        "--done-pattern [a-",
+    ] {
+        let run = scratch.run(&format!("prompt p.md 2 {bad}"));
+        let flag = bad.split(' ').next().unwrap();
+        assert_eq!((run.code, run.stderr.lines().count()), (Some(1), 1), "{bad}: {run:?}");
+        assert!(run.stderr.starts_with("error: ") && run.stderr.contains(flag), "{bad}: {run:?}");
+    }
+    assert_eq!(attempts(&scratch), 0);
+    assert!(scratch.session_logs().is_empty());
+}

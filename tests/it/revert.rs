@@ -1,0 +1,107 @@
+//! `ralph revert`: undoing what iterations committed.
+
+use crate::scratch::{CLAUDE_RESULT, Run, Scratch, Started, claude_text, wait_for};
+
+/// An agent that commits a file of its own in iterations 1 and 2, two in iteration 3, and nothing in iteration 4.
+fn committing(scratch: &Scratch) {
+    let says = format!("echo '{}'\necho '{CLAUDE_RESULT}'", claude_text("on it"));
+    scratch.agent(
+        "claude",
+        &format!(
+            r#"cat > /dev/null
+commit() {{ echo "$1" > "$1"; git add "$1"; git commit --quiet -m "write $1"; }}
+case $RALPH_ITERATION in
+1|2) commit file$RALPH_ITERATION;;
+3) commit file3; commit more3;;
+esac
+{says}"#
+        ),
+    );
+    scratch.git(&["add", "p.md"]);
+    scratch.git(&["commit", "--quiet", "-m", "start"]);
+}
+
+fn files(scratch: &Scratch) -> String {
+    scratch.git(&["ls-files"]).replace('\n', " ")
+}
+
+fn good(run: &Run) -> &str {
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    &run.stdout
+}
+
+fn refused(run: &Run, why: &str) {
+    assert!(run.code == Some(1) && run.stderr.contains(why), "{why}: {run:?}");
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+}
+
+#[test]
+fn the_last_iterations_are_undone_one_after_the_other() {
+    let scratch = Scratch::new();
+    committing(&scratch);
+    assert_eq!(scratch.run("prompt p.md 4").code, Some(0));
+    assert_eq!(files(&scratch), "file1 file2 file3 more3 p.md ");
+    scratch.write("mine", "not committed");
+
+    let run = scratch.run("revert");
+    assert!(good(&run).starts_with("reverted iteration 3:\n"), "{run:?}");
+    assert!(run.stdout.find("write more3") < run.stdout.find("write file3"), "newest first: {run:?}");
+    assert_eq!(files(&scratch), "file1 file2 p.md ");
+    assert_eq!(scratch.git(&["log", "--format=%s"]).lines().count(), 7, "nothing is lost");
+
+    let run = scratch.run("revert prompt --last 5");
+    assert!(good(&run).contains("iteration 2") && run.stdout.contains("iteration 1"), "{run:?}");
+    assert_eq!(files(&scratch), "p.md ");
+    assert!(good(&scratch.run("revert")).starts_with("nothing to undo"));
+    assert_eq!(scratch.read("mine"), "not committed");
+}
+
+#[test]
+fn it_is_refused_where_something_could_get_lost() {
+    let scratch = Scratch::new();
+    refused(&scratch.run("revert"), "there is no loop");
+    committing(&scratch);
+    scratch.run("prompt p.md 2");
+    let head = scratch.git(&["rev-parse", "HEAD"]);
+
+    scratch.write("file2", "edited");
+    refused(&scratch.run("revert"), "uncommitted changes would be touched (file2)");
+    scratch.git(&["add", "file2"]);
+    refused(&scratch.run("revert"), "changes are staged (file2)");
+    scratch.git(&["reset", "--quiet"]);
+    scratch.git(&["checkout", "--quiet", "file2"]);
+
+    scratch.write(".git/rebase-merge/x", "");
+    refused(&scratch.run("revert"), "a rebase is in progress");
+    std::fs::remove_dir_all(scratch.path(".git/rebase-merge")).unwrap();
+
+    for (words, why) in [("--last 0", "whole number"), ("--last -1", "whole number"), ("nobody", "nobody")] {
+        refused(&scratch.run(&format!("revert {words}")), why);
+    }
+    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), head);
+
+    scratch.git(&["checkout", "--quiet", "-b", "elsewhere", "HEAD~2"]);
+    refused(&scratch.run("revert"), "not part of what HEAD names");
+    scratch.git(&["checkout", "--quiet", "main"]);
+
+    scratch.write("file2", "changed since\n");
+    scratch.git(&["commit", "--quiet", "-am", "by hand"]);
+    scratch.write("p.md", "edited, in another file");
+    let before = scratch.git(&["rev-parse", "HEAD"]);
+    refused(&scratch.run("revert --last 2"), "nothing was changed");
+    assert_eq!(scratch.git(&["rev-parse", "HEAD"]), before);
+    assert_eq!(scratch.git(&["status", "--porcelain", "--untracked-files=no"]), " M p.md\n");
+    assert_eq!(scratch.read("p.md"), "edited, in another file");
+}
+
+#[test]
+fn it_is_refused_while_a_loop_runs() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "cat > /dev/null; touch started; sleep 600");
+    let ralph = Started::new(&scratch, "prompt p.md 2");
+    wait_for("the agent", || scratch.path("started").exists().then_some(()));
+    refused(&scratch.run("revert"), "'prompt' is running");
+    // Also from another ralph dir of the same work tree.
+    refused(&scratch.run("revert --ralph-dir .other"), "there is no loop");
+    drop(ralph);
+}
