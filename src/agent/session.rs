@@ -251,7 +251,10 @@ impl Session {
                 self.show_text.then_some(Show::Delta(text))
             }
             Item::Note(note) => {
-                if note.is_final {
+                if note.tool_started.is_some() {
+                    // A new tool call says so too.
+                    self.after_final = None;
+                } else if note.is_final {
                     self.after_final = Some(Instant::now() + FINAL_GRACE);
                 } else if note.tool_started.is_some() {
                     // A new tool call says so too.
