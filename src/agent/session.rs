@@ -256,9 +256,6 @@ impl Session {
                     self.after_final = None;
                 } else if note.is_final {
                     self.after_final = Some(Instant::now() + FINAL_GRACE);
-                } else if note.tool_started.is_some() {
-                    // A new tool call says so too.
-                    self.after_final = None;
                 }
                 None
             }

@@ -14,7 +14,7 @@ use crate::cli::LoopFlags;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::policy::{Limits, OnFailure};
-use crate::engine::tally::Tally;
+use crate::engine::tally::{Last, Tally};
 use crate::engine::{Job, Validator, run as run_engine};
 use crate::project::Project;
 use crate::record::log_dir::LogDir;
@@ -195,7 +195,11 @@ fn resume(project: &Project, identity: &Identity, setup: &Setup) -> anyhow::Resu
     }
     let interrupted = state.was_interrupted();
     let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
-    let from = if interrupted { "resuming at" } else { "the last loop had ended; a new one goes on after" };
+    let from = match (interrupted, tally.last) {
+        (false, _) => "the last loop had ended; a new one goes on after",
+        (true, Last::Nothing | Last::Settled(_)) => "resuming after",
+        (true, _) => "resuming at",
+    };
     let from = format!("{from} iteration {}", tally.iteration);
     Ok((tally, from))
 }

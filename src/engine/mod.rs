@@ -138,6 +138,7 @@ impl From<AgentError> for End {
 
 /// Runs a loop to its end.
 pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
+    let elapsed_before = Duration::try_from_secs_f64(job.tally.elapsed_seconds).unwrap_or_default();
     let mut running = Loop {
         teller: Teller { identity: job.identity, sinks: job.sinks },
         project: job.project,
@@ -152,6 +153,7 @@ pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
         inbox,
         stop: Stop::default(),
         started: Instant::now(),
+        elapsed_before,
         work: None,
         fingerprint: None,
     };
@@ -195,6 +197,8 @@ struct Loop<'a> {
     inbox: &'a Arc<Inbox<Message>>,
     stop: Stop,
     started: Instant,
+    /// How long earlier processes have run this loop.
+    elapsed_before: Duration,
     /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
     work: Option<Work>,
     /// What the project's files looked like when the current iteration began.
@@ -214,7 +218,8 @@ impl Loop<'_> {
             if let Some(outcome) = self.stop.outcome() {
                 return outcome.into();
             }
-            let now = Now { time: Utc::now(), running: self.started.elapsed() };
+            self.book_time();
+            let now = Now { time: Utc::now(), running: self.elapsed_before + self.started.elapsed() };
             let done = match step(&self.limits, &self.tally, now) {
                 Step::End(outcome) => return self.ended_by_policy(outcome),
                 _ if self.stop.holds() => self.hold(),
@@ -253,7 +258,9 @@ impl Loop<'_> {
         let error = self.tally.last_error.as_deref().unwrap_or("the usage limit is reached");
         let longest = duration::format(self.limits.max_limit_wait);
         let end = match self.tally.last {
-            Last::Limited(Some(reset)) => DateTime::from_timestamp(reset, 0).filter(|end| *end > Utc::now()),
+            Last::Limited { reset: Some(reset) } => {
+                DateTime::from_timestamp(reset, 0).filter(|end| *end > Utc::now())
+            }
             _ => None,
         };
         let until = match end {
@@ -343,6 +350,7 @@ impl Loop<'_> {
         let settled = self.settle(&mut report)?;
 
         self.tally.book(&self.limits, &report, settled);
+        self.book_time();
         self.tally.notes.extend(self.stop.take_notes());
         let head = self.worktree.head();
         self.tally.last_commit.clone_from(&head);
@@ -368,8 +376,10 @@ impl Loop<'_> {
 
     /// What a report means for the work; an unproven COMPLETE is not believed.
     fn settle(&mut self, report: &mut Report) -> Result<Settled, End> {
+        // Looked at before the validation, whose own traces are no progress.
+        let changed = self.fingerprint.and_then(|before| Some(self.worktree.fingerprint()? != before));
         if report.status != AttemptStatus::Success {
-            return Ok(Settled { signal: Signal::Continue, changed: None });
+            return Ok(Settled { signal: Signal::Continue, changed });
         }
         let mut signal = self.source.settle(report);
         if signal == Signal::Continue
@@ -377,8 +387,6 @@ impl Loop<'_> {
         {
             signal = Signal::Done;
         }
-        // Looked at before the validation, whose own traces are no progress.
-        let changed = self.fingerprint.and_then(|before| Some(self.worktree.fingerprint()? != before));
         if !self.is_valid()? && matches!(signal, Signal::Complete | Signal::Done) {
             report.status = AttemptStatus::CompleteUnproven;
             signal = Signal::Continue;
@@ -450,9 +458,14 @@ impl Loop<'_> {
         }
     }
 
+    /// Keeps how long the loop has run, for a process that takes it up later.
+    fn book_time(&mut self) {
+        self.tally.elapsed_seconds = (self.elapsed_before + self.started.elapsed()).as_secs_f64();
+    }
+
     /// When the loop's own time is over.
     fn deadline(&self) -> Option<Instant> {
-        self.limits.max_duration.map(|duration| self.started + duration)
+        self.limits.max_duration.map(|duration| self.started + duration.saturating_sub(self.elapsed_before))
     }
 
     fn wait(&mut self, deadline: Option<Instant>) -> Result<(), End> {

@@ -32,7 +32,7 @@ pub struct Limits {
     pub breaker: Option<u64>,
     /// The loop ends when this many iterations in a row have changed nothing.
     pub idle: Option<u64>,
-    /// Wall-clock time of the loop as a whole, in this process.
+    /// Time of the loop as a whole, over all its processes.
     pub max_duration: Option<Duration>,
     /// An iteration may begin while less money than this was spent, in US dollars.
     pub max_cost_usd: Option<f64>,
@@ -56,7 +56,7 @@ pub enum OnFailure {
 pub struct Now {
     /// The wall clock.
     pub time: DateTime<Utc>,
-    /// How long this process has run the loop.
+    /// How long the loop has run, over all its processes.
     pub running: Duration,
 }
 
@@ -90,9 +90,11 @@ pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
         Last::Nothing | Last::Settled(Signal::Continue) => begin(limits, tally, now),
         Last::Waited | Last::Cut => spent(limits, tally, now).map_or(Step::Again, Step::End),
         // Nobody waits for an attempt that may not begin any more.
-        Last::Limited(reset) => spent(limits, tally, now)
+        Last::Limited { reset } => spent(limits, tally, now)
             .map_or_else(|| wait_for_limit(limits, tally, reset, now.time), Step::End),
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
+        // The same prompt would overflow the context again.
+        Last::Failed(Class::Context) => Step::End(Outcome::AgentFailed),
         Last::Failed(class) if may_retry(limits, tally.retries, class) => {
             let pause = limits.retry_pause.map_or(Duration::ZERO, |first| retry_pause(first, tally.retries));
             let retry = Step::Retry { retry: tally.retries + 1, pause };

@@ -42,6 +42,8 @@ pub struct Tally {
     pub input_tokens: u64,
     /// Tokens written by the models.
     pub output_tokens: u64,
+    /// How long the loop has run, in seconds, over all its processes.
+    pub elapsed_seconds: f64,
     /// An attempt has begun and is not booked: it runs, or it was cut off.
     pub in_attempt: bool,
     /// The most recent failure, in words.
@@ -100,8 +102,12 @@ pub enum Last {
     Settled(Signal),
     /// It failed.
     Failed(Class),
-    /// It met a usage limit that ends at this time, in seconds since the epoch, if the agent named one.
-    Limited(Option<i64>),
+    /// It met a usage limit.
+    Limited {
+        /// When that ends, in seconds since the epoch, if the agent named a time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reset: Option<i64>,
+    },
     /// A wait for a usage limit is over: the same iteration again.
     Waited,
     /// It was cut off: the same iteration again.
@@ -133,7 +139,7 @@ impl Tally {
 
     /// A wait for a usage limit that began at `began` is over.
     pub fn waited(&mut self, began: DateTime<Utc>) {
-        if let Last::Limited(reset) = self.last {
+        if let Last::Limited { reset } = self.last {
             if named_reset(reset, began).is_none() {
                 self.blind_seconds = self.blind_seconds.saturating_add(blind_pause(self.blind_waits));
                 self.blind_waits = self.blind_waits.saturating_add(1);
@@ -165,15 +171,22 @@ impl Tally {
             }
             AttemptStatus::UsageLimit => {
                 self.error_count += 1;
-                self.last = Last::Limited(report.failure.as_ref().and_then(|failure| failure.reset_at));
+                let reset = report.failure.as_ref().and_then(|failure| failure.reset_at);
+                self.last = Last::Limited { reset };
                 return;
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout => {
                 self.error_count += 1;
                 self.timeouts += u64::from(report.status == AttemptStatus::Timeout);
                 let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
+                if settled.changed == Some(true) {
+                    self.idle_iterations = 0;
+                }
                 if !may_retry(limits, self.retries, class) {
                     self.consecutive_errors += 1;
+                    // Nobody has mended it; the next iteration has to know.
+                    self.validation_error =
+                        self.validation_error.take().or(self.given.validation_error.take());
                 }
                 self.last = Last::Failed(class);
             }
@@ -193,9 +206,13 @@ impl Tally {
             self.retries = 0;
             self.consecutive_errors = 0;
             self.idle_iterations = 0;
+            self.elapsed_seconds = 0.0;
+            self.cost_usd = 0.0;
+            self.input_tokens = 0;
+            self.output_tokens = 0;
         } else if std::mem::take(&mut self.in_attempt) {
             self.last = Last::Cut;
-        } else if let Last::Limited(reset @ Some(_)) = self.last
+        } else if let Last::Limited { reset: reset @ Some(_) } = self.last
             && named_reset(reset, now).is_none()
         {
             self.last = Last::Waited;

@@ -175,7 +175,9 @@ impl State {
     pub fn was_interrupted(&self) -> bool {
         self.active
             || self.status == Status::Paused
-            || self.exit_reason.as_deref() == Some(Outcome::Interrupted.word())
+            || [Outcome::Interrupted, Outcome::LimitTooFar]
+                .iter()
+                .any(|outcome| self.exit_reason.as_deref() == Some(outcome.word()))
     }
 }
 

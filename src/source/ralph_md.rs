@@ -14,7 +14,6 @@ use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
 use crate::prompt::front_matter::{Command, Document};
 use crate::prompt::placeholders::{Namespace, resolve, without_comments};
-use crate::prompt::sections::head_and_tail;
 use crate::record::RecordError;
 use crate::settings::duration;
 
@@ -95,7 +94,8 @@ impl RalphMd {
         let words =
             command.run.iter().map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
         let launch = self.launch_of(words.collect());
-        let captured = run_beside(&launch, command.timeout, ROOM, Urgency::AfterAttempt, context)?;
+        // Each of the two outputs may take half of it.
+        let captured = run_beside(&launch, command.timeout, ROOM / 2, Urgency::AfterAttempt, context)?;
         if let Some(notice) = notice(command, &captured) {
             (context.emit)(Event::Notice(&notice))?;
         }
@@ -195,5 +195,6 @@ fn text(command: &Command, captured: Result<Captured, StartError>) -> String {
         }
         text.push_str(&part);
     }
-    head_and_tail(text.trim_end_matches(['\n', '\r']), ROOM)
+    text.truncate(text.trim_end_matches(['\n', '\r']).len());
+    text
 }

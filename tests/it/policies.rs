@@ -392,7 +392,7 @@ fn a_reset_that_passed_meanwhile_is_not_waited_for() {
     waiting_until(&scratch);
     signal(&child, Signal::KILL);
     assert_eq!(finish(child).code, None);
-    let reset: i64 = scratch.state()["last"]["limited"].as_integer().unwrap();
+    let reset: i64 = scratch.state()["last"]["limited"]["reset"].as_integer().unwrap();
     wait_for("the reset", || (chrono::Utc::now().timestamp() > reset).then_some(()));
     let run = scratch.run("prompt p.md 1 --resume");
     assert_end(&scratch, &run, 0, "complete", "stopped");
@@ -406,7 +406,7 @@ fn a_wait_survives_being_stopped_and_continued() {
     let child = scratch.start("prompt p.md 1");
     waiting_until(&scratch);
     signal(&child, Signal::STOP);
-    let reset: i64 = scratch.state()["last"]["limited"].as_integer().unwrap();
+    let reset: i64 = scratch.state()["last"]["limited"]["reset"].as_integer().unwrap();
     wait_for("the reset", || (chrono::Utc::now().timestamp() > reset).then_some(()));
     assert_eq!(attempts(&scratch), 1);
     let continued = Instant::now();
@@ -496,4 +496,55 @@ fn bad_values_are_refused_before_anything_starts() {
     }
     assert_eq!(attempts(&scratch), 0);
     assert!(scratch.session_logs().is_empty());
+}
+
+#[test]
+fn a_wait_without_a_named_end_can_be_looked_at_and_cancelled() {
+    let scratch = project("bad 429 x 'You have hit your limit'");
+    let child = scratch.start("prompt p.md 3");
+    wait_for("the wait", || scratch.run("status").stdout.contains("Status: waiting").then_some(()));
+    assert_eq!(scratch.state()["status"].as_str(), Some("waiting"));
+    let run = scratch.run("cancel");
+    assert!(run.stdout.contains("cancelled (was at iteration 1)"), "{run:?}");
+    assert_eq!(finish(child).code, Some(0));
+}
+
+#[test]
+fn a_context_that_is_too_long_ends_also_a_loop_that_counts_failures() {
+    let scratch = project("bad null prompt_too_long 'Prompt is too long'");
+    let run = scratch.run("prompt p.md --max-errors 5");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stdout.contains("Total Iterations: 1\n"), "{run:?}");
+}
+
+#[test]
+fn time_counts_over_all_processes_of_a_loop() {
+    let scratch = project("sleep 600");
+    let first = scratch.run("prompt p.md --max-duration 1");
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let second = scratch.run("prompt p.md --max-duration 1 --resume");
+    assert!(second.stdout.contains("Exit Reason: max duration reached"), "{second:?}");
+    let attempts = std::fs::read_to_string(beside(&scratch, "count")).unwrap();
+    assert_eq!(attempts.trim(), "1", "a loop whose time was over began another attempt");
+}
+
+#[test]
+fn a_validation_error_outlives_an_iteration_that_failed() {
+    let scratch = project("[ $n = 2 ] && exit 7; say working; ok");
+    let run = scratch.run("prompt p.md 3 --max-retries 0 --max-errors 9 --validate false");
+    assert!(run.stdout.contains("Total Iterations: 3\n"), "{run:?}");
+    for n in [2, 3] {
+        let prompt = std::fs::read_to_string(beside(&scratch, &format!("prompt-{n}"))).unwrap();
+        assert!(prompt.contains("Validation error of the previous iteration"), "{n}: {prompt}");
+    }
+}
+
+#[test]
+fn a_limit_that_was_too_far_away_is_taken_up_again_at_the_same_iteration() {
+    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 90000 )); complete");
+    let run = scratch.run("prompt p.md 3");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    let run = scratch.run("prompt p.md 3 --resume --max-limit-wait 1");
+    assert_eq!(run.code, Some(4), "still too far: {run:?}");
+    assert_eq!(scratch.state()["iteration"].as_integer(), Some(1), "{run:?}");
 }

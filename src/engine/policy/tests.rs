@@ -220,11 +220,14 @@ fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
 #[test]
 fn the_tally_survives_its_file() {
     let mut tally = Tally::default();
-    for status in [Success, Timeout, UsageLimit, Interrupted] {
+    for (status, reset) in [Success, Timeout, UsageLimit, Interrupted]
+        .into_iter()
+        .flat_map(|status| [(status, Some(7)), (status, None)])
+    {
         tally.begin();
         tally.book(
             &LIMITS,
-            &report(status, Class::Other, Some(7)),
+            &report(status, Class::Other, reset),
             Settled { signal: Signal::Complete, changed: Some(false) },
         );
         let text = toml::to_string(&tally).unwrap();
@@ -250,7 +253,13 @@ prop_compose! {
 
 fn any_report() -> impl Strategy<Value = (Report, Settled)> {
     let status = prop::sample::select(vec![Success, Success, AgentFailure, Timeout, UsageLimit]);
-    let class = prop::sample::select(vec![Class::Other, Class::Other, Class::Permission, Class::Auth]);
+    let class = prop::sample::select(vec![
+        Class::Other,
+        Class::Other,
+        Class::Permission,
+        Class::Auth,
+        Class::Context,
+    ]);
     let signal = prop::sample::select(vec![
         Signal::Continue,
         Signal::Continue,
@@ -322,8 +331,9 @@ proptest! {
                             prop_assert_eq!(Some(begun), limits.max_iterations);
                         }
                         Outcome::AgentFailed => {
-                            prop_assert_eq!(limits.on_failure, OnFailure::End);
-                            prop_assert_eq!(tries, limits.max_retries + 1);
+                            let hopeless = report.failure.unwrap().class == Class::Context;
+                            prop_assert!(hopeless || limits.on_failure == OnFailure::End);
+                            prop_assert!(hopeless || tries == limits.max_retries + 1);
                         }
                         Outcome::Breaker => prop_assert_eq!(Some(failed_in_a_row), limits.breaker),
                         Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
@@ -349,7 +359,7 @@ proptest! {
                 UsageLimit => {}
                 _ => {
                     let class = report.failure.as_ref().unwrap().class;
-                    failed_in_a_row += u64::from(tries > limits.max_retries || class == Class::Auth);
+                    failed_in_a_row += u64::from(tries > limits.max_retries || matches!(class, Class::Auth | Class::Context));
                 }
             }
             tally.book(&limits, &report, settled);
