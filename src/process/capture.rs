@@ -67,6 +67,19 @@ impl Kept {
         self.dropped += surplus;
     }
 
+    /// Adds what another one kept of a stream that follows, on a line of its own. Both have the same room.
+    pub fn append(&mut self, next: &Self) {
+        let last = self.tail.back().or(self.head.last());
+        if last.is_some_and(|byte| *byte != b'\n') && !next.head.is_empty() {
+            self.push(b"\n");
+        }
+        self.push(&next.head);
+        self.dropped += next.dropped;
+        let (first, second) = next.tail.as_slices();
+        self.push(first);
+        self.push(second);
+    }
+
     /// What was kept as text; a line says how much is left out in the middle.
     #[must_use]
     pub fn text(&self) -> String {
@@ -159,5 +172,24 @@ mod tests {
         assert_eq!(kept.text(), "abcdefghi");
         kept.push(b"jklmnopqrstuvwxyz");
         assert_eq!(kept.text(), "abcde\n[… 16 bytes left out …]\nvwxyz");
+    }
+
+    #[test]
+    fn two_streams_are_cut_as_one() {
+        let of = |text: &str| {
+            let mut kept = Kept::new(10);
+            kept.push(text.as_bytes());
+            kept
+        };
+        let both = |first: &str, second: &str| {
+            let mut kept = of(first);
+            kept.append(&of(second));
+            kept.text()
+        };
+        assert_eq!(both("ab", "cd"), "ab\ncd");
+        assert_eq!(both("", "cd"), "cd");
+        assert_eq!(both("abcdefghijklmn", ""), "abcde\n[… 4 bytes left out …]\njklmn");
+        assert_eq!(both("abcdefghijklmn\n", "uvwxyz"), "abcde\n[… 11 bytes left out …]\nvwxyz");
+        assert_eq!(both("a\n", "bcdefghijklmnop"), "a\nbcd\n[… 7 bytes left out …]\nlmnop");
     }
 }

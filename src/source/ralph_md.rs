@@ -94,8 +94,7 @@ impl RalphMd {
         let words =
             command.run.iter().map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
         let launch = self.launch_of(words.collect());
-        // Each of the two outputs may take half of it.
-        let captured = run_beside(&launch, command.timeout, ROOM / 2, Urgency::AfterAttempt, context)?;
+        let captured = run_beside(&launch, command.timeout, ROOM, Urgency::AfterAttempt, context)?;
         if let Some(notice) = notice(command, &captured) {
             (context.emit)(Event::Notice(&notice))?;
         }
@@ -188,12 +187,14 @@ fn text(command: &Command, captured: Result<Captured, StartError>) -> String {
             Some(format!("[ralph: ended, because it took longer than {}]", duration::format(command.timeout)))
         }
     };
-    let mut text = captured.stdout.text();
-    for part in [Some(captured.stderr.text()), ending].into_iter().flatten().filter(|part| !part.is_empty()) {
+    let mut kept = captured.stdout;
+    kept.append(&captured.stderr);
+    let mut text = kept.text();
+    if let Some(ending) = ending {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&part);
+        text.push_str(&ending);
     }
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     text
