@@ -9,6 +9,7 @@ use super::readers::ReaderPlan;
 use super::session::{Limits, Session};
 use super::threads::serve;
 use super::{Agent, AgentCommand, AgentError, Attempt, Context};
+use crate::engine::event::Event;
 use crate::engine::report::{Balance, Report};
 use crate::process::supervised::{Launch, Supervised};
 use crate::reply::decode::Decoder;
@@ -43,7 +44,15 @@ impl Agent for PipeAgent {
         if let Some(command) = attempt.agent
             && self.command.as_ref() != Some(command)
         {
+            let tells_cost = |command: &AgentCommand| command.resolve().0.reports_cost;
+            let told_cost = self.command.as_ref().is_some_and(tells_cost);
             self.adopt(command)?;
+            if told_cost && !tells_cost(command) {
+                let name = command.name();
+                (context.emit)(Event::Notice(&format!(
+                    "agent '{name}' does not report what it costs: from here on no limit in money is kept"
+                )))?;
+            }
         }
         let before = self.ask_balance(context)?;
         let mut report = self.attempt(attempt, context)?;
