@@ -4,8 +4,10 @@
 //! `git rebase --exec`, points its children at another repository or index are cleared. Configuration (`GIT_CONFIG_*`)
 //! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
 
+mod change;
 mod head_file;
 pub mod revert;
+pub mod worktrees;
 
 use std::collections::HashSet;
 use std::fs::{self, File};

@@ -3,13 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
-use super::{GitError, LIMIT, REPOSITORY_VARIABLES, head_file, output_within, run};
+use super::change::change;
+use super::{GitError, LIMIT, head_file, run};
 
-/// The longest that reverting may take: hooks run, and files are written.
-const REVERT_LIMIT: Duration = Duration::from_mins(5);
 /// How many paths an error names.
 const SHOWN: usize = 3;
 
@@ -243,25 +240,6 @@ fn shown<'a>(paths: impl ExactSizeIterator<Item = &'a String>) -> String {
         let _ = write!(text, " and {more} more"); // writing to a String cannot fail
     }
     text
-}
-
-/// Runs a git command that changes the repository, without an editor and without a question.
-fn change(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
-    for name in REPOSITORY_VARIABLES {
-        command.env_remove(name);
-    }
-    let output = output_within(&mut command, REVERT_LIMIT).map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said =
-        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
-    let line = lines.clone().find(|line| line.contains("error:") || line.contains("fatal:")).or(lines.next());
-    Err(line.unwrap_or("no reason given").trim_start_matches("error: ").to_owned())
 }
 
 #[cfg(test)]
