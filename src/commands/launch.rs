@@ -15,6 +15,7 @@ use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::engine::tally::{Last, Tally};
+use crate::engine::window::Window;
 use crate::engine::{Job, Validator, run as run_engine};
 use crate::project::Project;
 use crate::record::log_dir::LogDir;
@@ -97,6 +98,7 @@ impl Launch<'_> {
             validator: validator(&settings, &self.agent),
             agent: Box::new(self.agent),
             worktree: Box::new(GitWorktree::new(&project)),
+            window: Window::default(),
             sinks: vec![
                 Box::new(|stamped| recorder.take(stamped)),
                 Box::new(|stamped| log_dir.as_mut().map_or(Ok(()), |log_dir| log_dir.take(stamped))),
