@@ -6,6 +6,7 @@ pub mod cli;
 pub mod commands;
 pub mod engine;
 pub mod git;
+pub mod plan;
 pub mod process;
 pub mod project;
 pub mod prompt;
