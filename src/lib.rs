@@ -7,6 +7,7 @@ pub mod commands;
 pub mod engine;
 pub mod git;
 pub mod parallel;
+pub mod plan;
 pub mod process;
 pub mod project;
 pub mod prompt;
