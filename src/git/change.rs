@@ -119,6 +119,11 @@ fn held(root: &Path, lock: Option<PathBuf>, said: &str) -> String {
 /// The line of what git said that tells why.
 fn reason(said: &str) -> String {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
+    if said.contains("gpg failed to sign")
+        && let Some(line) = lines.clone().find(|line| line.starts_with("gpg: "))
+    {
+        return line.to_owned();
+    }
     let line = lines.clone().find(|line| line.contains("error:") || line.contains("fatal:")).or(lines.next());
     line.unwrap_or("no reason given").trim_start_matches("error: ").to_owned()
 }
