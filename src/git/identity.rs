@@ -1,5 +1,6 @@
 //! Who commits and pushes in the work trees of branches: values that hold in one work tree alone.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -196,9 +197,7 @@ pub fn configure(tree: &Path, identity: &Identity) -> Result<(), GitError> {
     let present = present(tree)?;
     let _alone = alone();
     for (key, value) in wanted.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
-        // The last of several counts.
-        let old = present.iter().rev().find(|(name, _)| name == key.as_bytes());
-        if old.is_some_and(|(_, old)| old == value.as_bytes()) {
+        if present.get(key.as_bytes()).is_some_and(|old| old == value.as_bytes()) {
             continue;
         }
         let arguments = ["config", "--worktree", "--replace-all", *key].map(OsStr::new);
@@ -208,11 +207,11 @@ pub fn configure(tree: &Path, identity: &Identity) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Names and values that hold in this work tree alone.
-fn present(tree: &Path) -> Result<Vec<(Vec<u8>, Vec<u8>)>, GitError> {
+/// Names and values that hold in this work tree alone; of several of one name the last, as for git.
+fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
     // Of a new tree there is no such file; git need not be asked.
     if head_file::git_dir(tree).is_some_and(|folder| !folder.join("config.worktree").exists()) {
-        return Ok(Vec::new());
+        return Ok(HashMap::new());
     }
     let output = run(tree, &["config", "--worktree", "-z", "--list"], LIMIT)?;
     let entries = output.split(|&byte| byte == 0).filter_map(|entry| {
