@@ -26,6 +26,12 @@ pub(super) fn one_line(text: &str) -> String {
     text.split(['\n', '\t']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// `text` on one line, single blanks in it, and nothing that could drive the terminal, not even a colour.
+pub(super) fn plain(text: &str) -> String {
+    let text: String = anstream::adapter::strip_str(text).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +49,6 @@ mod tests {
     #[test]
     fn nothing_breaks_the_line() {
         assert_eq!(one_line("a\n  b\tc\n"), "a b c");
+        assert_eq!(plain("a\x1b[31m b\n\t--c\x07  d\x1b]0;e\x07"), "a b --c d");
     }
 }

@@ -1,6 +1,7 @@
 //! What a person or a program sees of running loops: a pure render of their events, and the one thread that
 //! writes to the terminal.
 
+pub mod branch_table;
 mod cells;
 pub mod console;
 pub mod json;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use chrono::Local;
 
-use super::cells::one_line;
+use super::cells;
 use super::console::Target;
 use super::run_lines::RunLines;
 use super::voice::Voice;
@@ -217,7 +217,7 @@ fn branch_ended(
 ) -> String {
     let mut reason = outcome.reason().to_owned();
     if let Some(detail) = detail {
-        reason = format!("{reason}: {}", clean(&one_line(detail)));
+        reason = format!("{reason}: {}", cells::plain(detail));
     }
     let plural = if tally.iteration == 1 { "" } else { "s" };
     let mut facts = vec![reason, format!("{} iteration{plural}", tally.iteration), duration(took)];

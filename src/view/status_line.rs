@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Local, Utc};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::cells::{cut, pad};
+use super::cells::{cut, pad, plain};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
@@ -82,7 +82,9 @@ impl StatusLine {
                 self.doing = Doing::Thinking;
             }
             Event::Shown(shows) => match shows.last() {
-                Some(Show::Tool { name, input }) => self.doing = Doing::Tool(tool(name, input)),
+                Some(Show::Tool { name, input }) => {
+                    self.doing = Doing::Tool(plain(&format!("{name} {input}")));
+                }
                 Some(Show::Text(_) | Show::Delta(_)) => self.doing = Doing::Thinking,
                 Some(Show::Error(_) | Show::Notice(_)) | None => {}
             },
@@ -182,13 +184,6 @@ impl StatusLine {
     pub(super) fn is_at_work(&self) -> bool {
         matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Validating)
     }
-}
-
-/// A tool call on one line, without anything that could drive the terminal.
-fn tool(name: &str, input: &str) -> String {
-    let text = format!("{name} {input}");
-    let plain: String = anstream::adapter::strip_str(&text).collect();
-    plain.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "")
 }
 
 #[cfg(test)]
