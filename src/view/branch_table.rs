@@ -187,8 +187,6 @@ impl Row {
     }
 }
 
-/// Above all columns but the last one, which is the pull request, or why there is none yet.
-const HEADS: [&str; COLUMNS - 1] = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS"];
 const COLUMNS: usize = 7;
 /// The column that is coloured.
 const RESULT: usize = 1;
@@ -196,9 +194,8 @@ const RESULT: usize = 1;
 /// The table, and below it what was not done. A column in which nothing is known is left out.
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
-    let [branch, result, iterations, time, cost, commits] = HEADS;
-    let heads = [branch, result, iterations, time, cost, commits, last_head(rows)].map(str::to_owned);
-    let mut lines = vec![(heads, Style::new())];
+    let heads = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)];
+    let mut lines = vec![(heads.map(str::to_owned), Style::new())];
     lines.extend(rows.iter().map(|row| (row.cells(), row.built.style())));
     let known = |column: &usize| lines[1..].iter().any(|(cells, _)| !cells[*column].is_empty());
     let columns: Vec<usize> = (0..COLUMNS).filter(known).collect();

@@ -99,13 +99,4 @@ impl View {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_view_may_live_in_a_thread_of_its_own() {
-        fn is_send<T: Send>() {}
-        is_send::<View>();
-        is_send::<Screen>();
-    }
-}
+mod tests;

@@ -96,7 +96,12 @@ mod tests {
         }
 
         fn draw(&mut self) -> String {
-            if let Some(draw) = self.area.draw(&[LINE.to_owned()], 10) {
+            self.draw_lines(&[LINE])
+        }
+
+        fn draw_lines(&mut self, lines: &[&str]) -> String {
+            let lines: Vec<String> = lines.iter().copied().map(str::to_owned).collect();
+            if let Some(draw) = self.area.draw(&lines, 10) {
                 self.parser.process(draw.as_bytes());
             }
             self.parser.screen().contents()
@@ -137,6 +142,54 @@ mod tests {
         assert_eq!(screen.draw(), format!("unfinished and wrapped\n{LINE}"));
         screen.write("\nnext");
         assert_eq!(screen.erase(), "unfinished and wrapped\nnext");
+    }
+
+    #[test]
+    fn several_lines_stand_below_what_scrolls_by() {
+        let mut screen = Screen::new();
+        assert_eq!(screen.draw_lines(&["A", "B"]), "A\nB");
+        for (text, contents) in
+            [("1\n", "1\nA\nB"), ("2\n", "1\n2\nA\nB"), ("3\n", "2\n3\nA\nB"), ("4\n5\n6\n", "5\n6\nA\nB")]
+        {
+            screen.write(text);
+            assert_eq!(screen.draw_lines(&["A", "B"]), contents);
+            assert_eq!(screen.draw_lines(&["A", "B"]), contents, "drawn twice");
+        }
+        assert_eq!(screen.draw_lines(&["A", "B", "C"]), "6\nA\nB\nC", "one more");
+        assert_eq!(screen.draw_lines(&["B"]), "6\nB", "two are gone");
+        screen.write("7\n");
+        assert_eq!(screen.draw_lines(&["B", "C"]), "6\n7\nB\nC");
+        assert_eq!(screen.erase(), "6\n7");
+        assert_eq!(screen.parser.screen().cursor_position(), (2, 0));
+        screen.parser.screen_mut().set_scrollback(10);
+        assert_eq!(screen.parser.screen().contents(), "1\n2\n3\n4", "nothing of the lines has scrolled away");
+    }
+
+    #[test]
+    fn several_lines_stand_below_an_unfinished_one() {
+        let mut screen = Screen::new();
+        screen.write("a\nb\nun");
+        assert_eq!(screen.draw_lines(&["A", "B"]), "b\nun\nA\nB");
+        screen.write("finished and");
+        assert_eq!(screen.draw_lines(&["A", "B"]), "unfinished and\nA\nB");
+        screen.write("\nnext\n");
+        assert_eq!(screen.draw_lines(&["A", "B", "C"]), "next\nA\nB\nC");
+        assert_eq!(screen.erase(), "next");
+    }
+
+    #[test]
+    fn a_terminal_that_became_smaller_or_larger_keeps_no_trace() {
+        for (rows, columns) in [(3, 10), (4, 5), (3, 4), (8, 20)] {
+            let mut screen = Screen::new();
+            screen.write("1\n2\n3\n");
+            screen.draw_lines(&["A A A A A", "B B B B B"]);
+            let size = |cells| std::num::NonZero::new(cells).unwrap();
+            screen.parser.screen_mut().set_size(size(rows), size(columns));
+            screen.write("4\n");
+            let lines = screen.draw_lines(&["C"]);
+            assert!(lines.ends_with("3\n4\nC") && !lines.contains(['A', 'B']), "{rows}x{columns}: {lines}");
+            assert!(screen.erase().ends_with("3\n4"));
+        }
     }
 
     #[test]
