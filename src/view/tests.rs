@@ -19,12 +19,13 @@ fn screen(json: bool, quiet: bool) -> Screen {
 
 /// What has been written, without colours; `2>` marks what went to stderr.
 fn written(screen: &Screen) -> String {
-    let pieces = screen.console.taken().into_iter().map(|(target, piece)| {
+    let mut lines = Vec::new();
+    for (target, piece) in screen.console.taken() {
         let plain = anstream::adapter::strip_str(&piece).to_string();
         let mark = if target == Target::Stderr { "2> " } else { "" };
-        plain.lines().map(|line| format!("{mark}{line}\n")).collect::<String>()
-    });
-    pieces.collect()
+        lines.extend(plain.lines().map(|line| format!("{mark}{line}\n")));
+    }
+    lines.concat()
 }
 
 fn take(view: &mut View, name: &str, event: Event<'_>) {
