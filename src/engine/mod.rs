@@ -5,7 +5,6 @@
 
 pub mod event;
 pub mod inbox;
-mod jitter;
 pub mod outcome;
 pub mod policy;
 pub mod report;
@@ -22,6 +21,7 @@ use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
 use crate::agent::{Agent, AgentError, Attempt, Context, Message};
+use crate::jitter;
 use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
 use crate::settings::duration;

@@ -111,13 +111,19 @@ fn what_is_a_task() {
         ("- [ ] a\n\t- [x] b\n", vec![task("a", false, 3), task("b", true, 4)]),
         ("- [ ] a\n  - why\n    more\n\n  later\nnot\n  nor\n", vec![task("a - why more later", false, 3)]),
         ("- [ ] a\n  Status: done is said\n", vec![task("a Status: done is said", false, 3)]),
-        ("- []\n- [-] b\n- [ ]c\n-[ ] d\n[ ] e\n+ [ ] f\n2) [x] g", vec![task("f", false, 8), task("g", true, 9)]),
+        (
+            "- []\n- [-] b\n- [ ]c\n-[ ] d\n[ ] e\n+ [ ] f\n2) [x] g",
+            vec![task("f", false, 8), task("g", true, 9)],
+        ),
         ("- [ ] a\n  ```\n  - [ ] no\n  ```\n  b\n", vec![task("a b", false, 3)]),
         ("~~~ x\n- [ ] no\n## Branch: no\n```\n~~~\n- [ ] a\n", vec![task("a", false, 8)]),
         ("- ```\n  - [ ] no\n  ```\n- [ ] a\n", vec![task("a", false, 6)]),
         ("<!--\n- [ ] no\n```\n--> - [ ] no\n- [ ] a <!-- b\n c --> d\n  e", vec![task("a e", false, 7)]),
         ("- [ ] a `<!--` b <!-- c --> d\n", vec![task("a `<!--` b            d", false, 3)]),
-        ("- [ ] ``a ` <!--`` <!--> b\n- [ ] c ` <!-- d -->", vec![task("``a ` <!--``       b", false, 3), task("c `", false, 4)]),
+        (
+            "- [ ] ``a ` <!--`` <!--> b\n- [ ] c ` <!-- d -->",
+            vec![task("``a ` <!--``       b", false, 3), task("c `", false, 4)],
+        ),
     ] {
         assert_eq!(one(&format!("Goal: g\n{text}")).tasks, expected, "{text}");
     }
@@ -224,8 +230,16 @@ fn new_tasks_find_a_safe_place() {
     for (from, into, expected) in [
         ("- [ ] n", "- [ ] a", "- [ ] a\n- [ ] n"),
         ("- [ ] n", "  - [ ] a\n  not its\n\ntext\n", "  - [ ] a\n  not its\n- [ ] n\n\ntext\n"),
-        ("- [ ] n\n  ```\nraw\n  ```\n", "- [ ] a\n\n## B\n", "- [ ] a\n- [ ] n\n  ```\nraw\n  ```\n\n## B\n"),
-        ("- [x] n <!-- x\ny -->\n", "- [ ] a <!--\n-->\n  b\n", "- [ ] a <!--\n-->\n  b\n- [x] n <!-- x\ny -->\n"),
+        (
+            "- [ ] n\n  ```\nraw\n  ```\n",
+            "- [ ] a\n\n## B\n",
+            "- [ ] a\n- [ ] n\n  ```\nraw\n  ```\n\n## B\n",
+        ),
+        (
+            "- [x] n <!-- x\ny -->\n",
+            "- [ ] a <!--\n-->\n  b\n",
+            "- [ ] a <!--\n-->\n  b\n- [x] n <!-- x\ny -->\n",
+        ),
         ("- [ ] t\n- [x] t\n- [x] t", "- [ ] t\n- [ ] t\n", "- [ ] t\n- [x] t\n- [x] t\n"),
         ("- [ ] n\n", "", "- [ ] n\n"),
         ("- [ ] n\n", "- [ ] a\n ## Branch: b", "- [ ] a\n- [ ] n\n ## Branch: b"),
@@ -241,7 +255,11 @@ fn done_is_written_once() {
     let url = Some("https://host/pull/1");
     for (before, pull_request, after) in [
         ("Goal: g\n\n- [ ] t", None, "Goal: g\nStatus: done\n\n- [ ] t"),
-        ("Goal: g\nBase: b\n- [ ] t", url, "Goal: g\nBase: b\nStatus: done\nPR: https://host/pull/1\n- [ ] t"),
+        (
+            "Goal: g\nBase: b\n- [ ] t",
+            url,
+            "Goal: g\nBase: b\nStatus: done\nPR: https://host/pull/1\n- [ ] t",
+        ),
         ("- Goal: g\r\n  h\r\n", url, "- Goal: g\r\n  h\r\n- Status: done\r\n- PR: https://host/pull/1\r\n"),
         ("- [ ] t\nGoal: g", None, "- [ ] t\nGoal: g\nStatus: done"),
         ("Goal: g\n**Status: open** <!-- x\n -->\n", None, "Goal: g\nStatus: done <!-- x\n -->\n"),
@@ -301,7 +319,8 @@ fn render(plan: &mut Plan, end: &str) -> String {
     }
     let mut text = lines.join(end) + end;
     // A wrapped task took one line more than it has in `lines`.
-    for task in plan.sections.iter().flat_map(|section| &section.tasks).filter(|task| task.text.contains(' ')) {
+    for task in plan.sections.iter().flat_map(|section| &section.tasks).filter(|task| task.text.contains(' '))
+    {
         let wrapped = task.text.replacen(' ', &format!("{end}  "), 1);
         text = text.replacen(&format!("{wrapped}{end}{end}"), &format!("{wrapped}{end}"), 1);
     }
@@ -312,7 +331,8 @@ fn plans() -> impl Strategy<Value = Plan> {
     let words = "[a-zé]{1,5}( [a-z]{1,4}){0,2}";
     let task = (words, any::<bool>()).prop_map(|(text, ticked)| Task { text, ticked, line: 0 });
     let base = proptest::option::of("[a-z]{1,3}".prop_map(|base| (base, 0)));
-    let section = (words, base, proptest::collection::vec(task, 1..5), any::<bool>(), proptest::option::of("[a-z]{3}"));
+    let section =
+        (words, base, proptest::collection::vec(task, 1..5), any::<bool>(), proptest::option::of("[a-z]{3}"));
     proptest::collection::vec(section, 0..4).prop_map(|sections| {
         let named = sections.into_iter().enumerate();
         let section = named.map(|(number, (goal, base, tasks, is_done, pull_request))| Section {
