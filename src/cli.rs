@@ -624,8 +624,12 @@ pub fn one_line(error: &clap::Error) -> String {
         error.kind(),
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        return "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
-            .into();
+        let lacks = if error.render().to_string().contains("Usage: ralph loop") {
+            "no verb given: use 'ralph loop plan' or 'ralph loop build', see 'ralph loop --help'"
+        } else {
+            "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
+        };
+        return lacks.into();
     }
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));

@@ -20,7 +20,7 @@ use crate::engine::tally::Tally;
 use crate::parallel::{Place, Places};
 use crate::record::RecordError;
 use main_plan::MainPlan;
-pub use publisher::Publisher;
+pub use publisher::{Made, Publisher};
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     // A constant that every test of this file compiles: it cannot fail at run time.
@@ -82,8 +82,8 @@ impl Branch {
 
     /// What became of its commits.
     #[must_use]
-    pub fn publisher(&self) -> &Publisher {
-        &self.publisher
+    pub fn into_publisher(self) -> Publisher {
+        self.publisher
     }
 
     /// Waits for a place. `false`: the loop is to stop or to hold.

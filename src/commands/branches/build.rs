@@ -239,9 +239,10 @@ impl Building<'_> {
             agent,
         };
         let End { .. } = launch.run_as(view, &inbox)?;
-        row.commits = Some(source.publisher().commits());
         let is_done = source.is_done();
-        let Made { pull_request, notes, .. } = source.into_made();
+        let publisher = source.into_publisher();
+        row.commits = Some(publisher.commits());
+        let Made { pull_request, notes, .. } = publisher.made;
         row.pull_request = pull_request;
         row.notes.extend(notes);
         if is_done {
