@@ -157,9 +157,12 @@ fn name_fault(
         return fault("the branch has no name: write it behind '## Branch:'".to_owned());
     }
     if !is_valid_name(name) {
-        return fault(format!("'{name}' is no name for a branch in git: use letters, digits, '-', '_' and '/'"));
+        return fault(format!(
+            "'{name}' is no name for a branch in git: use letters, digits, '-', '_' and '/'"
+        ));
     }
-    let is_below = |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
+    let is_below =
+        |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
     seen.iter().find_map(|(other, heading)| {
         let line = heading + 1;
         if *other == name {

@@ -21,8 +21,9 @@ pub enum Ticks {
 /// When one of the plans does not have exactly one such section, or has a code fence or comment that is never closed.
 pub fn merge_tasks(from: &str, into: &str, branch: &str, rule: Ticks) -> Result<String, PlanError> {
     let source = Outline::new(from);
-    let given = find(&source, branch).map_err(|PlanError { line, problem }| {
-        PlanError { line, problem: format!("{problem} (in the plan that ticks come from)") }
+    let given = find(&source, branch).map_err(|PlanError { line, problem }| PlanError {
+        line,
+        problem: format!("{problem} (in the plan that ticks come from)"),
     })?;
     let target = Outline::new(into);
     let own = find(&target, branch)?;
@@ -144,7 +145,8 @@ fn insertion(lines: &[Line], index: usize, new: &[&str]) -> Edit {
 
 /// `text` with all `edits`, which do not overlap.
 fn apply(text: &str, mut edits: Vec<Edit>) -> String {
-    edits.sort_by_key(|(range, _)| range.start);
+    // What is put in before a replaced text comes before it.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
     let mut text = text.to_owned();
     for (range, new) in edits.into_iter().rev() {
         text.replace_range(range, &new);
