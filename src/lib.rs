@@ -6,6 +6,8 @@ pub mod cli;
 pub mod commands;
 pub mod engine;
 pub mod git;
+mod jitter;
+pub mod parallel;
 pub mod plan;
 pub mod process;
 pub mod project;

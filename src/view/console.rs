@@ -4,13 +4,14 @@
 //! thread of its own does the writing. What the agent says is dropped when too much of it waits to be shown; what
 //! the loop itself says is always kept. A stream whose reader is gone is given up; the loop goes on.
 //!
-//! The same thread keeps the status line below everything else: it is taken away before anything is written and comes
-//! back when there is nothing more to write.
+//! The same thread keeps the status lines, one for each loop, below everything else: they are taken away before anything
+//! is written and come back when there is nothing more to write.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::status_board::Board;
 use super::status_line::StatusLine;
 use super::terminal::Terminal;
 
@@ -18,9 +19,9 @@ use super::terminal::Terminal;
 const ROOM: usize = 8 * 1024 * 1024;
 /// Pieces that wait are written together up to about this many bytes.
 const BLOCK: usize = 64 * 1024;
-/// The status line is drawn no more often than this.
+/// The status lines are drawn no more often than this.
 const REDRAW: Duration = Duration::from_millis(200);
-/// It is drawn at least this often, for its clock and for the terminal's width.
+/// They are drawn at least this often, for their clocks and for the terminal's width.
 const CLOCK: Duration = Duration::from_secs(1);
 /// How long a reader may take for the rest when the user wants to leave.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
@@ -52,9 +53,9 @@ struct Queue {
     waiting: usize,
     writing: bool,
     dropped: usize,
-    status: Option<StatusLine>,
-    /// The status line has news that are not drawn yet.
-    status_is_new: bool,
+    board: Board,
+    /// The status lines have news that are not drawn yet.
+    board_is_new: bool,
 }
 
 impl Shared {
@@ -104,23 +105,23 @@ impl Console {
         self.shared.changed.notify_all();
     }
 
-    /// From now on the status line says this; `None` takes it away.
-    pub fn status(&self, status: Option<StatusLine>) {
+    /// From now on the status line at this place says this; `None` takes it away.
+    pub fn status(&self, place: usize, status: Option<StatusLine>) {
         let mut queue = self.shared.lock();
-        if queue.status != status {
-            queue.status = status;
-            queue.status_is_new = true;
+        if queue.board.set(place, status) {
+            queue.board_is_new = true;
             self.shared.changed.notify_all();
         }
     }
 
-    /// Waits until all is written and the status line is gone; once `hurry` says so, only a moment longer. A reader
+    /// Waits until all is written and the status lines are gone; once `hurry` says so, only a moment longer. A reader
     /// that reads misses nothing.
     pub fn finish(&self, mut hurry: impl FnMut() -> bool) {
-        self.status(None);
         let mut deadline = None;
         let mut queue = self.shared.lock();
-        while queue.writing || !queue.pieces.is_empty() || queue.status_is_new {
+        queue.board_is_new |= !std::mem::take(&mut queue.board).is_empty();
+        self.shared.changed.notify_all();
+        while queue.writing || !queue.pieces.is_empty() || queue.board_is_new {
             if hurry() {
                 deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
             }
@@ -156,14 +157,14 @@ fn write_all(shared: &Shared) {
         queue.writing = false;
         shared.changed.notify_all();
         let now = Instant::now();
-        let due = match &queue.status {
-            None if queue.status_is_new => now,
-            None => {
+        let due = match (queue.board.is_empty(), queue.board_is_new) {
+            (true, true) => now,
+            (true, false) => {
                 queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            Some(_) if queue.status_is_new || !terminal.has_status() => drawn_at + REDRAW,
-            Some(_) => drawn_at + CLOCK,
+            (false, is_new) if is_new || !terminal.has_status() => drawn_at + REDRAW,
+            (false, _) => drawn_at + CLOCK,
         };
         if now < due {
             let wait = shared.changed.wait_timeout(queue, due - now);
@@ -171,11 +172,11 @@ fn write_all(shared: &Shared) {
             continue;
         }
         // Written without the lock: nobody may wait for a terminal that is held.
-        let status = queue.status.clone();
-        queue.status_is_new = false;
+        let board = queue.board.clone();
+        queue.board_is_new = false;
         queue.writing = true;
         drop(queue);
-        terminal.show_status(status.as_ref());
+        terminal.show_status(&board);
         drawn_at = now;
         queue = shared.lock();
     }

@@ -1,7 +1,7 @@
-//! Where the status line stands: below everything that is written, in the way of nothing.
+//! Where the status lines stand: below everything that is written, in the way of nothing.
 //!
-//! Behind a finished line it takes the next row, with the cursor back at that row's start. Behind an unfinished one, as
-//! when an agent's text comes in small pieces, it takes the row below, with the cursor back at the end of the text.
+//! Behind a finished line they take the next rows, with the cursor back at the first one's start. Behind an unfinished
+//! one, as when an agent's text comes in small pieces, they take the rows below, with the cursor back at the end of the text.
 //! Hence everything from the cursor on may always be erased, also after the terminal was resized and has wrapped its
 //! lines anew.
 
@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthChar as _;
 /// The columns between two tabulator stops.
 const TAB: usize = 8;
 
-/// Keeps track of the cursor, and of whether the status line is there.
+/// Keeps track of the cursor, and of whether the status lines are there.
 #[derive(Debug, Default)]
 pub(super) struct StatusArea {
     /// Cells in use on the cursor's row.
@@ -19,27 +19,33 @@ pub(super) struct StatusArea {
 }
 
 impl StatusArea {
-    /// Whether the line is there at this moment.
+    /// Whether they are there at this moment.
     pub(super) fn is_drawn(&self) -> bool {
         self.drawn
     }
 
-    /// What puts `line` there; `None` where the cursor stands too close to the edge to be brought back exactly.
-    pub(super) fn draw(&mut self, line: &str, width: usize) -> Option<String> {
+    /// What puts `lines` there, each of them shorter than a row, and fewer than the terminal has rows; `None` where the
+    /// cursor stands too close to the edge to be brought back exactly.
+    pub(super) fn draw(&mut self, lines: &[String], width: usize) -> Option<String> {
         let erase = self.erase().unwrap_or_default();
+        let (text, rows) = (lines.join("\r\n"), lines.len());
         let draw = match self.column {
-            0 => format!("{erase}{line}\r"),
+            0 if rows > 1 => format!("{erase}{text}\r\x1b[{}A", rows - 1),
+            0 => format!("{erase}{text}\r"),
             // Down and up again first: that makes room, so that the remembered place cannot scroll away.
-            column if column < width => format!("{erase}\x0b\x1b[A\x1b7\r\n{line}\x1b8"),
+            column if column < width => {
+                let down = "\x0b".repeat(rows);
+                format!("{erase}{down}\x1b[{rows}A\x1b7\r\n{text}\x1b8")
+            }
             _ => return None,
         };
         self.drawn = true;
         Some(draw)
     }
 
-    /// What takes the line away; `None` when it is not there.
+    /// What takes them away; `None` when they are not there.
     pub(super) fn erase(&mut self) -> Option<&'static str> {
-        // What the user typed meanwhile stands on the line's own row and goes with it.
+        // What the user typed meanwhile stands on their first row and goes with it.
         let erase = if self.column == 0 { "\r\x1b[J" } else { "\x1b[J" };
         std::mem::take(&mut self.drawn).then_some(erase)
     }
@@ -90,7 +96,7 @@ mod tests {
         }
 
         fn draw(&mut self) -> String {
-            if let Some(draw) = self.area.draw(LINE, 10) {
+            if let Some(draw) = self.area.draw(&[LINE.to_owned()], 10) {
                 self.parser.process(draw.as_bytes());
             }
             self.parser.screen().contents()
