@@ -58,6 +58,8 @@ impl BranchProject {
     pub fn without_remote(plan: &str) -> Self {
         let scratch = Scratch::new();
         scratch.git(&["checkout", "--quiet", "-b", "master"]);
+        fs::remove_dir_all(scratch.path(".ralph")).unwrap();
+        fs::remove_file(scratch.path("p.md")).unwrap();
         scratch.write("code.txt", "code\n");
         scratch.git(&["add", "code.txt"]);
         scratch.git(&["commit", "--quiet", "--message", "Begin"]);

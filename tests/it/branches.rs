@@ -26,7 +26,10 @@ fn every_branch_is_built_pushed_and_gets_a_pull_request() {
 
     let plan = project.plan();
     assert_eq!(plan.matches("Status: done\nPR: https://example.com/pr/").count(), 2, "{plan}");
-    assert!(!plan.contains("[ ]") && plan.starts_with("# Plan\n\n## Branch: one\nGoal: Have one\n"), "{plan}");
+    assert!(
+        !plan.contains("[ ]") && plan.starts_with("# Plan\n\n## Branch: one\nGoal: Have one\n"),
+        "{plan}"
+    );
     // The checkout of the user is as it was.
     assert_eq!((scratch.git(&["rev-parse", "HEAD"]), scratch.read("code.txt")), before);
     assert_eq!(scratch.git(&["branch", "--show-current"]), "master\n");

@@ -8,12 +8,11 @@ use anyhow::{Context as _, bail};
 use super::planned::{self, Planned};
 use super::tree::{Tree, worktree_identity};
 use super::{dry_run, limits_of, refuse_inside_a_branch, template};
-use crate::agent::ReaderPlan;
-use crate::cli::{LoopBuildArgs, LoopFlags};
+use crate::cli::LoopBuildArgs;
 use crate::commands::agent_choice::{Choice, Filters};
 use crate::commands::house::{House, flag_values, open};
 use crate::commands::launch::{Launch, Resume, check_budget, done_pattern, run_id, validator};
-use crate::commands::plain_loop::{agent_env, count, prompt_names, refused};
+use crate::commands::plain_loop::{agent_env, prompt_names, refused};
 use crate::commands::signals::Signals;
 use crate::engine::End;
 use crate::engine::event::Identity;
@@ -66,6 +65,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let identity = worktree_identity(project, settings);
     git::identity::check(project.root(), &identity)?;
 
+    project.create_ralph_dir()?;
     let lock = recorder::hold(project, VERB)?;
     let patterns = git::runtime_patterns(project);
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
@@ -77,7 +77,6 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let building = Building {
         project,
         settings,
-        flags,
         limits,
         choice,
         filters,
@@ -108,7 +107,6 @@ fn jobs(word: &str) -> anyhow::Result<usize> {
 struct Building<'a> {
     project: &'a Project,
     settings: &'a Settings,
-    flags: &'a LoopFlags,
     limits: Limits,
     choice: Choice,
     filters: Filters,
