@@ -6,6 +6,9 @@
 
 mod change;
 mod head_file;
+pub mod identity;
+pub mod refs;
+pub mod remote;
 pub mod revert;
 pub mod worktrees;
 
@@ -71,6 +74,16 @@ pub enum GitError {
         /// The last line it said.
         message: String,
     },
+    /// Something is in the way that only a person can judge.
+    #[error("{what}, {place}: {way_out}")]
+    InTheWay {
+        /// What it is.
+        what: String,
+        /// The folder, file, branch or key in question.
+        place: String,
+        /// What can be done.
+        way_out: String,
+    },
     /// The repository's `info/exclude` could not be read or created.
     #[error("ignore rules, {path}: {reason}: mend that file, or ignore ralph's files in .gitignore", path = .path.display())]
     Exclude {
@@ -82,6 +95,20 @@ pub enum GitError {
     /// The repository's `info/exclude` could not be written.
     #[error(transparent)]
     Write(#[from] RecordError),
+}
+
+impl GitError {
+    fn in_the_way(
+        what: impl Into<String>,
+        place: impl std::fmt::Display,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self::InTheWay { what: what.into(), place: place.to_string(), way_out: way_out.into() }
+    }
+
+    fn refused(command: &str, path: &Path, message: String) -> Self {
+        Self::Refused { command: command.to_owned(), path: path.to_path_buf(), message }
+    }
 }
 
 /// The version of the installed git, such as `2.47.3`.

@@ -90,6 +90,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "reason": "usage_limit",
             "until": until.to_rfc3339(),
         }),
+        Event::Queued => json!({ "event": "queued" }),
         Event::Paused { .. } => json!({ "event": "paused" }),
         Event::Resumed { .. } => json!({ "event": "resumed" }),
         Event::Asked { ask, urgency } => json!({

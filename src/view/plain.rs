@@ -77,7 +77,7 @@ impl Plain {
                 self.block_unless_quiet(text);
             }
             Event::Validated { ok: false, .. } => {
-                self.line(ERROR, "✗", "the validation command failed; its output goes into the next prompt");
+                self.line(ERROR, "✗", "the validation failed; its output goes into the next prompt");
             }
             Event::Retrying { iteration, retry, max_retries, .. } => {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");

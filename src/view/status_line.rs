@@ -40,6 +40,7 @@ enum Doing {
     BetweenAttempts,
     Retrying { retry: u32, max_retries: u32 },
     Waiting(DateTime<Utc>),
+    Queued,
     Paused,
 }
 
@@ -95,6 +96,7 @@ impl StatusLine {
             }
             Event::Retrying { retry, max_retries, .. } => self.doing = Doing::Retrying { retry, max_retries },
             Event::Waiting { until, .. } => self.doing = Doing::Waiting(until),
+            Event::Queued => self.doing = Doing::Queued,
             Event::Paused { .. } => self.doing = Doing::Paused,
             Event::Resumed { .. } => self.doing = Doing::BetweenAttempts,
             Event::Asked { urgency, .. } => self.urgency = urgency,
@@ -155,6 +157,7 @@ impl StatusLine {
                 let form = if same_day { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
                 format!("usage limit, waiting until {}", until.format(form))
             }
+            Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
         }
     }

@@ -79,6 +79,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::Validated { ok: false, output: "o" });
     take(Event::Retrying { iteration: 1, retry: 1, max_retries: 3, pause: Duration::ZERO });
     take(Event::Waiting { until, tally });
+    take(Event::Queued);
     take(Event::Paused { tally });
     take(Event::Resumed { tally });
     let requests =
