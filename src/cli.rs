@@ -673,7 +673,9 @@ mod tests {
             assert_eq!(verb(line).as_deref(), Some("build"), "{line}");
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
         }
-        for line in ["ralph --jobs 3 loop -m 2 build", "ralph loop --provider codex build", "ralph -t 5m loop plan"] {
+        for line in
+            ["ralph --jobs 3 loop -m 2 build", "ralph loop --provider codex build", "ralph -t 5m loop plan"]
+        {
             assert_eq!(verb(line).as_deref(), Some("loop"), "{line}");
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
         }

@@ -198,7 +198,10 @@ impl Source for &mut Branch {
         }
         let tasks = self.plan.tasks(&self.facts.name);
         if let Err(why) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {
-            return Ok(context.stop.outcome().map_or_else(|| failed("the pull request failed", why), End::from));
+            return Ok(context
+                .stop
+                .outcome()
+                .map_or_else(|| failed("the pull request failed", why), End::from));
         }
         self.is_done = true;
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {

@@ -158,14 +158,17 @@ impl Building<'_> {
                 let notes = vec!["ralph itself failed here; this is a bug".to_owned()];
                 Row { built: Built::Failed, notes, ..Row::new(name) }
             }
-            Some(Fate::NotStarted) | None => Row { built: Built::WaitingFor(branch.base.clone()), ..Row::new(name) },
+            Some(Fate::NotStarted) | None => {
+                Row { built: Built::WaitingFor(branch.base.clone()), ..Row::new(name) }
+            }
         }
     }
 
     fn show(&self, code: u8, rows: &[Row], was_all_done: bool) {
         self.screen.say(&table(rows));
         if was_all_done {
-            self.screen.say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
+            self.screen
+                .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
         }
         let identity = Identity {
             run: run_id(),
@@ -261,9 +264,10 @@ impl Building<'_> {
     fn publisher(&self, branch: &Planned, tree: &Tree, run: &str) -> Publisher {
         let name = &branch.section.name;
         let git = &self.settings.git;
-        let pushed = self.remote.as_ref().and_then(|remote| {
-            git::remote::pushed_commit(self.project.root(), remote, name)
-        });
+        let pushed = self
+            .remote
+            .as_ref()
+            .and_then(|remote| git::remote::pushed_commit(self.project.root(), remote, name));
         Publisher {
             tree: tree.project.root().to_owned(),
             branch: name.clone(),

@@ -88,7 +88,8 @@ impl Bases<'_> {
         }
         let commit = git::refs::base_commit(root, &base);
         let name = &section.name;
-        let commit = commit.ok_or_else(|| anyhow!("'{base}', the base of '{name}', names no commit: {advice}"))?;
+        let commit =
+            commit.ok_or_else(|| anyhow!("'{base}', the base of '{name}', names no commit: {advice}"))?;
         Ok((base, Some(commit)))
     }
 }

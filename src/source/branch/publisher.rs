@@ -187,10 +187,7 @@ fn body(facts: &Facts, tasks: &[Task]) -> String {
 }
 
 /// Exit code, stdout and stderr of a program that ended by itself; else what happened, in words.
-fn outcome(
-    captured: Result<Captured, StartError>,
-    limit: Duration,
-) -> Result<(i32, String, String), String> {
+fn outcome(captured: Result<Captured, StartError>, limit: Duration) -> Result<(i32, String, String), String> {
     let captured = captured.map_err(|error| error.to_string())?;
     match captured.end {
         Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
@@ -210,19 +207,63 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
     }
     let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT).map_err(Failure::Wrong)?;
     let said = format!("{stdout}\n{stderr}");
-    let address = said.split_whitespace().rfind(|word| word.starts_with("https://") || word.starts_with("http://"));
+    let address =
+        said.split_whitespace().rfind(|word| word.starts_with("https://") || word.starts_with("http://"));
     match address {
         Some(address) if code == 0 || said.contains("already exists") => return Ok(address.to_owned()),
-        None if code == 0 => return Err(Failure::Impossible("gh named no address; see 'gh pr list'".to_owned())),
+        None if code == 0 => {
+            return Err(Failure::Impossible("gh named no address; see 'gh pr list'".to_owned()));
+        }
         _ => {}
     }
     let line = stderr.lines().chain(stdout.lines()).map(str::trim).find(|line| !line.is_empty());
     let line = line.map_or_else(|| format!("gh ended with exit code {code}"), |line| format!("gh: {line}"));
     if code == GH_LOGIN || said.contains("gh auth login") {
-        Err(Failure::Impossible("gh is not logged in; run 'gh auth login', then 'gh pr create' there".to_owned()))
+        Err(Failure::Impossible(
+            "gh is not logged in; run 'gh auth login', then 'gh pr create' there".to_owned(),
+        ))
     } else if said.contains("known GitHub host") || said.contains("no git remotes") {
         Err(Failure::Impossible(line))
     } else {
         Err(Failure::Wrong(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::capture::Kept;
+
+    /// What is made of a `gh` that ends so.
+    fn answer(code: i32, stdout: &str, stderr: &str) -> String {
+        let kept = |text: &str| {
+            let mut kept = Kept::new(ROOM);
+            kept.push(text.as_bytes());
+            kept
+        };
+        let captured = Captured { stdout: kept(stdout), stderr: kept(stderr), end: Ended::Exited(code) };
+        match pull_request(Ok(captured)) {
+            Ok(address) => address,
+            Err(Failure::Impossible(why)) => format!("impossible: {why}"),
+            Err(Failure::Wrong(why)) => format!("wrong: {why}"),
+        }
+    }
+
+    #[test]
+    fn what_gh_says_about_a_pull_request() {
+        let address = "https://github.com/a/b/pull/7";
+        let found = "a pull request for branch \"x\" into branch \"main\" already exists:\n";
+        assert_eq!(answer(0, &format!("{address}\n"), "Creating pull request …\n"), address);
+        assert_eq!(answer(1, "", &format!("{found}{address}\n")), address);
+        assert!(answer(0, "done", "").starts_with("impossible: gh named no address"));
+        let login = "To get started with GitHub CLI, please run:  gh auth login\n";
+        for code in [1, GH_LOGIN] {
+            assert!(answer(code, "", login).starts_with("impossible: gh is not logged in"));
+        }
+        let host = "none of the git remotes configured for this repository point to a known GitHub host.";
+        assert_eq!(answer(1, "", host), format!("impossible: gh: {host}"));
+        let broken = "GraphQL: Something went wrong, see https://github.com/status";
+        assert_eq!(answer(1, "", broken), format!("wrong: gh: {broken}"));
+        assert_eq!(answer(3, "", ""), "wrong: gh ended with exit code 3");
     }
 }
