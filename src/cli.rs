@@ -109,6 +109,7 @@ Examples:
   ralph loop plan                    Until the agent says COMPLETE and the plan can be built
   ralph loop plan -m 3 -p my.md      At most 3 iterations, with a prompt of your own
 
+The plan is IMPLEMENTATION_PLAN.md. The prompt is PROMPT_plan.md at the project root, else a built-in one.
 A plan that cannot be built goes back to the agent with the reason. A planning that was cut off goes on.";
 
 const LOOP_BUILD_EXAMPLES: &str = "\
@@ -121,7 +122,8 @@ Examples:
 Each branch has its work tree, its state and its logs in .worktrees/BRANCH; your own checkout is left alone.
 A branch that is done is pushed, gets a pull request (with gh) and the line 'Status: done' in
 IMPLEMENTATION_PLAN.md. Called again, the command goes on with those that are not done.
-Prompts may name {{BRANCH_NAME}}, {{BRANCH_GOAL}} and {{BASE_BRANCH}}.
+The prompt is PROMPT_build.md at the project root, else a built-in one; it may name {{BRANCH_NAME}},
+{{BRANCH_GOAL}} and {{BASE_BRANCH}}.
 
 Exit codes: the worst of all branches: 130, 5 git failed, 4 the agent failed, 1; a branch at its limit is 0.";
 
@@ -219,7 +221,7 @@ pub enum Command {
 /// The verbs of `loop`.
 #[derive(Debug, Subcommand)]
 pub enum LoopVerb {
-    /// Turn the specs into a plan of branches, IMPLEMENTATION_PLAN.md
+    /// Turn the specs into a plan of branches
     #[command(after_help = LOOP_PLAN_EXAMPLES)]
     Plan(BranchFlags),
     /// Build the branches of the plan: each in a work tree of its own, as many at once as there is room for
@@ -375,7 +377,7 @@ pub struct BranchFlags {
     /// As many iterations as it takes
     #[arg(long, conflicts_with = "max_iterations")]
     pub unlimited: bool,
-    /// Prompt to use instead of PROMPT_plan.md or PROMPT_build.md at the project root
+    /// Prompt file to use instead of the project's own
     #[arg(long, short, value_name = "FILE")]
     pub prompt: Option<PathBuf>,
     /// Everything else.

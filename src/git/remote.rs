@@ -24,3 +24,25 @@ pub fn remote(root: &Path) -> Option<String> {
     let only = || if let [name] = names[..] { Some(name) } else { None };
     default.or_else(|| names.contains(&"origin").then_some("origin")).or_else(only).map(str::to_owned)
 }
+pub fn push(
+    tree: &Path,
+    remote: &str,
+    branch: &str,
+    _: &super::identity::Identity,
+    mark: &str,
+) -> crate::process::supervised::Launch {
+    let spec = format!("refs/heads/{branch}:refs/heads/{branch}");
+    crate::process::supervised::Launch {
+        program: "git".into(),
+        args: vec!["push".into(), remote.into(), spec.into()],
+        cwd: tree.to_owned(),
+        env: vec![],
+        mark: mark.to_owned(),
+    }
+}
+pub fn pushed_commit(root: &Path, remote: &str, branch: &str) -> Option<String> {
+    super::refs::base_commit(root, &format!("refs/remotes/{remote}/{branch}"))
+}
+pub fn why_refused(_: &str, stderr: &str) -> String {
+    stderr.lines().last().unwrap_or_default().to_owned()
+}

@@ -1,12 +1,13 @@
 //! `ralph loop build`: every unfinished branch of the plan, each in its own loop, side by side.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
 use super::planned::{self, Planned};
-use super::tree::{Tree, worktree_identity};
+use super::tree::{Tracked, Tree, worktree_identity};
 use super::{dry_run, limits_of, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
 use crate::commands::agent_choice::{Choice, Filters};
@@ -22,7 +23,7 @@ use crate::engine::policy::Limits;
 use crate::engine::window::Window;
 use crate::git;
 use crate::parallel::{self, Fate, Places};
-use crate::project::Project;
+use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::recorder;
 use crate::settings::Settings;
@@ -61,13 +62,15 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     done_pattern(settings)?;
     let filters = choice.compile(settings, project)?;
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
-    PromptFile::new(text.clone(), None, Default::default()).read().map_err(refused)?;
+    PromptFile::new(text.clone(), None, BTreeMap::default()).read().map_err(refused)?;
     let identity = worktree_identity(project, settings);
     git::identity::check(project.root(), &identity)?;
 
     project.create_ralph_dir()?;
     let lock = recorder::hold(project, VERB)?;
-    let patterns = git::runtime_patterns(project);
+    let mut patterns = git::runtime_patterns(project);
+    // No agent shall commit its copy; where the plan is tracked this has no effect.
+    patterns.push(format!("/{BRANCH_PLAN}"));
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
     if identity.is_some() {
         git::identity::prepare(project.root())?;
@@ -84,6 +87,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         trees: git::worktrees::list(project.root())?,
         remote: git::remote::remote(project.root()),
         identity,
+        tracked: Tracked::default(),
         plan: Arc::new(MainPlan::new(project.branch_plan())),
         places: Places::new(jobs.min(open_branches.max(1))),
         window: Window::default(),
@@ -114,6 +118,7 @@ struct Building<'a> {
     trees: Vec<git::worktrees::Tree>,
     remote: Option<String>,
     identity: git::identity::Identity,
+    tracked: Tracked,
     plan: Arc<MainPlan>,
     places: Arc<Places>,
     window: Window,
@@ -142,13 +147,14 @@ impl Building<'_> {
             &|row: &Row| row.built == Built::Done,
         );
         let mut fates = fates.into_iter();
-        let rows: Vec<Row> = self.branches.iter().map(|branch| self.row(branch, &mut fates)).collect();
+        let rows: Vec<Row> = self.branches.iter().map(|branch| Self::row(branch, &mut fates)).collect();
         let code = rows.iter().map(exit_code).max().unwrap_or_default();
         self.show(code, &rows, open.is_empty());
         code
     }
 
-    fn row(&self, branch: &Planned, fates: &mut impl Iterator<Item = Fate<Row>>) -> Row {
+    /// `fates` are those of the unfinished branches, in their order.
+    fn row(branch: &Planned, fates: &mut impl Iterator<Item = Fate<Row>>) -> Row {
         let name = &branch.section.name;
         if branch.section.is_done {
             let pull_request = branch.section.pull_request.clone();
@@ -202,7 +208,8 @@ impl Building<'_> {
     fn build(&self, branch: &Planned, rank: usize, view: &mut View, row: &mut Row) -> anyhow::Result<()> {
         let section = &branch.section;
         let run = run_id();
-        let tree = Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.plan)?;
+        let tree =
+            Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.plan, &self.tracked)?;
         let agent = self.choice.clone().agent(
             self.filters.clone(),
             self.settings,

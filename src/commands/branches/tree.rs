@@ -1,10 +1,16 @@
 //! A branch's work tree, ready for its agents.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
 use anyhow::{Context as _, anyhow};
 
 use super::planned::Planned;
 use crate::git;
 use crate::git::identity::Identity;
+use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
 use crate::record::state::{self, Found};
 use crate::settings::Settings;
@@ -26,14 +32,20 @@ impl Tree {
         trees: &[git::worktrees::Tree],
         identity: &Identity,
         plan: &MainPlan,
+        tracked: &Tracked,
     ) -> anyhow::Result<Self> {
         let (root, name) = (main.root(), &branch.section.name);
         // That of another branch is known only now.
         let start = branch.commit.clone().or_else(|| git::refs::branch_commit(root, &branch.base));
         let start = start.ok_or_else(|| anyhow!("its base '{}' is gone", branch.base))?;
         let path = main.worktree(name);
-        git::worktrees::add(root, &path, name, &start, trees)?;
-        git::worktrees::keep_plan_out(&path, BRANCH_PLAN)?;
+        let commit = match git::worktrees::add(root, &path, name, &start, Some(trees))? {
+            Added::New => start.clone(),
+            Added::Branch | Added::Reused => git::refs::branch_commit(root, name).unwrap_or_default(),
+        };
+        if tracked.has_plan(root, commit) {
+            git::worktrees::keep_plan_out(&path, BRANCH_PLAN, true)?;
+        }
         git::identity::configure(&path, identity)?;
 
         let project = main.elsewhere(&path, &path.join(".ralph"));
@@ -42,6 +54,23 @@ impl Tree {
         let was_interrupted = matches!(&state, Found::State(state) if state.was_interrupted());
         plan.bring_to(&project.branch_plan(), name, was_interrupted).map_err(|why| anyhow!(why))?;
         Ok(Self { project, start })
+    }
+}
+
+/// Which commits hold a plan: many branches start from the same one.
+#[derive(Default)]
+pub(super) struct Tracked(Mutex<HashMap<String, bool>>);
+
+impl Tracked {
+    fn has_plan(&self, root: &Path, commit: String) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.entry(commit) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let is_tracked = git::worktrees::is_tracked(root, place.key(), BRANCH_PLAN);
+                *place.insert(is_tracked)
+            }
+        }
     }
 }
 
