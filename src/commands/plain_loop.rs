@@ -119,7 +119,7 @@ fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &Loop
     launch.run(flags, Frame::Blocks)
 }
 
-fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
+pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
     let specs = root.join(&settings.specs_dir);
     if !specs.is_dir() {
         bail!(
@@ -162,7 +162,7 @@ pub(super) fn refused(error: crate::source::SourceError) -> Refused {
 }
 
 /// What prompts may refer to: everything the config assigns, and what the loop knows.
-fn prompt_names(
+pub(super) fn prompt_names(
     mode: &str,
     limits: &Limits,
     project: &Project,

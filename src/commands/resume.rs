@@ -1,5 +1,6 @@
 //! `ralph resume`: a loop that holds or waits goes on; one whose process is gone is started again.
 
+use std::collections::HashSet;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -24,7 +25,10 @@ pub(super) fn run(args: &TargetArgs) -> anyhow::Result<u8> {
         return Ok(0);
     }
     let states = || loops.iter().filter_map(|found| Some((found, found.state.as_deref().ok()?)));
-    let cut_off: Vec<(&Loop, &State)> = states().filter(|(_, state)| state.was_interrupted()).collect();
+    let mut cut_off: Vec<(&Loop, &State)> = states().filter(|(_, state)| state.was_interrupted()).collect();
+    // Branches that one command line has built are built by it again.
+    let mut commands = HashSet::new();
+    cut_off.retain(|(_, state)| commands.insert((&state.argv, &state.cwd, &state.setup.started_from)));
     match (cut_off.as_slice(), states().next()) {
         ([(found, state)], _) => start_again(found, state),
         ([_, _, ..], _) => {
@@ -51,6 +55,10 @@ fn release(found: &Loop) -> anyhow::Result<()> {
     let holds = state.status == Status::Paused || state.pending == Some(Pending::Pause);
     if state.status == Status::Running && state.tally.in_attempt && !holds {
         warn(&format!("loop '{name}' is not paused"));
+        return Ok(());
+    }
+    if state.status == Status::Waiting && state.waiting_until.is_none() && !holds {
+        warn(&format!("loop '{name}' waits until fewer others are at work"));
         return Ok(());
     }
     let was = state.status;
@@ -86,7 +94,7 @@ fn start_again(found: &Loop, state: &State) -> anyhow::Result<u8> {
         .args(rest)
         .current_dir(&state.cwd)
         // Where the ralph dir is found by the environment or by the executable's place, that may differ here.
-        .env("RALPH_DIR", found.project.ralph_dir())
+        .env("RALPH_DIR", state.setup.started_from.as_deref().unwrap_or(found.project.ralph_dir()))
         .exec();
     Err(error).with_context(|| format!("cannot run {line}"))
 }

@@ -145,7 +145,8 @@ fn insertion(lines: &[Line], index: usize, new: &[&str]) -> Edit {
 
 /// `text` with all `edits`, which do not overlap.
 fn apply(text: &str, mut edits: Vec<Edit>) -> String {
-    edits.sort_by_key(|(range, _)| range.start);
+    // What is put in before a replaced text comes before it.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
     let mut text = text.to_owned();
     for (range, new) in edits.into_iter().rev() {
         text.replace_range(range, &new);

@@ -353,13 +353,12 @@ fn field(line: &Line) -> Option<Field> {
     let (label, after) =
         Label::ALL.into_iter().find_map(|label| Some((label, rest.strip_prefix(label.word())?)))?;
     // Bold may close before the colon, behind it, or behind the value.
-    let value = match after.strip_prefix("**:").filter(|_| is_bold) {
-        Some(value) => value,
-        None => {
-            let value = after.strip_prefix(':')?;
-            let closed = value.strip_prefix("**").or_else(|| value.trim_end().strip_suffix("**"));
-            closed.filter(|_| is_bold).unwrap_or(value)
-        }
+    let value = if let Some(value) = after.strip_prefix("**:").filter(|_| is_bold) {
+        value
+    } else {
+        let value = after.strip_prefix(':')?;
+        let closed = value.strip_prefix("**").or_else(|| value.trim_end().strip_suffix("**"));
+        closed.filter(|_| is_bold).unwrap_or(value)
     };
     let end = line.visible.trim_end().len();
     Some(Field {

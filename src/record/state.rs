@@ -262,6 +262,10 @@ impl StateFile {
                 state.waiting_until = Some(until);
                 Durability::Synced
             }
+            Event::Queued => {
+                state.status = Status::Waiting;
+                Durability::Atomic
+            }
             Event::LoopEnded { outcome, tally, .. } => {
                 state.tally = tally.clone();
                 state.active = false;

@@ -1,5 +1,6 @@
 //! Where the next prompt comes from and where its result is booked.
 
+pub mod branch;
 pub mod prompt_file;
 pub mod ralph_md;
 
