@@ -1,6 +1,7 @@
 //! Where a branch's commits belong: on the remote, and in a pull request.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -150,15 +151,23 @@ impl Publisher {
         if self.is_protected {
             return no("not pushed, no pull request: the branch is protected (git.protected_branches)");
         }
-        match (&self.remote, self.auto_push, self.auto_pr) {
-            (_, false, false) => Err(None),
-            (_, false, true) => no("not pushed, no pull request: git.auto_push is off"),
-            (None, ..) => no("not pushed, no pull request: the repository has no remote"),
-            (Some(_), true, false) => Err(None),
-            (Some(_), true, true) => self.base_branch.clone().ok_or_else(|| {
-                Some("no pull request: its base is no branch that it could be merged into".to_owned())
-            }),
+        if !self.auto_push {
+            // Who wants neither knows.
+            return if self.auto_pr {
+                no("not pushed, no pull request: git.auto_push is off")
+            } else {
+                Err(None)
+            };
         }
+        if self.remote.is_none() {
+            return no("not pushed, no pull request: the repository has no remote");
+        }
+        if !self.auto_pr {
+            return Err(None);
+        }
+        self.base_branch.clone().ok_or_else(|| {
+            Some("no pull request: its base is no branch that it could be merged into".to_owned())
+        })
     }
 
     fn gh(&self, base: &str, facts: &Facts, tasks: &[Task]) -> Launch {
@@ -178,12 +187,15 @@ impl Publisher {
 }
 
 fn body(facts: &Facts, tasks: &[Task]) -> String {
-    let tasks: String = tasks
-        .iter()
-        .map(|task| format!("- [{}] {}\n", if task.ticked { 'x' } else { ' ' }, task.text))
-        .collect();
-    let gap = if tasks.is_empty() { "" } else { "\n" };
-    format!("{}\n{gap}{tasks}", facts.goal)
+    let mut body = format!("{}\n", facts.goal);
+    if !tasks.is_empty() {
+        body.push('\n');
+    }
+    for Task { text, ticked, .. } in tasks {
+        let tick = if *ticked { 'x' } else { ' ' };
+        let _ = writeln!(body, "- [{tick}] {text}"); // writing to a String cannot fail
+    }
+    body
 }
 
 /// Exit code, stdout and stderr of a program that ended by itself; else what happened, in words.
