@@ -41,8 +41,9 @@ const CLOCK_SKEW: Duration = Duration::from_secs(2);
 /// Tells the reader of `info/exclude` whose lines follow.
 const EXCLUDE_HEADER: &str = "# Written by ralph: files of a running loop, never to be committed.";
 
-/// Variables that would make git work on another repository than the one it is started in.
-const REPOSITORY_VARIABLES: [&str; 8] = [
+/// Variables that would make git work on another repository than the one it is started in. No program that we start
+/// gets them from our own environment.
+pub(crate) const REPOSITORY_VARIABLES: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",

@@ -4,6 +4,7 @@
 //! as a user would start them, so what is shown is what ralph does.
 
 use crate::agent::script::PACE_VARIABLE;
+use crate::git::REPOSITORY_VARIABLES;
 use crate::prompt;
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, kill_process};
@@ -280,17 +281,7 @@ fn printed(mut command: Command, repo: &Path) -> anyhow::Result<String> {
 
 /// Keeps the caller's repository (we may run in a hook), signing, hooks and ignore rules out of the scratch repository.
 fn undisturbed(command: &mut Command) {
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_NAMESPACE",
-        "GIT_PREFIX",
-        "GIT_CEILING_DIRECTORIES",
-    ] {
+    for name in REPOSITORY_VARIABLES.into_iter().chain(["GIT_CEILING_DIRECTORIES"]) {
         command.env_remove(name);
     }
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");

@@ -65,9 +65,11 @@ pub(super) fn change_with<S: AsRef<OsStr>>(
         }
         let said =
             String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        let Some(lock) = lock_in(&said) else { return Err(reason(&said)) };
+        if !is_locked(&said) {
+            return Err(reason(&said));
+        }
         if Instant::now() >= deadline {
-            return Err(held(root, lock, &said));
+            return Err(held(root, &said));
         }
         thread::sleep(jitter::around(pause));
         pause = PAUSES.1.min(2 * pause);
@@ -86,28 +88,28 @@ fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> std::io:
     output_within(&mut command, how.limit)
 }
 
-/// Whether git complains about a lock that another git holds, and which, as far as it says so. A reference that
-/// "cannot be locked" because of its name or its value is not meant: waiting would not help.
-fn lock_in(said: &str) -> Option<Option<PathBuf>> {
-    let between = |start: &str, end: &str, added: &str| {
-        let (_, rest) = said.split_once(start)?;
-        let (path, _) = rest.split_once(end)?;
-        (!path.contains('\n')).then(|| PathBuf::from(format!("{path}{added}")))
-    };
-    if said.contains("File exists") {
-        let lock = between("Unable to create '", "': File exists", "");
-        let lock = lock.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
-        if let Some(lock) = lock.or_else(|| between("could not lock config file ", ": File exists", ".lock"))
-        {
-            return Some(Some(lock));
-        }
-    }
+/// Whether git complains about a lock that another git holds. A reference that "cannot be locked" because of its name
+/// or its value is not meant: waiting would not help.
+fn is_locked(said: &str) -> bool {
     let words = ["Another git process seems to be running", "data is locked"];
-    words.iter().any(|word| said.contains(word)).then_some(None)
+    lock_in(said).is_some() || words.iter().any(|word| said.contains(word))
 }
 
-fn held(root: &Path, lock: Option<PathBuf>, said: &str) -> String {
-    match lock.map(|lock| root.join(lock)) {
+/// The lock file in what git said.
+fn lock_in(said: &str) -> Option<PathBuf> {
+    let between = |start: &str, added: &str| {
+        let (_, rest) = said.split_once(start)?;
+        let path = rest.lines().next()?.split_once(": File exists")?.0.trim_end_matches('\'');
+        Some(PathBuf::from(format!("{path}{added}")))
+    };
+    let is_lock = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "lock");
+    between("Unable to create '", "")
+        .filter(is_lock)
+        .or_else(|| between("could not lock config file ", ".lock"))
+}
+
+fn held(root: &Path, said: &str) -> String {
+    match lock_in(said).map(|lock| root.join(lock)) {
         Some(lock) if lock.exists() => {
             format!("{} is there: if no git is running, remove it", lock.display())
         }
@@ -119,6 +121,11 @@ fn held(root: &Path, lock: Option<PathBuf>, said: &str) -> String {
 /// The line of what git said that tells why.
 fn reason(said: &str) -> String {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
+    if said.contains("gpg failed to sign")
+        && let Some(line) = lines.clone().find(|line| line.starts_with("gpg: "))
+    {
+        return line.to_owned();
+    }
     let line = lines.clone().find(|line| line.contains("error:") || line.contains("fatal:")).or(lines.next());
     line.unwrap_or("no reason given").trim_start_matches("error: ").to_owned()
 }
@@ -164,7 +171,7 @@ mod tests {
 
     #[test]
     fn only_locks_of_others_are_worth_waiting_for() {
-        let of = |said: &str| lock_in(said).map(|lock| lock.unwrap_or_default());
+        let of = |said: &str| is_locked(said).then(|| lock_in(said).unwrap_or_default());
         let index =
             "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process seems to be";
         assert_eq!(of(index), Some("/r/.git/index.lock".into()));

@@ -1,25 +1,267 @@
-//! x
-#[derive(Debug, Clone, Default)]
+//! Who commits and pushes in the work trees of branches: values that hold in one work tree alone.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::change::{How, alone, change, change_with};
+use super::{GitError, LIMIT, common_dir, head, head_file, run};
+
+/// The longest that a trial signature may take.
+const SIGNATURE_LIMIT: Duration = Duration::from_secs(30);
+
+/// Who commits and pushes. What is `None` stays as the user's own configuration has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
+    /// Author and committer.
     pub name: Option<String>,
+    /// Their address.
     pub email: Option<String>,
+    /// The key that signs commits, as `user.signingKey` takes it.
     pub signing_key: Option<String>,
-    pub ssh_key: Option<std::path::PathBuf>,
+    /// The file of the ssh key for pushing; `~` stands for the home folder.
+    pub ssh_key: Option<PathBuf>,
 }
+
 impl Identity {
-    pub fn is_some(&self) -> bool {
-        self.name.is_some()
+    /// The same with the ssh key's path absolute: `~` expanded, a relative one below `root`.
+    #[must_use]
+    pub fn located(mut self, root: &Path) -> Self {
+        self.ssh_key = self.ssh_key.map(|path| root.join(expanded(path)));
+        self
+    }
+
+    /// The command that pushes with the ssh key, for a shell; `None` without a key.
+    #[must_use]
+    pub fn ssh_command(&self) -> Option<OsString> {
+        let path = std::path::absolute(expanded(self.ssh_key.clone()?)).ok()?;
+        // Only a NUL cannot be quoted, and no path has one.
+        let quoted = shlex::bytes::try_quote(path.as_os_str().as_bytes()).ok()?;
+        Some(OsString::from_vec([b"ssh -i ", &*quoted, b" -o IdentitiesOnly=yes"].concat()))
     }
 }
-pub fn check(_: &std::path::Path, _: &Identity) -> Result<(), super::GitError> {
+
+/// Without a leading `~`.
+fn expanded(path: PathBuf) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => path,
+    }
+}
+
+/// Looks whether ssh will take the key.
+pub fn check(identity: &Identity) -> Result<(), GitError> {
+    let Some(path) = identity.ssh_key.clone().map(expanded) else { return Ok(()) };
+    let fail = |what: &str, way_out: &str| Err(GitError::in_the_way(what, path.display(), way_out));
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.contains(&b'%') || bytes.windows(2).any(|pair| pair == b"${") {
+        return fail("ssh replaces '%' and '${' in the path of a key", "give the key file another name");
+    }
+    let mut start = [0; 10];
+    let metadata = File::open(&path).and_then(|mut file| {
+        let metadata = file.metadata()?;
+        file.read_exact(&mut start)?;
+        Ok(metadata)
+    });
+    let metadata = match metadata {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            return fail(
+                &format!("the ssh key cannot be read ({error})"),
+                "mend ssh_key under [git.worktree]",
+            );
+        }
+    };
+    // Of a public key, an agent has the private half.
+    let is_private = &start == b"-----BEGIN";
+    if is_private && metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
+        return fail("others may read the ssh key, so ssh does not use it", "protect it with 'chmod 600'");
+    }
     Ok(())
 }
-pub fn prepare(_: &std::path::Path) -> Result<(), super::GitError> {
+
+/// Lets each work tree of the repository have values of its own. Values of the common configuration that git allows
+/// only in the main work tree's then, move there; a crash in between leaves a repository that works as before.
+pub fn prepare(root: &Path) -> Result<(), GitError> {
+    let _alone = alone();
+    let common = common_dir(root)?;
+    let file = common.join("config");
+    let refused = |reason: String| GitError::refused("config", &file, reason);
+    let pattern = r"^(core\.bare|core\.worktree|extensions\.worktreeconfig)$";
+    let read = ["config", "-z", "--get-regexp", pattern].map(OsStr::new);
+    let read = [&read[..1], &["--file".as_ref(), file.as_os_str()], &read[1..]].concat();
+    // git fails where there is none of them.
+    let output = change_with(root, &read, &How::default()).unwrap_or_default();
+    let (mut is_prepared, mut is_bare, mut worktree) = (false, false, None);
+    for entry in output.split(|&byte| byte == 0).filter(|entry| !entry.is_empty()) {
+        let at = entry.iter().position(|&byte| byte == b'\n').unwrap_or(entry.len());
+        // A key without a value is true.
+        let value = entry.get(at + 1..);
+        match &entry[..at] {
+            b"core.bare" => is_bare = is_true(value),
+            b"core.worktree" => worktree = value.map(OsStr::from_bytes),
+            _ => is_prepared = is_true(value),
+        }
+    }
+    if !is_bare && worktree.is_none() {
+        if is_prepared {
+            return Ok(());
+        }
+        return change(root, &["config", "extensions.worktreeConfig", "true"]).map_err(refused);
+    }
+    // Without the extension nobody reads this file, so that it can be written first.
+    let of_main = common.join("config.worktree");
+    let set = |key: &str, value: &OsStr| {
+        let arguments = ["config", "--file"].map(OsStr::new);
+        let arguments =
+            [&arguments[..], &[of_main.as_os_str(), "--replace-all".as_ref(), key.as_ref(), value]];
+        change(root, &arguments.concat()).map_err(refused)
+    };
+    if is_bare {
+        set("core.bare", "true".as_ref())?;
+    }
+    if let Some(path) = worktree {
+        set("core.worktree", path)?;
+    }
+    replace_config(root, &file).map_err(refused)
+}
+
+fn is_true(value: Option<&[u8]>) -> bool {
+    let Some(value) = value else { return true };
+    [&b"true"[..], b"yes", b"on", b"1"].iter().any(|word| value.eq_ignore_ascii_case(word))
+}
+
+/// Turns the extension on and takes `core.bare` and `core.worktree` out of the file, in one step: with the extension,
+/// linked work trees would obey these two.
+fn replace_config(root: &Path, file: &Path) -> Result<(), String> {
+    let said = |error: std::io::Error| error.to_string();
+    let lock = file.with_extension("lock");
+    // The way git locks its configuration.
+    let mut new = File::create_new(&lock).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            format!("{} is there: if no git is running, remove it", lock.display())
+        }
+        _ => said(error),
+    })?;
+    let content = without_main_only(root, file).and_then(|content| new.write_all(&content).map_err(said));
+    let replaced = content.and_then(|()| {
+        let permissions = fs::metadata(file).map_err(said)?.permissions();
+        new.set_permissions(permissions).map_err(said)?;
+        new.sync_all().map_err(said)?;
+        fs::rename(&lock, file).map_err(said)
+    });
+    if replaced.is_err() {
+        // It is ours, and it is not needed any more.
+        let _ = fs::remove_file(&lock);
+    }
+    replaced
+}
+
+/// What the configuration file is to be.
+fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
+    let said = |error: std::io::Error| error.to_string();
+    let folder = tempfile::tempdir().map_err(said)?;
+    let copy = folder.path().join("config");
+    fs::copy(file, &copy).map_err(said)?;
+    let edit = |arguments: &[&str]| {
+        let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+        change(root, &[&["config".as_ref(), "--file".as_ref(), copy.as_os_str()], &arguments[..]].concat())
+    };
+    for key in ["core.bare", "core.worktree"] {
+        // git fails where there is none, and the look below is what counts.
+        let _ = edit(&["--unset-all", key]);
+        if edit(&["--get", key]).is_ok() {
+            return Err(format!("{key} cannot be taken out of it"));
+        }
+    }
+    edit(&["extensions.worktreeConfig", "true"])?;
+    fs::read(copy).map_err(said)
+}
+
+/// Gives the work tree `tree` this identity, after [`prepare`]. Only what differs is written. What is there and not
+/// asked for stays: nobody knows whether it is ours or the user's.
+pub fn configure(tree: &Path, identity: &Identity) -> Result<(), GitError> {
+    let text = |value: &Option<String>| value.as_ref().map(OsString::from);
+    let wanted = [
+        ("user.name", text(&identity.name)),
+        ("user.email", text(&identity.email)),
+        ("user.signingkey", text(&identity.signing_key)),
+        ("commit.gpgsign", identity.signing_key.as_ref().map(|_| "true".into())),
+        ("core.sshcommand", identity.ssh_command()),
+    ];
+    let present = present(tree)?;
+    let _alone = alone();
+    for (key, value) in wanted.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
+        if present.get(key.as_bytes()).is_some_and(|old| old == value.as_bytes()) {
+            continue;
+        }
+        let arguments = ["config", "--worktree", "--replace-all", *key].map(OsStr::new);
+        change(tree, &[&arguments[..], &[value]].concat())
+            .map_err(|reason| GitError::refused("config", tree, reason))?;
+    }
     Ok(())
 }
-pub fn configure(_: &std::path::Path, _: &Identity) -> Result<(), super::GitError> {
-    Ok(())
+
+/// Names and values that hold in this work tree alone; of several of one name the last, as for git.
+fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
+    // Of a new tree there is no such file; git need not be asked.
+    if head_file::git_dir(tree).is_some_and(|folder| !folder.join("config.worktree").exists()) {
+        return Ok(HashMap::new());
+    }
+    let output = run(tree, &["config", "--worktree", "-z", "--list"], LIMIT)?;
+    let entries = output.split(|&byte| byte == 0).filter_map(|entry| {
+        let at = entry.iter().position(|&byte| byte == b'\n')?;
+        Some((entry[..at].to_vec(), entry[at + 1..].to_vec()))
+    });
+    Ok(entries.collect())
 }
-pub fn agent_env(_: &Identity) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
-    Vec::new()
+
+/// Signs something with the identity's key, before anything depends on it. No reference and no file changes.
+pub fn try_signature(root: &Path, identity: &Identity) -> Result<(), GitError> {
+    let Some(key) = &identity.signing_key else { return Ok(()) };
+    let mut env = agent_env(identity);
+    // Nobody is asked for a passphrase on our terminal: not by gpg's agent, not by ssh-keygen.
+    let silent = [("GPG_TTY", "/dev/null"), ("SSH_ASKPASS", "false"), ("SSH_ASKPASS_REQUIRE", "force")];
+    env.extend(silent.map(|(name, value)| (name.into(), value.into())));
+    let how = How { env, limit: SIGNATURE_LIMIT };
+    let signed = tree_of(root).and_then(|tree| {
+        let signing = format!("user.signingKey={key}");
+        change_with(root, &["-c", &signing, "commit-tree", "-S", "-m", "A trial signature.", &tree], &how)
+    });
+    let way_out = "look for it with 'gpg --list-secret-keys', unlock it by signing something yourself, or mend \
+                   signing_key under [git.worktree]";
+    signed.map(drop).map_err(|reason| {
+        GitError::in_the_way(format!("commits cannot be signed ({reason})"), format!("key {key}"), way_out)
+    })
 }
+
+/// A tree to commit: HEAD's, before the first commit an empty one.
+fn tree_of(root: &Path) -> Result<String, String> {
+    if let Some(commit) = head(root) {
+        return Ok(format!("{commit}^{{tree}}"));
+    }
+    let tree = change_with(root, &["mktree"], &How::default())?;
+    Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+}
+
+/// Variables for programs that commit and push in a work tree of this identity: where our own environment has these, it
+/// would win over the work tree's configuration.
+#[must_use]
+pub fn agent_env(identity: &Identity) -> Vec<(OsString, OsString)> {
+    let mut env = Vec::new();
+    for (what, value) in [("NAME", &identity.name), ("EMAIL", &identity.email)] {
+        for who in ["AUTHOR", "COMMITTER"] {
+            env.extend(value.as_ref().map(|value| (format!("GIT_{who}_{what}").into(), value.into())));
+        }
+    }
+    env.extend(identity.ssh_command().map(|command| ("GIT_SSH_COMMAND".into(), command)));
+    env
+}
+
+#[cfg(test)]
+mod tests;

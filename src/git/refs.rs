@@ -75,7 +75,10 @@ fn remote_head(root: &Path, remote: &str) -> Option<String> {
 #[must_use]
 pub fn is_valid_branch(name: &str) -> bool {
     let is_valid_part = |part: &str| {
-        !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock") && part.len() <= LONGEST_PART
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.strip_suffix(".lock").is_none()
+            && part.len() <= LONGEST_PART
     };
     let is_forbidden = |byte: u8| {
         byte.is_ascii_control() || matches!(byte, b' ' | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\')

@@ -1,8 +1,21 @@
 //! The other repository: where branches are pushed to.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
+use super::identity::Identity;
+use super::refs::commit_of;
 use super::{LIMIT, run};
+use crate::process::supervised::Launch;
+
+/// What ssh is told beyond the user's own words, which win: to ask nothing, and to notice that nobody answers.
+const SSH_OPTIONS: &str =
+    " -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15 -o ServerAliveCountMax=4";
+/// Of a shell command with one of these, the end is not the end of ssh's arguments.
+const SHELL_SYNTAX: &[u8] = b";|&#<>()`\n";
+/// How much of a reason is told.
+const LONGEST_REASON: usize = 300;
 
 /// The remote that branches are pushed to: `remote.pushDefault`, else `origin`, else the only one.
 #[must_use]
@@ -24,25 +37,122 @@ pub fn remote(root: &Path) -> Option<String> {
     let only = || if let [name] = names[..] { Some(name) } else { None };
     default.or_else(|| names.contains(&"origin").then_some("origin")).or_else(only).map(str::to_owned)
 }
-pub fn push(
-    tree: &Path,
-    remote: &str,
-    branch: &str,
-    _: &super::identity::Identity,
-    mark: &str,
-) -> crate::process::supervised::Launch {
-    let spec = format!("refs/heads/{branch}:refs/heads/{branch}");
-    crate::process::supervised::Launch {
+
+/// The commit that the branch had on the remote when it was last pushed or fetched; `None` where that is not known.
+#[must_use]
+pub fn pushed_commit(root: &Path, remote: &str, branch: &str) -> Option<String> {
+    commit_of(root, &format!("refs/remotes/{remote}/{branch}"))
+}
+
+/// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
+/// without making it follow that one, which would be written into the configuration that all work trees share.
+#[must_use]
+pub fn push(tree: &Path, remote: &str, branch: &str, identity: &Identity, mark: &str) -> Launch {
+    let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
+    let args = ["push", "--porcelain", "--no-follow-tags", "--", remote, &branch];
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let mut env: Vec<(OsString, OsString)> = Vec::new();
+    let mut give = |name: &str, value: &OsStr| env.push((name.into(), value.to_owned()));
+    give("LC_ALL", "C".as_ref());
+    give("GIT_TERMINAL_PROMPT", "0".as_ref());
+    give("GCM_INTERACTIVE", "never".as_ref());
+    give("SSH_ASKPASS_REQUIRE", "never".as_ref());
+    if set("GIT_ASKPASS").is_none() {
+        // Set and empty, it also keeps git from core.askPass and SSH_ASKPASS, which open windows. One that the user
+        // set for git answers by itself as a rule.
+        give("GIT_ASKPASS", "".as_ref());
+    }
+    if let Some(command) = ssh_in_force(tree, identity, &set).as_deref().and_then(silent) {
+        give("GIT_SSH_COMMAND", &command);
+    }
+    Launch {
         program: "git".into(),
-        args: vec!["push".into(), remote.into(), spec.into()],
-        cwd: tree.to_owned(),
-        env: vec![],
+        args: args.map(OsString::from).to_vec(),
+        cwd: tree.to_path_buf(),
+        env,
         mark: mark.to_owned(),
     }
 }
-pub fn pushed_commit(root: &Path, remote: &str, branch: &str) -> Option<String> {
-    super::refs::base_commit(root, &format!("refs/remotes/{remote}/{branch}"))
+
+/// The shell command by which git would reach an ssh server; `None` where it is said to be another program than
+/// OpenSSH's. The identity's key wins, then the order is git's.
+fn ssh_in_force(
+    tree: &Path,
+    identity: &Identity,
+    set: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<OsString> {
+    let configured = |key: &str| {
+        let mut value = run(tree, &["config", "--get", key], LIMIT).ok()?;
+        value.pop(); // the end of the line
+        (!value.is_empty()).then(|| OsString::from_vec(value))
+    };
+    if let Some(command) = identity.ssh_command() {
+        return Some(command);
+    }
+    let variant = set("GIT_SSH_VARIANT").or_else(|| configured("ssh.variant"));
+    if variant.is_some_and(|variant| variant != "ssh" && variant != "auto") {
+        return None;
+    }
+    let program =
+        || shlex::bytes::try_quote(set("GIT_SSH")?.as_bytes()).ok().map(|it| OsString::from_vec(it.into()));
+    set("GIT_SSH_COMMAND")
+        .or_else(|| configured("core.sshCommand"))
+        .or_else(program)
+        .or_else(|| Some("ssh".into()))
 }
-pub fn why_refused(_: &str, stderr: &str) -> String {
-    stderr.lines().last().unwrap_or_default().to_owned()
+
+/// The command with [`SSH_OPTIONS`]; `None` where it is not surely a call of OpenSSH's ssh.
+fn silent(command: &OsStr) -> Option<OsString> {
+    let bytes = command.as_bytes();
+    let words = shlex::bytes::split(bytes)?;
+    let program = words.first()?.rsplit(|&byte| byte == b'/').next()?;
+    let is_plain = !bytes.iter().any(|byte| SHELL_SYNTAX.contains(byte));
+    (program == b"ssh" && is_plain).then(|| OsString::from_vec([bytes, SSH_OPTIONS.as_bytes()].concat()))
 }
+
+/// In one line, why a push failed, from what it printed.
+#[must_use]
+pub fn why_refused(stdout: &str, stderr: &str) -> String {
+    let said = |start: &'static str| {
+        stderr
+            .lines()
+            .filter_map(move |line| Some(line.trim().strip_prefix(start)?.trim()))
+            .filter(|line| !line.is_empty())
+    };
+    // `!`, what was pushed where, why not.
+    let refusal = stdout.lines().find(|line| line.starts_with('!')).and_then(|line| line.rsplit('\t').next());
+    let reason = match refusal {
+        Some(reason) if reason.starts_with("[rejected]") => {
+            format!("the branch has commits there that are not here: {reason}")
+        }
+        Some(reason) => {
+            let remote = said("remote: error:").next().or_else(|| said("remote:").next());
+            remote.map_or_else(|| reason.to_owned(), |remote| format!("{reason}: {remote}"))
+        }
+        None => complaint(stderr).to_owned(),
+    };
+    let reason = reason.chars().map(|character| if character.is_control() { ' ' } else { character });
+    reason.take(LONGEST_REASON).collect()
+}
+
+/// The line that tells most.
+fn complaint(stderr: &str) -> &str {
+    let general = [
+        "hint:",
+        "To ",
+        "Warning: Permanently added",
+        "error: failed to push some refs",
+        "fatal: Could not read from remote repository",
+        "fatal: the remote end hung up unexpectedly",
+        "Please make sure you have the correct access rights",
+        "and the repository exists.",
+    ];
+    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut telling = lines().filter(|line| !general.iter().any(|start| line.starts_with(start)));
+    let is_error = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
+    let line = telling.clone().find(is_error).or_else(|| telling.next_back()).or_else(|| lines().next());
+    line.map_or("no reason given", |line| line.trim_start_matches("fatal: ").trim_start_matches("error: "))
+}
+
+#[cfg(test)]
+mod tests;

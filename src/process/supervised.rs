@@ -17,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use super::OWN_EXECUTABLE;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
+use crate::git::REPOSITORY_VARIABLES;
 
 /// How many bytes one read of a program's output takes at most. More would save few system calls, but what is read
 /// would be gone from the processor's cache before it is written and decoded.
@@ -39,7 +40,8 @@ pub struct Launch {
     pub args: Vec<OsString>,
     /// Its working directory.
     pub cwd: PathBuf,
-    /// Variables set on top of our own environment.
+    /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
+    /// it is started in.
     pub env: Vec<(OsString, OsString)>,
     /// The run mark of the loop, see [`super::sweep`].
     pub mark: String,
@@ -224,7 +226,11 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
     // The default capacity serves as well, only with more system calls.
     let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
 
-    let mut supervisor = Command::new(OWN_EXECUTABLE)
+    let mut supervisor = Command::new(OWN_EXECUTABLE);
+    for name in REPOSITORY_VARIABLES {
+        supervisor.env_remove(name);
+    }
+    let mut supervisor = supervisor
         .arg0("ralph")
         .arg(VERB)
         .arg(&launch.mark)

@@ -196,3 +196,22 @@ fn git_never_sees_what_a_loop_writes() {
     let exclude = scratch.read(".git/info/exclude");
     assert_eq!(exclude.matches("/.ralph/lock\n").count(), 1, "entered once: {exclude}");
 }
+
+#[test]
+fn an_agent_works_on_the_project_whatever_repository_the_environment_names() {
+    let scratch = Scratch::new();
+    let commit = "git commit --quiet --allow-empty -m 'of the agent'";
+    scratch.agent("claude", &format!("{commit}\n{}", claude_says("<promise>COMPLETE</promise>")));
+    let other = scratch.outside().join("other");
+    scratch.git(&["init", "--quiet", other.to_str().unwrap()]);
+    scratch.git(&["-C", other.to_str().unwrap(), "commit", "--quiet", "--allow-empty", "-m", "mine"]);
+    let log = |folder: &Path| scratch.git(&["-C", folder.to_str().unwrap(), "log", "--all", "--format=%s"]);
+
+    let mut ralph = scratch.ralph("prompt p.md");
+    let of = |name: &str| other.join(".git").join(name);
+    ralph.env("GIT_DIR", of("")).env("GIT_WORK_TREE", &other).env("GIT_INDEX_FILE", of("index"));
+    ralph.env("GIT_OBJECT_DIRECTORY", of("objects")).env("GIT_COMMON_DIR", of("")).env("GIT_NAMESPACE", "n");
+    let run = Scratch::finish(&mut ralph);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!((log(&scratch.root()).as_str(), log(&other).as_str()), ("of the agent\n", "mine\n"));
+}

@@ -63,7 +63,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
     PromptFile::new(text.clone(), None, BTreeMap::default()).read().map_err(refused)?;
     let identity = worktree_identity(project, settings);
-    git::identity::check(project.root(), &identity)?;
+    git::identity::check(&identity)?;
+    git::identity::try_signature(project.root(), &identity)?;
 
     project.create_ralph_dir()?;
     let lock = recorder::hold(project, VERB)?;
@@ -71,7 +72,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     // No agent shall commit its copy; where the plan is tracked this has no effect.
     patterns.push(format!("/{BRANCH_PLAN}"));
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
-    if identity.is_some() {
+    if identity != git::identity::Identity::default() {
         git::identity::prepare(project.root())?;
     }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
