@@ -6,7 +6,11 @@
 
 mod change;
 mod head_file;
+pub mod keep;
+mod progress;
+pub mod remove;
 pub mod revert;
+pub mod save;
 pub mod worktrees;
 
 use std::collections::HashSet;
@@ -254,14 +258,20 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
     for name in REPOSITORY_VARIABLES {
         command.env_remove(name);
     }
-    let output = output_within(&mut command, limit)
-        .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
+    answer(output_within(&mut command, limit), root, arguments)
+}
+
+/// What git printed, or why it did not do what it was to do.
+fn answer(output: io::Result<Output>, root: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+    let output = output.map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let message =
-        said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("failed without a word");
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    // Warnings may come first.
+    let reason = lines.clone().find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
+    let message = reason.or(lines.next()).unwrap_or("failed without a word");
     Err(GitError::Refused {
         command: arguments.first().copied().unwrap_or_default().to_owned(),
         path: root.to_path_buf(),
@@ -272,9 +282,13 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
 /// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
 /// the error is [`io::ErrorKind::TimedOut`].
 pub(crate) fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    output_of(command.stdin(Stdio::null()), limit)
+}
+
+/// The same with the stdin that the command has been given.
+fn output_of(command: &mut Command, limit: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + limit;
     let mut child = command
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // Of its own group: Ctrl+C on the terminal is for ralph to judge.

@@ -2,6 +2,7 @@
 
 mod agent_choice;
 mod clean;
+mod clean_worktrees;
 pub mod config;
 mod control;
 pub mod demo;

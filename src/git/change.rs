@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{REPOSITORY_VARIABLES, output_within};
 
 /// The longest that one of them may take: hooks run, and files are written.
-const CHANGE_LIMIT: Duration = Duration::from_mins(5);
+pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
 
 /// Runs a git command that changes the repository, without an editor and without a question.
 pub(super) fn change(root: &Path, arguments: &[&str]) -> Result<(), String> {

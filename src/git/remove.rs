@@ -1,0 +1,88 @@
+//! Removing a linked work tree: first what only it knows is saved, then git removes it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::change::change;
+use super::keep::PLAN;
+use super::save::{self, Saved, Uncommitted, What};
+use super::worktrees::Tree;
+use super::{GitError, LIMIT, head_file, run};
+
+/// Why a work tree was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// git refused, or could not be asked.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// git does not remove it.
+    #[error("git does not remove it ({reason}): look at 'git status' there")]
+    Refused {
+        /// What git said.
+        reason: String,
+    },
+    /// What is to be saved cannot be read.
+    #[error("it cannot be saved, {path}: {reason}: mend that first", path = .path.display())]
+    Io {
+        /// The file or folder in question.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// Somebody works there.
+    #[error("something changed while it was being saved: see who works there, and try again")]
+    Changed,
+    /// The folder has a name that cannot be handed to git.
+    #[error("the name of its folder is no text: remove it with 'git worktree remove'")]
+    Name,
+}
+
+/// Removes `tree` from the repository of `root`; its branch stays. `name` is what it is called in the refs that keep
+/// commits only it knows; they are added to `saved`, also when it is not removed after all. With `with_changes`, what
+/// is not committed is saved as well and goes.
+pub fn remove(
+    root: &Path,
+    tree: &Tree,
+    name: &str,
+    with_changes: bool,
+    saved: &mut Vec<Saved>,
+) -> Result<(), RemoveError> {
+    let path = tree.path.to_str().ok_or(RemoveError::Name)?;
+    let git_dir = head_file::git_dir(&tree.path).ok_or(RemoveError::Changed)?;
+    let uncommitted = if with_changes { Some(Uncommitted::read(&tree.path, &git_dir)?) } else { None };
+    if let Some((commit, what)) = uncommitted.as_ref().map(Uncommitted::commit).transpose()?.flatten() {
+        saved.push(save::keep(root, name, &commit, what)?);
+    }
+    for id in save::own_commits(root, &git_dir)? {
+        let subject = save::subject(root, &id)?;
+        saved.push(save::keep(root, name, &id.clone(), What::Commit { id, subject })?);
+    }
+    if let Some(uncommitted) = uncommitted
+        && !uncommitted.is_still_so()?
+    {
+        return Err(RemoveError::Changed);
+    }
+    if !save::own_commits(root, &git_dir)?.is_empty() {
+        return Err(RemoveError::Changed);
+    }
+    // Without --force git looks at the tree once more, and is to look at everything.
+    let mut arguments = vec!["-c", "status.showUntrackedFiles=all", "worktree", "remove"];
+    if with_changes {
+        arguments.push("--force");
+    } else {
+        hide_plan(root, &tree.path)?;
+    }
+    arguments.push(path);
+    change(root, &arguments).map_err(|reason| RemoveError::Refused { reason })
+}
+
+/// The copy of the plan is not in the way where git has not been told so yet.
+fn hide_plan(root: &Path, tree: &Path) -> Result<(), RemoveError> {
+    let status = run(tree, &["status", "--porcelain=v1", "-z", "--", PLAN], LIMIT)?;
+    match status.get(..2) {
+        None => Ok(()),
+        Some(b"??") => Ok(super::exclude(root, &[format!("/{PLAN}")]).map(|_| ())?),
+        Some(_) => change(tree, &["update-index", "--skip-worktree", "--", PLAN])
+            .map_err(|reason| RemoveError::Refused { reason }),
+    }
+}
