@@ -3,9 +3,11 @@
 mod agents;
 mod bad_input;
 mod blocks;
+mod clean_worktrees;
 mod control;
 mod disk_full;
 mod filters;
+mod git_safety;
 mod hostile_agents;
 mod json_events;
 mod login;
