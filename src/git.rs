@@ -11,6 +11,7 @@ mod progress;
 pub mod remove;
 pub mod revert;
 pub mod save;
+mod uncommitted;
 pub mod worktrees;
 
 use std::collections::HashSet;

@@ -121,6 +121,9 @@ fn clean(
     }
     let own = git::runtime_patterns(&project);
     let look = || keep::look(here.root(), tree, &own).map_err(anyhow::Error::from);
+    if tree.is_gone {
+        remove::save_notes(here.root(), tree, name, saved).map_err(anyhow::Error::from)?;
+    }
     judge(look()?, force)?;
     // No loop begins in it from here on, and git knows that this lock is nothing to keep.
     git::exclude(here.root(), &own).map_err(anyhow::Error::from)?;

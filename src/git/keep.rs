@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::progress::{Operation, in_progress};
 use super::revert::shown;
@@ -13,6 +14,9 @@ use super::{GitError, LIMIT, common_dir, head_file, run};
 
 /// A branch's copy of the plan, at the top of its work tree. The plan at the project root is the one that counts.
 pub(super) const PLAN: &str = "IMPLEMENTATION_PLAN.md";
+
+/// The longest that one look at all files may take.
+const LOOK_LIMIT: Duration = Duration::from_mins(1);
 
 /// Why a work tree is not removed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +70,9 @@ pub enum Reason {
         path: PathBuf,
     },
     /// Only git's notes about it are left.
-    #[error("its folder is gone: 'git worktree prune' forgets it")]
+    #[error(
+        "its folder is gone: say where it is with 'git worktree repair PATH', or forget it with 'git worktree prune'"
+    )]
     Gone,
     /// Its `.git` file names another repository, or none.
     #[error("its .git file does not lead to this repository: try 'git worktree repair'")]
@@ -113,7 +119,8 @@ pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitErr
     if !status.changed.is_empty() {
         reasons.push(Reason::Changes { paths: shown(status.changed.iter()) });
     }
-    let hidden = hidden(&tree.path)?;
+    let mut hidden = hidden(&tree.path)?;
+    hidden.remove(PLAN);
     if !hidden.is_empty() {
         reasons.push(Reason::Hidden { paths: shown(hidden.iter()) });
     }
@@ -143,7 +150,8 @@ struct Status {
 
 fn status(path: &Path, own: &[String]) -> Result<Status, GitError> {
     let all = ["--untracked-files=all", "--ignored=matching", "--ignore-submodules=none"];
-    let output = run(path, &[&["status", "--porcelain=v1", "-z", "--no-renames"], &all[..]].concat(), LIMIT)?;
+    let output =
+        run(path, &[&["status", "--porcelain=v1", "-z", "--no-renames"], &all[..]].concat(), LOOK_LIMIT)?;
     Ok(parse(&output, own, &|folder| {
         let entries = fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
         let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -191,20 +199,18 @@ fn anchored(pattern: &str) -> &str {
     pattern.trim_start_matches('/')
 }
 
-/// Tracked files that are there and that git does not look at (skip-worktree, assume-unchanged); not the plan's copy.
-fn hidden(path: &Path) -> Result<BTreeSet<String>, GitError> {
+/// Tracked files that are there and that git does not look at (skip-worktree, assume-unchanged).
+pub(super) fn hidden(path: &Path) -> Result<BTreeSet<String>, GitError> {
     let is_hidden = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
     let hidden = tagged(path)?.into_iter().filter(|(tag, name)| {
-        is_hidden(*tag)
-            && name != PLAN.as_bytes()
-            && path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok()
+        is_hidden(*tag) && path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok()
     });
     Ok(hidden.map(|(_, name)| String::from_utf8_lossy(&name).into_owned()).collect())
 }
 
 /// Every file in the index with the letter that tells how git looks at it; lower case for assume-unchanged.
 pub(super) fn tagged(path: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitError> {
-    let output = run(path, &["ls-files", "-v", "-z"], LIMIT)?;
+    let output = run(path, &["ls-files", "-v", "-z"], LOOK_LIMIT)?;
     let entries = output.split(|&byte| byte == 0);
     Ok(entries.filter_map(|entry| Some((*entry.first()?, entry.get(2..)?.to_vec()))).collect())
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::change::change;
 use super::keep::PLAN;
-use super::save::{self, Saved, Uncommitted, What};
-use super::worktrees::Tree;
+use super::save::{self, Saved, What};
+use super::uncommitted::Uncommitted;
+use super::worktrees::{self, Tree};
 use super::{GitError, LIMIT, head_file, run};
 
 /// Why a work tree was not removed.
@@ -53,10 +54,7 @@ pub fn remove(
     if let Some((commit, what)) = uncommitted.as_ref().map(Uncommitted::commit).transpose()?.flatten() {
         saved.push(save::keep(root, name, &commit, what)?);
     }
-    for id in save::own_commits(root, &git_dir)? {
-        let subject = save::subject(root, &id)?;
-        saved.push(save::keep(root, name, &id.clone(), What::Commit { id, subject })?);
-    }
+    save_commits(root, &git_dir, name, saved)?;
     if let Some(uncommitted) = uncommitted
         && !uncommitted.is_still_so()?
     {
@@ -74,6 +72,22 @@ pub fn remove(
     }
     arguments.push(path);
     change(root, &arguments).map_err(|reason| RemoveError::Refused { reason })
+}
+
+/// Saves the commits that only git's notes about `tree` lead to, whose folder is gone: `git worktree prune` drops them.
+pub fn save_notes(root: &Path, tree: &Tree, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
+    match worktrees::notes(root, tree)? {
+        Some(git_dir) => save_commits(root, &git_dir, name, saved),
+        None => Ok(()),
+    }
+}
+
+fn save_commits(root: &Path, git_dir: &Path, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
+    for id in save::own_commits(root, git_dir)? {
+        let subject = save::subject(root, &id)?;
+        saved.push(save::keep(root, name, &id.clone(), What::Commit { id, subject })?);
+    }
+    Ok(())
 }
 
 /// The copy of the plan is not in the way where git has not been told so yet.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::change::change;
+use super::keep::hidden;
 use super::progress::{Operation, in_progress};
 use super::{GitError, LIMIT, head_file, run};
 
@@ -158,9 +159,11 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
         return Err(RevertError::Staged { paths: shown(staged.iter()) });
     }
     let dirty = uncommitted(root)?;
+    // git would overwrite these, too: it has been told that they never change.
+    let hidden = hidden(root)?;
     let touched = touched(root, commits)?;
     let mut overlap: BTreeSet<&String> =
-        dirty.iter().filter(|path| touched.iter().any(|other| overlaps(path, other))).collect();
+        dirty.union(&hidden).filter(|path| touched.iter().any(|other| overlaps(path, other))).collect();
     // git would overwrite an ignored file without a word.
     let tracked: HashSet<String> = names(root, &["ls-files", "-z"])?.into_iter().collect();
     let is_in_the_way = |path: &&String| {

@@ -1,10 +1,11 @@
 //! Linked work trees.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{GitError, LIMIT, run};
+use super::{GitError, LIMIT, common_dir, run};
 
 /// A work tree of a repository, as git has it registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,4 +45,14 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
         }
     }
     Ok(trees)
+}
+
+/// The folder of git's notes about a linked work tree, found without the tree's own folder.
+pub(super) fn notes(root: &Path, tree: &Tree) -> Result<Option<PathBuf>, GitError> {
+    let folders = fs::read_dir(common_dir(root)?.join("worktrees")).into_iter().flatten().flatten();
+    let is_meant = |folder: &PathBuf| {
+        let pointer = fs::read(folder.join("gitdir")).unwrap_or_default();
+        Path::new(OsStr::from_bytes(pointer.trim_ascii_end())) == tree.path.join(".git")
+    };
+    Ok(folders.map(|folder| folder.path()).find(is_meant))
 }

@@ -333,6 +333,47 @@ fn some_trees_stay_whatever_is_said() {
 }
 
 #[test]
+fn what_a_tree_without_its_folder_knew_is_saved() {
+    let scratch = with_trees(&["x"]);
+    in_x(&scratch, &["checkout", "--quiet", "--detach"]);
+    let lone = commit(&scratch, "lone");
+    fs::remove_dir_all(scratch.path(".worktrees/x")).unwrap();
+    kept(&scratch, "clean --worktrees", &["its folder is gone", &lone[..10]]);
+    kept(&scratch, "clean --worktrees", &["its folder is gone"]);
+    let [keep] = &refs(&scratch)[..] else { panic!("one ref") };
+    assert_eq!(scratch.git(&["rev-parse", keep]).trim(), lone);
+}
+
+#[test]
+fn the_folder_of_the_trees_may_be_elsewhere() {
+    let scratch = with_trees(&[]);
+    fs::create_dir(scratch.outside().join("disk")).unwrap();
+    std::os::unix::fs::symlink("../disk", scratch.path(".worktrees")).unwrap();
+    scratch.git(&["worktree", "add", "--quiet", ".worktrees/x", "-b", "x"]);
+    gone(&scratch, &scratch.run("clean --worktrees"));
+}
+
+#[test]
+fn refs_may_be_in_tables() {
+    let scratch = with_trees(&[]);
+    fs::remove_dir_all(scratch.path(".git")).unwrap();
+    let init = ["init", "--quiet", "--ref-format=reftable", "--initial-branch=main"];
+    if !scratch.command("git").args(init).output().unwrap().status.success() {
+        return; // this git does not know them
+    }
+    scratch.git(&["add", "file"]);
+    scratch.git(&["commit", "--quiet", "-m", "start"]);
+    scratch.git(&["worktree", "add", "--quiet", ".worktrees/x", "-b", "x"]);
+    in_x(&scratch, &["checkout", "--quiet", "--detach"]);
+    let first = commit(&scratch, "first");
+    in_x(&scratch, &["checkout", "--quiet", "--detach", "HEAD~"]);
+    in_x(&scratch, &["switch", "--quiet", "x"]);
+    gone(&scratch, &scratch.run("clean --worktrees"));
+    let [keep] = &refs(&scratch)[..] else { panic!("one ref") };
+    assert_eq!(scratch.git(&["rev-parse", keep]).trim(), first);
+}
+
+#[test]
 fn nothing_is_removed_when_saving_fails() {
     let scratch = with_trees(&["x"]);
     scratch.write(".worktrees/x/new", "untracked");
