@@ -18,6 +18,7 @@ Examples:
   ralph build 20              Work on the plan, at most 20 iterations
   ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
   ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
+  ralph loop build            Build the branches of a plan side by side
 
 Exit codes:
   0 done, or a limit reached   1 usage or configuration   2 plan missing   3 new plan wanted
@@ -105,6 +106,34 @@ Examples:
 
 Without -n the loop goes on until the agent says COMPLETE, or you stop it.";
 
+const LOOP_EXAMPLES: &str = "\
+Examples:
+  ralph loop plan              Write IMPLEMENTATION_PLAN.md: branches, and their tasks
+  ralph loop build --dry-run   See what would be built
+  ralph loop build             Build all branches, each in .worktrees/BRANCH
+  ralph status                 Where each branch stands";
+
+const LOOP_PLAN_EXAMPLES: &str = "\
+Examples:
+  ralph loop plan                    Until the agent says COMPLETE and the plan can be built
+  ralph loop plan -m 3 -p my.md      At most 3 iterations, with a prompt of your own
+
+A plan that cannot be built goes back to the agent with the reason. A planning that was cut off goes on.";
+
+const LOOP_BUILD_EXAMPLES: &str = "\
+Examples:
+  ralph loop build                   All branches at once, at most 8
+  ralph loop build --sequential      One after the other
+  ralph loop build -m 5 --jobs 3     At most 5 iterations of each, three at once
+  ralph loop build --dry-run         Only read the plan, and show what would be built
+
+Each branch has its work tree, its state and its logs in .worktrees/BRANCH; your own checkout is left alone.
+A branch that is done is pushed, gets a pull request (with gh) and the line 'Status: done' in
+IMPLEMENTATION_PLAN.md. Called again, the command goes on with those that are not done.
+Prompts may name {{BRANCH_NAME}}, {{BRANCH_GOAL}} and {{BASE_BRANCH}}.
+
+Exit codes: the worst of all branches: 130, 5 git failed, 4 the agent failed, 1; a branch at its limit is 0.";
+
 const INIT_EXAMPLES: &str = "\
 Examples:
   ralph init                  Set this project up
@@ -187,6 +216,24 @@ pub enum Command {
     /// Run a RALPH.md in the loop: agent, commands and prompt in one file
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
+    /// Plan branches, and build them side by side: a work tree and a pull request for each
+    #[command(after_help = LOOP_EXAMPLES)]
+    Loop {
+        /// What to do.
+        #[command(subcommand)]
+        verb: LoopVerb,
+    },
+}
+
+/// The verbs of `loop`.
+#[derive(Debug, Subcommand)]
+pub enum LoopVerb {
+    /// Turn the specs into a plan of branches, IMPLEMENTATION_PLAN.md
+    #[command(after_help = LOOP_PLAN_EXAMPLES)]
+    Plan(BranchFlags),
+    /// Build the branches of the plan: each in a work tree of its own, as many at once as there is room for
+    #[command(after_help = LOOP_BUILD_EXAMPLES)]
+    Build(LoopBuildArgs),
 }
 
 /// Where things are, for every verb that looks at a project.
@@ -315,6 +362,52 @@ pub struct RunArgs {
     /// Everything else.
     #[command(flatten)]
     pub flags: LoopFlags,
+}
+
+/// What `loop plan` and `loop build` share.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("agent", |agent| agent.visible_alias("provider")),
+    mut_arg("max_retries", |retries| retries.help("How often a failed iteration is tried again [default: 0]")),
+    mut_arg("max_errors", |errors| {
+        errors.help("End the loop after this many failed iterations in a row, 0 for never [default: 3]")
+    }),
+    mut_arg("idle", |idle| {
+        idle.help("End the loop after this many iterations in a row that changed nothing, 0 for never [default: 2]")
+    }),
+    mut_arg("resume", |resume| resume.hide(true)),
+)]
+pub struct BranchFlags {
+    /// At most this many iterations, of each branch [default: plan 10, build 20]
+    #[arg(long, short = 'm', visible_alias = "max", value_name = "N", allow_hyphen_values = true)]
+    pub max_iterations: Option<String>,
+    /// As many iterations as it takes
+    #[arg(long, conflicts_with = "max_iterations")]
+    pub unlimited: bool,
+    /// Prompt to use instead of PROMPT_plan.md or PROMPT_build.md at the project root
+    #[arg(long, short, value_name = "FILE")]
+    pub prompt: Option<PathBuf>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
+/// `loop build`.
+#[derive(Debug, Clone, Args)]
+#[command(mut_arg("name", |name| name.hide(true)))]
+pub struct LoopBuildArgs {
+    /// One branch after the other
+    #[arg(long, conflicts_with = "jobs")]
+    pub sequential: bool,
+    /// How many branches are built at once [default: all, at most 8]
+    #[arg(long, short, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<String>,
+    /// Show what would be built, and end
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What it shares with planning.
+    #[command(flatten)]
+    pub shared: BranchFlags,
 }
 
 /// `init`.
@@ -472,7 +565,12 @@ impl Cli {
     pub fn read(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
         if let Some(at) = verb_at(&argv) {
             let verb = argv.remove(at);
+            let has_verbs_of_its_own = verb == "loop";
             argv.insert(1, verb);
+            if let Some(at) = verb_at(&argv[1..]).filter(|_| has_verbs_of_its_own) {
+                let verb = argv.remove(at + 1);
+                argv.insert(2, verb);
+            }
             return Self::parse_words(argv);
         }
         let mut with_verb = argv.clone();
@@ -507,11 +605,15 @@ impl Cli {
 /// Where the verb stands: options, their values and the number may stand before it.
 fn verb_at(argv: &[OsString]) -> Option<usize> {
     let root = Cli::command();
-    let with_value: Vec<String> = root
-        .get_subcommands()
+    let verbs = root.get_subcommands().flat_map(|verb| std::iter::once(verb).chain(verb.get_subcommands()));
+    let with_value: Vec<String> = verbs
         .flat_map(clap::Command::get_arguments)
         .filter(|arg| arg.get_action().takes_values())
-        .filter_map(|arg| arg.get_long().map(|long| format!("--{long}")))
+        .flat_map(|arg| {
+            let long = arg.get_long_and_visible_aliases().unwrap_or_default();
+            let short = arg.get_short().map(|short| format!("-{short}"));
+            long.into_iter().map(|long| format!("--{long}")).chain(short)
+        })
         .collect();
 
     let mut is_value = false;
@@ -537,8 +639,12 @@ pub fn one_line(error: &clap::Error) -> String {
         error.kind(),
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        return "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
-            .into();
+        let lacks = if error.render().to_string().contains("Usage: ralph loop") {
+            "no verb given: use 'ralph loop plan' or 'ralph loop build', see 'ralph loop --help'"
+        } else {
+            "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
+        };
+        return lacks.into();
     }
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
@@ -580,6 +686,12 @@ mod tests {
             ["ralph --agent codex 3 build --json", "ralph --config plan build", "ralph --config=x build"]
         {
             assert_eq!(verb(line).as_deref(), Some("build"), "{line}");
+            assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
+        }
+        for line in
+            ["ralph --jobs 3 loop -m 2 build", "ralph loop --provider codex build", "ralph -t 5m loop plan"]
+        {
+            assert_eq!(verb(line).as_deref(), Some("loop"), "{line}");
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
         }
         assert_eq!((verb("ralph --help"), verb("ralph 3"), verb("ralph -- build")), (None, None, None));

@@ -6,8 +6,11 @@
 
 mod change;
 mod head_file;
+pub mod identity;
 pub mod keep;
 mod progress;
+pub mod refs;
+pub mod remote;
 pub mod remove;
 pub mod revert;
 pub mod save;
@@ -76,6 +79,16 @@ pub enum GitError {
         /// The last line it said.
         message: String,
     },
+    /// Something is in the way that only a person can judge.
+    #[error("{what}, {place}: {way_out}")]
+    InTheWay {
+        /// What it is.
+        what: String,
+        /// The folder, file, branch or key in question.
+        place: String,
+        /// What can be done.
+        way_out: String,
+    },
     /// The repository's `info/exclude` could not be read or created.
     #[error("ignore rules, {path}: {reason}: mend that file, or ignore ralph's files in .gitignore", path = .path.display())]
     Exclude {
@@ -87,6 +100,20 @@ pub enum GitError {
     /// The repository's `info/exclude` could not be written.
     #[error(transparent)]
     Write(#[from] RecordError),
+}
+
+impl GitError {
+    fn in_the_way(
+        what: impl Into<String>,
+        place: impl std::fmt::Display,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self::InTheWay { what: what.into(), place: place.to_string(), way_out: way_out.into() }
+    }
+
+    fn refused(command: &str, path: &Path, message: String) -> Self {
+        Self::Refused { command: command.to_owned(), path: path.to_path_buf(), message }
+    }
 }
 
 /// The version of the installed git, such as `2.47.3`.
@@ -259,20 +286,14 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
     for name in REPOSITORY_VARIABLES {
         command.env_remove(name);
     }
-    answer(output_within(&mut command, limit), root, arguments)
-}
-
-/// What git printed, or why it did not do what it was to do.
-fn answer(output: io::Result<Output>, root: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
-    let output = output.map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
+    let output = output_within(&mut command, limit)
+        .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    // Warnings may come first.
-    let reason = lines.clone().find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
-    let message = reason.or(lines.next()).unwrap_or("failed without a word");
+    let message =
+        said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("failed without a word");
     Err(GitError::Refused {
         command: arguments.first().copied().unwrap_or_default().to_owned(),
         path: root.to_path_buf(),

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
+/// The file name of the plan of branches.
+pub const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
+
 /// Why the project could not be located or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
@@ -207,6 +210,18 @@ impl Project {
     #[must_use]
     pub fn implementation_plan(&self) -> PathBuf {
         self.ralph_dir.join("implementation_plan.md")
+    }
+
+    /// The plan of branches, `IMPLEMENTATION_PLAN.md` at the project root.
+    #[must_use]
+    pub fn branch_plan(&self) -> PathBuf {
+        self.root.join(BRANCH_PLAN)
+    }
+
+    /// The work tree of a branch, `.worktrees/BRANCH` at the project root.
+    #[must_use]
+    pub fn worktree(&self, branch: &str) -> PathBuf {
+        self.root.join(".worktrees").join(branch)
     }
 
     /// The raw output of the newest attempt, `last_agent_output`.

@@ -12,8 +12,10 @@
 //!
 //! Without FILE it is a small honest agent that edits files and commits them (`builtin`); with FILE it plays what
 //! stands there (`played`). The loop tells it its place through `RALPH_MODE`, `RALPH_ITERATION`, `RALPH_HOME` and
-//! `RALPH_SPECS_DIR`; `RALPH_SCRIPT_PACE` is a pause in milliseconds after each event, for people who watch.
+//! `RALPH_SPECS_DIR`. With `RALPH_PLAN_FORM=branches` it plans branches, and with `RALPH_BRANCH` it builds that one
+//! (`branches`). `RALPH_SCRIPT_PACE` is a pause in milliseconds after each event, for people who watch.
 
+mod branches;
 mod builtin;
 mod commit;
 mod plan_file;
@@ -64,6 +66,10 @@ struct Place {
     home: PathBuf,
     /// The specs folder, relative to the root.
     specs: PathBuf,
+    /// Whether plan mode writes a plan of branches.
+    plans_branches: bool,
+    /// The branch that build mode works on, if it is one.
+    branch: Option<String>,
     pace: Duration,
 }
 
@@ -78,6 +84,8 @@ impl Place {
             iteration: number("RALPH_ITERATION").unwrap_or(1) as usize,
             home: path("RALPH_HOME", ".ralph"),
             specs: path("RALPH_SPECS_DIR", "specs"),
+            plans_branches: std::env::var_os("RALPH_PLAN_FORM").is_some_and(|form| form == "branches"),
+            branch: std::env::var("RALPH_BRANCH").ok(),
             pace: Duration::from_millis(number(PACE_VARIABLE).unwrap_or(0).into()),
         }
     }

@@ -168,7 +168,7 @@ impl Session {
                 self.take(message, &mut |event| if mute { Ok(()) } else { (context.emit)(event) })?;
             }
             Wake::Slept(gap) => self.shift(gap),
-            Wake::Asked(_) | Wake::Deadline => {}
+            Wake::Asked(_) | Wake::Poked | Wake::Deadline => {}
         }
         match context.stop.urgency() {
             Urgency::None | Urgency::AfterAttempt => {}

@@ -18,6 +18,7 @@ use crate::reply::filter::Program;
 use crate::settings::Settings;
 
 /// A preset and the command line that its agent is started with.
+#[derive(Clone)]
 pub(super) struct Choice {
     preset: &'static Preset,
     /// `None`: our own executable, which holds the scripted agent.
@@ -26,6 +27,7 @@ pub(super) struct Choice {
 }
 
 /// Filters that are known to compile.
+#[derive(Clone)]
 pub(super) struct Filters {
     readers: ReaderPlan,
     display: DisplayRoute,

@@ -1,25 +1,25 @@
 //! From a resolved loop to its exit code: the steps that every loop verb has in common.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use regex::Regex;
 
-use super::house::House;
-use super::signals;
+use super::signals::{Signals, watch_requests};
 use super::worktree::GitWorktree;
-use crate::agent::ValidationCommand;
 use crate::agent::pipe::PipeAgent;
+use crate::agent::{Message, ValidationCommand};
 use crate::cli::LoopFlags;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::engine::tally::{Last, Tally};
-use crate::engine::{Job, Validator, run as run_engine};
+use crate::engine::window::Window;
+use crate::engine::{End, Job, Sink, Validator, run as run_engine};
 use crate::project::Project;
-use crate::record::log_dir::LogDir;
 use crate::record::recorder::Recorder;
-use crate::record::state::{self, Found, Setup};
+use crate::record::state::{self, Found, Setup, State};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::view::View;
@@ -35,82 +35,106 @@ pub(super) struct Defaults {
     pub(super) on_failure: OnFailure,
 }
 
+/// Whether a loop goes on where the last one in its ralph dir was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resume {
+    /// It starts afresh.
+    No,
+    /// The user wants it to, so whatever speaks against it is an error.
+    Asked,
+    /// It does so by itself, where it can.
+    ByItself,
+}
+
 /// A loop that is ready but for its records.
 pub(super) struct Launch<'a> {
-    pub(super) house: House,
-    pub(super) flags: &'a LoopFlags,
-    /// The loop's name, unless the user gave one.
+    pub(super) project: &'a Project,
+    pub(super) settings: &'a Settings,
+    /// The loop's name.
     pub(super) name: String,
+    /// The words of the command line that start such a loop, as in `loop build`.
+    pub(super) verb: &'static str,
     pub(super) mode: &'static str,
     pub(super) limits: Limits,
     /// Unique id of this run, see [`run_id`].
     pub(super) run: String,
+    pub(super) resume: Resume,
     pub(super) agent: PipeAgent,
     pub(super) source: Box<dyn Source + 'a>,
-    pub(super) log_dir: Option<LogDir>,
-    pub(super) frame: Frame,
+    /// What proves the work.
+    pub(super) validator: Option<Box<dyn Validator + 'a>>,
+    /// Counts as part of the work tree wherever it lies.
+    pub(super) plan: PathBuf,
+    pub(super) window: Window,
+    /// The ralph dir of the command line that started it, where that is not the loop's own.
+    pub(super) started_from: Option<PathBuf>,
+    /// Who listens besides the records and the view.
+    pub(super) sinks: Vec<Sink<'a>>,
 }
 
 impl Launch<'_> {
-    /// Runs the loop and answers its exit code.
-    pub(super) fn run(self) -> anyhow::Result<u8> {
-        let House { project, settings } = self.house;
-        let done_pattern = done_pattern(&settings)?;
+    /// Runs the only loop of this process and answers its exit code.
+    pub(super) fn run(self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<u8> {
+        let inbox = Arc::new(Inbox::default());
+        Signals::listen()?.join(&inbox);
+        let mut view = View::start(flags.json, flags.quiet, frame);
+        for warning in &self.settings.warnings {
+            view.warn(warning);
+        }
+        let end = self.run_as(&mut view, &inbox)?;
+        view.finish(&inbox);
+        Ok(end.outcome.code())
+    }
+
+    /// Opens the records and runs the loop to its end.
+    pub(super) fn run_as(mut self, view: &mut View, inbox: &Arc<Inbox<Message>>) -> anyhow::Result<End> {
+        let project = self.project;
+        let done_pattern = done_pattern(self.settings)?;
         let identity = Identity {
             run: self.run.clone(),
-            name: self.flags.name.clone().unwrap_or(self.name),
+            name: std::mem::take(&mut self.name),
             mode: self.mode.to_owned(),
             agent: self.agent.name.clone(),
         };
-        let inbox = Arc::new(Inbox::default());
-        signals::listen(&inbox)?;
-        let mut view = View::start(self.flags.json, self.flags.quiet, self.frame);
-
+        let file = self.source.file();
         let setup = Setup {
-            prompt_file: self
-                .source
-                .file()
-                .map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
-            done_pattern: settings.done_pattern.clone(),
-            inactivity_timeout: Some(settings.inactivity_timeout.as_secs_f64()),
+            verb: self.verb.to_owned(),
+            prompt_file: file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
+            done_pattern: self.settings.done_pattern.clone(),
+            inactivity_timeout: Some(self.settings.inactivity_timeout.as_secs_f64()),
+            started_from: self.started_from.take(),
         };
         // Looked at first: a refused start leaves no session log.
-        let resumed = if self.flags.resume { Some(resume(&project, &identity, &setup)?) } else { None };
-        let mut recorder = Recorder::open(&project, &identity, setup)?;
+        let resumed = resume(self.resume, project, &identity, &setup)?;
+        let mut recorder = Recorder::open(project, &identity, setup)?;
         let (tally, from) = resumed.unzip();
-        if let Some(from) = from {
-            recorder.warn(from);
-        }
-        signals::watch_requests(project.requests(), self.run, &inbox);
-        for warning in settings.warnings.iter().chain(recorder.warnings()) {
-            view.warn(warning);
-        }
+        recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
+        watch_requests(project.requests(), self.run, inbox);
 
-        let mut log_dir = self.log_dir;
+        let mut sinks = std::mem::take(&mut self.sinks);
+        // Records come first.
+        sinks.insert(0, Box::new(|stamped| recorder.take(stamped)));
+        sinks.push(Box::new(|stamped| {
+            view.take(stamped);
+            Ok(())
+        }));
         let job = Job {
             project: project.root().to_owned(),
             limits: self.limits,
             tally: tally.unwrap_or_default(),
-            delay: settings.delay,
+            delay: self.settings.delay,
             done_pattern,
             source: self.source,
-            validator: validator(&settings, &self.agent),
+            validator: self.validator,
             agent: Box::new(self.agent),
-            worktree: Box::new(GitWorktree::new(&project)),
-            sinks: vec![
-                Box::new(|stamped| recorder.take(stamped)),
-                Box::new(|stamped| log_dir.as_mut().map_or(Ok(()), |log_dir| log_dir.take(stamped))),
-                Box::new(|stamped| {
-                    view.take(stamped);
-                    Ok(())
-                }),
-            ],
+            worktree: Box::new(GitWorktree::new(project, self.plan)),
+            window: self.window,
+            sinks,
             identity,
         };
-        let end = run_engine(job, &inbox);
+        let end = run_engine(job, inbox);
         recorder.close();
-        view.finish(&inbox);
-        Ok(end.outcome.code())
+        Ok(end)
     }
 }
 
@@ -153,7 +177,7 @@ pub(super) fn check_budget(settings: &Settings, agent: &str, reports_cost: bool)
     Ok(())
 }
 
-fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
+pub(super) fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
     let compile = |pattern: &String| {
         Regex::new(pattern).map_err(|error| {
             // The last line of several says what is wrong.
@@ -167,32 +191,42 @@ fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
     settings.done_pattern.as_ref().map(compile).transpose()
 }
 
-fn validator(settings: &Settings, agent: &PipeAgent) -> Option<Box<dyn Validator>> {
+/// What the settings say about proving the work; it runs where the agent does.
+pub(super) fn validator(settings: &Settings, agent: &PipeAgent) -> Option<Box<dyn Validator>> {
     let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
     let command = ValidationCommand::new(command, settings.validation_timeout, &agent.launch);
     Some(Box::new(command))
 }
 
-/// The count to go on from, and what to tell about it. A state file that cannot be understood is put aside when the
-/// records are opened.
-fn resume(project: &Project, identity: &Identity, setup: &Setup) -> anyhow::Result<(Tally, String)> {
+/// The count to go on from, and what to tell about it; `None` to start afresh. A state file that cannot be understood is
+/// put aside when the records are opened.
+fn resume(
+    how: Resume,
+    project: &Project,
+    identity: &Identity,
+    setup: &Setup,
+) -> anyhow::Result<Option<(Tally, String)>> {
+    if how == Resume::No {
+        return Ok(None);
+    }
     let found = state::read(&project.state())
         .with_context(|| format!("cannot read {}", project.state().display()))?;
-    let Found::State(state) = found else {
-        return Ok((Tally::default(), "there is nothing to resume; starting afresh".to_owned()));
+    let (state, why_not) = match found {
+        Found::State(state) => {
+            let why_not = another_loop(&state, identity, setup);
+            (Some(state), why_not)
+        }
+        Found::Nothing | Found::Unknown(_) => (None, None),
     };
-    if state.mode != identity.mode {
-        bail!(
-            "the last loop here was '{}', not '{}': resume that one, or start without --resume",
-            state.mode,
-            identity.mode
-        );
-    }
-    if let (Some(last), Some(file)) = (&state.setup.prompt_file, &setup.prompt_file)
-        && last != file
-    {
-        bail!("the last loop here ran {}: resume that one, or start without --resume", last.display());
-    }
+    let state = match (state, why_not, how) {
+        (_, Some(why_not), Resume::Asked) => bail!("{why_not}: resume that one, or start without --resume"),
+        (None, _, Resume::Asked) => {
+            let text = "there is nothing to resume; starting afresh".to_owned();
+            return Ok(Some((Tally::default(), text)));
+        }
+        (Some(state), None, _) => state,
+        _ => return Ok(None),
+    };
     let interrupted = state.was_interrupted();
     let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     let from = match (interrupted, tally.last) {
@@ -201,7 +235,24 @@ fn resume(project: &Project, identity: &Identity, setup: &Setup) -> anyhow::Resu
         (true, _) => "resuming at",
     };
     let from = format!("{from} iteration {}", tally.iteration);
-    Ok((tally, from))
+    Ok(Some((tally, from)))
+}
+
+/// Why a state is that of another loop than the one to be started; `None` when it is not.
+fn another_loop(state: &State, identity: &Identity, setup: &Setup) -> Option<String> {
+    // States of older versions do not tell the verb.
+    let same_verb = state.setup.verb.is_empty() || state.setup.verb == setup.verb;
+    if !same_verb || state.mode != identity.mode {
+        let last = if same_verb { &state.mode } else { &state.setup.verb };
+        let this = if same_verb { &identity.mode } else { &setup.verb };
+        return Some(format!("the last loop here was '{last}', not '{this}'"));
+    }
+    match (&state.setup.prompt_file, &setup.prompt_file) {
+        (Some(last), Some(file)) if last != file => {
+            Some(format!("the last loop here ran {}", last.display()))
+        }
+        _ => None,
+    }
 }
 
 /// Unique on this machine: the time in nanoseconds and our pid.

@@ -1,6 +1,7 @@
 //! One file per verb: turn arguments into a job and run it, or read records.
 
 mod agent_choice;
+mod branches;
 mod clean;
 mod clean_worktrees;
 pub mod config;
@@ -70,6 +71,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         }),
         Command::Man => print(man::render),
         Command::Run(args) => run_ralph_md::run(&args),
+        Command::Loop { verb } => branches::run(&verb),
     }
 }
 

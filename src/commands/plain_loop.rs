@@ -9,9 +9,10 @@ use anyhow::{anyhow, bail};
 use super::Refused;
 use super::agent_choice::{Choice, prompt_text};
 use super::house::{House, flag_values, open};
-use super::launch::{Defaults, Launch, check_budget, limits, run_id};
+use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
 use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::window::Window;
 use crate::project::Project;
 use crate::reply::sigil::COMPLETE;
 use crate::settings::Settings;
@@ -98,11 +99,27 @@ fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &Loop
     let source = source(mode, file, &limits, project, settings)?;
     let run = run_id();
     let agent = choice.agent(filters, settings, project, agent_env(mode, project, settings), &run);
-    let (name, source) = (mode.to_owned(), Box::new(source));
-    Launch { flags, name, mode, run, limits, agent, source, log_dir: None, frame: Frame::Blocks, house }.run()
+    let launch = Launch {
+        name: flags.name.clone().unwrap_or_else(|| mode.to_owned()),
+        verb: mode,
+        resume: if flags.resume { Resume::Asked } else { Resume::No },
+        validator: validator(settings, &agent),
+        source: Box::new(source),
+        plan: project.implementation_plan(),
+        window: Window::default(),
+        started_from: None,
+        sinks: Vec::new(),
+        project,
+        settings,
+        mode,
+        limits,
+        run,
+        agent,
+    };
+    launch.run(flags, Frame::Blocks)
 }
 
-fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
+pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
     let specs = root.join(&settings.specs_dir);
     if !specs.is_dir() {
         bail!(
@@ -145,7 +162,7 @@ pub(super) fn refused(error: crate::source::SourceError) -> Refused {
 }
 
 /// What prompts may refer to: everything the config assigns, and what the loop knows.
-fn prompt_names(
+pub(super) fn prompt_names(
     mode: &str,
     limits: &Limits,
     project: &Project,

@@ -53,6 +53,10 @@ fn release(found: &Loop) -> anyhow::Result<()> {
         warn(&format!("loop '{name}' is not paused"));
         return Ok(());
     }
+    if state.status == Status::Waiting && state.waiting_until.is_none() && !holds {
+        warn(&format!("loop '{name}' waits until fewer others are at work"));
+        return Ok(());
+    }
     let was = state.status;
     let is_done = |state: &State| {
         let goes_on = was == Status::Running || state.status != was;

@@ -10,9 +10,9 @@ use clap::CommandFactory as _;
 
 use super::agent_choice::check_program;
 use super::house::{House, flag_values, open};
-use super::launch::{Defaults, Launch, check_budget, limits, run_id};
+use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
 use super::plain_loop::{agent_env, count, refused};
-use super::signals;
+use super::signals::Signals;
 use crate::agent::Context;
 use crate::agent::pipe::PipeAgent;
 use crate::cli::user_args::{UserArg, own_names};
@@ -20,6 +20,7 @@ use crate::cli::{Cli, RunArgs};
 use crate::engine::inbox::Inbox;
 use crate::engine::policy::OnFailure;
 use crate::engine::stop::Stop;
+use crate::engine::window::Window;
 use crate::process::supervised;
 use crate::prompt::front_matter::Document;
 use crate::record::log_dir::LogDir;
@@ -85,9 +86,24 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let agent = PipeAgent::of_command(&command, launch, settings.timeout, settings.inactivity_timeout)?;
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
-    let frame = Frame::Lines(RunLines::default());
-    let source = Box::new(source);
-    Launch { flags: &args.flags, name, mode: MODE, run, limits, agent, source, log_dir, frame, house }.run()
+    let launch = Launch {
+        name: args.flags.name.clone().unwrap_or(name),
+        verb: MODE,
+        mode: MODE,
+        resume: if args.flags.resume { Resume::Asked } else { Resume::No },
+        validator: validator(settings, &agent),
+        source: Box::new(source),
+        plan: project.implementation_plan(),
+        window: Window::default(),
+        started_from: None,
+        sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
+        project,
+        settings,
+        limits,
+        run,
+        agent,
+    };
+    launch.run(&args.flags, Frame::Lines(RunLines::default()))
 }
 
 /// The RALPH.md that the target names: with a `/`, ending in `.md`, or existing on disk it is a path.
@@ -171,7 +187,7 @@ fn values(
 /// Prints the prompt of the first iteration. The commands run for it.
 fn dry_run(mut source: RalphMd) -> anyhow::Result<u8> {
     let inbox = Arc::new(Inbox::default());
-    signals::listen(&inbox)?;
+    Signals::listen()?.join(&inbox);
     let mut stop = Stop::default();
     let mut context = Context { inbox: &inbox, stop: &mut stop, emit: &mut |_| Ok(()) };
     let work = source.next(1, &mut context);

@@ -1,11 +1,11 @@
-//! Signals and requests as messages: a thread of its own puts each kind into the loop's inbox.
+//! Signals and requests as messages: small threads put them into the inboxes of the loops that have to hear them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::Signals as Caught;
 
 use crate::agent::Message;
 use crate::engine::inbox::Inbox;
@@ -15,21 +15,61 @@ use crate::record::requests;
 /// How often requests from other terminals are looked for.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// From here on Ctrl+C, SIGTERM and SIGHUP are requests to the loop. A signal that was ignored when we were
-/// started (`nohup`, `&` in a script) stays ignored.
-pub(super) fn listen(inbox: &Arc<Inbox<Message>>) -> std::io::Result<()> {
-    let ignored = ignored_signals();
-    let wanted: Vec<i32> =
-        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
-    let mut signals = Signals::new(&wanted)?;
-    let inbox = Arc::clone(inbox);
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let request = if signal == SIGINT { Ask::Interrupt } else { Ask::Terminate };
-            inbox.ask(request);
-        }
-    });
-    Ok(())
+/// The signals that came, and the loops of this process that hear them.
+#[derive(Clone, Default)]
+pub(super) struct Signals(Arc<Mutex<Heard>>);
+
+#[derive(Default)]
+struct Heard {
+    asks: Vec<Ask>,
+    inboxes: Vec<Weak<Inbox<Message>>>,
+}
+
+impl Signals {
+    /// From here on Ctrl+C, SIGTERM and SIGHUP are requests to loops. A signal that was ignored when we were started
+    /// (`nohup`, `&` in a script) stays ignored.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        let ignored = ignored_signals();
+        let is_wanted = |signal: &i32| ignored & (1 << (signal - 1)) == 0;
+        let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_wanted).collect();
+        let mut caught = Caught::new(&wanted)?;
+        let signals = Self::default();
+        let heard = signals.clone();
+        std::thread::spawn(move || {
+            for signal in caught.forever() {
+                heard.tell(&if signal == SIGINT { Ask::Interrupt } else { Ask::Terminate });
+            }
+        });
+        Ok(signals)
+    }
+
+    /// From here on this loop hears them, too, and at once those that came before it was there.
+    pub(super) fn join(&self, inbox: &Arc<Inbox<Message>>) {
+        let mut heard = self.lock();
+        heard.asks.iter().for_each(|ask| inbox.ask(ask.clone()));
+        heard.inboxes.push(Arc::downgrade(inbox));
+    }
+
+    /// How many came so far.
+    pub(super) fn count(&self) -> usize {
+        self.lock().asks.len()
+    }
+
+    fn tell(&self, ask: &Ask) {
+        let mut heard = self.lock();
+        heard.asks.push(ask.clone());
+        heard.inboxes.retain(|inbox| {
+            inbox.upgrade().is_some_and(|inbox| {
+                inbox.ask(ask.clone());
+                true
+            })
+        });
+    }
+
+    /// A panic of another thread cannot leave the lists half-changed.
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The set of ignored signals, bit N-1 for signal N, as the kernel tells it; empty where it does not.
@@ -39,14 +79,15 @@ fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// From here on requests that other terminals leave in `folder` for `run` reach the loop.
+/// From here on requests that other terminals leave in `folder` for `run` reach the loop, as long as it is there.
 pub(super) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox<Message>>) {
-    let inbox = Arc::clone(inbox);
+    let inbox = Arc::downgrade(inbox);
     std::thread::spawn(move || {
-        loop {
+        while let Some(inbox) = inbox.upgrade() {
             for request in requests::take(&folder, &run) {
                 inbox.ask(Ask::Request(request));
             }
+            drop(inbox);
             std::thread::sleep(LOOK);
         }
     });

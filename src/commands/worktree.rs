@@ -15,9 +15,9 @@ pub(super) struct GitWorktree {
 }
 
 impl GitWorktree {
-    pub(super) fn new(project: &Project) -> Self {
+    pub(super) fn new(project: &Project, plan: PathBuf) -> Self {
         let root = project.in_git().then(|| project.root().to_owned());
-        Self { root, plan: project.implementation_plan() }
+        Self { root, plan }
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Event<'a> {
         /// Where it starts from.
         tally: &'a Tally,
     },
+    /// The loop waits until fewer others are at work.
+    Queued,
     /// An attempt begins.
     AttemptStarted {
         /// The count so far, this iteration included.

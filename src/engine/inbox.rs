@@ -21,6 +21,8 @@ pub enum Wake<M> {
     Asked(Ask),
     /// A message of the current attempt.
     Message(M),
+    /// Somebody outside thinks that what is waited for may be there.
+    Poked,
     /// We were not running for this long; deadlines have to move by it.
     Slept(Duration),
     /// The deadline has passed.
@@ -42,6 +44,7 @@ struct State<M> {
     messages: VecDeque<(usize, M)>,
     held: usize,
     attempt: u64,
+    poked: bool,
 }
 
 /// Where the small threads of one attempt put what they have.
@@ -59,7 +62,8 @@ impl<M> Clone for Port<M> {
 
 impl<M> Default for Inbox<M> {
     fn default() -> Self {
-        let state = State { asks: VecDeque::new(), messages: VecDeque::new(), held: 0, attempt: 0 };
+        let state =
+            State { asks: VecDeque::new(), messages: VecDeque::new(), held: 0, attempt: 0, poked: false };
         Self { state: Mutex::new(state), news: Condvar::new(), room: Condvar::new() }
     }
 }
@@ -91,6 +95,12 @@ impl<M> Inbox<M> {
         self.news.notify_all();
     }
 
+    /// Ends a wait of the loop, so that it looks again at what it waits for. Never waits.
+    pub fn poke(&self) {
+        self.lock().poked = true;
+        self.news.notify_all();
+    }
+
     /// Waits for the next thing to happen, at most until `deadline`.
     pub fn wait(&self, deadline: Option<Instant>) -> Wake<M> {
         let mut state = self.lock();
@@ -102,6 +112,9 @@ impl<M> Inbox<M> {
                 state.held -= weight;
                 self.room.notify_all();
                 return Wake::Message(message);
+            }
+            if std::mem::take(&mut state.poked) {
+                return Wake::Poked;
             }
             let before = Instant::now();
             let span = match deadline {
@@ -149,6 +162,17 @@ mod tests {
         inbox.ask(Ask::Interrupt);
         assert_eq!(inbox.wait(None), Wake::Asked(Ask::Interrupt));
         assert_eq!(inbox.wait(None), Wake::Message("first"));
+        assert_eq!(inbox.wait(Some(Instant::now())), Wake::Deadline);
+    }
+
+    #[test]
+    fn a_poke_ends_one_wait_and_comes_last() {
+        let inbox = Arc::new(Inbox::default());
+        let port = inbox.open();
+        inbox.poke();
+        assert!(port.post(1, "message"));
+        assert_eq!(inbox.wait(None), Wake::Message("message"));
+        assert_eq!(inbox.wait(None), Wake::Poked);
         assert_eq!(inbox.wait(Some(Instant::now())), Wake::Deadline);
     }
 

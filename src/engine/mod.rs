@@ -5,13 +5,13 @@
 
 pub mod event;
 pub mod inbox;
-mod jitter;
 pub mod outcome;
 pub mod policy;
 pub mod report;
 pub mod stop;
 pub mod tally;
 mod wait;
+pub mod window;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
 use crate::agent::{Agent, AgentError, Attempt, Context, Message};
+use crate::jitter;
 use crate::prompt::sections::with_sections;
 use crate::record::RecordError;
 use crate::settings::duration;
@@ -28,11 +29,12 @@ use crate::source::{Source, SourceError, Work};
 use event::{Event, Identity, Stamped};
 use inbox::{Inbox, Wake};
 use outcome::Outcome;
-use policy::{Limits, Now, Step, step};
+use policy::{Limits, Now, Step, limit_until, named_reset, step};
 use report::{AttemptStatus, Report, Signal};
 use stop::{Stop, Urgency};
 use tally::{Given, Last, Settled, Tally};
 use wait::Wait;
+use window::Window;
 
 /// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -94,6 +96,8 @@ pub struct Job<'a> {
     pub validator: Option<Box<dyn Validator + 'a>>,
     /// The project's files.
     pub worktree: Box<dyn Worktree + 'a>,
+    /// What is known of the agent's usage limit, shared with the other loops that use the agent.
+    pub window: Window,
     /// Who listens, in this order.
     pub sinks: Vec<Sink<'a>>,
 }
@@ -150,6 +154,7 @@ pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
         agent: job.agent,
         validator: job.validator,
         worktree: job.worktree,
+        window: job.window,
         inbox,
         stop: Stop::default(),
         started: Instant::now(),
@@ -158,6 +163,7 @@ pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
         fingerprint: None,
     };
     let end = running.run();
+    let end = running.close(end);
     running.tell_end(&end);
     end
 }
@@ -194,6 +200,7 @@ struct Loop<'a> {
     agent: Box<dyn Agent + 'a>,
     validator: Option<Box<dyn Validator + 'a>>,
     worktree: Box<dyn Worktree + 'a>,
+    window: Window,
     inbox: &'a Arc<Inbox<Message>>,
     stop: Stop,
     started: Instant,
@@ -219,7 +226,7 @@ impl Loop<'_> {
                 return outcome.into();
             }
             self.book_time();
-            let now = Now { time: Utc::now(), running: self.elapsed_before + self.started.elapsed() };
+            let now = self.now();
             let done = match step(&self.limits, &self.tally, now) {
                 Step::End(outcome) => return self.ended_by_policy(outcome),
                 _ if self.stop.holds() => self.hold(),
@@ -232,6 +239,23 @@ impl Loop<'_> {
                 return end;
             }
         }
+    }
+
+    /// Now, as far as the policy needs to know; what this loop knows of a usage limit, the others know from here on.
+    fn now(&self) -> Now {
+        let (time, clock) = (Utc::now(), Instant::now());
+        if let Some(until) = limit_until(&self.tally, time) {
+            self.window.close(until, time, clock);
+        }
+        let running = self.elapsed_before + self.started.elapsed();
+        Now { time, running, closed_until: self.window.until(time, clock) }
+    }
+
+    /// Lets the source do what is left to do for the work as a whole, which may lead to another end.
+    fn close(&mut self, end: End) -> End {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        self.source.close(end, &self.tally, &mut context).unwrap_or_else(End::from)
     }
 
     /// Books what came while nobody was waiting.
@@ -255,13 +279,13 @@ impl Loop<'_> {
 
     /// Until when the usage limit lasts, and what the user can do about it.
     fn limit_too_far(&self) -> String {
-        let error = self.tally.last_error.as_deref().unwrap_or("the usage limit is reached");
+        let met_it = matches!(self.tally.last, Last::Limited { .. });
+        let error =
+            self.tally.last_error.as_deref().filter(|_| met_it).unwrap_or("the usage limit is reached");
         let longest = duration::format(self.limits.max_limit_wait);
         let end = match self.tally.last {
-            Last::Limited { reset: Some(reset) } => {
-                DateTime::from_timestamp(reset, 0).filter(|end| *end > Utc::now())
-            }
-            _ => None,
+            Last::Limited { reset } => named_reset(reset, Utc::now()),
+            _ => self.window.until(Utc::now(), Instant::now()),
         };
         let until = match end {
             Some(end) => format!("it lasts until {}", end.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")),
@@ -356,6 +380,10 @@ impl Loop<'_> {
         self.tally.last_commit.clone_from(&head);
         let (tally, changed) = (&self.tally, settled.changed);
         self.teller.tell(Event::AttemptEnded { tally, report: &report, head: head.as_deref(), changed })?;
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        self.source.book(&mut context)?;
+        self.tally.notes.extend(self.stop.take_notes());
         Ok(())
     }
 
@@ -451,7 +479,11 @@ impl Loop<'_> {
                 return Ok(false);
             }
             let left = wait.left(Utc::now(), now);
-            if left.is_zero() || self.stop.take_go_on() {
+            if self.stop.take_go_on() {
+                self.window.open();
+                return Ok(true);
+            }
+            if left.is_zero() {
                 return Ok(true);
             }
             self.wait(Some(now + left.min(LOOK)))?;

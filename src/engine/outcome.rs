@@ -40,6 +40,8 @@ pub enum Outcome {
     NotLoggedIn,
     /// The agent's usage limit lasts longer than we may wait.
     LimitTooFar,
+    /// The work is not where it belongs: a push or a pull request failed, or the work tree could not be made.
+    GitFailed,
     /// Ctrl+C, SIGTERM or SIGHUP.
     Interrupted,
     /// SIGTERM or SIGHUP: the machine or the session ends, the loop may go on later.
@@ -91,6 +93,7 @@ impl Outcome {
             Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed),
             Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed),
             Self::LimitTooFar => (4, "usage limit is too far away", "usage_limit", Failed),
+            Self::GitFailed => (5, "git operation failed", "git_failed", Failed),
             Self::Interrupted => (130, "interrupted", "interrupted", Stopped),
             Self::Terminated => (130, "terminated", "terminated", Paused),
         };

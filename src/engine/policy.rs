@@ -58,6 +58,8 @@ pub struct Now {
     pub time: DateTime<Utc>,
     /// How long the loop has run, over all its processes.
     pub running: Duration,
+    /// Until when the agent's usage limit is known to last, from whichever loop has met it.
+    pub closed_until: Option<DateTime<Utc>>,
 }
 
 /// What to do next.
@@ -83,6 +85,21 @@ pub enum Step {
 /// Decides the next step.
 #[must_use]
 pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
+    match (by_itself(limits, tally, now), now.closed_until) {
+        // Another loop has met the limit; nobody has to find out once more.
+        (Step::Begin | Step::Retry { .. } | Step::Again, Some(until)) if until > now.time => {
+            if until - now.time > longest_wait(limits) {
+                Step::End(Outcome::LimitTooFar)
+            } else {
+                Step::Wait(until)
+            }
+        }
+        (step, _) => step,
+    }
+}
+
+/// The next step as far as this loop knows.
+fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
     match tally.last {
         Last::Settled(Signal::Complete) => Step::End(Outcome::Complete),
         Last::Settled(Signal::Done) => Step::End(Outcome::DonePattern),
@@ -140,7 +157,6 @@ fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
 
 /// Until the named reset where it lies ahead, else 2, 4, 8 … 60 seconds.
 fn wait_for_limit(limits: &Limits, tally: &Tally, reset: Option<i64>, now: DateTime<Utc>) -> Step {
-    let longest = TimeDelta::from_std(limits.max_limit_wait).unwrap_or(TimeDelta::MAX);
     let (until, total) = if let Some(reset) = named_reset(reset, now) {
         (reset, reset - now)
     } else {
@@ -149,7 +165,18 @@ fn wait_for_limit(limits: &Limits, tally: &Tally, reset: Option<i64>, now: DateT
         let pause = i64::try_from(pause).unwrap_or(i64::MAX);
         (now + TimeDelta::seconds(pause), TimeDelta::try_seconds(total).unwrap_or(TimeDelta::MAX))
     };
-    if total > longest { Step::End(Outcome::LimitTooFar) } else { Step::Wait(until) }
+    if total > longest_wait(limits) { Step::End(Outcome::LimitTooFar) } else { Step::Wait(until) }
+}
+
+fn longest_wait(limits: &Limits) -> TimeDelta {
+    TimeDelta::from_std(limits.max_limit_wait).unwrap_or(TimeDelta::MAX)
+}
+
+/// Until when the usage limit lasts that the latest attempt met, if it met one: as the agent said, else a guess.
+pub(super) fn limit_until(tally: &Tally, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let Last::Limited { reset } = tally.last else { return None };
+    let pause = i64::try_from(blind_pause(tally.blind_waits)).unwrap_or(i64::MAX);
+    Some(named_reset(reset, now).unwrap_or_else(|| now + TimeDelta::seconds(pause)))
 }
 
 /// The reset time that an agent named, where it still lies ahead.

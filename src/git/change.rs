@@ -1,29 +1,215 @@
 //! Calls of git that change a repository.
+//!
+//! Others may be at work in it: a lock that another git holds is waited for, for some seconds. One that stays is named
+//! and never deleted: nobody but a person knows whether its owner still lives.
 
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::{REPOSITORY_VARIABLES, output_within};
+use super::{REPOSITORY_VARIABLES, output_of};
+use crate::jitter;
 
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
+/// How long a lock of another git is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// The first pause before another try, and the longest; each is twice the one before.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// How a change is run.
+pub(super) struct How {
+    /// Variables on top of our own environment, such as `GIT_INDEX_FILE`.
+    pub(super) env: Vec<(OsString, OsString)>,
+    /// What git reads from its stdin.
+    pub(super) input: Vec<u8>,
+    /// After this time git is killed, with the hooks that it started.
+    pub(super) limit: Duration,
+}
+
+impl Default for How {
+    fn default() -> Self {
+        Self { env: Vec::new(), input: Vec::new(), limit: CHANGE_LIMIT }
+    }
+}
+
+/// To be held around everything that adds, removes or prunes work trees or writes configuration: git locks those files
+/// one by one and gives up at once when another process was faster.
+pub(super) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // It guards no data that a panic could have left torn.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs a git command that changes the repository, without an editor and without a question.
-pub(super) fn change(root: &Path, arguments: &[&str]) -> Result<(), String> {
+///
+/// # Errors
+/// One line: what git said, or which lock was in the way.
+pub(super) fn change<S: AsRef<OsStr>>(root: &Path, arguments: &[S]) -> Result<(), String> {
+    change_with(root, arguments, &How::default()).map(drop)
+}
+
+/// The same, in a way of the caller's; answers what git printed.
+pub(super) fn change_with<S: AsRef<OsStr>>(
+    root: &Path,
+    arguments: &[S],
+    how: &How,
+) -> Result<Vec<u8>, String> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    let mut pause = PAUSES.0;
+    loop {
+        let output = attempt(root, arguments, how).map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said =
+            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        let Some(lock) = lock_in(&said) else { return Err(reason(&said)) };
+        if Instant::now() >= deadline {
+            return Err(held(root, lock, &said));
+        }
+        thread::sleep(jitter::around(pause));
+        pause = PAUSES.1.min(2 * pause);
+    }
+}
+
+fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> io::Result<Output> {
     let mut command = Command::new("git");
+    // As for readers: a file monitor would be started as a daemon of ours.
     command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
     for name in REPOSITORY_VARIABLES {
         command.env_remove(name);
     }
-    let output = output_within(&mut command, CHANGE_LIMIT).map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
+    command.envs(how.env.iter().map(|(name, value)| (name, value)));
+    output_of(command.stdin(stdin(&how.input)?), how.limit)
+}
+
+/// A file and not a pipe: nobody has to write while git reads.
+fn stdin(input: &[u8]) -> io::Result<Stdio> {
+    if input.is_empty() {
+        return Ok(Stdio::null());
     }
-    let said =
-        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let mut file = tempfile::tempfile()?;
+    file.write_all(input)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// Whether git complains about a lock that another git holds, and which, as far as it says so. A reference that
+/// "cannot be locked" because of its name or its value is not meant: waiting would not help.
+fn lock_in(said: &str) -> Option<Option<PathBuf>> {
+    let between = |start: &str, end: &str, added: &str| {
+        let (_, rest) = said.split_once(start)?;
+        let (path, _) = rest.split_once(end)?;
+        (!path.contains('\n')).then(|| PathBuf::from(format!("{path}{added}")))
+    };
+    if said.contains("File exists") {
+        let lock = between("Unable to create '", "': File exists", "");
+        let lock = lock.filter(|path| path.extension().is_some_and(|extension| extension == "lock"));
+        if let Some(lock) = lock.or_else(|| between("could not lock config file ", ": File exists", ".lock"))
+        {
+            return Some(Some(lock));
+        }
+    }
+    let words = ["Another git process seems to be running", "data is locked"];
+    words.iter().any(|word| said.contains(word)).then_some(None)
+}
+
+fn held(root: &Path, lock: Option<PathBuf>, said: &str) -> String {
+    match lock.map(|lock| root.join(lock)) {
+        Some(lock) if lock.exists() => {
+            format!("{} is there: if no git is running, remove it", lock.display())
+        }
+        // It changes hands all the time.
+        _ => format!("another git keeps the repository locked ({})", reason(said)),
+    }
+}
+
+/// The line of what git said that tells why.
+fn reason(said: &str) -> String {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
     let line = lines.clone().find(|line| line.contains("error:") || line.contains("fatal:")).or(lines.next());
-    Err(line.unwrap_or("no reason given").trim_start_matches("error: ").to_owned())
+    line.unwrap_or("no reason given").trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::tests::repository;
+    use super::*;
+
+    #[test]
+    fn a_lock_that_goes_is_waited_for() {
+        let (_guard, root) = repository();
+        let locks = [root.join(".git/index.lock"), root.join(".git/config.lock")];
+        for lock in &locks {
+            fs::write(lock, "").unwrap();
+        }
+        fs::write(root.join("a"), "a").unwrap();
+        thread::scope(|scope| {
+            let add = scope.spawn(|| change(&root, &["add", "a"]));
+            let config = scope.spawn(|| change(&root, &["config", "a.b", "c"]));
+            thread::sleep(Duration::from_millis(200));
+            for lock in &locks {
+                assert!(lock.exists());
+                fs::remove_file(lock).unwrap();
+            }
+            assert_eq!(add.join().unwrap(), Ok(()));
+            assert_eq!(config.join().unwrap(), Ok(()));
+        });
+    }
+
+    #[test]
+    fn a_lock_that_stays_is_named_and_left_alone() {
+        let (_guard, root) = repository();
+        let lock = root.join(".git/config.lock");
+        fs::write(&lock, "").unwrap();
+        let start = Instant::now();
+        let said = change(&root, &["config", "a.b", "c"]).unwrap_err();
+        assert_eq!(said, format!("{} is there: if no git is running, remove it", lock.display()));
+        assert!(start.elapsed() >= LOCK_PATIENCE && lock.exists());
+    }
+
+    #[test]
+    fn only_locks_of_others_are_worth_waiting_for() {
+        let of = |said: &str| lock_in(said).map(|lock| lock.unwrap_or_default());
+        let index =
+            "fatal: Unable to create '/r/.git/index.lock': File exists.\n\nAnother git process seems to be";
+        assert_eq!(of(index), Some("/r/.git/index.lock".into()));
+        let reference =
+            "fatal: cannot lock ref 'refs/heads/q': Unable to create '/r/refs/heads/q.lock': File exists.";
+        assert_eq!(of(reference), Some("/r/refs/heads/q.lock".into()));
+        let config = "error: could not lock config file .git/config: File exists";
+        assert_eq!(of(config), Some(".git/config.lock".into()));
+        assert_eq!(of("Another git process seems to be running"), Some(PathBuf::new()));
+        for other in [
+            "fatal: cannot lock ref 'refs/heads/a/b': 'refs/heads/a' exists; cannot create 'refs/heads/a/b'",
+            "fatal: cannot lock ref 'HEAD': is at 1 but expected 2",
+            "error: could not lock config file .git/config: Permission denied",
+            "fatal: could not create work tree dir 'x': File exists",
+            "",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_environment_and_the_limit_are_the_callers() {
+        let (_guard, root) = repository();
+        let index = root.join("other index");
+        let how = How { env: vec![("GIT_INDEX_FILE".into(), index.clone().into())], ..How::default() };
+        fs::write(root.join("a"), "a").unwrap();
+        change_with(&root, &["add", "a"], &how).unwrap();
+        assert!(index.exists());
+        assert_eq!(change_with(&root, &["ls-files"], &how).unwrap(), b"a\n");
+        assert_eq!(change_with(&root, &["ls-files"], &How::default()).unwrap(), b"");
+        let how = How { limit: Duration::from_millis(200), ..How::default() };
+        change_with(&root, &["-c", "alias.hang=!sleep 60", "hang"], &how).unwrap_err();
+    }
 }

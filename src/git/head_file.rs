@@ -1,15 +1,15 @@
-//! The commit that HEAD names, read from the repository's files: a loop asks twice per iteration, and a git process
-//! each time would cost more than everything else the loop does.
+//! The commit that HEAD or another reference names, read from the repository's files: a loop asks twice per iteration,
+//! and a git process each time would cost more than everything else the loop does.
 
 use std::fs;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
-/// What the files say about HEAD.
+/// What the files say about HEAD or another reference.
 pub(super) enum Head {
     /// It names this commit.
     Commit(String),
-    /// It names a branch without a commit.
+    /// It names a branch without a commit; or there is no such reference.
     Unborn,
 }
 
@@ -18,11 +18,28 @@ pub(super) fn head(root: &Path) -> Option<Head> {
     let git_dir = git_dir(root)?;
     let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
     let Some(name) = head.trim_end().strip_prefix("ref: ") else { return commit(&head).map(Head::Commit) };
-    // Branches of a linked work tree live in the main one's repository.
-    let common = match fs::read_to_string(git_dir.join("commondir")) {
+    reference_in(&common_of(git_dir), name)
+}
+
+/// Reads the reference of this full name, such as `refs/heads/main`; `None` where the files do not tell.
+pub(super) fn reference(root: &Path, name: &str) -> Option<Head> {
+    reference_in(&common_dir(root)?, name)
+}
+
+/// The folder that all work trees share, without asking git.
+pub(super) fn common_dir(root: &Path) -> Option<PathBuf> {
+    git_dir(root).map(common_of)
+}
+
+/// Branches and configuration of a linked work tree live in the main one's repository.
+fn common_of(git_dir: PathBuf) -> PathBuf {
+    match fs::read_to_string(git_dir.join("commondir")) {
         Ok(path) => git_dir.join(path.trim_end()),
         Err(_) => git_dir,
-    };
+    }
+}
+
+fn reference_in(common: &Path, name: &str) -> Option<Head> {
     match fs::read_to_string(common.join(name)) {
         Ok(text) => return commit(&text).map(Head::Commit),
         Err(error) if error.kind() != NotFound => return None,

@@ -1,9 +1,10 @@
 //! Removing a linked work tree: first what only it knows is saved, then git removes it.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::change::change;
+use super::change::{alone, change};
 use super::keep::PLAN;
 use super::save::{self, Saved, What};
 use super::uncommitted::Uncommitted;
@@ -33,9 +34,6 @@ pub enum RemoveError {
     /// Somebody works there.
     #[error("something changed while it was being saved: see who works there, and try again")]
     Changed,
-    /// The folder has a name that cannot be handed to git.
-    #[error("the name of its folder is no text: remove it with 'git worktree remove'")]
-    Name,
 }
 
 /// Removes `tree` from the repository of `root`; its branch stays. `name` is what it is called in the refs that keep
@@ -48,7 +46,6 @@ pub fn remove(
     with_changes: bool,
     saved: &mut Vec<Saved>,
 ) -> Result<(), RemoveError> {
-    let path = tree.path.to_str().ok_or(RemoveError::Name)?;
     let git_dir = head_file::git_dir(&tree.path).ok_or(RemoveError::Changed)?;
     let uncommitted = if with_changes { Some(Uncommitted::read(&tree.path, &git_dir)?) } else { None };
     if let Some((commit, what)) = uncommitted.as_ref().map(Uncommitted::commit).transpose()?.flatten() {
@@ -64,13 +61,15 @@ pub fn remove(
         return Err(RemoveError::Changed);
     }
     // Without --force git looks at the tree once more, and is to look at everything.
-    let mut arguments = vec!["-c", "status.showUntrackedFiles=all", "worktree", "remove"];
+    let mut arguments =
+        ["-c", "status.showUntrackedFiles=all", "worktree", "remove"].map(OsStr::new).to_vec();
     if with_changes {
-        arguments.push("--force");
+        arguments.push(OsStr::new("--force"));
     } else {
         hide_plan(root, &tree.path)?;
     }
-    arguments.push(path);
+    arguments.push(tree.path.as_os_str());
+    let _alone = alone();
     change(root, &arguments).map_err(|reason| RemoveError::Refused { reason })
 }
 

@@ -2,32 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use std::fs::{self, File};
-use std::io::{self, Seek as _, Write as _};
+use std::fs;
+use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use chrono::Local;
 
-use super::change::CHANGE_LIMIT;
+use super::change::{CHANGE_LIMIT, How, change_with};
 use super::remove::RemoveError;
-use super::{GitError, LIMIT, REPOSITORY_VARIABLES, answer, output_of, run};
+use super::{GitError, LIMIT, run};
 
 /// How many commits are asked about at once: all of them have to fit on a command line.
 const AT_ONCE: usize = 1000;
-/// Variables that change what a path on git's command line means, or when a commit was made.
-const OTHER_VARIABLES: [&str; 6] = [
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_GLOB_PATHSPECS",
-    "GIT_NOGLOB_PATHSPECS",
-    "GIT_ICASE_PATHSPECS",
-    "GIT_AUTHOR_DATE",
-    "GIT_COMMITTER_DATE",
+/// An identity that is not the user's, and nothing that changes what a path on git's command line means.
+const ENVIRONMENT: [(&str, &str); 10] = [
+    ("GIT_AUTHOR_NAME", "ralph"),
+    ("GIT_AUTHOR_EMAIL", "ralph@localhost"),
+    ("GIT_AUTHOR_DATE", ""),
+    ("GIT_COMMITTER_NAME", "ralph"),
+    ("GIT_COMMITTER_EMAIL", "ralph@localhost"),
+    ("GIT_COMMITTER_DATE", ""),
+    ("GIT_LITERAL_PATHSPECS", "0"),
+    ("GIT_GLOB_PATHSPECS", "0"),
+    ("GIT_NOGLOB_PATHSPECS", "0"),
+    ("GIT_ICASE_PATHSPECS", "0"),
 ];
 /// No hook has a say here, and what is saved is on disk before anything is removed.
-const CONFIG: [&str; 12] = [
-    "-c",
-    "core.fsmonitor=false",
+const CONFIG: [&str; 10] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -131,7 +132,7 @@ pub(super) fn keep(root: &Path, name: &str, id: &str, what: What) -> Result<Save
         reference = format!("{stamp}-{number}");
     }
     // The last word: it must not exist.
-    write(root, &["update-ref", "-m", "ralph clean", &reference, id, ""], None, None)?;
+    write(root, &["update-ref", "-m", "ralph clean", &reference, id, ""], None, b"")?;
     Ok(Saved { reference, what })
 }
 
@@ -162,34 +163,13 @@ pub(super) fn write(
     path: &Path,
     arguments: &[&str],
     index: Option<&Path>,
-    input: Option<&[u8]>,
+    input: &[u8],
 ) -> Result<Vec<u8>, GitError> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(path).args(CONFIG).args(arguments);
-    for name in REPOSITORY_VARIABLES.iter().chain(&OTHER_VARIABLES) {
-        command.env_remove(name);
-    }
-    command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    for role in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{role}_NAME"), "ralph").env(format!("GIT_{role}_EMAIL"), "ralph@localhost");
-    }
-    if let Some(index) = index {
-        command.env("GIT_INDEX_FILE", index);
-    }
-    let output =
-        stdin_of(input.unwrap_or_default()).and_then(|stdin| output_of(command.stdin(stdin), CHANGE_LIMIT));
-    answer(output, path, arguments)
-}
-
-/// A file and not a pipe: nobody has to write while git reads.
-fn stdin_of(input: &[u8]) -> io::Result<Stdio> {
-    if input.is_empty() {
-        return Ok(Stdio::null());
-    }
-    let mut file: File = tempfile::tempfile()?;
-    file.write_all(input)?;
-    file.rewind()?;
-    Ok(file.into())
+    let variables = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let index = index.map(|index| ("GIT_INDEX_FILE".into(), index.into()));
+    let how = How { env: variables.chain(index).collect(), input: input.to_vec(), ..How::default() };
+    change_with(path, &[&CONFIG[..], arguments].concat(), &how)
+        .map_err(|message| GitError::refused(arguments.first().unwrap_or(&""), path, message))
 }
 
 #[cfg(test)]

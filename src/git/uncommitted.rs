@@ -53,13 +53,13 @@ impl<'a> Uncommitted<'a> {
         let head = super::head(self.path);
         let staged = self.staged()?;
         let index = self.folder.path().join("index-files");
-        let git = |arguments: &[&str], input: Option<&[u8]>| write(self.path, arguments, Some(&index), input);
+        let git = |arguments: &[&str], input: &[u8]| write(self.path, arguments, Some(&index), input);
         let committed = match &head {
             Some(head) => text(&run(self.path, &["rev-parse", &format!("{head}^{{tree}}")], LIMIT)?),
-            None => text(&git(&["hash-object", "-w", "-t", "tree", "--stdin"], Some(b""))?),
+            None => text(&git(&["hash-object", "-w", "-t", "tree", "--stdin"], b"")?),
         };
         if is_first {
-            git(&["read-tree", &staged], None)?;
+            git(&["read-tree", &staged], b"")?;
             // Files that a sparse checkout leaves out are not deleted.
             let is_left_out = |(tag, name): &(u8, Vec<u8>)| {
                 let path = self.path.join(OsStr::from_bytes(name));
@@ -68,11 +68,11 @@ impl<'a> Uncommitted<'a> {
             let left_out: Vec<Vec<u8>> =
                 tagged(self.path)?.into_iter().filter(is_left_out).map(|(_, name)| name).collect();
             if !left_out.is_empty() {
-                git(&["update-index", "-z", "--skip-worktree", "--stdin"], Some(&left_out.join(&0)))?;
+                git(&["update-index", "-z", "--skip-worktree", "--stdin"], &left_out.join(&0))?;
             }
         }
-        git(&["add", "--all", "--", ".", &format!(":(exclude,top){PLAN}")], None)?;
-        let files = text(&git(&["write-tree"], None)?);
+        git(&["add", "--all", "--", ".", &format!(":(exclude,top){PLAN}")], b"")?;
+        let files = text(&git(&["write-tree"], b"")?);
         Ok(Trees { head, committed, staged, files })
     }
 
@@ -85,12 +85,12 @@ impl<'a> Uncommitted<'a> {
                 result.map_err(|reason| RemoveError::Io { path: self.git_dir.join("index"), reason })?;
             }
         }
-        let git = |arguments: &[&str], input: Option<&[u8]>| write(self.path, arguments, Some(&index), input);
-        let unmerged = git(&["ls-files", "--unmerged", "-z"], None)?;
+        let git = |arguments: &[&str], input: &[u8]| write(self.path, arguments, Some(&index), input);
+        let unmerged = git(&["ls-files", "--unmerged", "-z"], b"")?;
         if !unmerged.is_empty() {
-            git(&["update-index", "-z", "--index-info"], Some(&resolved(&unmerged)))?;
+            git(&["update-index", "-z", "--index-info"], &resolved(&unmerged))?;
         }
-        Ok(text(&git(&["write-tree"], None)?))
+        Ok(text(&git(&["write-tree"], b"")?))
     }
 
     /// Makes the commit; `None` where everything is committed.
@@ -116,7 +116,7 @@ impl<'a> Uncommitted<'a> {
             .chain(parents)
             .chain([tree])
             .collect();
-        Ok(text(&write(self.path, &arguments, None, None)?))
+        Ok(text(&write(self.path, &arguments, None, b"")?))
     }
 }
 

@@ -21,7 +21,7 @@ pub fn with_sections(prompt: String, validation_error: Option<&str>, notes: &[St
         section(
             "Validation error of the previous iteration",
             &format!(
-                "The validation command failed after the previous iteration. It printed:\n\n{fence}\n{}\n{fence}\n\n\
+                "The validation failed after the previous iteration. It printed:\n\n{fence}\n{}\n{fence}\n\n\
                  Fix this first, before you do anything else.",
                 output.trim_end_matches('\n')
             ),
@@ -66,7 +66,7 @@ mod tests {
     fn sections_stand_under_their_own_headings() {
         let text = with_sections("Do it.".into(), Some("a ``` b\n"), &["look\nhere".into(), "too".into()]);
         let expected = "Do it.\n\n## Validation error of the previous iteration\n\n\
-                        The validation command failed after the previous iteration. It printed:\n\n\
+                        The validation failed after the previous iteration. It printed:\n\n\
                         ````\na ``` b\n````\n\nFix this first, before you do anything else.\n\n\
                         ## Notes from the user\n\n- look\n  here\n- too\n";
         assert_eq!(text, expected);

@@ -1,8 +1,9 @@
 //! Events as JSON: what `--json` prints and what the events log keeps.
 
+use chrono::{DateTime, Local, SecondsFormat};
 use serde_json::{Value, json};
 
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::{Event, Identity, Stamped};
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::reply::show::Show;
 
@@ -18,15 +19,7 @@ pub fn to_lines(stamped: &Stamped<'_>) -> String {
         Event::Shown(shows) => shows.iter().map(shown).collect(),
         event => Vec::from_iter(body(event)),
     };
-    let common = json!({
-        "v": VERSION,
-        "at": stamped.at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false),
-        "run": stamped.identity.run,
-        "loop": stamped.identity.name,
-        "mode": stamped.identity.mode,
-        "agent": stamped.identity.agent,
-    })
-    .to_string();
+    let common = envelope(stamped.at, stamped.identity).to_string();
     let mut lines = String::new();
     for body in bodies {
         // `{…}` and `{…}`, neither of them empty, become `{…,…}`.
@@ -36,6 +29,19 @@ pub fn to_lines(stamped: &Stamped<'_>) -> String {
         lines.push('\n');
     }
     lines
+}
+
+/// What every object has.
+#[must_use]
+pub fn envelope(at: DateTime<Local>, identity: &Identity) -> Value {
+    json!({
+        "v": VERSION,
+        "at": at.to_rfc3339_opts(SecondsFormat::Millis, false),
+        "run": identity.run,
+        "loop": identity.name,
+        "mode": identity.mode,
+        "agent": identity.agent,
+    })
 }
 
 fn body(event: &Event<'_>) -> Option<Value> {
@@ -84,6 +90,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "reason": "usage_limit",
             "until": until.to_rfc3339(),
         }),
+        Event::Queued => json!({ "event": "queued" }),
         Event::Paused { .. } => json!({ "event": "paused" }),
         Event::Resumed { .. } => json!({ "event": "resumed" }),
         Event::Asked { ask, urgency } => json!({
@@ -145,4 +152,4 @@ fn how(urgency: Urgency) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::whole_lines::WholeLines;
 use super::{RecordError, RecordFile};
+use crate::engine::Sink;
 use crate::engine::event::{Event, Stamped};
 
 /// The folder of these files, `NNN_YYYYMMDD-HHMMSS.log`. Further attempts at an iteration go on in its file.
@@ -20,8 +21,14 @@ impl LogDir {
         Ok(Self { folder: folder.to_owned(), current: None })
     }
 
+    /// Listens to a loop.
+    #[must_use]
+    pub fn into_sink<'a>(mut self) -> Sink<'a> {
+        Box::new(move |stamped| self.take(stamped))
+    }
+
     /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
         match (stamped.event, &mut self.current) {
             (Event::AttemptStarted { tally, .. }, current) => {
                 let iteration = tally.iteration;

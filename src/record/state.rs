@@ -9,8 +9,9 @@ use super::RecordError;
 use super::atomic::{self, Durability};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::{Outcome, Status};
+use crate::engine::report::Signal;
 use crate::engine::stop::{Ask, Request};
-use crate::engine::tally::Tally;
+use crate::engine::tally::{Last, Tally};
 use crate::process::identity::Identity;
 
 /// The version of the format.
@@ -20,6 +21,9 @@ pub const VERSION: u32 = 1;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
+    /// The words of the command line that start such a loop, as in `loop build`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub verb: String,
     /// Where its prompts come from; absolute. `None` for the prompts that ralph brings along.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_file: Option<PathBuf>,
@@ -29,6 +33,9 @@ pub struct Setup {
     /// Longest time without a sign of life, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inactivity_timeout: Option<f64>,
+    /// The ralph dir of the command line that started it, where that is not the loop's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_from: Option<PathBuf>,
 }
 
 /// What a loop was asked for and has not done yet.
@@ -173,11 +180,14 @@ impl State {
     /// Whether the loop was cut off in the middle of its work, rather than having come to an end.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
+        let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done));
+        let ended_by = |outcome: Outcome| self.exit_reason.as_deref() == Some(outcome.word());
         self.active
             || self.status == Status::Paused
-            || [Outcome::Interrupted, Outcome::LimitTooFar]
-                .iter()
-                .any(|outcome| self.exit_reason.as_deref() == Some(outcome.word()))
+            || ended_by(Outcome::Interrupted)
+            || ended_by(Outcome::LimitTooFar)
+            // The work is done; only its way to where it belongs is not.
+            || ended_by(Outcome::GitFailed) && is_through
     }
 }
 
@@ -251,6 +261,10 @@ impl StateFile {
                 state.status = Status::Waiting;
                 state.waiting_until = Some(until);
                 Durability::Synced
+            }
+            Event::Queued => {
+                state.status = Status::Waiting;
+                Durability::Atomic
             }
             Event::LoopEnded { outcome, tally, .. } => {
                 state.tally = tally.clone();

@@ -74,6 +74,8 @@ pub struct Settings {
     pub max_limit_wait: Duration,
     /// Folder of the specifications, from the project root.
     pub specs_dir: String,
+    /// What happens to branches and their work trees.
+    pub git: GitSettings,
     /// Every variable the shell config assigns, with the value it has there.
     pub variables: BTreeMap<String, String>,
     /// Those of the variables that the agent's environment gets.
@@ -81,6 +83,27 @@ pub struct Settings {
     /// What the user should know, one line each.
     pub warnings: Vec<String>,
     rows: Vec<Row>,
+}
+
+/// What happens to branches and their work trees.
+#[derive(Debug, Clone, Default)]
+pub struct GitSettings {
+    /// Whether a branch is pushed after each iteration with new commits.
+    pub auto_push: bool,
+    /// Whether a branch that is done gets a pull request.
+    pub auto_pr: bool,
+    /// Branch that branches without a base of their own start from; `None` where nobody decided.
+    pub pr_base: Option<String>,
+    /// Branches that are never pushed to.
+    pub protected_branches: Vec<String>,
+    /// Author of commits in the work trees.
+    pub name: Option<String>,
+    /// That author's address.
+    pub email: Option<String>,
+    /// Key that signs those commits.
+    pub signing_key: Option<String>,
+    /// File of the ssh key that the work trees push with, as it was written.
+    pub ssh_key: Option<String>,
 }
 
 /// One setting as it was decided.
@@ -254,6 +277,7 @@ impl Settings {
             inactivity_timeout: rows.row("loop.inactivity_timeout").duration()?,
             max_limit_wait: rows.row("loop.max_limit_wait").duration()?,
             specs_dir: rows.text("paths.specs")?,
+            git: rows.git()?,
             exports: exports.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
             warnings: warning(&without_effect).into_iter().collect(),
@@ -375,6 +399,20 @@ impl Rows {
         Ok(row.value.clone())
     }
 
+    fn git(&self) -> Result<GitSettings, SettingsError> {
+        let words = self.row("git.protected_branches").value.split_whitespace();
+        Ok(GitSettings {
+            auto_push: self.row("git.auto_push").switch()?,
+            auto_pr: self.row("git.auto_pr").switch()?,
+            pr_base: self.overridden("git.pr_base"),
+            protected_branches: words.map(str::to_owned).collect(),
+            name: self.overridden("git.worktree.name"),
+            email: self.overridden("git.worktree.email"),
+            signing_key: self.overridden("git.worktree.signing_key"),
+            ssh_key: self.overridden("git.worktree.ssh_key"),
+        })
+    }
+
     /// The value where somebody decided, read by `read`.
     fn given<T>(
         &self,
@@ -434,9 +472,9 @@ impl Row {
 }
 
 /// Whether a value from the shell config or the environment is a decision. An empty one is none, except that an
-/// empty override asks for the preset's own.
+/// empty override asks for the preset's own, and an empty list of words is one.
 fn counts(setting: &Setting, value: &str) -> bool {
-    setting.kind == Kind::Override || !value.is_empty()
+    matches!(setting.kind, Kind::Override | Kind::Words) || !value.is_empty()
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub enum Kind {
     Money,
     /// On or off: `true` or `false`.
     Switch,
+    /// Words; a list in TOML, separated by blanks elsewhere. May be none.
+    Words,
 }
 
 /// One row of the table.
@@ -276,31 +278,87 @@ pub const TABLE: &[Setting] = &[
         kind: Kind::Text,
         doc: "Folder of the specifications, from the project root",
     },
+    Setting {
+        key: "git.auto_push",
+        shell: "GIT_AUTO_PUSH",
+        env: &["RALPH_GIT_AUTO_PUSH"],
+        flag: None,
+        default: "true",
+        kind: Kind::Switch,
+        doc: "Whether 'loop build' pushes a branch after each iteration with new commits",
+    },
+    Setting {
+        key: "git.auto_pr",
+        shell: "GIT_AUTO_PR",
+        env: &["RALPH_GIT_AUTO_PR"],
+        flag: None,
+        default: "true",
+        kind: Kind::Switch,
+        doc: "Whether 'loop build' opens a pull request, with gh, for a branch that is done and pushed",
+    },
+    Setting {
+        key: "git.pr_base",
+        shell: "GIT_PR_BASE",
+        env: &["RALPH_GIT_PR_BASE"],
+        flag: None,
+        default: "",
+        kind: Kind::Text,
+        doc: "Branch that branches without a 'Base:' start from; empty: master, else the remote's HEAD, else the current one",
+    },
+    Setting {
+        key: "git.protected_branches",
+        shell: "GIT_PROTECTED_BRANCHES",
+        env: &["RALPH_GIT_PROTECTED_BRANCHES"],
+        flag: None,
+        default: "main master production",
+        kind: Kind::Words,
+        doc: "Branches that are never pushed to",
+    },
+    Setting {
+        key: "git.worktree.name",
+        shell: "GIT_WORKTREE_NAME",
+        env: &["RALPH_GIT_WORKTREE_NAME"],
+        flag: None,
+        default: "",
+        kind: Kind::Text,
+        doc: "Name of the author of commits in the work trees of branches; empty: your own",
+    },
+    Setting {
+        key: "git.worktree.email",
+        shell: "GIT_WORKTREE_EMAIL",
+        env: &["RALPH_GIT_WORKTREE_EMAIL"],
+        flag: None,
+        default: "",
+        kind: Kind::Text,
+        doc: "That author's address; empty: your own",
+    },
+    Setting {
+        key: "git.worktree.signing_key",
+        shell: "GIT_WORKTREE_SIGNING_KEY",
+        env: &["RALPH_GIT_WORKTREE_SIGNING_KEY"],
+        flag: None,
+        default: "",
+        kind: Kind::Text,
+        doc: "Key that signs those commits; empty: they are signed as yours are",
+    },
+    Setting {
+        key: "git.worktree.ssh_key",
+        shell: "GIT_WORKTREE_SSH_KEY",
+        env: &["RALPH_GIT_WORKTREE_SSH_KEY"],
+        flag: None,
+        default: "",
+        kind: Kind::Text,
+        doc: "File of the key that those work trees push with, from the project root; empty: your own",
+    },
 ];
 
-/// The type of a key in `ralph.toml`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TomlType {
-    Boolean,
-    Text,
-    Texts,
-}
-
-/// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet.
-pub(super) const WITHOUT_EFFECT: &[(&str, TomlType)] = &[
-    ("git.auto_push", TomlType::Boolean),
-    ("git.auto_pr", TomlType::Boolean),
-    ("git.pr_base", TomlType::Text),
-    ("git.protected_branches", TomlType::Texts),
-    ("git.worktree.name", TomlType::Text),
-    ("git.worktree.email", TomlType::Text),
-    ("git.worktree.signing_key", TomlType::Text),
-    ("git.worktree.ssh_key", TomlType::Text),
-    ("monitoring.log_file", TomlType::Text),
-    ("monitoring.log_format", TomlType::Text),
-    ("monitoring.log_rotation", TomlType::Text),
-    ("monitoring.notifications.on_complete", TomlType::Text),
-    ("monitoring.notifications.on_error", TomlType::Text),
+/// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text.
+pub(super) const WITHOUT_EFFECT: &[&str] = &[
+    "monitoring.log_file",
+    "monitoring.log_format",
+    "monitoring.log_rotation",
+    "monitoring.notifications.on_complete",
+    "monitoring.notifications.on_error",
 ];
 
 /// What stands above the settings in `config.example`.
@@ -325,9 +383,11 @@ pub fn example() -> String {
             Kind::Override => " (empty: the agent preset's own)",
             Kind::Duration => " (30s, 5m, 1h30m, or seconds)",
             Kind::Switch => " (true or false)",
+            Kind::Words => " (separated by blanks)",
             Kind::Text | Kind::Count { .. } | Kind::Money => "",
         };
         let flag = flag.map_or_else(String::new, |flag| format!(" ({flag})"));
+        let default = if default.contains(' ') { format!("\"{default}\"") } else { (*default).to_owned() };
         format!("\n# {doc}{unit}{flag}\n# {shell}={default}\n")
     };
     EXAMPLE_HEAD.to_owned() + &TABLE.iter().map(entry).collect::<String>()
@@ -358,13 +418,13 @@ mod tests {
         let mut seen = HashSet::new();
         for setting in TABLE {
             assert_eq!(setting.env[0], format!("RALPH_{}", setting.shell));
-            assert_eq!(setting.key.split('.').count(), 2, "{}", setting.key);
+            assert!(setting.key.contains('.'), "{}", setting.key);
             let names = [setting.key, setting.shell].into_iter().chain(setting.env.iter().copied());
             for name in names.chain(setting.flag) {
                 assert!(seen.insert(name), "{name} stands twice");
             }
         }
-        for (key, _) in WITHOUT_EFFECT {
+        for key in WITHOUT_EFFECT {
             assert!(seen.insert(key), "{key} stands twice");
         }
     }

@@ -215,13 +215,30 @@ fn problems_in_files_name_file_and_place() {
 #[test]
 fn keys_without_effect_give_one_warning() {
     let scene = Scene::new()
-        .file("user.toml", "git.auto_push = false")
-        .file("ralph.toml", "[monitoring]\nlog_file = 'x'\n[git]\npr_base = 'main'");
+        .file("user.toml", "monitoring.notifications.on_error = 'none'")
+        .file("ralph.toml", "[monitoring]\nlog_file = 'x'");
     let settings = scene.settings();
     assert_eq!(settings.warnings.len(), 1);
-    for expected in ["no effect yet", "git.auto_push", "monitoring.log_file", "git.pr_base", "user.toml"] {
+    for expected in ["no effect yet", "monitoring.notifications.on_error", "monitoring.log_file", "user.toml"]
+    {
         assert!(settings.warnings[0].contains(expected), "{}", settings.warnings[0]);
     }
+}
+
+#[test]
+fn what_happens_to_branches() {
+    let git = Scene::new().settings().git;
+    assert!(git.auto_push && git.auto_pr && git.pr_base.is_none() && git.name.is_none());
+    assert_eq!(git.protected_branches, ["main", "master", "production"]);
+    let scene = Scene::new()
+        .file(
+            "ralph.toml",
+            "[git]\nauto_push = false\nprotected_branches = []\n[git.worktree]\nname = 'A bot'",
+        )
+        .file("config", "GIT_PR_BASE=next");
+    let git = scene.settings().git;
+    assert!(!git.auto_push && git.protected_branches.is_empty());
+    assert_eq!((git.pr_base.as_deref(), git.name.as_deref()), (Some("next"), Some("A bot")));
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Reads a `ralph.toml`.
 
 use ::toml::Spanned;
-use ::toml::de::{DeTable, DeValue};
+use ::toml::de::{DeArray, DeTable, DeValue};
 
 use super::nearest::nearest;
-use super::table::{Kind, Setting, TABLE, TomlType, WITHOUT_EFFECT};
+use super::table::{Kind, Setting, TABLE, WITHOUT_EFFECT};
+
+const TEXT: &str = "a string in quotes";
+const LIST: &str = "a list of strings";
 
 /// What one file sets.
 #[derive(Debug, Default)]
@@ -54,8 +57,10 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
         if let Some(setting) = TABLE.iter().find(|setting| setting.key == key) {
             let text = scalar(setting, value.get_ref()).map_err(problem)?;
             document.values.push(Value { setting, text, line });
-        } else if let Some((known, wanted)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == key) {
-            check(known, *wanted, value).map_err(problem)?;
+        } else if let Some(known) = WITHOUT_EFFECT.iter().find(|known| **known == key) {
+            if !value.get_ref().is_str() {
+                return Err(problem(wrong_type(known, value.get_ref(), TEXT)));
+            }
             document.without_effect.push(known);
         } else if !is_section(&key) {
             return Err(problem(unknown(&key)));
@@ -79,7 +84,9 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
         }
         (Kind::Duration | Kind::Money, DeValue::Float(number)) => return Ok(number.as_str().to_owned()),
         (Kind::Switch, DeValue::Boolean(on)) => return Ok(on.to_string()),
-        (Kind::Text | Kind::Override, _) => "a string in quotes",
+        (Kind::Words, DeValue::Array(list)) => return words(setting, list),
+        (Kind::Words, _) => LIST,
+        (Kind::Text | Kind::Override, _) => TEXT,
         (Kind::Count { .. }, _) => "a whole number without quotes",
         (Kind::Money, _) => "a number without quotes",
         (Kind::Switch, _) => "true or false",
@@ -88,16 +95,16 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     Err(wrong_type(setting.key, value, wanted))
 }
 
-fn check(key: &str, wanted: TomlType, value: &Spanned<DeValue>) -> Result<(), String> {
-    let (fits, wanted) = match (wanted, value.get_ref()) {
-        (TomlType::Boolean, value) => (value.is_bool(), "true or false"),
-        (TomlType::Text, value) => (value.is_str(), "a string in quotes"),
-        (TomlType::Texts, value) => {
-            let all = value.as_array().is_some_and(|items| items.iter().all(|item| item.get_ref().is_str()));
-            (all, "a list of strings")
+/// A list of strings as words.
+fn words(setting: &Setting, list: &DeArray) -> Result<String, String> {
+    let word = |item: &Spanned<DeValue>| match item.get_ref() {
+        DeValue::String(text) if text.is_empty() || text.contains(char::is_whitespace) => {
+            Err(format!("`{}` has \"{text}\" in it; write words without blanks", setting.key))
         }
+        DeValue::String(text) => Ok(text.to_string()),
+        other => Err(wrong_type(setting.key, other, LIST)),
     };
-    if fits { Ok(()) } else { Err(wrong_type(key, value.get_ref(), wanted)) }
+    Ok(list.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
 }
 
 fn wrong_type(key: &str, found: &DeValue, wanted: &str) -> String {
@@ -105,7 +112,7 @@ fn wrong_type(key: &str, found: &DeValue, wanted: &str) -> String {
 }
 
 fn known_keys() -> impl Iterator<Item = &'static str> + Clone {
-    TABLE.iter().map(|setting| setting.key).chain(WITHOUT_EFFECT.iter().map(|(key, _)| *key))
+    TABLE.iter().map(|setting| setting.key).chain(WITHOUT_EFFECT.iter().copied())
 }
 
 fn is_section(name: &str) -> bool {
@@ -200,7 +207,7 @@ mod tests {
             ("git.auto_push = 'yes'", "1: `git.auto_push` has the wrong type (string); write true or false"),
             (
                 "git.protected_branches = [1]",
-                "1: `git.protected_branches` has the wrong type (array); write a list",
+                "1: `git.protected_branches` has the wrong type (integer); write a list of strings",
             ),
             ("completion.idle_threshold = '2'", "1: `completion.idle_threshold` has the wrong type"),
             (
@@ -230,18 +237,27 @@ mod tests {
 
     #[test]
     fn keys_without_effect_are_accepted_and_named() {
-        let text = "[git]\nauto_pr = true\nprotected_branches = ['main']\n[monitoring.notifications]\n\
-                    on_error = 'none'\n[git.worktree]\nname = 'bot'\n";
+        let text = "[monitoring]\nlog_file = 'x'\n[monitoring.notifications]\non_error = 'none'\n";
         let document = parse(text).unwrap();
         assert!(document.values.is_empty());
-        assert_eq!(
-            document.without_effect,
-            [
-                "git.auto_pr",
-                "git.protected_branches",
-                "git.worktree.name",
-                "monitoring.notifications.on_error"
-            ]
+        assert_eq!(document.without_effect, ["monitoring.log_file", "monitoring.notifications.on_error"]);
+        assert!(
+            problem("monitoring.log_file = 1").contains("wrong type (integer); write a string in quotes")
+        );
+    }
+
+    #[test]
+    fn lists_are_words() {
+        let text = "git.protected_branches = ['main', 'release/1']\n[git.worktree]\nname = 'A bot'\n";
+        let expected = [
+            ("git.protected_branches", "main release/1".to_owned(), 1),
+            ("git.worktree.name", "A bot".to_owned(), 3),
+        ];
+        assert_eq!(values(text), expected);
+        assert_eq!(values("git.protected_branches = []")[0].1, "");
+        assert!(
+            problem("git.protected_branches = ['a b']")
+                .starts_with("1: `git.protected_branches` has \"a b\" in it")
         );
     }
 }

@@ -1,13 +1,16 @@
 //! Where the next prompt comes from and where its result is booked.
 
+pub mod branch;
 pub mod prompt_file;
 pub mod ralph_md;
 
 use std::path::Path;
 
 use crate::agent::{AgentCommand, Context};
+use crate::engine::End;
 use crate::engine::outcome::Outcome;
 use crate::engine::report::{Report, Signal};
+use crate::engine::tally::Tally;
 use crate::record::RecordError;
 
 /// Where the next prompt comes from and where its result is booked.
@@ -31,6 +34,24 @@ pub trait Source {
             (false, true) => Signal::Replan,
             (false, false) => Signal::Continue,
         }
+    }
+
+    /// Books an attempt that is over, whatever came of it, after it was validated and told. What takes time listens
+    /// to `context`.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    fn book(&mut self, _context: &mut Context<'_>) -> Result<(), RecordError> {
+        Ok(())
+    }
+
+    /// Does what is left to do for the work as a whole when the loop comes to this `end`; how that goes may lead to
+    /// another one. What takes time listens to `context`.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    fn close(&mut self, end: End, _tally: &Tally, _context: &mut Context<'_>) -> Result<End, RecordError> {
+        Ok(end)
     }
 }
 

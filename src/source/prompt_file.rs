@@ -66,6 +66,25 @@ impl PromptFile {
         }
     }
 
+    /// The file that the template is read from; `None` for a built-in one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.text {
+            Text::File(path) => Some(path),
+            Text::BuiltIn(_) => None,
+        }
+    }
+
+    /// From here on `ITERATION` stands for this.
+    pub(super) fn set_iteration(&mut self, iteration: u64) {
+        self.names.insert("ITERATION".to_owned(), iteration.to_string());
+    }
+
+    /// `text` with the variables replaced.
+    pub(super) fn substitute(&self, text: &str) -> String {
+        substitute(text, &|name| self.names.get(name).map(Into::into))
+    }
+
     /// Whether the plan that build mode needs is there.
     ///
     /// # Errors
@@ -95,15 +114,11 @@ impl Source for PromptFile {
     fn next(&mut self, iteration: u64, _: &mut Context<'_>) -> Result<Work, SourceError> {
         self.check_plan()?;
         let template = self.read()?;
-        self.names.insert("ITERATION".to_owned(), iteration.to_string());
-        let prompt = substitute(&template, &|name| self.names.get(name).map(Into::into));
-        Ok(Work { prompt, agent: None })
+        self.set_iteration(iteration);
+        Ok(Work { prompt: self.substitute(&template), agent: None })
     }
 
     fn file(&self) -> Option<&Path> {
-        match &self.text {
-            Text::File(path) => Some(path),
-            Text::BuiltIn(_) => None,
-        }
+        self.path()
     }
 }

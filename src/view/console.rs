@@ -4,13 +4,15 @@
 //! thread of its own does the writing. What the agent says is dropped when too much of it waits to be shown; what
 //! the loop itself says is always kept. A stream whose reader is gone is given up; the loop goes on.
 //!
-//! The same thread keeps the status line below everything else: it is taken away before anything is written and comes
-//! back when there is nothing more to write.
+//! The same thread keeps the status lines, one for each loop, below everything else: they are taken away before anything
+//! is written and come back when there is nothing more to write. The lines of many branches would flicker that way, so
+//! their text waits until the lines are drawn anew anyway.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::status_board::Board;
 use super::status_line::StatusLine;
 use super::terminal::Terminal;
 
@@ -18,9 +20,9 @@ use super::terminal::Terminal;
 const ROOM: usize = 8 * 1024 * 1024;
 /// Pieces that wait are written together up to about this many bytes.
 const BLOCK: usize = 64 * 1024;
-/// The status line is drawn no more often than this.
+/// The status lines are drawn no more often than this.
 const REDRAW: Duration = Duration::from_millis(200);
-/// It is drawn at least this often, for its clock and for the terminal's width.
+/// They are drawn at least this often, for their clocks and for the terminal's width.
 const CLOCK: Duration = Duration::from_secs(1);
 /// How long a reader may take for the rest when the user wants to leave.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
@@ -52,14 +54,22 @@ struct Queue {
     waiting: usize,
     writing: bool,
     dropped: usize,
-    status: Option<StatusLine>,
-    /// The status line has news that are not drawn yet.
-    status_is_new: bool,
+    board: Board,
+    /// The status lines have news that are not drawn yet.
+    board_is_new: bool,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a change, at most this long.
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue>, span: Option<Duration>) -> MutexGuard<'a, Queue> {
+        match span {
+            Some(span) => self.changed.wait_timeout(queue, span).unwrap_or_else(PoisonError::into_inner).0,
+            None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+        }
     }
 }
 
@@ -92,7 +102,9 @@ impl Console {
         let dropped = std::mem::take(&mut queue.dropped);
         drop(queue);
         if dropped > 0 {
-            self.push(target, format!("\n[ralph] {dropped} bytes not shown: this terminal is too slow\n"));
+            // On stdout it could stand between JSON lines.
+            let note = format!("\n[ralph] {dropped} bytes not shown: this terminal is too slow\n");
+            self.push(Target::Stderr, note);
         }
         self.push(target, text);
     }
@@ -104,32 +116,72 @@ impl Console {
         self.shared.changed.notify_all();
     }
 
-    /// From now on the status line says this; `None` takes it away.
-    pub fn status(&self, status: Option<StatusLine>) {
+    /// From now on the status line at this place says this; `None` takes it away.
+    pub fn status(&self, place: usize, status: Option<StatusLine>) {
         let mut queue = self.shared.lock();
-        if queue.status != status {
-            queue.status = status;
-            queue.status_is_new = true;
+        if queue.board.set(place, status) {
+            queue.board_is_new = true;
             self.shared.changed.notify_all();
         }
     }
 
-    /// Waits until all is written and the status line is gone; once `hurry` says so, only a moment longer. A reader
+    /// Waits until all is written and the status lines are gone; once `hurry` says so, only a moment longer. A reader
     /// that reads misses nothing.
     pub fn finish(&self, mut hurry: impl FnMut() -> bool) {
-        self.status(None);
         let mut deadline = None;
         let mut queue = self.shared.lock();
-        while queue.writing || !queue.pieces.is_empty() || queue.status_is_new {
+        queue.board_is_new |= !std::mem::take(&mut queue.board).is_empty();
+        self.shared.changed.notify_all();
+        while queue.writing || !queue.pieces.is_empty() || queue.board_is_new {
             if hurry() {
                 deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return;
             }
-            let wait = self.shared.changed.wait_timeout(queue, Duration::from_millis(50));
-            queue = wait.unwrap_or_else(PoisonError::into_inner).0;
+            queue = self.shared.wait(queue, Some(Duration::from_millis(50)));
         }
+    }
+}
+
+/// What the writing thread does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Write,
+    Draw,
+    /// Until then, or for as long as nothing changes.
+    Wait(Option<Instant>),
+}
+
+impl Queue {
+    /// What to do at the moment `now`, when the status lines, as they are there or not, were drawn at `drawn_at`.
+    fn step(&self, now: Instant, drawn_at: Instant, drawn: bool) -> Step {
+        let stands_still = drawn && self.board.is_many() && self.waiting < BLOCK;
+        let write = (!self.pieces.is_empty()).then(|| if stands_still { drawn_at + REDRAW } else { now });
+        let draw = match (self.board.is_empty(), self.board_is_new) {
+            (true, is_new) => is_new.then_some(now),
+            (false, is_new) => Some(drawn_at + if is_new || !drawn { REDRAW } else { CLOCK }),
+        };
+        let is_due = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+        match (write, draw) {
+            (write, _) if is_due(write) => Step::Write,
+            // The lines come back when all is written.
+            (_, draw) if is_due(draw) => Step::Draw,
+            (write, draw) => Step::Wait(write.into_iter().chain(draw).min()),
+        }
+    }
+
+    /// The next pieces for the same target.
+    fn pop(&mut self) -> Option<(Target, String)> {
+        let (target, mut text) = self.pieces.pop_front()?;
+        while text.len() < BLOCK
+            && self.pieces.front().is_some_and(|(next, _)| *next == target)
+            && let Some((_, more)) = self.pieces.pop_front()
+        {
+            text += &more;
+        }
+        self.waiting -= text.len();
+        Some((target, text))
     }
 }
 
@@ -139,44 +191,95 @@ fn write_all(shared: &Shared) {
     let mut drawn_at = Instant::now();
     let mut queue = shared.lock();
     loop {
-        if let Some((target, mut text)) = queue.pieces.pop_front() {
-            while text.len() < BLOCK
-                && queue.pieces.front().is_some_and(|(next, _)| *next == target)
-                && let Some((_, more)) = queue.pieces.pop_front()
-            {
-                text += &more;
-            }
-            queue.waiting -= text.len();
-            queue.writing = true;
-            drop(queue);
-            terminal.write(target, &text);
-            queue = shared.lock();
-            continue;
-        }
-        queue.writing = false;
-        shared.changed.notify_all();
         let now = Instant::now();
-        let due = match &queue.status {
-            None if queue.status_is_new => now,
-            None => {
-                queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        // Written without the lock: nobody may wait for a terminal that is held.
+        match queue.step(now, drawn_at, terminal.has_status()) {
+            Step::Write => {
+                let Some((target, text)) = queue.pop() else { continue };
+                queue.writing = true;
+                drop(queue);
+                terminal.write(target, &text);
+            }
+            Step::Draw => {
+                let board = queue.board.clone();
+                queue.board_is_new = false;
+                queue.writing = true;
+                drop(queue);
+                terminal.show_status(&board);
+                drawn_at = now;
+            }
+            Step::Wait(due) => {
+                queue.writing = false;
+                shared.changed.notify_all();
+                queue = shared.wait(queue, due.map(|due| due - now));
                 continue;
             }
-            Some(_) if queue.status_is_new || !terminal.has_status() => drawn_at + REDRAW,
-            Some(_) => drawn_at + CLOCK,
-        };
-        if now < due {
-            let wait = shared.changed.wait_timeout(queue, due - now);
-            queue = wait.unwrap_or_else(PoisonError::into_inner).0;
-            continue;
         }
-        // Written without the lock: nobody may wait for a terminal that is held.
-        let status = queue.status.clone();
-        queue.status_is_new = false;
-        queue.writing = true;
-        drop(queue);
-        terminal.show_status(status.as_ref());
-        drawn_at = now;
         queue = shared.lock();
+    }
+}
+
+#[cfg(test)]
+impl Console {
+    /// Writes nothing.
+    pub(super) fn held() -> Self {
+        Self { shared: Arc::default() }
+    }
+
+    /// What would have been written since the last time.
+    pub(super) fn taken(&self) -> Vec<(Target, String)> {
+        let mut queue = self.shared.lock();
+        std::iter::from_fn(|| queue.pop()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(status: Option<StatusLine>, text: &str) -> Queue {
+        let console = Console::held();
+        console.status(0, status);
+        if !text.is_empty() {
+            console.say(Target::Stdout, text.to_owned());
+        }
+        Arc::into_inner(console.shared).unwrap().queue.into_inner().unwrap()
+    }
+
+    #[test]
+    fn the_text_of_many_waits_for_their_lines() {
+        let now = Instant::now();
+        let (one, branch) = (StatusLine::new(now), StatusLine::branch("b", 1, now));
+        let soon = now + Duration::from_millis(1);
+        let due = now + REDRAW;
+        for (status, drawn, text, step) in [
+            (None, false, "", Step::Wait(None)),
+            (None, true, "text", Step::Write),
+            (Some(&one), false, "", Step::Wait(Some(due))),
+            (Some(&one), true, "text", Step::Write),
+            (Some(&branch), false, "text", Step::Write),
+            (Some(&branch), true, "text", Step::Wait(Some(due))),
+            (Some(&branch), true, &"x".repeat(BLOCK), Step::Write),
+        ] {
+            let queue = queue(status.cloned(), text);
+            assert_eq!(queue.step(soon, now, drawn), step, "{status:?} {drawn} {}", text.len());
+            let written_first = if text.is_empty() { Step::Draw } else { Step::Write };
+            if status.is_some() {
+                assert_eq!(queue.step(due, now, drawn), written_first);
+            }
+        }
+    }
+
+    #[test]
+    fn the_clock_goes_on_without_news() {
+        let now = Instant::now();
+        let mut queue = queue(Some(StatusLine::new(now)), "");
+        queue.board_is_new = false;
+        assert_eq!(queue.step(now, now, true), Step::Wait(Some(now + CLOCK)));
+        assert_eq!(queue.step(now + CLOCK, now, true), Step::Draw);
+        queue.board = Board::default();
+        assert_eq!(queue.step(now, now, true), Step::Wait(None));
+        queue.board_is_new = true;
+        assert_eq!(queue.step(now, now, true), Step::Draw, "they are taken away at once");
     }
 }

@@ -1,14 +1,19 @@
-//! What a person or a program sees of a running loop: a pure render of its events, and the one thread that
+//! What a person or a program sees of running loops: a pure render of their events, and the one thread that
 //! writes to the terminal.
 
+pub mod branch_table;
+mod cells;
 pub mod console;
 pub mod json;
 pub mod plain;
 pub mod run_lines;
+pub mod screen;
 pub mod status;
 mod status_area;
+mod status_board;
 pub mod status_line;
 mod terminal;
+pub mod voice;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,13 +24,18 @@ use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Ask;
 use console::{Console, Target};
 use plain::{Frame, Plain};
+use screen::Screen;
 use status_line::StatusLine;
+use voice::Voice;
 
-/// What one loop shows, in the form that was asked for.
+/// What one loop shows, in the form that was asked for. It may live in a thread of its own.
 #[derive(Debug)]
 pub struct View {
     console: Arc<Console>,
+    /// For what is no event.
+    voice: Voice,
     form: Form,
+    place: usize,
     /// Shown below the scrolling view, on a terminal.
     status: Option<StatusLine>,
 }
@@ -37,33 +47,47 @@ enum Form {
 }
 
 impl View {
-    /// Starts the view. JSON wins over everything else.
+    /// Starts the view of the only loop. JSON wins over everything else.
     #[must_use]
     pub fn start(json: bool, quiet: bool, frame: Frame) -> Self {
-        let console = Arc::new(Console::start());
-        let form =
-            if json { Form::Json } else { Form::Plain(Plain::new(Arc::clone(&console), quiet, frame)) };
-        let shows_status = !json && !quiet && terminal::can_show_status();
-        let status = shows_status.then(|| StatusLine::new(Instant::now()));
-        Self { console, form, status }
+        Screen::start(json, quiet).view(frame)
+    }
+
+    fn new(screen: &Screen, voice: Voice, frame: Frame, place: usize, status: Option<StatusLine>) -> Self {
+        let form = if screen.json {
+            Form::Json
+        } else {
+            Form::Plain(Plain::new(voice.clone(), screen.quiet, frame))
+        };
+        Self { console: Arc::clone(&screen.console), voice, form, place, status }
     }
 
     /// Shows one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) {
-        if let Some(status) = &mut self.status {
-            status.take(stamped);
-            let goes_on = !matches!(stamped.event, Event::LoopEnded { .. });
-            self.console.status(goes_on.then(|| status.clone()));
-        }
+        self.show_status(stamped);
         match &mut self.form {
             Form::Json => json::take(&self.console, stamped),
             Form::Plain(plain) => plain.take(stamped),
         }
     }
 
+    fn show_status(&mut self, stamped: &Stamped<'_>) {
+        let Some(status) = &mut self.status else { return };
+        match stamped.event {
+            // Far too many, and nothing to see.
+            Event::Output { .. } => return,
+            // A branch may have waited for its turn.
+            Event::LoopStarted { .. } => status.start(Instant::now()),
+            _ => {}
+        }
+        status.take(stamped);
+        let goes_on = !matches!(stamped.event, Event::LoopEnded { .. });
+        self.console.status(self.place, goes_on.then(|| status.clone()));
+    }
+
     /// Something the user should know before the loop starts.
-    pub fn warn(&self, text: &str) {
-        self.console.say(Target::Stderr, format!("warning: {text}\n"));
+    pub fn warn(&mut self, text: &str) {
+        self.voice.say(Target::Stderr, format!("warning: {text}\n"));
     }
 
     /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
@@ -73,3 +97,6 @@ impl View {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,22 @@
 //! The scrolling view: blocks on stdout, what the agent does on stderr.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use chrono::Local;
 
-use super::console::{Console, Target};
+use super::cells;
+use super::console::Target;
 use super::run_lines::RunLines;
+use super::voice::Voice;
 use crate::engine::event::{Event, Stamped};
+use crate::engine::outcome::Outcome;
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
+use crate::engine::tally::Tally;
 use crate::record::blocks;
+use crate::record::iterations_log::duration;
 use crate::reply::show::Show;
 
 const TOOL: Style = AnsiColor::Cyan.on_default();
@@ -22,7 +27,7 @@ const FAINT: Style = Style::new().dimmed();
 /// The plain view of one loop.
 #[derive(Debug)]
 pub struct Plain {
-    console: Arc<Console>,
+    voice: Voice,
     quiet: bool,
     frame: Frame,
     /// The agent's text so far does not end in a newline.
@@ -36,13 +41,15 @@ pub enum Frame {
     Blocks,
     /// A line each.
     Lines(RunLines),
+    /// A line each, and one that tells how the loop ended.
+    Branch(RunLines),
 }
 
 impl Plain {
     /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
-    pub fn new(console: Arc<Console>, quiet: bool, frame: Frame) -> Self {
-        Self { console, quiet, frame, mid_line: false }
+    pub fn new(voice: Voice, quiet: bool, frame: Frame) -> Self {
+        Self { voice, quiet, frame, mid_line: false }
     }
 
     /// Shows one event.
@@ -51,7 +58,7 @@ impl Plain {
             Event::AttemptStarted { tally, .. } => {
                 let text = match &mut self.frame {
                     Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, stamped.at),
-                    Frame::Lines(lines) => lines.begin(tally.iteration),
+                    Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(tally.iteration),
                 };
                 self.block_unless_quiet(text);
             }
@@ -62,7 +69,7 @@ impl Plain {
                 }
                 let text = match &mut self.frame {
                     Frame::Blocks => blocks::footer(tally, report, stamped.at),
-                    Frame::Lines(lines) => lines.end(report),
+                    Frame::Lines(lines) | Frame::Branch(lines) => lines.end(report),
                 };
                 if !self.quiet {
                     self.cost(report);
@@ -70,7 +77,7 @@ impl Plain {
                 self.block_unless_quiet(text);
             }
             Event::Validated { ok: false, .. } => {
-                self.line(ERROR, "✗", "the validation command failed; its output goes into the next prompt");
+                self.line(ERROR, "✗", "the validation failed; its output goes into the next prompt");
             }
             Event::Retrying { iteration, retry, max_retries, .. } => {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
@@ -86,20 +93,24 @@ impl Plain {
             Event::Asked { ask, urgency } => self.asked(ask, urgency),
             Event::Notice(message) => self.line(NOTE, "!", message),
             Event::LoopEnded { outcome, detail, tally, duration } => {
-                self.end_line();
-                // The blocks name the reason; the lines do not.
-                let reason = matches!(self.frame, Frame::Lines(_)).then(|| outcome.reason());
-                if let Some(detail) = detail.or(reason) {
-                    self.line(if outcome.code() == 0 { NOTE } else { ERROR }, "■", detail);
-                }
-                let text = match &self.frame {
-                    Frame::Blocks => blocks::summary(tally, outcome, duration),
-                    Frame::Lines(lines) => lines.summary(),
-                };
-                self.block(text);
+                self.loop_ended(outcome, detail, tally, duration);
             }
             _ => {}
         }
+    }
+
+    fn loop_ended(&mut self, outcome: Outcome, detail: Option<&str>, tally: &Tally, duration: Duration) {
+        let style = if outcome.code() == 0 { NOTE } else { ERROR };
+        let (detail, text) = match &self.frame {
+            // The blocks name the reason; the lines do not.
+            Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
+            Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
+            Frame::Branch(_) => (None, branch_ended(style, outcome, detail, tally, duration)),
+        };
+        if let Some(detail) = detail {
+            self.line(style, "■", detail);
+        }
+        self.block(text);
     }
 
     fn shown(&mut self, shows: &[Show]) {
@@ -124,14 +135,14 @@ impl Plain {
                     let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
                 }
                 Show::Error(message) | Show::Notice(message) => {
-                    self.console.show(Target::Stderr, std::mem::take(&mut pending));
+                    self.voice.show(Target::Stderr, std::mem::take(&mut pending));
                     let (style, mark) =
                         if matches!(show, Show::Error(_)) { (ERROR, "✗") } else { (NOTE, "↻") };
                     self.line(style, mark, &clean(message));
                 }
             }
         }
-        self.console.show(Target::Stderr, pending);
+        self.voice.show(Target::Stderr, pending);
     }
 
     fn asked(&mut self, ask: &Ask, urgency: Urgency) {
@@ -169,7 +180,7 @@ impl Plain {
     /// One line of ralph's own on stderr.
     fn line(&mut self, style: Style, mark: &str, text: &str) {
         self.end_line();
-        self.console.say(Target::Stderr, format!("{style}{mark} {text}{style:#}\n"));
+        self.voice.say(Target::Stderr, format!("{style}{mark} {text}{style:#}\n"));
     }
 
     fn block_unless_quiet(&mut self, text: String) {
@@ -180,13 +191,13 @@ impl Plain {
 
     fn block(&mut self, text: String) {
         self.end_line();
-        self.console.say(Target::Stdout, text);
+        self.voice.say(Target::Stdout, text);
     }
 
     fn end_line(&mut self) {
         let newline = self.missing_newline();
         if !newline.is_empty() {
-            self.console.say(Target::Stderr, newline.to_owned());
+            self.voice.say(Target::Stderr, newline.to_owned());
         }
     }
 
@@ -194,6 +205,26 @@ impl Plain {
     fn missing_newline(&mut self) -> &'static str {
         if std::mem::take(&mut self.mid_line) { "\n" } else { "" }
     }
+}
+
+/// `■ max iterations reached · 20 iterations · 1h02m03s · $1.42`
+fn branch_ended(
+    style: Style,
+    outcome: Outcome,
+    detail: Option<&str>,
+    tally: &Tally,
+    took: Duration,
+) -> String {
+    let mut reason = outcome.reason().to_owned();
+    if let Some(detail) = detail {
+        reason = format!("{reason}: {}", cells::plain(detail));
+    }
+    let plural = if tally.iteration == 1 { "" } else { "s" };
+    let mut facts = vec![reason, format!("{} iteration{plural}", tally.iteration), duration(took)];
+    if tally.cost_usd > 0.0 {
+        facts.push(format!("${:.2}", tally.cost_usd));
+    }
+    format!("{style}■ {}{style:#}\n", facts.join(" · "))
 }
 
 /// Text of an agent without what could drive the terminal: control characters other than newline and tab, and

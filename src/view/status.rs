@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Local, Utc};
 use serde_json::{Value, json};
 
+use super::cells::one_line;
 use super::plain::clean;
 use crate::engine::outcome::Status;
 use crate::record::iterations_log::duration;
@@ -256,10 +257,6 @@ fn rough(duration: Duration) -> String {
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.split(['\n', '\t']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,10 +266,5 @@ mod tests {
         let text = |seconds| rough(Duration::from_secs(seconds));
         assert_eq!((text(42), text(936), text(18_000)), ("42s".into(), "16m".into(), "5h 0m".into()));
         assert_eq!((text(60), text(3599)), ("1m".into(), "1h 0m".into()));
-    }
-
-    #[test]
-    fn nothing_breaks_the_line() {
-        assert_eq!(one_line("a\n  b\tc\n"), "a b c");
     }
 }

@@ -1,7 +1,7 @@
-//! Where the status line stands: below everything that is written, in the way of nothing.
+//! Where the status lines stand: below everything that is written, in the way of nothing.
 //!
-//! Behind a finished line it takes the next row, with the cursor back at that row's start. Behind an unfinished one, as
-//! when an agent's text comes in small pieces, it takes the row below, with the cursor back at the end of the text.
+//! Behind a finished line they take the next rows, with the cursor back at the first one's start. Behind an unfinished
+//! one, as when an agent's text comes in small pieces, they take the rows below, with the cursor back at the end of the text.
 //! Hence everything from the cursor on may always be erased, also after the terminal was resized and has wrapped its
 //! lines anew.
 
@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthChar as _;
 /// The columns between two tabulator stops.
 const TAB: usize = 8;
 
-/// Keeps track of the cursor, and of whether the status line is there.
+/// Keeps track of the cursor, and of whether the status lines are there.
 #[derive(Debug, Default)]
 pub(super) struct StatusArea {
     /// Cells in use on the cursor's row.
@@ -19,27 +19,33 @@ pub(super) struct StatusArea {
 }
 
 impl StatusArea {
-    /// Whether the line is there at this moment.
+    /// Whether they are there at this moment.
     pub(super) fn is_drawn(&self) -> bool {
         self.drawn
     }
 
-    /// What puts `line` there; `None` where the cursor stands too close to the edge to be brought back exactly.
-    pub(super) fn draw(&mut self, line: &str, width: usize) -> Option<String> {
+    /// What puts `lines` there, each of them shorter than a row, and fewer than the terminal has rows; `None` where the
+    /// cursor stands too close to the edge to be brought back exactly.
+    pub(super) fn draw(&mut self, lines: &[String], width: usize) -> Option<String> {
         let erase = self.erase().unwrap_or_default();
+        let (text, rows) = (lines.join("\r\n"), lines.len());
         let draw = match self.column {
-            0 => format!("{erase}{line}\r"),
+            0 if rows > 1 => format!("{erase}{text}\r\x1b[{}A", rows - 1),
+            0 => format!("{erase}{text}\r"),
             // Down and up again first: that makes room, so that the remembered place cannot scroll away.
-            column if column < width => format!("{erase}\x0b\x1b[A\x1b7\r\n{line}\x1b8"),
+            column if column < width => {
+                let down = "\x0b".repeat(rows);
+                format!("{erase}{down}\x1b[{rows}A\x1b7\r\n{text}\x1b8")
+            }
             _ => return None,
         };
         self.drawn = true;
         Some(draw)
     }
 
-    /// What takes the line away; `None` when it is not there.
+    /// What takes them away; `None` when they are not there.
     pub(super) fn erase(&mut self) -> Option<&'static str> {
-        // What the user typed meanwhile stands on the line's own row and goes with it.
+        // What the user typed meanwhile stands on their first row and goes with it.
         let erase = if self.column == 0 { "\r\x1b[J" } else { "\x1b[J" };
         std::mem::take(&mut self.drawn).then_some(erase)
     }
@@ -90,7 +96,12 @@ mod tests {
         }
 
         fn draw(&mut self) -> String {
-            if let Some(draw) = self.area.draw(LINE, 10) {
+            self.draw_lines(&[LINE])
+        }
+
+        fn draw_lines(&mut self, lines: &[&str]) -> String {
+            let lines: Vec<String> = lines.iter().copied().map(str::to_owned).collect();
+            if let Some(draw) = self.area.draw(&lines, 10) {
                 self.parser.process(draw.as_bytes());
             }
             self.parser.screen().contents()
@@ -131,6 +142,54 @@ mod tests {
         assert_eq!(screen.draw(), format!("unfinished and wrapped\n{LINE}"));
         screen.write("\nnext");
         assert_eq!(screen.erase(), "unfinished and wrapped\nnext");
+    }
+
+    #[test]
+    fn several_lines_stand_below_what_scrolls_by() {
+        let mut screen = Screen::new();
+        assert_eq!(screen.draw_lines(&["A", "B"]), "A\nB");
+        for (text, contents) in
+            [("1\n", "1\nA\nB"), ("2\n", "1\n2\nA\nB"), ("3\n", "2\n3\nA\nB"), ("4\n5\n6\n", "5\n6\nA\nB")]
+        {
+            screen.write(text);
+            assert_eq!(screen.draw_lines(&["A", "B"]), contents);
+            assert_eq!(screen.draw_lines(&["A", "B"]), contents, "drawn twice");
+        }
+        assert_eq!(screen.draw_lines(&["A", "B", "C"]), "6\nA\nB\nC", "one more");
+        assert_eq!(screen.draw_lines(&["B"]), "6\nB", "two are gone");
+        screen.write("7\n");
+        assert_eq!(screen.draw_lines(&["B", "C"]), "6\n7\nB\nC");
+        assert_eq!(screen.erase(), "6\n7");
+        assert_eq!(screen.parser.screen().cursor_position(), (2, 0));
+        screen.parser.screen_mut().set_scrollback(10);
+        assert_eq!(screen.parser.screen().contents(), "1\n2\n3\n4", "nothing of the lines has scrolled away");
+    }
+
+    #[test]
+    fn several_lines_stand_below_an_unfinished_one() {
+        let mut screen = Screen::new();
+        screen.write("a\nb\nun");
+        assert_eq!(screen.draw_lines(&["A", "B"]), "b\nun\nA\nB");
+        screen.write("finished and");
+        assert_eq!(screen.draw_lines(&["A", "B"]), "unfinished and\nA\nB");
+        screen.write("\nnext\n");
+        assert_eq!(screen.draw_lines(&["A", "B", "C"]), "next\nA\nB\nC");
+        assert_eq!(screen.erase(), "next");
+    }
+
+    #[test]
+    fn a_terminal_that_became_smaller_or_larger_keeps_no_trace() {
+        for (rows, columns) in [(3, 10), (4, 5), (3, 4), (8, 20)] {
+            let mut screen = Screen::new();
+            screen.write("1\n2\n3\n");
+            screen.draw_lines(&["A A A A A", "B B B B B"]);
+            let size = |cells| std::num::NonZero::new(cells).unwrap();
+            screen.parser.screen_mut().set_size(size(rows), size(columns));
+            screen.write("4\n");
+            let lines = screen.draw_lines(&["C"]);
+            assert!(lines.ends_with("3\n4\nC") && !lines.contains(['A', 'B']), "{rows}x{columns}: {lines}");
+            assert!(screen.erase().ends_with("3\n4"));
+        }
     }
 
     #[test]

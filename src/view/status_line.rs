@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Local, Utc};
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
+use super::cells::{cut, pad, plain};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
@@ -18,6 +19,8 @@ const GAP: &str = " · ";
 /// Where a loop stands, as far as the status line tells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusLine {
+    /// Of one branch out of many, as wide as the others' names.
+    name: Option<String>,
     started: Instant,
     iteration: u64,
     last_iteration: Option<u64>,
@@ -37,6 +40,7 @@ enum Doing {
     BetweenAttempts,
     Retrying { retry: u32, max_retries: u32 },
     Waiting(DateTime<Utc>),
+    Queued,
     Paused,
 }
 
@@ -45,6 +49,7 @@ impl StatusLine {
     #[must_use]
     pub fn new(started: Instant) -> Self {
         Self {
+            name: None,
             started,
             iteration: 0,
             last_iteration: None,
@@ -53,6 +58,17 @@ impl StatusLine {
             doing: Doing::Starting,
             urgency: Urgency::None,
         }
+    }
+
+    /// The line of one branch out of many, whose names take `width` cells.
+    #[must_use]
+    pub fn branch(name: &str, width: usize, started: Instant) -> Self {
+        Self { name: Some(pad(name, width)), ..Self::new(started) }
+    }
+
+    /// The loop starts only now.
+    pub fn start(&mut self, now: Instant) {
+        self.started = now;
     }
 
     /// Takes one event.
@@ -67,7 +83,9 @@ impl StatusLine {
                 self.doing = Doing::Thinking;
             }
             Event::Shown(shows) => match shows.last() {
-                Some(Show::Tool { name, input }) => self.doing = Doing::Tool(tool(name, input)),
+                Some(Show::Tool { name, input }) => {
+                    self.doing = Doing::Tool(plain(&format!("{name} {input}")));
+                }
                 Some(Show::Text(_) | Show::Delta(_)) => self.doing = Doing::Thinking,
                 Some(Show::Error(_) | Show::Notice(_)) | None => {}
             },
@@ -78,6 +96,7 @@ impl StatusLine {
             }
             Event::Retrying { retry, max_retries, .. } => self.doing = Doing::Retrying { retry, max_retries },
             Event::Waiting { until, .. } => self.doing = Doing::Waiting(until),
+            Event::Queued => self.doing = Doing::Queued,
             Event::Paused { .. } => self.doing = Doing::Paused,
             Event::Resumed { .. } => self.doing = Doing::BetweenAttempts,
             Event::Asked { urgency, .. } => self.urgency = urgency,
@@ -94,24 +113,33 @@ impl StatusLine {
     /// The line as it reads at the moment `now`, in at most `width` cells of the terminal.
     #[must_use]
     pub fn text(&self, now: Instant, width: usize) -> String {
-        let mut facts = vec![match self.last_iteration {
-            Some(last) => format!("iteration {}/{last}", self.iteration),
-            None => format!("iteration {}", self.iteration),
-        }];
-        facts.push(duration(now.saturating_duration_since(self.started)));
-        if let Some(mean) = self.mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
-            facts.push(format!("avg {}", duration(mean)));
+        let (facts, doing) = (self.facts(now), self.doing());
+        if let Some(name) = &self.name {
+            return cut(&format!("{name}  {facts}{GAP}{doing}"), width);
         }
-        if self.cost_usd > 0.0 {
-            facts.push(format!("${:.2}", self.cost_usd));
-        }
-        let (facts, doing, hint) = (facts.join(GAP), self.doing(), self.hint());
+        let hint = self.hint();
         let beside = facts.width() + hint.width() + 2 * GAP.width();
         let room = width.saturating_sub(beside);
         if room >= LEAST_DOING.min(doing.width()) {
             return format!("{facts}{GAP}{}{GAP}{hint}", cut(&doing, room));
         }
         cut(&format!("{facts}{GAP}{doing}"), width)
+    }
+
+    fn facts(&self, now: Instant) -> String {
+        let mut facts = vec![match self.last_iteration {
+            Some(last) => format!("iteration {}/{last}", self.iteration),
+            None => format!("iteration {}", self.iteration),
+        }];
+        facts.push(duration(now.saturating_duration_since(self.started)));
+        let mean = self.mean.filter(|_| self.name.is_none());
+        if let Some(mean) = mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
+            facts.push(format!("avg {}", duration(mean)));
+        }
+        if self.cost_usd > 0.0 {
+            facts.push(format!("${:.2}", self.cost_usd));
+        }
+        facts.join(GAP)
     }
 
     fn doing(&self) -> String {
@@ -129,42 +157,36 @@ impl StatusLine {
                 let form = if same_day { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
                 format!("usage limit, waiting until {}", until.format(form))
             }
+            Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
         }
     }
 
     /// What the next Ctrl+C does.
     fn hint(&self) -> &'static str {
-        let at_work = matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Validating);
         match self.urgency {
-            Urgency::None if at_work => "Ctrl+C: stop after this attempt",
+            Urgency::None if self.is_at_work() => "Ctrl+C: stop after this attempt",
             Urgency::None => "Ctrl+C: stop",
             Urgency::AfterAttempt => "Ctrl+C: end the agent now",
             Urgency::Now => "Ctrl+C: kill the agent",
             Urgency::AtOnce => "leaving",
         }
     }
-}
 
-/// A tool call on one line, without anything that could drive the terminal.
-fn tool(name: &str, input: &str) -> String {
-    let text = format!("{name} {input}");
-    let plain: String = anstream::adapter::strip_str(&text).collect();
-    plain.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "")
-}
-
-/// `text` in at most `width` cells; `…` stands for what is left out.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
+    /// Whether it is the line of one branch out of many.
+    pub(super) fn is_branch(&self) -> bool {
+        self.name.is_some()
     }
-    let mut room = width.saturating_sub(1);
-    let fits = |char: &char| {
-        let cells = char.width().unwrap_or_default();
-        room.checked_sub(cells).inspect(|left| room = *left).is_some()
-    };
-    let head: String = text.chars().take_while(fits).collect();
-    if width == 0 { String::new() } else { head + "…" }
+
+    /// How far the loop has been asked to stop.
+    pub(super) fn urgency(&self) -> Urgency {
+        self.urgency
+    }
+
+    /// Whether an attempt is under way.
+    pub(super) fn is_at_work(&self) -> bool {
+        matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Validating)
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Standard output and standard error, and the status line on them where they are a terminal.
+//! Standard output and standard error, and the status lines on them where they are a terminal.
 
 use std::io::{IsTerminal as _, Write};
 use std::time::Instant;
@@ -10,10 +10,10 @@ use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 use super::console::Target;
 use super::status_area::StatusArea;
-use super::status_line::StatusLine;
+use super::status_board::Board;
 
-/// Where the width of the terminal is not known.
-const USUAL_WIDTH: usize = 80;
+/// Rows and columns, where those of the terminal are not known.
+const USUAL_SIZE: (usize, usize) = (24, 80);
 
 /// Both streams, as the writing thread has them.
 pub(super) struct Terminal {
@@ -35,12 +35,12 @@ impl Terminal {
         }
     }
 
-    /// Whether the status line is there at this moment.
+    /// Whether the status lines are there at this moment.
     pub(super) fn has_status(&self) -> bool {
         self.area.as_ref().is_some_and(StatusArea::is_drawn)
     }
 
-    /// Writes text in the place of the status line, which is gone then.
+    /// Writes text in the place of the status lines, which are gone then.
     pub(super) fn write(&mut self, target: Target, text: &str) {
         self.erase();
         match target {
@@ -50,20 +50,26 @@ impl Terminal {
         if let Some(area) = &mut self.area
             && (target == Target::Stderr || self.shared)
         {
-            area.wrote(text, width());
+            area.wrote(text, size().1);
         }
     }
 
-    /// Draws the status line anew, or takes it away.
-    pub(super) fn show_status(&mut self, status: Option<&StatusLine>) {
-        // A loop in the background leaves the terminal to whatever is in front.
-        let Some(status) = status.filter(|_| is_in_front()) else { return self.erase() };
+    /// Draws the status lines anew, or takes them away.
+    pub(super) fn show_status(&mut self, board: &Board) {
+        // Loops in the background leave the terminal to whatever is in front.
+        if board.is_empty() || !is_in_front() {
+            return self.erase();
+        }
         let Some(area) = &mut self.area else { return };
-        let width = width();
+        let (rows, width) = size();
         // The last column stays free: a full row would make the terminal wrap.
-        let text = status.text(Instant::now(), width.saturating_sub(1));
-        let line = if self.stderr.plain { text } else { format!("\x1b[2m{text}\x1b[0m") };
-        match area.draw(&line, width) {
+        let mut lines = board.lines(Instant::now(), rows, width.saturating_sub(1));
+        if !self.stderr.plain {
+            for line in &mut lines {
+                *line = format!("\x1b[2m{line}\x1b[0m");
+            }
+        }
+        match area.draw(&lines, width) {
             Some(draw) => self.control(&draw),
             None => self.erase(),
         }
@@ -95,10 +101,11 @@ fn is_in_front() -> bool {
     tcgetpgrp(std::io::stderr()).map_or(true, |front| front == rustix::process::getpgrp())
 }
 
-/// Asked for every time: terminals are resized.
-fn width() -> usize {
-    let width = tcgetwinsize(std::io::stderr()).map(|size| usize::from(size.ws_col)).unwrap_or_default();
-    if width == 0 { USUAL_WIDTH } else { width }
+/// Rows and columns. Asked for every time: terminals are resized.
+fn size() -> (usize, usize) {
+    let known = |cells: u16, usual| if cells == 0 { usual } else { usize::from(cells) };
+    tcgetwinsize(std::io::stderr())
+        .map_or(USUAL_SIZE, |size| (known(size.ws_row, USUAL_SIZE.0), known(size.ws_col, USUAL_SIZE.1)))
 }
 
 /// One of our two streams.

@@ -3,6 +3,8 @@
 mod agents;
 mod bad_input;
 mod blocks;
+mod branch_project;
+mod branches;
 mod clean_worktrees;
 mod control;
 mod disk_full;

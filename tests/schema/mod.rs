@@ -49,6 +49,11 @@ fn check(root: &Value, schema: &Value, value: &Value) -> Result<(), String> {
                     value.get(key).map_or(Ok(()), |value| check(root, schema, value))?;
                 }
             }
+            "items" => {
+                for item in value.as_array().into_iter().flatten() {
+                    check(root, wanted, item)?;
+                }
+            }
             "additionalProperties" => {
                 assert_eq!(wanted, &Value::Bool(false));
                 let known = &schema["properties"];
@@ -83,6 +88,7 @@ fn is_of_type(value: &Value, name: &str) -> bool {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "object" => value.is_object(),
+        "array" => value.is_array(),
         "number" => value.is_number(),
         "integer" => value.is_i64() || value.is_u64(),
         other => panic!("the schema uses the type '{other}', which is not checked here"),

@@ -3,6 +3,7 @@
 //! It builds requirements of the form `shell_program` knows. Of any other it leaves a note, and says in the reply, in
 //! the plan and in the commit that it wrote no code for it.
 
+use super::branches;
 use super::commit::commit;
 use super::plan_file::{Plan, Task};
 use super::requirement::{Requirement, bullets, spec_files};
@@ -12,7 +13,7 @@ use anyhow::bail;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const COMPLETE: &str = "<promise>COMPLETE</promise>";
+pub(super) const COMPLETE: &str = "<promise>COMPLETE</promise>";
 const REPLAN: &str = "<promise>REPLAN</promise>";
 const CHECK_FILE: &str = "check.sh";
 const NOTES_FILE: &str = "script-agent-notes.md";
@@ -22,9 +23,11 @@ pub(super) fn act(place: &Place, prompt: &[u8], stage: &mut Stage<impl Write>) -
     if prompt.trim_ascii().is_empty() {
         bail!("the prompt on stdin is empty");
     }
-    match place.mode.as_str() {
-        "plan" => plan(place, stage)?,
-        "build" => build(place, stage)?,
+    match (place.mode.as_str(), &place.branch) {
+        ("plan", _) if place.plans_branches => branches::plan(place, stage)?,
+        ("plan", _) => plan(place, stage)?,
+        ("build", Some(branch)) => branches::build(place, branch, stage)?,
+        ("build", None) => build(place, stage)?,
         _ => answer(prompt, stage)?,
     }
     Ok(End::Done)
@@ -64,7 +67,7 @@ fn plan(place: &Place, stage: &mut Stage<impl Write>) -> anyhow::Result<()> {
 }
 
 /// Every requirement once, in the order of the files.
-fn read_specs(place: &Place, stage: &mut Stage<impl Write>) -> anyhow::Result<Vec<Requirement>> {
+pub(super) fn read_specs(place: &Place, stage: &mut Stage<impl Write>) -> anyhow::Result<Vec<Requirement>> {
     let mut requirements: Vec<Requirement> = Vec::new();
     for file in spec_files(place)? {
         let spec = file.to_string_lossy().into_owned();
@@ -92,11 +95,7 @@ fn build(place: &Place, stage: &mut Stage<impl Write>) -> anyhow::Result<()> {
     let Some(task) = tasks.iter().find(|task| !matches!(task.status.as_str(), "complete" | "blocked")) else {
         return finish(place, &tasks, stage);
     };
-    stage.text(&format!("Next task: {}", task.title))?;
-    let done = match program(place, task)? {
-        Some(program) => build_program(place, task, &program, stage)?,
-        None => leave_note(place, task, stage)?,
-    };
+    let done = work(place, task, stage)?;
     // The plan is read again at the last moment: a user may have edited it meanwhile.
     let mut plan = Plan::new(place.read(&file)?.as_deref());
     if let Some(task) = plan.tasks()?.into_iter().find(|found| found.title == task.title) {
@@ -115,12 +114,21 @@ fn build(place: &Place, stage: &mut Stage<impl Write>) -> anyhow::Result<()> {
 }
 
 /// What one task led to.
-struct Done {
-    status: &'static str,
-    note: Option<String>,
-    files: Vec<PathBuf>,
-    message: String,
-    summary: String,
+pub(super) struct Done {
+    pub(super) status: &'static str,
+    pub(super) note: Option<String>,
+    pub(super) files: Vec<PathBuf>,
+    pub(super) message: String,
+    pub(super) summary: String,
+}
+
+/// Does one task, without a commit.
+pub(super) fn work(place: &Place, task: &Task, stage: &mut Stage<impl Write>) -> anyhow::Result<Done> {
+    stage.text(&format!("Next task: {}", task.title))?;
+    match program(place, task)? {
+        Some(program) => build_program(place, task, &program, stage),
+        None => leave_note(place, task, stage),
+    }
 }
 
 /// The program a task asks for, unless a script of somebody else stands where ours would be written.
@@ -213,16 +221,21 @@ fn finish(place: &Place, tasks: &[Task], stage: &mut Stage<impl Write>) -> anyho
     let with = |status: &str| tasks.iter().filter(|task| task.status == status).count();
     let (complete, blocked) = (with("complete"), with("blocked"));
     if complete == tasks.len() {
-        let has_checks = place.read(Path::new(CHECK_FILE))?.is_some_and(|text| text.starts_with(MARK));
-        if has_checks && !stage.shell(&place.root, &format!("sh {CHECK_FILE}"))? {
-            bail!("every task is complete but {CHECK_FILE} fails");
-        }
-        return stage.text(&format!("Every task of the plan is complete.\n\n{COMPLETE}"));
+        return say_complete(place, "Every task of the plan is complete.", stage);
     }
     if complete + blocked == tasks.len() {
         return stage.text(&format!("{blocked} task(s) are blocked, nothing else is open.\n\n{REPLAN}"));
     }
     stage.text(&format!("{} task(s) are left for the next iterations.", tasks.len() - complete - blocked))
+}
+
+/// Says the marker after `words`, if the checks agree.
+pub(super) fn say_complete(place: &Place, words: &str, stage: &mut Stage<impl Write>) -> anyhow::Result<()> {
+    let has_checks = place.read(Path::new(CHECK_FILE))?.is_some_and(|text| text.starts_with(MARK));
+    if has_checks && !stage.shell(&place.root, &format!("sh {CHECK_FILE}"))? {
+        bail!("every task is complete but {CHECK_FILE} fails");
+    }
+    stage.text(&format!("{words}\n\n{COMPLETE}"))
 }
 
 fn answer(prompt: &[u8], stage: &mut Stage<impl Write>) -> anyhow::Result<()> {

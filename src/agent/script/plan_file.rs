@@ -20,6 +20,15 @@ pub(super) struct Task {
     line: usize,
 }
 
+impl Task {
+    /// A task that stands in no plan of this form.
+    pub(super) fn of(requirement: Requirement) -> Self {
+        let title = requirement.title();
+        let Requirement { text: description, spec } = requirement;
+        Self { title, status: "planned".to_owned(), spec, description, line: 0 }
+    }
+}
+
 /// The plan file's text, line by line.
 pub(super) struct Plan {
     lines: Vec<String>,

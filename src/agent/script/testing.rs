@@ -28,6 +28,8 @@ impl Scratch {
             iteration: 1,
             home: ".ralph".into(),
             specs: "specs".into(),
+            plans_branches: false,
+            branch: None,
             pace: Duration::ZERO,
         };
         Self { place, _folder: folder }

@@ -54,7 +54,8 @@ fn at(seconds: i64) -> DateTime<Utc> {
 }
 
 fn now(seconds: i64) -> Now {
-    Now { time: at(seconds), running: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()) }
+    let running = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+    Now { time: at(seconds), running, closed_until: None }
 }
 
 #[test]
@@ -281,8 +282,8 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
 }
 
 proptest! {
-    /// For any sequence of reports: limits are exact, a wait consumes nothing, and the loop ends for the one reason
-    /// that its history gives.
+    /// For any sequence of reports: limits are exact, a wait consumes nothing, no agent runs while another loop knows
+    /// of a usage limit, and the loop ends for the one reason that its history gives.
     #[test]
     fn limits_are_exact_and_every_end_has_its_reason(
         limits in any_limits(),
@@ -295,7 +296,17 @@ proptest! {
         let mut clock = 0;
         loop {
             let before = tally.clone();
-            match step(&limits, &tally, now(clock)) {
+            let next = step(&limits, &tally, now(clock));
+            let closed_for = |seconds| {
+                let closed_until = Some(at(clock + seconds));
+                step(&limits, &tally, Now { closed_until, ..now(clock) })
+            };
+            let runs_an_agent = matches!(next, Step::Begin | Step::Retry { .. } | Step::Again);
+            prop_assert_eq!(closed_for(0), next);
+            prop_assert_eq!(closed_for(30), if runs_an_agent { Step::Wait(at(clock + 30)) } else { next });
+            let too_far = if runs_an_agent { Step::End(Outcome::LimitTooFar) } else { next };
+            prop_assert_eq!(closed_for(7 * 3600), too_far);
+            match next {
                 Step::Begin => {
                     tally.begin();
                     begun += 1;

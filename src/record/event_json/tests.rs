@@ -13,7 +13,7 @@ use crate::reply::usage::{Class, Fault, Usage};
 use crate::reply::verdict::{Failure, Kind};
 
 #[path = "../../../tests/schema/mod.rs"]
-mod schema;
+pub(crate) mod schema;
 
 fn limits() -> Limits {
     Limits {
@@ -79,6 +79,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::Validated { ok: false, output: "o" });
     take(Event::Retrying { iteration: 1, retry: 1, max_retries: 3, pause: Duration::ZERO });
     take(Event::Waiting { until, tally });
+    take(Event::Queued);
     take(Event::Paused { tally });
     take(Event::Resumed { tally });
     let requests =
@@ -110,6 +111,10 @@ fn every_event_is_as_the_schema_says_and_none_is_missing_there() {
         seen.push(json["event"].clone());
     });
     for name in schema["properties"]["event"]["enum"].as_array().unwrap() {
+        // The one line that no loop writes; the table of the branches has a test of its own.
+        if name == "build_ended" {
+            continue;
+        }
         assert!(seen.contains(name), "{name} is in the schema, but no event");
     }
     let raw = Event::Output { stream: Stream::Stdout, bytes: b"{}" };

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 /// `pause`, or up to a quarter more or less.
-pub(super) fn around(pause: Duration) -> Duration {
+pub(crate) fn around(pause: Duration) -> Duration {
     // The standard library seeds every RandomState from the system's randomness; pauses need no better.
     let chance = RandomState::new().hash_one(0) % 501;
     let permille = 750 + u32::try_from(chance).unwrap_or(250);

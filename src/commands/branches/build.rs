@@ -1,0 +1,294 @@
+//! `ralph loop build`: every unfinished branch of the plan, each in its own loop, side by side.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+
+use super::planned::{self, Planned};
+use super::tree::{Tree, worktree_identity};
+use super::{dry_run, limits_of, refuse_inside_a_branch, template};
+use crate::cli::LoopBuildArgs;
+use crate::commands::agent_choice::{Choice, Filters};
+use crate::commands::house::{House, flag_values, open};
+use crate::commands::launch::{Launch, Resume, check_budget, done_pattern, run_id, validator};
+use crate::commands::plain_loop::{agent_env, prompt_names, refused};
+use crate::commands::signals::Signals;
+use crate::engine::End;
+use crate::engine::event::Identity;
+use crate::engine::inbox::Inbox;
+use crate::engine::outcome::Outcome;
+use crate::engine::policy::Limits;
+use crate::engine::window::Window;
+use crate::git;
+use crate::parallel::{self, Fate, Places};
+use crate::project::Project;
+use crate::prompt;
+use crate::record::recorder;
+use crate::settings::Settings;
+use crate::source::branch::main_plan::MainPlan;
+use crate::source::branch::{Branch, Facts, Made, Publisher};
+use crate::source::prompt_file::{PromptFile, Text};
+use crate::view::View;
+use crate::view::branch_table::{Built, Row, json, table};
+use crate::view::screen::Screen;
+
+const VERB: &str = "loop build";
+const MODE: &str = "build";
+const MAX_ITERATIONS: u64 = 20;
+/// How many branches are built at once, unless the user says.
+const JOBS: usize = 8;
+
+/// `ralph loop build`.
+pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
+    let flags = &args.shared.flags;
+    if flags.name.is_some() {
+        bail!("--name is not for 'loop build': each loop is called after its branch");
+    }
+    let jobs = args.jobs.as_deref().map(jobs).transpose()?;
+    let house = open(&flags.place, flag_values(flags))?;
+    let House { project, settings } = &house;
+    let limits = limits_of(&args.shared, settings, MAX_ITERATIONS)?;
+    project.require_git()?;
+    refuse_inside_a_branch(project.root())?;
+    let branches = planned::read(project, settings)?;
+    if args.dry_run {
+        return dry_run::show(project, &branches, flags.json);
+    }
+    let choice = Choice::of(settings, project)?;
+    choice.check_installed(settings, project)?;
+    check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
+    done_pattern(settings)?;
+    let filters = choice.compile(settings, project)?;
+    let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
+    PromptFile::new(text.clone(), None, Default::default()).read().map_err(refused)?;
+    let identity = worktree_identity(project, settings);
+    git::identity::check(project.root(), &identity)?;
+
+    project.create_ralph_dir()?;
+    let lock = recorder::hold(project, VERB)?;
+    let patterns = git::runtime_patterns(project);
+    git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
+    if identity.is_some() {
+        git::identity::prepare(project.root())?;
+    }
+    let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
+    let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
+    let building = Building {
+        project,
+        settings,
+        limits,
+        choice,
+        filters,
+        text,
+        trees: git::worktrees::list(project.root())?,
+        remote: git::remote::remote(project.root()),
+        identity,
+        plan: Arc::new(MainPlan::new(project.branch_plan())),
+        places: Places::new(jobs.min(open_branches.max(1))),
+        window: Window::default(),
+        signals: Signals::listen()?,
+        screen: Screen::start(flags.json, flags.quiet),
+        branches: &branches,
+    };
+    let code = building.run();
+    drop(lock);
+    Ok(code)
+}
+
+fn jobs(word: &str) -> anyhow::Result<usize> {
+    match word.parse() {
+        Ok(0) | Err(_) => bail!("--jobs {word}: give a whole number from 1"),
+        Ok(jobs) => Ok(jobs),
+    }
+}
+
+/// What all branches of one build share.
+struct Building<'a> {
+    project: &'a Project,
+    settings: &'a Settings,
+    limits: Limits,
+    choice: Choice,
+    filters: Filters,
+    text: Text,
+    trees: Vec<git::worktrees::Tree>,
+    remote: Option<String>,
+    identity: git::identity::Identity,
+    plan: Arc<MainPlan>,
+    places: Arc<Places>,
+    window: Window,
+    signals: Signals,
+    screen: Screen,
+    branches: &'a [Planned],
+}
+
+impl Building<'_> {
+    /// Builds everything, shows what came of it, and answers the exit code.
+    fn run(&self) -> u8 {
+        self.settings.warnings.iter().for_each(|warning| self.screen.warn(warning));
+        let open: Vec<usize> =
+            (0..self.branches.len()).filter(|&which| !self.branches[which].section.is_done).collect();
+        // The unfinished ones by their place among themselves.
+        let after: Vec<Option<usize>> = open
+            .iter()
+            .map(|&which| open.iter().position(|&other| Some(other) == self.branches[which].after))
+            .collect();
+        let width = open.iter().map(|&which| self.branches[which].section.name.chars().count()).max();
+        let fates = parallel::run(
+            &after,
+            &|place| self.branch(&self.branches[open[place]], place, width.unwrap_or_default()),
+            &|row: &Row| row.built == Built::Done,
+        );
+        let mut fates = fates.into_iter();
+        let rows: Vec<Row> = self.branches.iter().map(|branch| self.row(branch, &mut fates)).collect();
+        let code = rows.iter().map(exit_code).max().unwrap_or_default();
+        self.show(code, &rows, open.is_empty());
+        code
+    }
+
+    fn row(&self, branch: &Planned, fates: &mut impl Iterator<Item = Fate<Row>>) -> Row {
+        let name = &branch.section.name;
+        if branch.section.is_done {
+            let pull_request = branch.section.pull_request.clone();
+            return Row { built: Built::Done, pull_request, ..Row::new(name) };
+        }
+        match fates.next() {
+            Some(Fate::Ran(row)) => row,
+            Some(Fate::Lost) => {
+                let notes = vec!["ralph itself failed here; this is a bug".to_owned()];
+                Row { built: Built::Failed, notes, ..Row::new(name) }
+            }
+            Some(Fate::NotStarted) | None => {
+                Row { built: Built::WaitingFor(branch.base.clone()), ..Row::new(name) }
+            }
+        }
+    }
+
+    fn show(&self, code: u8, rows: &[Row], was_all_done: bool) {
+        self.screen.say(&table(rows));
+        if was_all_done {
+            self.screen
+                .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
+        }
+        let identity = Identity {
+            run: run_id(),
+            name: VERB.to_owned(),
+            mode: MODE.to_owned(),
+            agent: self.settings.agent_type.clone(),
+        };
+        self.screen.say_json(&json(&identity, code, rows));
+        let heard = self.signals.count();
+        self.screen.finish(|| self.signals.count() > heard);
+    }
+
+    /// One branch from its work tree to its pull request.
+    fn branch(&self, branch: &Planned, place: usize, width: usize) -> Row {
+        let name = &branch.section.name;
+        let mut view = self.screen.branch(place, name, width);
+        let mut row = Row::new(name);
+        if let Err(error) = self.build(branch, place, &mut view, &mut row) {
+            view.warn(&format!("{error:#}"));
+            row.notes.push(format!("{error:#}"));
+            row.built = Built::Failed;
+        }
+        row
+    }
+
+    fn build(&self, branch: &Planned, rank: usize, view: &mut View, row: &mut Row) -> anyhow::Result<()> {
+        let section = &branch.section;
+        let run = run_id();
+        let tree = Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.plan)?;
+        let agent = self.choice.clone().agent(
+            self.filters.clone(),
+            self.settings,
+            &tree.project,
+            self.env(&tree.project, &section.name),
+            &run,
+        );
+        let facts =
+            Facts { name: section.name.clone(), goal: section.goal.clone(), base: branch.base.clone() };
+        let mut names = prompt_names(MODE, &self.limits, &tree.project, self.settings);
+        names.insert("BRANCH_NAME".to_owned(), section.name.clone());
+        let publisher = self.publisher(branch, &tree, &run);
+        let mut source = Branch::new(
+            facts,
+            PromptFile::new(self.text.clone(), None, names),
+            (Arc::clone(&self.places), rank),
+            (Arc::clone(&self.plan), tree.project.branch_plan()),
+            publisher,
+        );
+        let inbox = Arc::new(Inbox::default());
+        self.signals.join(&inbox);
+        let launch = Launch {
+            name: section.name.clone(),
+            verb: VERB,
+            mode: MODE,
+            resume: Resume::ByItself,
+            validator: validator(self.settings, &agent),
+            source: Box::new(&mut source),
+            plan: tree.project.branch_plan(),
+            window: self.window.clone(),
+            started_from: Some(self.project.ralph_dir().to_owned()),
+            sinks: vec![Box::new(|stamped| {
+                row.take(stamped);
+                Ok(())
+            })],
+            project: &tree.project,
+            settings: self.settings,
+            limits: self.limits.clone(),
+            run,
+            agent,
+        };
+        let End { .. } = launch.run_as(view, &inbox)?;
+        let is_done = source.is_done();
+        let publisher = source.into_publisher();
+        row.commits = Some(publisher.commits());
+        let Made { pull_request, notes, .. } = publisher.made;
+        row.pull_request = pull_request;
+        row.notes.extend(notes);
+        if is_done {
+            row.built = Built::Done;
+        } else if row.built == Built::Done {
+            row.built = Built::Failed;
+        }
+        Ok(())
+    }
+
+    fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {
+        let mut env = agent_env(MODE, tree, self.settings);
+        env.push(("RALPH_BRANCH".into(), branch.into()));
+        env.extend(git::identity::agent_env(&self.identity));
+        env
+    }
+
+    fn publisher(&self, branch: &Planned, tree: &Tree, run: &str) -> Publisher {
+        let name = &branch.section.name;
+        let git = &self.settings.git;
+        let pushed = self
+            .remote
+            .as_ref()
+            .and_then(|remote| git::remote::pushed_commit(self.project.root(), remote, name));
+        Publisher {
+            tree: tree.project.root().to_owned(),
+            branch: name.clone(),
+            base: tree.start.clone(),
+            base_branch: git::refs::base_branch(self.project.root(), &branch.base),
+            remote: self.remote.clone(),
+            identity: self.identity.clone(),
+            auto_push: git.auto_push,
+            auto_pr: git.auto_pr,
+            is_protected: git.protected_branches.contains(name),
+            mark: run.to_owned(),
+            made: Made { pushed, ..Made::default() },
+        }
+    }
+}
+
+/// What a branch contributes to the exit code.
+fn exit_code(row: &Row) -> u8 {
+    match (&row.end, &row.built) {
+        (Some(end), _) => end.outcome.code(),
+        (None, Built::Failed) => Outcome::GitFailed.code(),
+        (None, _) => 0,
+    }
+}

@@ -1,0 +1,65 @@
+//! `ralph loop`: plans branches, and builds them in work trees of their own, many at once.
+
+mod build;
+mod dry_run;
+mod plan;
+mod plan_check;
+mod planned;
+mod tree;
+
+use std::path::Path;
+
+use anyhow::bail;
+
+use super::launch::{Defaults, limits};
+use super::plain_loop::count;
+use crate::cli::{BranchFlags, LoopVerb};
+use crate::engine::policy::{Limits, OnFailure};
+use crate::project::Project;
+use crate::settings::Settings;
+use crate::source::prompt_file::Text;
+
+/// `ralph loop`.
+pub(super) fn run(verb: &LoopVerb) -> anyhow::Result<u8> {
+    match verb {
+        LoopVerb::Plan(flags) => plan::run(flags),
+        LoopVerb::Build(args) => build::run(args),
+    }
+}
+
+/// What both do where neither flags nor settings say otherwise.
+const fn defaults(max_iterations: u64) -> Defaults {
+    Defaults {
+        max_iterations: Some(max_iterations),
+        max_retries: 0,
+        breaker: Some(3),
+        idle: Some(2),
+        on_failure: OnFailure::Count,
+    }
+}
+
+fn limits_of(flags: &BranchFlags, settings: &Settings, max_iterations: u64) -> anyhow::Result<Limits> {
+    let limit = flags.max_iterations.as_deref().map(count).transpose()?;
+    let limits = limits(limit, settings, defaults(max_iterations));
+    Ok(if flags.unlimited { Limits { max_iterations: None, ..limits } } else { limits })
+}
+
+/// The template of prompts: the one that the user names, else the project's own, else what ralph brings along.
+fn template(flags: &BranchFlags, project: &Project, file: &str, built_in: &'static str) -> Text {
+    let own = project.root().join(file);
+    match &flags.prompt {
+        Some(path) => Text::File(project.cwd().join(path)),
+        None if own.exists() => Text::File(own),
+        None => Text::BuiltIn(built_in),
+    }
+}
+
+/// Work trees of branches are no place to plan and build branches from.
+fn refuse_inside_a_branch(root: &Path) -> anyhow::Result<()> {
+    let trees = crate::git::worktrees::list(root)?;
+    let outer = trees.iter().map(|tree| &tree.path).find(|path| root.starts_with(path.join(".worktrees")));
+    if let Some(outer) = outer {
+        bail!("{} is the work tree of a branch: run this in {}", root.display(), outer.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! The branches of the plan, with what they start from: all that can be wrong with them is found here.
+
+use std::fs;
+
+use anyhow::{Context as _, anyhow, bail};
+
+use super::super::Refused;
+use crate::git;
+use crate::plan::{Plan, PlanError, Section};
+use crate::project::Project;
+use crate::settings::Settings;
+
+/// What the user is told when there is no plan.
+const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph loop plan' first.";
+const PLAN_MISSING_CODE: u8 = 2;
+
+/// A branch of the plan.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) section: Section,
+    /// What it starts from, as a user would name it; empty for a branch that is done.
+    pub(super) base: String,
+    /// The commit that this is; `None` for a branch that is done, or that starts from one which is not.
+    pub(super) commit: Option<String>,
+    /// The unfinished branch that it starts from, by its place in the plan.
+    pub(super) after: Option<usize>,
+}
+
+/// Reads the plan.
+///
+/// # Errors
+/// When it is missing or has a fault: the first one, with its line.
+pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec<Planned>> {
+    let path = project.branch_plan();
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let missing = Refused { code: PLAN_MISSING_CODE, message: PLAN_MISSING.to_owned() };
+            return Err(missing.into());
+        }
+        bytes => bytes.with_context(|| format!("cannot read {}", path.display()))?,
+    };
+    let text = String::from_utf8(text)
+        .map_err(|_| anyhow!("{} is not UTF-8 text: save it as UTF-8", path.display()))?;
+    let fault = |error: PlanError| anyhow!("{} {error}", path.display());
+    let plan = Plan::parse(&text, &git::refs::is_valid_branch).map_err(fault)?;
+    let order = plan.order().map_err(fault)?;
+    if plan.sections.is_empty() {
+        bail!("{} has no section '## Branch: NAME': run 'ralph loop plan', or write one", path.display());
+    }
+    let bases = Bases { project, settings };
+    plan.sections
+        .into_iter()
+        .zip(order)
+        .map(|(section, after)| {
+            if section.is_done {
+                return Ok(Planned { section, base: String::new(), commit: None, after });
+            }
+            let (base, commit) = bases.of(&section, after).map_err(|error| match &section.base {
+                Some((_, line)) => anyhow!("{} line {line}: {error}", path.display()),
+                None => error,
+            })?;
+            Ok(Planned { section, base, commit, after })
+        })
+        .collect()
+}
+
+/// What branches start from.
+struct Bases<'a> {
+    project: &'a Project,
+    settings: &'a Settings,
+}
+
+impl Bases<'_> {
+    /// The base of a section by name, and its commit unless that is still to be built.
+    fn of(&self, section: &Section, after: Option<usize>) -> anyhow::Result<(String, Option<String>)> {
+        let root = self.project.root();
+        let advice = match (&section.base, &self.settings.git.pr_base) {
+            (Some(_), _) => "name a branch, tag or commit that exists, or another branch of the plan",
+            (None, Some(_)) => "mend git.pr_base, or give the branch a 'Base:'",
+            (None, None) => "give the branch a 'Base:'",
+        };
+        let base = match (&section.base, &self.settings.git.pr_base) {
+            (Some((base, _)), _) | (None, Some(base)) => base.clone(),
+            (None, None) => git::refs::default_base(root)?,
+        };
+        if after.is_some() {
+            return Ok((base, None));
+        }
+        let commit = git::refs::base_commit(root, &base);
+        let name = &section.name;
+        let commit =
+            commit.ok_or_else(|| anyhow!("'{base}', the base of '{name}', names no commit: {advice}"))?;
+        Ok((base, Some(commit)))
+    }
+}

@@ -1,0 +1,155 @@
+//! Changes of one section; every other byte of the plan stays as it is.
+
+use std::ops::Range;
+
+use super::scan::{Block, Field, Label, Line, Outline};
+use super::{DONE, PlanError};
+
+/// Which of two boxes counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ticks {
+    /// A task is ticked when it is ticked in one of the plans.
+    Either,
+    /// A task is ticked when it is ticked in the plan that ticks come from.
+    From,
+}
+
+/// `into` with the ticks of the section `branch` of `from`, and with the tasks that only `from` has, behind its own
+/// last task. Tasks are the same when their text is; several of the same text are matched in their order.
+///
+/// # Errors
+/// When one of the plans does not have exactly one such section, or has a code fence or comment that is never closed.
+pub fn merge_tasks(from: &str, into: &str, branch: &str, rule: Ticks) -> Result<String, PlanError> {
+    let source = Outline::new(from);
+    let given = find(&source, branch).map_err(|PlanError { line, problem }| PlanError {
+        line,
+        problem: format!("{problem} (in the plan that ticks come from)"),
+    })?;
+    let target = Outline::new(into);
+    let own = find(&target, branch)?;
+    let mut edits = Vec::new();
+    let mut new: Vec<_> = given.tasks.iter().collect();
+    for task in &own.tasks {
+        let Some(same) = new.iter().position(|other| other.text == task.text) else { continue };
+        let other = new.remove(same);
+        let ticked = other.ticked || (rule == Ticks::Either && task.ticked);
+        if ticked != task.ticked {
+            let mark = if ticked { "x" } else { " " };
+            edits.push((task.tick..task.tick + 1, mark.to_owned()));
+        }
+    }
+    let added: Vec<&str> = new
+        .into_iter()
+        .flat_map(|task| &source.lines[task.line..beyond_hidden(&source.lines, task.end + 1)])
+        .map(|line| line.raw.trim_end_matches(['\r', '\n']))
+        .collect();
+    if !added.is_empty() {
+        edits.push(insertion(&target.lines, place_for_tasks(&target.lines, own), &added));
+    }
+    Ok(apply(into, edits))
+}
+
+/// `text` with `Status: done` in the section `branch`, and `PR: URL` when there is one, behind its goal and base; lines
+/// that say something else about it are replaced.
+///
+/// # Errors
+/// When the plan does not have exactly one such section, or has a code fence or comment that is never closed.
+pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result<String, PlanError> {
+    let outline = Outline::new(text);
+    let block = find(&outline, branch)?;
+    let mut edits = Vec::new();
+    let mut missing = Vec::new();
+    let mut set = |label: Label, value: &str| {
+        let line = format!("{}: {value}", label.word());
+        let mut fields = block.fields.iter().filter(|field| field.label == label).peekable();
+        if fields.peek().is_none() {
+            missing.push(line.clone());
+        }
+        let says_so = |field: &Field| match label {
+            Label::Status => field.value.eq_ignore_ascii_case(value),
+            _ => field.value == value,
+        };
+        let others = fields.filter(|field| !says_so(field));
+        edits.extend(others.map(|field| (field.bytes.clone(), line.clone())));
+    };
+    set(Label::Status, DONE);
+    let address = pull_request.and_then(|address| address.trim().lines().next());
+    if let Some(address) = address {
+        set(Label::PullRequest, address);
+    }
+    if !missing.is_empty() {
+        let is_head = |field: &&Field| matches!(field.label, Label::Goal | Label::Base);
+        let last = block.fields.iter().filter(is_head).max_by_key(|field| field.line);
+        let prefix = last.map_or("", |field| field.prefix.as_str());
+        let at = beyond_hidden(&outline.lines, last.map_or(block.heading, |field| field.end) + 1);
+        let new: Vec<String> = missing.into_iter().map(|line| format!("{prefix}{line}")).collect();
+        edits.push(insertion(&outline.lines, at, &new.iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+    Ok(apply(text, edits))
+}
+
+/// The one section of this name.
+fn find<'o>(outline: &'o Outline, branch: &str) -> Result<&'o Block, PlanError> {
+    if let Some(fault) = &outline.unclosed {
+        return Err(fault.clone());
+    }
+    let mut found = outline.sections.iter().filter(|block| block.name == branch);
+    let Some(first) = found.next() else {
+        let last = outline.lines.len().saturating_sub(1);
+        let problem = format!("the plan ends without a section '## Branch: {branch}': put it back");
+        return Err(PlanError::at(last, problem));
+    };
+    match found.next() {
+        Some(second) => {
+            let problem = format!("branch '{branch}' has a second section: rename one or join them");
+            Err(PlanError::at(second.heading, problem))
+        }
+        None => Ok(first),
+    }
+}
+
+/// The line before which new tasks go. Indented lines that belong to no task stay above them: behind a new task they
+/// would become part of it.
+fn place_for_tasks(lines: &[Line], block: &Block) -> usize {
+    let fields = block.fields.iter().map(|field| field.end);
+    let last = block.tasks.last().map(|task| task.end).or_else(|| fields.max()).unwrap_or(block.heading);
+    let mut place = last + 1;
+    for (index, line) in lines.iter().enumerate().skip(place) {
+        let is_blank = line.raw.trim().is_empty();
+        if !line.inside && !is_blank && (line.indent == 0 || line.is_heading()) {
+            break;
+        }
+        if line.inside || !is_blank {
+            place = index + 1;
+        }
+    }
+    place
+}
+
+/// `index`, or the first line after it that is not inside of a code fence or comment.
+fn beyond_hidden(lines: &[Line], index: usize) -> usize {
+    (index..lines.len()).find(|index| !lines[*index].inside).unwrap_or(lines.len())
+}
+
+type Edit = (Range<usize>, String);
+
+/// New lines before the line `index`, which may be the end; with the line ends of the line above.
+fn insertion(lines: &[Line], index: usize, new: &[&str]) -> Edit {
+    let above = &lines[..index];
+    let end = if above.iter().rev().any(|line| line.raw.ends_with("\r\n")) { "\r\n" } else { "\n" };
+    let at = above.last().map_or(0, |line| line.start + line.raw.len());
+    let text = new.join(end);
+    let is_whole = above.last().is_none_or(|line| line.raw.ends_with('\n'));
+    (at..at, if is_whole { text + end } else { format!("{end}{text}") })
+}
+
+/// `text` with all `edits`, which do not overlap.
+fn apply(text: &str, mut edits: Vec<Edit>) -> String {
+    // What is put in before a replaced text comes before it.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
+    let mut text = text.to_owned();
+    for (range, new) in edits.into_iter().rev() {
+        text.replace_range(range, &new);
+    }
+    text
+}

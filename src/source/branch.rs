@@ -1,0 +1,215 @@
+//! One branch of the plan: prompts for its work tree, its ticks carried back into the main plan, and its commits brought
+//! to where they belong.
+
+pub mod main_plan;
+mod publisher;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+
+use super::prompt_file::PromptFile;
+use super::{Source, SourceError, Work};
+use crate::agent::Context;
+use crate::engine::End;
+use crate::engine::event::Event;
+use crate::engine::outcome::Outcome;
+use crate::engine::stop::Urgency;
+use crate::engine::tally::Tally;
+use crate::parallel::{Place, Places};
+use crate::record::RecordError;
+use main_plan::MainPlan;
+pub use publisher::{Made, Publisher};
+
+static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
+    // A constant that every test of this file compiles: it cannot fail at run time.
+    Regex::new(r"\{\{\s*(BRANCH_NAME|BRANCH_GOAL|BASE_BRANCH)\s*\}\}").expect("constant pattern")
+});
+
+/// What prompts say about a branch.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub goal: String,
+    /// What it starts from.
+    pub base: String,
+}
+
+/// The source of one branch.
+#[derive(Debug)]
+pub struct Branch {
+    facts: Facts,
+    prompt: PromptFile,
+    queue: Queue,
+    plan: Arc<MainPlan>,
+    /// The plan in the branch's work tree.
+    copy: PathBuf,
+    publisher: Publisher,
+    is_done: bool,
+}
+
+/// Its place among the agents that may work at once.
+#[derive(Debug)]
+struct Queue {
+    places: Arc<Places>,
+    rank: usize,
+    place: Option<Place>,
+}
+
+impl Branch {
+    /// A branch whose agents find the plan at `copy`. It waits for one of `places`, by its `rank`, before it asks for
+    /// its first prompt.
+    #[must_use]
+    pub fn new(
+        facts: Facts,
+        prompt: PromptFile,
+        (places, rank): (Arc<Places>, usize),
+        (plan, copy): (Arc<MainPlan>, PathBuf),
+        publisher: Publisher,
+    ) -> Self {
+        let queue = Queue { places, rank, place: None };
+        Self { facts, prompt, queue, plan, copy, publisher, is_done: false }
+    }
+
+    /// Whether nothing is left to do for it: it is finished, and where it belongs as far as that is possible.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// What became of its commits.
+    #[must_use]
+    pub fn into_publisher(self) -> Publisher {
+        self.publisher
+    }
+
+    /// Waits for a place. `false`: the loop is to stop or to hold.
+    fn take_place(&mut self, context: &mut Context<'_>) -> Result<bool, RecordError> {
+        let Queue { places, rank, place } = &mut self.queue;
+        let mut told = false;
+        while place.is_none() {
+            if context.stop.urgency() != Urgency::None || context.stop.holds() {
+                places.leave(*rank);
+                return Ok(false);
+            }
+            *place = places.take(*rank, context.inbox);
+            if place.is_none() {
+                if !std::mem::replace(&mut told, true) {
+                    (context.emit)(Event::Queued)?;
+                }
+                context.wait(None)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The template with everything replaced that it names, in one pass.
+    fn fill(&self, template: &str) -> String {
+        let mut filled = String::with_capacity(template.len());
+        let mut rest = 0;
+        for found in PLACEHOLDER.captures_iter(template) {
+            let (whole, name) = (found.get_match(), &found[1]);
+            filled += &self.prompt.substitute(&template[rest..whole.start()]);
+            filled += match name {
+                "BRANCH_NAME" => &self.facts.name,
+                "BRANCH_GOAL" => &self.facts.goal,
+                _ => &self.facts.base,
+            };
+            rest = whole.end();
+        }
+        filled += &self.prompt.substitute(&template[rest..]);
+        let names_it = |found: regex::Captures<'_>| &found[1] == "BRANCH_NAME";
+        if PLACEHOLDER.captures_iter(template).any(names_it) { filled } else { self.with_branch(filled) }
+    }
+
+    /// For a prompt that does not say which of the plan's branches is meant.
+    fn with_branch(&self, prompt: String) -> String {
+        let Facts { name, goal, base } = &self.facts;
+        let gap = if prompt.ends_with('\n') { "" } else { "\n" };
+        format!(
+            "{prompt}{gap}\n## Your branch\n\nThis is the work tree of branch `{name}`, which starts from `{base}`. Its \
+             goal: {goal}\n\nOf the plan, only the section `## Branch: {name}` is yours. Tick its tasks off there when \
+             they are done and committed.\n"
+        )
+    }
+
+    /// Carries the ticks of the branch into the main plan.
+    fn carry(&self, context: &mut Context<'_>) -> Result<(), RecordError> {
+        match self.plan.carry_from(&self.copy, &self.facts.name) {
+            Ok(()) => Ok(()),
+            Err(why) => (context.emit)(Event::Notice(&format!("its ticks stay in its work tree: {why}"))),
+        }
+    }
+
+    /// Whether the work is finished, by the end of its loop.
+    fn is_finished(&self, end: &End, tally: &Tally) -> bool {
+        match end.outcome {
+            Outcome::Complete | Outcome::DonePattern => true,
+            // Nobody said so, but nothing is left and nothing speaks against it.
+            Outcome::Idle => tally.validation_error.is_none() && self.plan.is_all_ticked(&self.facts.name),
+            _ => false,
+        }
+    }
+}
+
+impl Source for &mut Branch {
+    fn next(&mut self, iteration: u64, context: &mut Context<'_>) -> Result<Work, SourceError> {
+        if !self.take_place(context)? {
+            return Ok(Work { prompt: String::new(), agent: None });
+        }
+        let template = self.prompt.read()?;
+        self.prompt.set_iteration(iteration);
+        Ok(Work { prompt: self.fill(&template), agent: None })
+    }
+
+    fn file(&self) -> Option<&Path> {
+        self.prompt.path()
+    }
+
+    fn book(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
+        self.carry(context)?;
+        if let Err(why) = self.publisher.push(context)? {
+            let text = format!("the push failed: {why}; it is tried again after the next iteration");
+            (context.emit)(Event::Notice(&text))?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, RecordError> {
+        // Whoever waits for a place need not wait for what follows.
+        self.queue.place = None;
+        if end.outcome.code() == Outcome::Interrupted.code() {
+            return Ok(end);
+        }
+        self.carry(context)?;
+        let failed = |what: &str, why: String| {
+            let before = end.detail.as_ref().map(|detail| format!(" (before that: {detail})"));
+            let detail = format!("{what}: {why}{}", before.unwrap_or_default());
+            End { outcome: Outcome::GitFailed, detail: Some(detail) }
+        };
+        if let Err(why) = self.publisher.push(context)? {
+            return Ok(context.stop.outcome().map_or_else(|| failed("the push failed", why), End::from));
+        }
+        if !self.is_finished(&end, tally) {
+            return Ok(end);
+        }
+        let tasks = self.plan.tasks(&self.facts.name);
+        if let Err(why) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {
+            return Ok(context
+                .stop
+                .outcome()
+                .map_or_else(|| failed("the pull request failed", why), End::from));
+        }
+        self.is_done = true;
+        if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {
+            (context.emit)(Event::Notice(&format!("it is done but could not be marked so: {why}")))?;
+        }
+        Ok(end)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Where a branch's commits belong: on the remote, and in a pull request.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Facts;
+use crate::agent::Context;
+use crate::agent::beside::run_beside;
+use crate::engine::event::Event;
+use crate::engine::stop::Urgency;
+use crate::git;
+use crate::git::identity::Identity;
+use crate::plan::Task;
+use crate::process::capture::{Captured, Ended};
+use crate::process::supervised::{Launch, StartError};
+use crate::record::RecordError;
+use crate::settings::duration;
+
+/// The longest that a push may take.
+const PUSH_LIMIT: Duration = Duration::from_mins(5);
+/// The longest that opening a pull request may take.
+const PULL_REQUEST_LIMIT: Duration = Duration::from_mins(2);
+/// How many bytes of each of a program's two outputs are kept.
+const ROOM: usize = 64 * 1024;
+/// What `gh` exits with when nobody is logged in.
+const GH_LOGIN: i32 = 4;
+
+/// What is to happen with a branch's commits, and what has happened.
+#[derive(Debug)]
+pub struct Publisher {
+    /// The work tree.
+    pub tree: PathBuf,
+    /// The branch.
+    pub branch: String,
+    /// The commit that it starts from.
+    pub base: String,
+    /// The branch that a pull request asks to be merged into; `None` where the base is no branch.
+    pub base_branch: Option<String>,
+    /// Where to push to; `None` where there is no remote.
+    pub remote: Option<String>,
+    /// With which key.
+    pub identity: Identity,
+    /// Whether to push at all.
+    pub auto_push: bool,
+    /// Whether to open a pull request.
+    pub auto_pr: bool,
+    /// Nobody may push to it.
+    pub is_protected: bool,
+    /// The run mark of the loop.
+    pub mark: String,
+    /// Where what could not be done, and the pull request, are noted.
+    pub made: Made,
+}
+
+/// What a publisher has done.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// The commit that the remote has.
+    pub pushed: Option<String>,
+    /// The address of the pull request.
+    pub pull_request: Option<String>,
+    /// What was not done and why, one line each.
+    pub notes: Vec<String>,
+}
+
+/// Why something is not done, or was not.
+enum Failure {
+    /// It cannot be done here; the branch counts as built all the same.
+    Impossible(String),
+    /// It went wrong.
+    Wrong(String),
+}
+
+impl Publisher {
+    /// How many commits the branch has ahead of its base.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        git::refs::ahead(&self.tree, &self.base, &self.branch_ref()).unwrap_or_default()
+    }
+
+    /// The address of the pull request, if there is one.
+    #[must_use]
+    pub fn pull_request(&self) -> Option<&str> {
+        self.made.pull_request.as_deref()
+    }
+
+    fn branch_ref(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+
+    /// Pushes what is not pushed yet, where that is wanted and possible. The inner error is in words.
+    pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), String>, RecordError> {
+        let Some(remote) = self.remote.clone().filter(|_| self.auto_push && !self.is_protected) else {
+            return Ok(Ok(()));
+        };
+        let head = git::refs::branch_commit(&self.tree, &self.branch);
+        if head.is_none() || head == self.made.pushed || self.commits() == 0 {
+            return Ok(Ok(()));
+        }
+        let launch = git::remote::push(&self.tree, &remote, &self.branch, &self.identity, &self.mark);
+        let captured = run_beside(&launch, PUSH_LIMIT, ROOM, Urgency::Now, context)?;
+        Ok(match outcome(captured, PUSH_LIMIT) {
+            Ok((0, _, _)) => {
+                self.made.pushed = head;
+                (context.emit)(Event::Notice(&format!("pushed to {remote}/{}", self.branch)))?;
+                Ok(())
+            }
+            Ok((_, stdout, stderr)) => Err(git::remote::why_refused(&stdout, &stderr)),
+            Err(why) => Err(why),
+        })
+    }
+
+    /// Opens the pull request of a finished branch, where that is wanted and possible. The inner error is in words.
+    pub(super) fn open_pull_request(
+        &mut self,
+        facts: &Facts,
+        tasks: &[Task],
+        context: &mut Context<'_>,
+    ) -> Result<Result<(), String>, RecordError> {
+        let wanted = match self.pull_request_wanted() {
+            Ok(base) => base,
+            Err(note) => {
+                self.made.notes.extend(note);
+                return Ok(Ok(()));
+            }
+        };
+        let launch = self.gh(&wanted, facts, tasks);
+        let captured = run_beside(&launch, PULL_REQUEST_LIMIT, ROOM, Urgency::Now, context)?;
+        match pull_request(captured) {
+            Ok(address) => {
+                (context.emit)(Event::Notice(&format!("pull request: {address}")))?;
+                self.made.pull_request = Some(address);
+                Ok(Ok(()))
+            }
+            Err(Failure::Impossible(why)) => {
+                self.made.notes.push(format!("no pull request: {why}"));
+                Ok(Ok(()))
+            }
+            Err(Failure::Wrong(why)) => Ok(Err(why)),
+        }
+    }
+
+    /// The branch to ask for a merge into, or what to say about why there is nothing to ask for.
+    fn pull_request_wanted(&self) -> Result<String, Option<String>> {
+        let no = |why: &str| Err(Some(why.to_owned()));
+        if self.commits() == 0 {
+            return no("no commit ahead of its base: nothing to push, no pull request");
+        }
+        if self.is_protected {
+            return no("not pushed, no pull request: the branch is protected (git.protected_branches)");
+        }
+        match (&self.remote, self.auto_push, self.auto_pr) {
+            (_, false, false) => Err(None),
+            (_, false, true) => no("not pushed, no pull request: git.auto_push is off"),
+            (None, ..) => no("not pushed, no pull request: the repository has no remote"),
+            (Some(_), true, false) => Err(None),
+            (Some(_), true, true) => self.base_branch.clone().ok_or_else(|| {
+                Some("no pull request: its base is no branch that it could be merged into".to_owned())
+            }),
+        }
+    }
+
+    fn gh(&self, base: &str, facts: &Facts, tasks: &[Task]) -> Launch {
+        let args = ["pr", "create", "--base", base, "--head", &self.branch, "--title", &facts.goal, "--body"];
+        let mut args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
+        args.push(body(facts, tasks).into());
+        // It must not ask, advertise or colour.
+        let env = [("GH_PROMPT_DISABLED", "1"), ("GH_NO_UPDATE_NOTIFIER", "1"), ("NO_COLOR", "1")];
+        Launch {
+            program: "gh".into(),
+            args,
+            cwd: self.tree.clone(),
+            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            mark: self.mark.clone(),
+        }
+    }
+}
+
+fn body(facts: &Facts, tasks: &[Task]) -> String {
+    let tasks: String = tasks
+        .iter()
+        .map(|task| format!("- [{}] {}\n", if task.ticked { 'x' } else { ' ' }, task.text))
+        .collect();
+    let gap = if tasks.is_empty() { "" } else { "\n" };
+    format!("{}\n{gap}{tasks}", facts.goal)
+}
+
+/// Exit code, stdout and stderr of a program that ended by itself; else what happened, in words.
+fn outcome(captured: Result<Captured, StartError>, limit: Duration) -> Result<(i32, String, String), String> {
+    let captured = captured.map_err(|error| error.to_string())?;
+    match captured.end {
+        Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
+        Ended::Signaled(signal) => Err(format!("it was ended by signal {signal}")),
+        Ended::TimedOut => Err(format!("it did not end within {}", duration::format(limit))),
+        Ended::Cancelled => Err("it was cut off, because the loop ends now".to_owned()),
+    }
+}
+
+/// The address of the pull request that `gh` has opened or found.
+fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failure> {
+    if let Err(StartError::Program { source, .. }) = &captured
+        && source.kind() == std::io::ErrorKind::NotFound
+    {
+        let why = "gh is not installed; see https://cli.github.com, then run 'gh pr create' there";
+        return Err(Failure::Impossible(why.to_owned()));
+    }
+    let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT).map_err(Failure::Wrong)?;
+    let said = format!("{stdout}\n{stderr}");
+    let address =
+        said.split_whitespace().rfind(|word| word.starts_with("https://") || word.starts_with("http://"));
+    match address {
+        Some(address) if code == 0 || said.contains("already exists") => return Ok(address.to_owned()),
+        None if code == 0 => {
+            return Err(Failure::Impossible("gh named no address; see 'gh pr list'".to_owned()));
+        }
+        _ => {}
+    }
+    let line = stderr.lines().chain(stdout.lines()).map(str::trim).find(|line| !line.is_empty());
+    let line = line.map_or_else(|| format!("gh ended with exit code {code}"), |line| format!("gh: {line}"));
+    if code == GH_LOGIN || said.contains("gh auth login") {
+        Err(Failure::Impossible(
+            "gh is not logged in; run 'gh auth login', then 'gh pr create' there".to_owned(),
+        ))
+    } else if said.contains("known GitHub host") || said.contains("no git remotes") {
+        Err(Failure::Impossible(line))
+    } else {
+        Err(Failure::Wrong(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::capture::Kept;
+
+    /// What is made of a `gh` that ends so.
+    fn answer(code: i32, stdout: &str, stderr: &str) -> String {
+        let kept = |text: &str| {
+            let mut kept = Kept::new(ROOM);
+            kept.push(text.as_bytes());
+            kept
+        };
+        let captured = Captured { stdout: kept(stdout), stderr: kept(stderr), end: Ended::Exited(code) };
+        match pull_request(Ok(captured)) {
+            Ok(address) => address,
+            Err(Failure::Impossible(why)) => format!("impossible: {why}"),
+            Err(Failure::Wrong(why)) => format!("wrong: {why}"),
+        }
+    }
+
+    #[test]
+    fn what_gh_says_about_a_pull_request() {
+        let address = "https://github.com/a/b/pull/7";
+        let found = "a pull request for branch \"x\" into branch \"main\" already exists:\n";
+        assert_eq!(answer(0, &format!("{address}\n"), "Creating pull request …\n"), address);
+        assert_eq!(answer(1, "", &format!("{found}{address}\n")), address);
+        assert!(answer(0, "done", "").starts_with("impossible: gh named no address"));
+        let login = "To get started with GitHub CLI, please run:  gh auth login\n";
+        for code in [1, GH_LOGIN] {
+            assert!(answer(code, "", login).starts_with("impossible: gh is not logged in"));
+        }
+        let host = "none of the git remotes configured for this repository point to a known GitHub host.";
+        assert_eq!(answer(1, "", host), format!("impossible: gh: {host}"));
+        let broken = "GraphQL: Something went wrong, see https://github.com/status";
+        assert_eq!(answer(1, "", broken), format!("wrong: gh: {broken}"));
+        assert_eq!(answer(3, "", ""), "wrong: gh ended with exit code 3");
+    }
+}

@@ -1,0 +1,247 @@
+//! What many branches came to: a fold over the events of each, a table for people and an object for programs.
+
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use chrono::Local;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::cells::plain;
+use crate::engine::event::{Event, Identity, Stamped};
+use crate::engine::outcome::Outcome;
+use crate::record::event_json::envelope;
+use crate::record::iterations_log::duration;
+
+/// What became of a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Built {
+    /// All its tasks are done.
+    Done,
+    /// There is more to do; a later run goes on.
+    Unfinished,
+    /// It ended by a failure.
+    Failed,
+    /// The branch of this name, its base, is not done yet.
+    WaitingFor(String),
+    /// Its turn never came.
+    NotStarted,
+}
+
+impl Built {
+    /// What an outcome says by itself.
+    #[must_use]
+    pub fn by(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Complete | Outcome::DonePattern => Self::Done,
+            Outcome::Replan | Outcome::Interrupted | Outcome::Terminated => Self::Unfinished,
+            outcome if outcome.code() == 0 => Self::Unfinished,
+            _ => Self::Failed,
+        }
+    }
+
+    /// In JSON.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Unfinished => "unfinished",
+            Self::Failed => "failed",
+            Self::WaitingFor(_) => "waiting",
+            Self::NotStarted => "not_started",
+        }
+    }
+
+    fn style(&self) -> Style {
+        match self {
+            Self::Done => AnsiColor::Green.on_default(),
+            Self::Unfinished => AnsiColor::Yellow.on_default(),
+            Self::Failed => AnsiColor::Red.on_default(),
+            Self::WaitingFor(_) | Self::NotStarted => Style::new().dimmed(),
+        }
+    }
+}
+
+impl Display for Built {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WaitingFor(base) => write!(f, "waiting for {base}"),
+            Self::NotStarted => f.write_str("not started"),
+            other => f.write_str(other.word()),
+        }
+    }
+}
+
+/// One branch.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The branch.
+    pub name: String,
+    /// What became of it: by its outcome, until somebody who knows better says otherwise.
+    pub built: Built,
+    /// What its loop came to; `None` while it has not ended.
+    pub end: Option<End>,
+    /// How many commits it is ahead of its base, where somebody looked.
+    pub commits: Option<u64>,
+    /// Where its pull request is.
+    pub pull_request: Option<String>,
+    /// What was not done, and why; one line each.
+    pub notes: Vec<String>,
+}
+
+/// What the loop of a branch came to.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// Why it ended.
+    pub outcome: Outcome,
+    /// What led there, where the outcome alone does not say it.
+    pub detail: Option<String>,
+    /// Begun, those of earlier runs included.
+    pub iterations: u64,
+    /// Attempts that failed, those of earlier runs included.
+    pub failed: u64,
+    /// How long it took this time.
+    pub duration: Duration,
+    /// In US dollars, as far as agents reported it.
+    pub cost_usd: f64,
+}
+
+impl Row {
+    /// A branch whose loop has not started.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            built: Built::NotStarted,
+            end: None,
+            commits: None,
+            pull_request: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Takes one event of its loop.
+    pub fn take(&mut self, stamped: &Stamped<'_>) {
+        match stamped.event {
+            Event::LoopStarted { .. } => self.built = Built::Unfinished,
+            Event::LoopEnded { outcome, detail, tally, duration } => {
+                self.built = Built::by(outcome);
+                self.end = Some(End {
+                    outcome,
+                    detail: detail.map(str::to_owned),
+                    iterations: tally.iteration,
+                    failed: tally.error_count,
+                    duration,
+                    cost_usd: tally.cost_usd,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// The cells behind its result; what is not known is empty.
+    fn cells(&self) -> [String; COLUMNS] {
+        let end = self.end.as_ref();
+        let iterations = end.map(|end| match end.failed {
+            0 => end.iterations.to_string(),
+            failed => format!("{} ({failed} failed)", end.iterations),
+        });
+        let cost = end.filter(|end| end.cost_usd > 0.0).map(|end| format!("${:.2}", end.cost_usd));
+        let cells = [
+            Some(self.name.clone()),
+            Some(self.built.to_string()),
+            iterations,
+            end.map(|end| duration(end.duration)),
+            cost,
+            self.commits.map(|commits| commits.to_string()),
+            self.pull_request.clone().or(self.reason().map(str::to_owned)),
+        ];
+        cells.map(|cell| plain(&cell.unwrap_or_default()))
+    }
+
+    /// Why it is not done.
+    fn reason(&self) -> Option<&'static str> {
+        self.end.as_ref().filter(|_| self.built != Built::Done).map(|end| end.outcome.reason())
+    }
+
+    fn json(&self) -> Value {
+        let end = self.end.as_ref();
+        json!({
+            "branch": self.name,
+            "result": self.built.word(),
+            "waiting_for": match &self.built {
+                Built::WaitingFor(base) => Some(base),
+                _ => None,
+            },
+            "exit_reason": end.map(|end| end.outcome.word()),
+            "exit_code": end.map(|end| end.outcome.code()),
+            "detail": end.and_then(|end| end.detail.as_deref()),
+            "iterations": end.map(|end| end.iterations),
+            "failed": end.map(|end| end.failed),
+            "duration_s": end.map(|end| end.duration.as_secs_f64()),
+            "cost_usd": end.map(|end| end.cost_usd),
+            "commits": self.commits,
+            "pull_request": self.pull_request,
+            "notes": self.notes,
+        })
+    }
+}
+
+const COLUMNS: usize = 7;
+/// The column that is coloured.
+const RESULT: usize = 1;
+
+/// The table, and below it what was not done. A column in which nothing is known is left out.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let heads = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)];
+    let mut lines = vec![(heads.map(str::to_owned), Style::new())];
+    lines.extend(rows.iter().map(|row| (row.cells(), row.built.style())));
+    let known = |column: &usize| lines[1..].iter().any(|(cells, _)| !cells[*column].is_empty());
+    let columns: Vec<usize> = (0..COLUMNS).filter(known).collect();
+    let width = |column: usize| lines.iter().map(|(cells, _)| cells[column].width()).max();
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| width(column).unwrap_or_default());
+    let mut text = String::new();
+    for (cells, style) in &lines {
+        let cells: Vec<String> = columns.iter().map(|&column| cell(cells, column, &widths, *style)).collect();
+        text += cells.join("  ").trim_end();
+        text += "\n";
+    }
+    for row in rows {
+        for note in &row.notes {
+            text += &plain(&format!("{}: {note}", row.name));
+            text += "\n";
+        }
+    }
+    text
+}
+
+fn last_head(rows: &[Row]) -> &'static str {
+    let linked = rows.iter().any(|row| row.pull_request.is_some());
+    let explained = rows.iter().any(|row| row.pull_request.is_none() && row.reason().is_some());
+    match (linked, explained) {
+        (true, true) => "PULL REQUEST / REASON",
+        (true, false) => "PULL REQUEST",
+        (false, _) => "REASON",
+    }
+}
+
+fn cell(cells: &[String; COLUMNS], column: usize, widths: &[usize; COLUMNS], style: Style) -> String {
+    let text = if cells[column].is_empty() { "-" } else { &cells[column] };
+    let blanks = " ".repeat(widths[column] - text.width().min(widths[column]));
+    let style = if column == RESULT { style } else { Style::new() };
+    format!("{style}{text}{style:#}{blanks}")
+}
+
+/// The last event of `--json`: what all branches of a build came to. `identity` is the build's own.
+#[must_use]
+pub fn json(identity: &Identity, exit_code: u8, rows: &[Row]) -> Value {
+    let mut event = envelope(Local::now(), identity);
+    event["event"] = "build_ended".into();
+    event["exit_code"] = exit_code.into();
+    event["branches"] = rows.iter().map(Row::json).collect();
+    event
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use super::*;
+use crate::engine::tally::Tally;
+use crate::record::event_json::tests::schema;
+
+fn identity() -> Identity {
+    Identity { run: "r".into(), name: "build".into(), mode: "build".into(), agent: "claude".into() }
+}
+
+fn ended(name: &str, outcome: Outcome, tally: &Tally) -> Row {
+    let identity = identity();
+    let mut row = Row::new(name);
+    let event = Event::LoopEnded { outcome, detail: Some("d"), tally, duration: Duration::from_secs(725) };
+    row.take(&Stamped { at: Local::now(), identity: &identity, event });
+    row
+}
+
+fn rows() -> Vec<Row> {
+    let tally = Tally { iteration: 12, error_count: 2, cost_usd: 0.424, ..Tally::default() };
+    let mut done = ended("fix-a", Outcome::Complete, &tally);
+    done.commits = Some(7);
+    done.pull_request = Some("https://example.org/o/r/pull/12".into());
+    let mut limit =
+        ended("feature/login", Outcome::MaxIterations, &Tally { iteration: 20, ..Tally::default() });
+    limit.commits = Some(19);
+    limit.notes.push("not pushed: no remote 'origin'\nsecond line\x07".into());
+    let failed = ended("日本", Outcome::Breaker, &Tally { iteration: 3, error_count: 3, ..Tally::default() });
+    let mut waiting = Row::new("fix-b");
+    waiting.built = Built::WaitingFor("日本".into());
+    vec![done, limit, failed, waiting, Row::new("docs")]
+}
+
+fn without_colours(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[test]
+fn the_table_is_aligned_and_says_what_is_not_done() {
+    assert_eq!(
+        without_colours(&table(&rows())),
+        "\
+BRANCH         RESULT            ITERATIONS     TIME   COST   COMMITS  PULL REQUEST / REASON
+fix-a          done              12 (2 failed)  12m5s  $0.42  7        https://example.org/o/r/pull/12
+feature/login  unfinished        20             12m5s  -      19       max iterations reached
+日本           failed            3 (3 failed)   12m5s  -      -        too many failures in a row
+fix-b          waiting for 日本  -              -      -      -        -
+docs           not started       -              -      -      -        -
+feature/login: not pushed: no remote 'origin' second line
+"
+    );
+    assert!(table(&rows()).contains("  \x1b[32mdone\x1b[0m  "), "{:?}", table(&rows()));
+}
+
+#[test]
+fn what_nobody_knows_takes_no_room() {
+    assert_eq!(without_colours(&table(&[Row::new("fix-a")])), "BRANCH  RESULT\nfix-a   not started\n");
+    let failed = ended("fix-a", Outcome::AgentMissing, &Tally { iteration: 1, ..Tally::default() });
+    let mut done = ended("fix-b", Outcome::Idle, &Tally { iteration: 4, ..Tally::default() });
+    done.built = Built::Done;
+    let text = without_colours(&table(&[failed, done]));
+    assert_eq!(
+        text,
+        "\
+BRANCH  RESULT  ITERATIONS  TIME   REASON
+fix-a   failed  1           12m5s  agent cannot be started
+fix-b   done    4           12m5s  -
+"
+    );
+    assert!(text.lines().all(|line| line.width() < 80));
+}
+
+#[test]
+fn an_outcome_says_what_became_of_the_branch() {
+    for (outcome, built) in [
+        (Outcome::Complete, Built::Done),
+        (Outcome::DonePattern, Built::Done),
+        (Outcome::Idle, Built::Unfinished),
+        (Outcome::MaxIterations, Built::Unfinished),
+        (Outcome::Cancelled, Built::Unfinished),
+        (Outcome::Interrupted, Built::Unfinished),
+        (Outcome::LastFailed, Built::Failed),
+        (Outcome::RecordFailed, Built::Failed),
+    ] {
+        assert_eq!(ended("b", outcome, &Tally::default()).built, built, "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_event_is_as_the_schema_says() {
+    let schema = schema::schema();
+    let event = json(&identity(), 4, &rows());
+    schema::check_event(&schema, &event).unwrap();
+    let branches = event["branches"].as_array().unwrap();
+    let results: Vec<&str> = branches.iter().filter_map(|branch| branch["result"].as_str()).collect();
+    assert_eq!(results, ["done", "unfinished", "failed", "waiting", "not_started"]);
+    assert_eq!((&branches[3]["waiting_for"], &branches[0]["waiting_for"]), (&json!("日本"), &Value::Null));
+    assert_eq!((&branches[0]["iterations"], &branches[4]["iterations"]), (&json!(12), &Value::Null));
+    for (key, value) in
+        [("result", json!("other")), ("commits", json!("1")), ("notes", json!([1])), ("x", json!(1))]
+    {
+        let mut bad = event.clone();
+        bad["branches"][0][key] = value;
+        assert!(schema::check_event(&schema, &bad).is_err(), "{key}");
+    }
+}

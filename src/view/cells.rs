@@ -1,0 +1,54 @@
+//! Text in the cells of a terminal.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// `text` in at most `width` cells; `…` stands for what is left out.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let fits = |char: &char| {
+        let cells = char.width().unwrap_or_default();
+        room.checked_sub(cells).inspect(|left| room = *left).is_some()
+    };
+    let head: String = text.chars().take_while(fits).collect();
+    if width == 0 { String::new() } else { head + "…" }
+}
+
+/// `text` with blanks behind it, up to `width` cells.
+pub(super) fn pad(text: &str, width: usize) -> String {
+    text.to_owned() + &" ".repeat(width.saturating_sub(text.width()))
+}
+
+/// `text` on one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split(['\n', '\t']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// `text` on one line, single blanks in it, and nothing that could drive the terminal, not even a colour.
+pub(super) fn plain(text: &str) -> String {
+    let text: String = anstream::adapter::strip_str(text).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_measured_in_cells() {
+        assert_eq!(["日本語", "ab", ""].map(|text| cut(text, 5)), ["日本…", "ab", ""].map(str::to_owned));
+        assert_eq!([0, 1, 4].map(|width| cut("日本語", width)), ["", "…", "日…"].map(str::to_owned));
+        assert_eq!(
+            ["日本", "abcdef", ""].map(|text| pad(text, 5)),
+            ["日本 ", "abcdef", "     "].map(str::to_owned)
+        );
+    }
+
+    #[test]
+    fn nothing_breaks_the_line() {
+        assert_eq!(one_line("a\n  b\tc\n"), "a b c");
+        assert_eq!(plain("a\x1b[31m b\n\t--c\x07  d\x1b]0;e\x07"), "a b --c d");
+    }
+}

@@ -1,0 +1,165 @@
+//! The status lines of all loops: the only one's, or one for each branch and what Ctrl+C does below them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::cells::cut;
+use super::status_line::StatusLine;
+use crate::engine::stop::Urgency;
+
+/// So many rows of the terminal are for what scrolls by.
+const OTHER_ROWS: usize = 2;
+
+/// The status lines by place.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Board(BTreeMap<usize, StatusLine>);
+
+impl Board {
+    /// Sets the line at a place, or takes it away. `false`: that changes nothing.
+    pub(super) fn set(&mut self, place: usize, status: Option<StatusLine>) -> bool {
+        if self.0.get(&place) == status.as_ref() {
+            return false;
+        }
+        match status {
+            Some(status) => self.0.insert(place, status),
+            None => self.0.remove(&place),
+        };
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether these are branches, even if only one is left.
+    pub(super) fn is_many(&self) -> bool {
+        self.0.values().any(StatusLine::is_branch)
+    }
+
+    /// The lines as they read at the moment `now`, in at most `width` cells each, on a terminal of so many rows.
+    pub(super) fn lines(&self, now: Instant, rows: usize, width: usize) -> Vec<String> {
+        if !self.is_many() {
+            return self.0.values().map(|status| status.text(now, width)).collect();
+        }
+        let room = rows.saturating_sub(OTHER_ROWS).max(1);
+        let count = self.0.len();
+        // What Ctrl+C does takes a row, and so does `… and 5 more`.
+        let shown = if count < room { count } else { room.saturating_sub(2) };
+        let mut lines: Vec<String> =
+            self.0.values().take(shown).map(|status| status.text(now, width)).collect();
+        if shown < count {
+            lines.push(cut(&format!("… and {} more", count - shown), width));
+        }
+        lines.push(cut(self.hint(), width));
+        lines.truncate(room);
+        lines
+    }
+
+    /// What the next Ctrl+C does to those that it still changes.
+    fn hint(&self) -> &'static str {
+        let urgency = self.0.values().map(StatusLine::urgency).min().unwrap_or_default();
+        match urgency {
+            Urgency::None if self.0.values().any(StatusLine::is_at_work) => {
+                "Ctrl+C: stop after the running attempts"
+            }
+            Urgency::None => "Ctrl+C: stop",
+            Urgency::AfterAttempt => "Ctrl+C: end the agents now",
+            Urgency::Now => "Ctrl+C: kill the agents",
+            Urgency::AtOnce => "leaving",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chrono::Local;
+
+    use super::*;
+    use crate::engine::event::{Event, Identity, Stamped};
+    use crate::engine::stop::Ask;
+    use crate::engine::tally::Tally;
+
+    fn status(name: &str, started: Instant, urgency: Urgency, works: bool) -> StatusLine {
+        let identity =
+            Identity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
+        let mut status = StatusLine::branch(name, 9, started);
+        let mut tally = Tally { iteration: 3, cost_usd: 0.42, ..Tally::default() };
+        tally.durations.count = 1;
+        let mut take = |event| status.take(&Stamped { at: Local::now(), identity: &identity, event });
+        take(Event::AttemptStarted { tally: &tally, head: None });
+        if !works {
+            take(Event::Paused { tally: &tally });
+        }
+        take(Event::Asked { ask: &Ask::Interrupt, urgency });
+        status
+    }
+
+    fn board(count: usize, now: Instant) -> Board {
+        let mut board = Board::default();
+        // In any order.
+        for place in (0..count).rev() {
+            let started = now.checked_sub(Duration::from_mins(place as u64)).unwrap();
+            assert!(board.set(place, Some(status(&format!("branch-{place}"), started, Urgency::None, true))));
+        }
+        board
+    }
+
+    #[test]
+    fn each_branch_has_a_line_by_its_place_and_its_own_clock() {
+        let now = Instant::now();
+        let mut board = board(2, now);
+        board.set(2, Some(status("b", now, Urgency::None, false)));
+        assert_eq!(
+            board.lines(now, 24, 80),
+            [
+                "branch-0   iteration 3 · 0s · $0.42 · thinking",
+                "branch-1   iteration 3 · 1m0s · $0.42 · thinking",
+                "b          iteration 3 · 0s · $0.42 · paused, 'ralph resume' goes on",
+                "Ctrl+C: stop after the running attempts",
+            ]
+        );
+        assert!(board.set(0, None) && !board.set(0, None));
+        board.set(1, None);
+        assert_eq!(board.lines(now, 24, 20), ["b          iteratio…", "Ctrl+C: stop"]);
+        assert!(board.is_many());
+        board.set(2, None);
+        assert!(board.is_empty() && !board.is_many());
+    }
+
+    #[test]
+    fn two_rows_stay_free_and_the_rest_is_counted() {
+        let now = Instant::now();
+        let board = board(8, now);
+        assert_eq!(board.lines(now, 11, 80).len(), 9);
+        let lines = board.lines(now, 10, 80);
+        assert_eq!(lines.len(), 8);
+        assert!(lines[5].starts_with("branch-5 "), "{lines:?}");
+        assert_eq!(lines[6..], ["… and 2 more", "Ctrl+C: stop after the running attempts"]);
+        for rows in 0..30 {
+            for width in [0, 1, 5, 40] {
+                let lines = board.lines(now, rows, width);
+                assert!(lines.len() <= rows.saturating_sub(2).max(1), "{rows}: {lines:?}");
+                assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:?}");
+            }
+        }
+        assert_eq!(board.lines(now, 3, 80), ["… and 8 more"]);
+    }
+
+    #[test]
+    fn the_hint_is_for_those_that_ctrl_c_still_changes() {
+        let now = Instant::now();
+        let hint = |urgencies: &[Urgency]| {
+            let mut board = Board::default();
+            for (place, urgency) in urgencies.iter().enumerate() {
+                board.set(place, Some(status("b", now, *urgency, true)));
+            }
+            board.lines(now, 24, 80).pop().unwrap()
+        };
+        assert_eq!(hint(&[Urgency::Now, Urgency::None]), "Ctrl+C: stop after the running attempts");
+        assert_eq!(hint(&[Urgency::Now, Urgency::AfterAttempt]), "Ctrl+C: end the agents now");
+        assert_eq!(hint(&[Urgency::Now, Urgency::AtOnce]), "Ctrl+C: kill the agents");
+        assert_eq!(hint(&[Urgency::AtOnce]), "leaving");
+    }
+}

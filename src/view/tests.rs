@@ -1,0 +1,161 @@
+//! What many branches show on one console.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::Local;
+
+use super::*;
+use crate::engine::event::Identity;
+use crate::engine::outcome::Outcome;
+use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::report::{AttemptStatus, Report};
+use crate::engine::tally::Tally;
+use crate::reply::show::Show;
+
+fn screen(json: bool, quiet: bool) -> Screen {
+    Screen { console: Arc::new(Console::held()), json, quiet }
+}
+
+/// What has been written, without colours; `2>` marks what went to stderr.
+fn written(screen: &Screen) -> String {
+    let mut lines = Vec::new();
+    for (target, piece) in screen.console.taken() {
+        let plain = anstream::adapter::strip_str(&piece).to_string();
+        let mark = if target == Target::Stderr { "2> " } else { "" };
+        lines.extend(plain.lines().map(|line| format!("{mark}{line}\n")));
+    }
+    lines.concat()
+}
+
+fn take(view: &mut View, name: &str, event: Event<'_>) {
+    let identity =
+        Identity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
+    view.take(&Stamped { at: Local::now(), identity: &identity, event });
+}
+
+fn limits() -> Limits {
+    Limits {
+        max_iterations: Some(3),
+        max_retries: 3,
+        retry_pause: None,
+        on_failure: OnFailure::Count,
+        breaker: None,
+        idle: None,
+        max_duration: None,
+        max_cost_usd: None,
+        max_tokens: None,
+        max_limit_wait: Duration::ZERO,
+    }
+}
+
+/// One iteration of one branch, whose agent says each word by itself.
+fn iteration(view: &mut View, name: &str, words: &[&str]) {
+    let (limits, tally) = (limits(), Tally { iteration: 1, cost_usd: 0.5, ..Tally::default() });
+    let report = Report::given_up(AttemptStatus::Success, Duration::from_millis(1234));
+    take(view, name, Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally: &tally });
+    take(view, name, Event::AttemptStarted { tally: &tally, head: None });
+    let tool = Show::Tool { name: "Bash".into(), input: "cargo test".into() };
+    take(view, name, Event::Shown(&[tool]));
+    for word in words {
+        take(view, name, Event::Shown(&[Show::Delta((*word).to_owned())]));
+    }
+    take(view, name, Event::AttemptEnded { tally: &tally, report: &report, head: None, changed: None });
+    let (outcome, duration) = (Outcome::Breaker, Duration::from_secs(61));
+    let detail = Some("claude exited\nwith 3");
+    take(view, name, Event::LoopEnded { outcome, detail, tally: &tally, duration });
+}
+
+#[test]
+fn a_view_may_live_in_a_thread_of_its_own() {
+    fn is_send<T: Send>() {}
+    is_send::<View>();
+    is_send::<Screen>();
+}
+
+#[test]
+fn every_line_of_a_branch_names_it() {
+    let screen = screen(false, false);
+    let mut view = screen.branch(0, "fix", 5);
+    view.warn("no such tool");
+    iteration(&mut view, "fix", &["two\n\nli", "nes and", " a half"]);
+    screen.warn("of all");
+    screen.say("a table\n");
+    assert_eq!(
+        written(&screen),
+        "\
+2> fix   │ warning: no such tool
+fix   │ ── Iteration 1 ──
+2> fix   │ ▸ Bash cargo test
+2> fix   │ two
+2> fix   │
+2> fix   │ lines and a half
+fix   │ ✓ Iteration 1 completed (1.2s)
+fix   │ ■ too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
+2> warning: of all
+a table
+"
+    );
+}
+
+#[test]
+fn quiet_leaves_the_end_and_what_went_wrong() {
+    let screen = screen(false, true);
+    let mut view = screen.branch(0, "fix", 3);
+    iteration(&mut view, "fix", &["words"]);
+    take(&mut view, "fix", Event::Notice("something"));
+    assert_eq!(
+        written(&screen),
+        "\
+fix │ ■ too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
+2> fix │ ! something
+"
+    );
+}
+
+#[test]
+fn branches_at_the_same_time_do_not_mix() {
+    let screen = screen(false, false);
+    let names: Vec<String> = (0..8).map(|place| format!("branch-{place}")).collect();
+    std::thread::scope(|scope| {
+        for (place, name) in names.iter().enumerate() {
+            let mut view = screen.branch(place, name, 8);
+            scope.spawn(move || {
+                let line = ["a word ", "of ", name, "\n"];
+                iteration(&mut view, name, &line.repeat(200));
+            });
+        }
+    });
+    let written = written(&screen);
+    for name in &names {
+        let own = written.lines().filter(|line| *line == format!("2> {name} │ a word of {name}")).count();
+        assert_eq!(own, 200, "{name}");
+    }
+    // Besides: the lines around the iteration, the tool and the end.
+    assert_eq!(written.lines().count(), 8 * (200 + 4));
+}
+
+#[test]
+fn json_lines_of_all_branches_name_their_loop() {
+    let screen = screen(true, true);
+    for (place, name) in ["a", "b"].into_iter().enumerate() {
+        iteration(&mut screen.branch(place, name, 1), name, &["words"]);
+    }
+    screen.say("no table\n");
+    screen.say_json(&serde_json::json!({ "event": "build_ended" }));
+    let text = written(&screen);
+    let events: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let loops: Vec<_> = events.iter().filter_map(|event| event["loop"].as_str()).collect();
+    assert_eq!(loops, [["a"; 6], ["b"; 6]].concat());
+    assert_eq!(events.last().unwrap()["event"], "build_ended");
+}
+
+#[test]
+fn text_that_was_left_out_is_told_where_it_disturbs_no_program() {
+    let screen = screen(true, false);
+    let long = "x".repeat(9 * 1024 * 1024);
+    screen.console.show(Target::Stdout, long);
+    screen.console.show(Target::Stdout, "{}\n".to_owned());
+    assert_eq!(written(&screen), "2> \n2> [ralph] 9437184 bytes not shown: this terminal is too slow\n{}\n");
+}

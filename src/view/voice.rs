@@ -1,0 +1,153 @@
+//! How the text of one loop reaches the console: as it comes, or, where many loops share the console, in whole lines
+//! that each begin with the name of the loop's branch.
+
+use std::sync::Arc;
+
+use anstyle::{AnsiColor, Style};
+
+use super::cells::pad;
+use super::console::{Console, Target};
+
+/// A longer line is broken, in bytes: so much is kept at most until its end has come.
+const LONGEST: usize = 8 * 1024;
+/// Neighbours differ.
+const COLOURS: [AnsiColor; 5] =
+    [AnsiColor::Cyan, AnsiColor::Magenta, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::BrightBlue];
+
+/// What one loop writes with.
+#[derive(Debug, Clone)]
+pub struct Voice {
+    console: Arc<Console>,
+    /// `None`: the only loop.
+    lines: Option<Lines>,
+}
+
+/// Makes whole lines of text that comes in pieces.
+#[derive(Debug, Clone)]
+struct Lines {
+    prefix: String,
+    unfinished: String,
+}
+
+impl Voice {
+    /// The voice of the only loop.
+    #[must_use]
+    pub fn alone(console: Arc<Console>) -> Self {
+        Self { console, lines: None }
+    }
+
+    /// The voice of one branch out of many: `place` chooses its colour, its name takes `width` cells.
+    #[must_use]
+    pub fn branch(console: Arc<Console>, place: usize, name: &str, width: usize) -> Self {
+        let style = Style::new().fg_color(Some(COLOURS[place % COLOURS.len()].into()));
+        let prefix = format!("{style}{} │{style:#}", pad(name, width));
+        Self { console, lines: Some(Lines { prefix, unfinished: String::new() }) }
+    }
+
+    /// Text that must appear. Whoever changes the target ends the line before.
+    pub fn say(&mut self, target: Target, text: String) {
+        let text = self.whole(text);
+        self.console.say(target, text);
+    }
+
+    /// Text that may be left out when the reader is too slow.
+    pub fn show(&mut self, target: Target, text: String) {
+        let text = self.whole(text);
+        self.console.show(target, text);
+    }
+
+    fn whole(&mut self, text: String) -> String {
+        match &mut self.lines {
+            Some(lines) => lines.take(&text),
+            None => text,
+        }
+    }
+}
+
+impl Lines {
+    /// The lines that are whole now.
+    fn take(&mut self, text: &str) -> String {
+        let mut whole = String::new();
+        for piece in text.split_inclusive('\n') {
+            let (mut rest, ends) = piece.strip_suffix('\n').map_or((piece, false), |line| (line, true));
+            while self.unfinished.len() + rest.len() > LONGEST {
+                let (fits, more) = rest.split_at(rest.floor_char_boundary(LONGEST - self.unfinished.len()));
+                self.unfinished += fits;
+                self.end(&mut whole);
+                rest = more;
+            }
+            self.unfinished += rest;
+            if ends {
+                self.end(&mut whole);
+            }
+        }
+        whole
+    }
+
+    fn end(&mut self, whole: &mut String) {
+        let line = std::mem::take(&mut self.unfinished);
+        *whole += &self.prefix;
+        if !line.is_empty() {
+            *whole += " ";
+            *whole += &line;
+        }
+        // A colour must not run over into what another branch says.
+        if line.contains('\x1b') && !line.ends_with("\x1b[0m") {
+            *whole += "\x1b[0m";
+        }
+        *whole += "\n";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines() -> Lines {
+        Lines { prefix: "fix-a │".to_owned(), unfinished: String::new() }
+    }
+
+    #[test]
+    fn a_line_waits_for_its_end() {
+        let mut lines = lines();
+        assert_eq!(lines.take("half a sen"), "");
+        assert_eq!(lines.take("tence\n\nnext\nand"), "fix-a │ half a sentence\nfix-a │\nfix-a │ next\n");
+        assert_eq!(lines.take("\n"), "fix-a │ and\n");
+        assert_eq!(lines.take(""), "");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_broken() {
+        let mut lines = lines();
+        // Three bytes each, so that the limit lies within one.
+        let long = "語".repeat(LONGEST);
+        let mut shown = String::new();
+        for piece in long.as_bytes().chunks(3 * 100) {
+            shown += &lines.take(std::str::from_utf8(piece).unwrap());
+            assert!(lines.unfinished.len() <= LONGEST);
+        }
+        shown += &lines.take("\n");
+        let pieces: Vec<&str> = shown.lines().map(|line| line.strip_prefix("fix-a │ ").unwrap()).collect();
+        assert_eq!(pieces.len(), 4);
+        assert!(pieces.iter().all(|piece| piece.len() <= LONGEST));
+        assert_eq!(pieces.concat(), long);
+        assert_eq!(lines.take(&("x".repeat(LONGEST) + "\n")).lines().count(), 1);
+    }
+
+    #[test]
+    fn a_colour_ends_with_its_line() {
+        assert_eq!(lines().take("\x1b[31mred\nplain\n"), "fix-a │ \x1b[31mred\x1b[0m\nfix-a │ plain\n");
+        assert_eq!(lines().take("\x1b[31mred\x1b[0m\n"), "fix-a │ \x1b[31mred\x1b[0m\n");
+    }
+
+    #[test]
+    fn neighbours_have_their_own_colour_and_the_same_width() {
+        let prefix = |place, name| {
+            let voice = Voice::branch(Arc::new(Console::start()), place, name, 5);
+            voice.lines.map(|lines| lines.prefix).unwrap_or_default()
+        };
+        assert_eq!(prefix(0, "a"), "\x1b[36ma     │\x1b[0m");
+        assert_eq!(prefix(1, "fix-a"), "\x1b[35mfix-a │\x1b[0m");
+        assert_eq!(prefix(COLOURS.len(), "a"), prefix(0, "a"));
+    }
+}

@@ -1,0 +1,132 @@
+//! A project with a plan of branches, a remote, an agent that really commits, and a `gh` that only notes what it is asked:
+//! the real one needs GitHub.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::scratch::Scratch;
+
+/// What every agent below begins with. `open`: the line of the first open task in the branch's own section of the plan.
+/// `work`: ticks that task off and commits a file with its text. Each call is noted in `../calls`.
+const WORDS: &str = r###"
+cat > "$HOME/prompt-${RALPH_BRANCH//\//-}-$RALPH_ITERATION"
+echo "$RALPH_BRANCH $RALPH_ITERATION" >> "$HOME/calls"
+plan=IMPLEMENTATION_PLAN.md
+open() {
+    awk -v heading="## Branch: $RALPH_BRANCH" '/^## /{own = $0 == heading} own && /^- \[ \]/{print NR; exit}' $plan
+}
+work() {
+    local line; line=$(open)
+    [ -n "$line" ] || return
+    sed -n "${line}s/^- \[ \] //p" $plan > "${RALPH_BRANCH//\//-}-$line.txt"
+    sed -i "${line}s/\[ \]/[x]/" $plan
+    git add -A && git commit --quiet --message "$(cat "${RALPH_BRANCH//\//-}-$line.txt")"
+}
+end() {
+    if [ -n "$(open)" ]; then say 'one more'; else say '<promise>COMPLETE</promise>'; fi
+    result
+}
+"###;
+
+/// A `gh` that notes its arguments, one line each, and answers with an address.
+const GH: &str = r#"
+printf '%s\n' "$*" >> "$HOME/gh"
+case "$1 $2" in
+  'pr create') echo "https://example.com/pr/$(grep -c '^pr create' "$HOME/gh")" ;;
+esac
+"#;
+
+/// A project whose agent does one task of its branch in each iteration.
+pub struct BranchProject {
+    pub scratch: Scratch,
+}
+
+impl BranchProject {
+    /// On branch `master`, with this plan, a bare repository as the remote `origin`, and `gh`.
+    pub fn new(plan: &str) -> Self {
+        let project = Self::without_remote(plan);
+        let scratch = &project.scratch;
+        let remote = project.remote();
+        scratch.git(&["init", "--quiet", "--bare", remote.to_str().unwrap()]);
+        scratch.git(&["remote", "add", "origin", remote.to_str().unwrap()]);
+        scratch.git(&["push", "--quiet", "origin", "master"]);
+        scratch.agent("gh", GH);
+        project
+    }
+
+    /// The same without a remote and without `gh`.
+    pub fn without_remote(plan: &str) -> Self {
+        let scratch = Scratch::new();
+        scratch.git(&["checkout", "--quiet", "-b", "master"]);
+        fs::remove_dir_all(scratch.path(".ralph")).unwrap();
+        fs::remove_file(scratch.path("p.md")).unwrap();
+        scratch.write("code.txt", "code\n");
+        scratch.git(&["add", "code.txt"]);
+        scratch.git(&["commit", "--quiet", "--message", "Begin"]);
+        scratch.write("IMPLEMENTATION_PLAN.md", plan);
+        let project = Self { scratch };
+        project.agent("work; end");
+        project
+    }
+
+    /// What the agent does, as bash; see [`WORDS`].
+    pub fn agent(&self, body: &str) {
+        self.scratch.agent("claude", &format!("{WORDS}\n{body}"));
+    }
+
+    pub fn remote(&self) -> PathBuf {
+        self.scratch.outside().join("remote.git")
+    }
+
+    /// A file in the agents' home.
+    pub fn home(&self, name: &str) -> String {
+        fs::read_to_string(self.scratch.outside().join("home").join(name)).unwrap_or_default()
+    }
+
+    /// How often an agent was called for a branch.
+    pub fn calls(&self, branch: &str) -> usize {
+        self.home("calls").lines().filter(|line| line.split(' ').next() == Some(branch)).count()
+    }
+
+    pub fn plan(&self) -> String {
+        self.scratch.read("IMPLEMENTATION_PLAN.md")
+    }
+
+    /// The subjects of the commits that a branch has ahead of `master`, oldest first.
+    pub fn commits(&self, branch: &str) -> Vec<String> {
+        let range = format!("master..{branch}");
+        self.scratch.git(&["log", "--reverse", "--format=%s", &range]).lines().map(str::to_owned).collect()
+    }
+
+    /// The commit of a branch on the remote.
+    pub fn pushed(&self, branch: &str) -> Option<String> {
+        let remote = self.remote();
+        let output = self
+            .scratch
+            .command("git")
+            .args(["--git-dir", remote.to_str().unwrap(), "rev-parse", "--verify", "--quiet"])
+            .arg(format!("refs/heads/{branch}"))
+            .output()
+            .unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    }
+
+    /// The commit of a branch here.
+    pub fn head(&self, branch: &str) -> String {
+        self.scratch.git(&["rev-parse", &format!("refs/heads/{branch}")]).trim().to_owned()
+    }
+
+    /// The state file of a branch.
+    pub fn state(&self, branch: &str) -> toml::Table {
+        self.scratch.read(&format!(".worktrees/{branch}/.ralph/state.toml")).parse().unwrap()
+    }
+}
+
+/// A plan with these branches, each with so many tasks.
+pub fn plan(branches: &[(&str, usize)]) -> String {
+    let section = |(name, tasks): &(&str, usize)| {
+        let tasks: String = (1..=*tasks).map(|task| format!("- [ ] Do {task} of {name}\n")).collect();
+        format!("## Branch: {name}\nGoal: Have {name}\nBase: master\n\n{tasks}\n")
+    };
+    format!("# Plan\n\n{}", branches.iter().map(section).collect::<String>())
+}
