@@ -71,7 +71,8 @@ pub struct Places(Mutex<State>);
 #[derive(Debug)]
 struct State {
     free: usize,
-    waiting: BTreeMap<usize, Arc<Inbox<Message>>>,
+    /// Without an inbox: it is known to come.
+    waiting: BTreeMap<usize, Option<Arc<Inbox<Message>>>>,
 }
 
 /// A place that is taken, until this is dropped.
@@ -85,13 +86,17 @@ impl Places {
         Arc::new(Self(Mutex::new(State { free: count, waiting: BTreeMap::new() })))
     }
 
-    /// A place, if one is free and nobody of a lower rank waits. Otherwise the loop of this rank waits from now on, and
-    /// its inbox is poked when it is its turn; see [`Places::leave`].
+    /// The loop of this rank will ask for a place: those behind it leave one for it.
+    pub fn expect(&self, rank: usize) {
+        self.lock().waiting.insert(rank, None);
+    }
+
+    /// A place, if more are free than wanted by those of a lower rank. Otherwise the loop of this rank waits from now on,
+    /// and its inbox is poked when it is its turn; see [`Places::leave`].
     pub fn take(self: &Arc<Self>, rank: usize, inbox: &Arc<Inbox<Message>>) -> Option<Place> {
         let mut state = self.lock();
-        state.waiting.insert(rank, Arc::clone(inbox));
-        let is_first = state.waiting.keys().next() == Some(&rank);
-        if state.free == 0 || !is_first {
+        state.waiting.insert(rank, Some(Arc::clone(inbox)));
+        if state.waiting.range(..rank).count() >= state.free {
             return None;
         }
         state.free -= 1;
@@ -100,7 +105,7 @@ impl Places {
         Some(Place(Arc::clone(self)))
     }
 
-    /// The loop of this rank does not wait any more.
+    /// The loop of this rank does not wait any more, and is not expected.
     pub fn leave(&self, rank: usize) {
         let mut state = self.lock();
         state.waiting.remove(&rank);
@@ -114,12 +119,9 @@ impl Places {
 }
 
 impl State {
+    /// Pokes those for whom a place is free.
     fn call_next(&self) {
-        if self.free > 0
-            && let Some(inbox) = self.waiting.values().next()
-        {
-            inbox.poke();
-        }
+        self.waiting.values().take(self.free).flatten().for_each(|inbox| inbox.poke());
     }
 }
 
@@ -180,5 +182,20 @@ mod tests {
         assert!(matches!(inboxes[2].wait(soon()), Wake::Poked));
         let _second = places.take(2, &inboxes[2]).unwrap();
         assert!(places.take(1, &inboxes[1]).is_none());
+    }
+
+    #[test]
+    fn whoever_is_expected_finds_a_place() {
+        let places = Places::new(2);
+        let inbox = Arc::new(Inbox::<Message>::default());
+        places.expect(0);
+        places.expect(1);
+        assert!(places.take(2, &inbox).is_none());
+        let first = places.take(0, &inbox).unwrap();
+        assert!(places.take(2, &inbox).is_none());
+        places.leave(1);
+        let _last = places.take(2, &inbox).unwrap();
+        drop(first);
+        places.take(3, &inbox).unwrap();
     }
 }

@@ -11,9 +11,7 @@ use super::progress::{Operation, in_progress};
 use super::revert::shown;
 use super::worktrees::Tree;
 use super::{GitError, LIMIT, common_dir, head_file, run};
-
-/// A branch's copy of the plan, at the top of its work tree. The plan at the project root is the one that counts.
-pub(super) const PLAN: &str = "IMPLEMENTATION_PLAN.md";
+use crate::project::BRANCH_PLAN as PLAN;
 
 /// The longest that one look at all files may take.
 const LOOK_LIMIT: Duration = Duration::from_mins(1);

@@ -1,15 +1,17 @@
 //! Removing a linked work tree: first what only it knows is saved, then git removes it.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::change::{alone, change};
-use super::keep::PLAN;
 use super::save::{self, Saved, What};
 use super::uncommitted::Uncommitted;
-use super::worktrees::{self, Tree};
-use super::{GitError, LIMIT, head_file, run};
+use super::worktrees::{Tree, keep_plan_out};
+use super::{GitError, LIMIT, common_dir, head_file, run};
+use crate::project::BRANCH_PLAN as PLAN;
 
 /// Why a work tree was not removed.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +68,7 @@ pub fn remove(
     if with_changes {
         arguments.push(OsStr::new("--force"));
     } else {
-        hide_plan(root, &tree.path)?;
+        hide_plan(&tree.path)?;
     }
     arguments.push(tree.path.as_os_str());
     let _alone = alone();
@@ -75,10 +77,20 @@ pub fn remove(
 
 /// Saves the commits that only git's notes about `tree` lead to, whose folder is gone: `git worktree prune` drops them.
 pub fn save_notes(root: &Path, tree: &Tree, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
-    match worktrees::notes(root, tree)? {
+    match notes(root, tree)? {
         Some(git_dir) => save_commits(root, &git_dir, name, saved),
         None => Ok(()),
     }
+}
+
+/// The folder of git's notes about a tree, found without the tree's own folder.
+fn notes(root: &Path, tree: &Tree) -> Result<Option<PathBuf>, GitError> {
+    let folders = fs::read_dir(common_dir(root)?.join("worktrees")).into_iter().flatten().flatten();
+    let is_meant = |folder: &PathBuf| {
+        let pointer = fs::read(folder.join("gitdir")).unwrap_or_default();
+        Path::new(OsStr::from_bytes(pointer.trim_ascii_end())) == tree.path.join(".git")
+    };
+    Ok(folders.map(|folder| folder.path()).find(is_meant))
 }
 
 fn save_commits(root: &Path, git_dir: &Path, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
@@ -90,12 +102,10 @@ fn save_commits(root: &Path, git_dir: &Path, name: &str, saved: &mut Vec<Saved>)
 }
 
 /// The copy of the plan is not in the way where git has not been told so yet.
-fn hide_plan(root: &Path, tree: &Path) -> Result<(), RemoveError> {
+fn hide_plan(tree: &Path) -> Result<(), RemoveError> {
     let status = run(tree, &["status", "--porcelain=v1", "-z", "--", PLAN], LIMIT)?;
     match status.get(..2) {
         None => Ok(()),
-        Some(b"??") => Ok(super::exclude(root, &[format!("/{PLAN}")]).map(|_| ())?),
-        Some(_) => change(tree, &["update-index", "--skip-worktree", "--", PLAN])
-            .map_err(|reason| RemoveError::Refused { reason }),
+        Some(code) => Ok(keep_plan_out(tree, PLAN, code != b"??")?),
     }
 }

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::keep::{PLAN, tagged};
+use super::keep::tagged;
 use super::remove::RemoveError;
 use super::save::{What, text, write};
 use super::{GitError, LIMIT, run};
+use crate::project::BRANCH_PLAN as PLAN;
 
 /// What is not committed in a work tree, as objects of git: made through an index of our own, so that nothing of the
 /// tree's changes.

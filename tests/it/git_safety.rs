@@ -258,7 +258,7 @@ fn has_hidden(tree: &Path) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12),
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(30),
         max_shrink_iters: 40,
         failure_persistence: None,
         ..ProptestConfig::default()

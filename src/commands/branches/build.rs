@@ -133,6 +133,8 @@ impl Building<'_> {
             .iter()
             .map(|&which| open.iter().position(|&other| Some(other) == self.branches[which].after))
             .collect();
+        // The first of the plan come first, whoever has its work tree first.
+        (0..open.len()).filter(|&place| after[place].is_none()).for_each(|place| self.places.expect(place));
         let width = open.iter().map(|&which| self.branches[which].section.name.chars().count()).max();
         let fates = parallel::run(
             &after,
@@ -186,7 +188,10 @@ impl Building<'_> {
         let name = &branch.section.name;
         let mut view = self.screen.branch(place, name, width);
         let mut row = Row::new(name);
-        if let Err(error) = self.build(branch, place, &mut view, &mut row) {
+        self.places.expect(place);
+        let built = self.build(branch, place, &mut view, &mut row);
+        self.places.leave(place);
+        if let Err(error) = built {
             view.warn(&format!("{error:#}"));
             row.notes.push(format!("{error:#}"));
             row.built = Built::Failed;

@@ -1,0 +1,257 @@
+use std::process::{Command, Stdio};
+
+use super::super::tests::{git, repository};
+use super::*;
+
+/// A repository with one commit that has `files`, and that commit.
+fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
+    let (guard, root) = repository();
+    git(&root, &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
+    for file in files {
+        fs::write(root.join(file), "content\n").unwrap();
+        git(&root, &["add", file]);
+    }
+    git(&root, &["commit", "--quiet", "--allow-empty", "-m", "one"]);
+    let id = git(&root, &["rev-parse", "HEAD"]).trim().to_owned();
+    (guard, root, id)
+}
+
+fn place(root: &Path, branch: &str) -> PathBuf {
+    root.join(".worktrees").join(branch)
+}
+
+fn add_at(root: &Path, branch: &str, start: &str) -> Result<Added, GitError> {
+    add(root, &place(root, branch), branch, start, None)
+}
+
+fn said(result: Result<Added, GitError>) -> String {
+    let said = result.unwrap_err().to_string();
+    assert!(!said.contains('\n'), "{said}");
+    said
+}
+
+fn branch_of(tree: &Path) -> String {
+    git(tree, &["symbolic-ref", "HEAD"]).trim().to_owned()
+}
+
+#[test]
+fn a_new_branch_then_its_tree_again_then_the_branch_without_a_tree() {
+    let (_guard, root, id) = with_files(&["a"]);
+    git(&root, &["config", "branch.autoSetupMerge", "always"]);
+    let tree = place(&root, "feature/x");
+    assert_eq!(add_at(&root, "feature/x", &id).unwrap(), Added::New);
+    assert_eq!(branch_of(&tree), "refs/heads/feature/x");
+    assert_eq!(fs::read(tree.join("a")).unwrap(), b"content\n");
+    assert_eq!(
+        git(&root, &["config", "--list", "--local"]).matches("branch.feature").count(),
+        0,
+        "follows none"
+    );
+
+    fs::write(tree.join("mine"), "x").unwrap();
+    assert_eq!(add_at(&root, "feature/x", &id).unwrap(), Added::Reused);
+    assert!(tree.join("mine").exists());
+    git(&tree, &["commit", "--quiet", "--allow-empty", "-m", "two"]);
+    let two = git(&tree, &["rev-parse", "HEAD"]);
+
+    git(&root, &["worktree", "remove", "--force", tree.to_str().unwrap()]);
+    // Neither a tag nor a file of that name is meant.
+    git(&root, &["tag", "feature/x", &id]);
+    assert_eq!(add_at(&root, "feature/x", &id).unwrap(), Added::Branch);
+    assert_eq!(
+        (branch_of(&tree).as_str(), git(&tree, &["rev-parse", "HEAD"])),
+        ("refs/heads/feature/x", two)
+    );
+}
+
+#[test]
+fn names_that_look_like_something_else_are_branches() {
+    let (_guard, root, id) = with_files(&["a"]);
+    for name in ["deadbeef", "a", "a-b", "+c", "x;y", "$HOME", "\u{e9}'\"", "refs/heads/z", "stash"] {
+        assert_eq!(add_at(&root, name, &id).unwrap(), Added::New, "{name}");
+        assert_eq!(branch_of(&place(&root, name)), format!("refs/heads/{name}"));
+        assert_eq!(add_at(&root, name, &id).unwrap(), Added::Reused, "{name}");
+        git(&root, &["worktree", "remove", place(&root, name).to_str().unwrap()]);
+        assert_eq!(add_at(&root, name, &id).unwrap(), Added::Branch, "{name}");
+    }
+}
+
+#[test]
+fn trees_that_were_read_before_are_enough() {
+    let (_guard, root, id) = with_files(&[]);
+    let known = list(&root).unwrap();
+    for number in 0..4 {
+        let name = format!("b{number}");
+        assert_eq!(add(&root, &place(&root, &name), &name, &id, Some(&known)).unwrap(), Added::New);
+    }
+    assert_eq!(list(&root).unwrap().len(), 5);
+}
+
+#[test]
+fn many_threads_make_their_trees_at_once() {
+    let (_guard, root, id) = with_files(&["a"]);
+    let known = list(&root).unwrap();
+    thread::scope(|scope| {
+        for number in 0..12 {
+            let (root, known, id) = (&root, &known, &id);
+            scope.spawn(move || {
+                let name = format!("b/{number}");
+                add(root, &place(root, &name), &name, id, Some(known)).unwrap()
+            });
+        }
+    });
+    assert_eq!(list(&root).unwrap().len(), 13);
+}
+
+#[test]
+fn what_is_in_the_way_is_named_and_stays() {
+    let (guard, root, id) = with_files(&["a"]);
+    fs::create_dir_all(place(&root, "taken")).unwrap();
+    fs::write(place(&root, "taken").join("f"), "f").unwrap();
+    fs::write(place(&root, "file"), "f").unwrap();
+    std::os::unix::fs::symlink("/nowhere", place(&root, "link")).unwrap();
+    for name in ["taken", "file", "link"] {
+        let said = said(add_at(&root, name, &id));
+        let place = place(&root, name);
+        let start = format!("the place of the work tree for the branch {name} is taken, {}", place.display());
+        assert!(said.starts_with(&start), "{said}");
+        assert_eq!(branch_commit(&root, name), None, "no branch is left behind");
+    }
+    assert!(place(&root, "taken").join("f").exists());
+    fs::create_dir(place(&root, "empty")).unwrap();
+    assert_eq!(add_at(&root, "empty", &id).unwrap(), Added::New);
+
+    let elsewhere = guard.path().join("elsewhere");
+    git(&root, &["worktree", "add", "--quiet", "-b", "used", elsewhere.to_str().unwrap()]);
+    let elsewhere = fs::canonicalize(elsewhere).unwrap();
+    let expected = format!("the branch used is checked out elsewhere, {}: ", elsewhere.display());
+    assert!(said(add_at(&root, "used", &id)).starts_with(&expected));
+    assert!(said(add_at(&root, "trunk", &id)).contains(&format!("elsewhere, {}: ", root.display())));
+    assert!(said(add_at(&root, "empty/inner", &id)).contains("lies in another work tree"));
+    assert!(said(add_at(&root, "new", "nope")).contains("nope"));
+    assert!(said(add(guard.path(), &place(&root, "y"), "y", &id, None)).contains("not a git repository"));
+}
+
+#[test]
+fn a_tree_on_another_branch_is_not_used() {
+    let (_guard, root, id) = with_files(&["a"]);
+    add_at(&root, "x", &id).unwrap();
+    git(&place(&root, "x"), &["switch", "--quiet", "-c", "y"]);
+    assert!(said(add_at(&root, "x", &id)).starts_with("the work tree for the branch x is on the branch y, "));
+    git(&place(&root, "x"), &["switch", "--quiet", "--detach"]);
+    assert!(said(add_at(&root, "x", &id)).contains("is on no branch"));
+}
+
+#[test]
+fn a_tree_whose_folder_is_gone_is_made_again_if_nothing_is_forgotten() {
+    let (_guard, root, id) = with_files(&["a"]);
+    for name in ["x", "detached", "locked", "no-branch"] {
+        add_at(&root, name, &id).unwrap();
+    }
+    git(&place(&root, "detached"), &["switch", "--quiet", "--detach"]);
+    git(&root, &["worktree", "lock", "--reason", "on a\nstick", place(&root, "locked").to_str().unwrap()]);
+    fs::remove_dir_all(root.join(".worktrees")).unwrap();
+    git(&root, &["update-ref", "-d", "refs/heads/no-branch"]);
+
+    assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch);
+    assert_eq!(branch_of(&place(&root, "x")), "refs/heads/x");
+    assert_eq!(add_at(&root, "no-branch", &id).unwrap(), Added::New);
+    assert!(said(add_at(&root, "detached", &id)).contains("'git worktree prune'"));
+    let said = said(add_at(&root, "locked", &id));
+    assert!(
+        said.starts_with("a work tree is locked (on a stick)") && said.contains("git worktree unlock"),
+        "{said}"
+    );
+    assert_eq!(list(&root).unwrap().len(), 5);
+}
+
+#[test]
+fn folders_behind_links_are_recognised() {
+    let (guard, root, id) = with_files(&["a"]);
+    fs::create_dir(guard.path().join("disk")).unwrap();
+    std::os::unix::fs::symlink(guard.path().join("disk"), root.join(".worktrees")).unwrap();
+    assert_eq!(add_at(&root, "a/b", &id).unwrap(), Added::New);
+    assert_eq!(add_at(&root, "a/b", &id).unwrap(), Added::Reused);
+    fs::remove_dir_all(guard.path().join("disk/a")).unwrap();
+    assert_eq!(add_at(&root, "a/b", &id).unwrap(), Added::Branch);
+    // A linked work tree can be the project too.
+    let inner = place(&root, "a/b");
+    assert_eq!(add_at(&inner, "c", &id).unwrap(), Added::New);
+    assert_eq!(add_at(&inner, "c", &id).unwrap(), Added::Reused);
+}
+
+#[test]
+fn a_failing_hook_is_named_and_the_next_run_goes_on() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (_guard, root, id) = with_files(&["a"]);
+    let hook = root.join(".git/hooks/post-checkout");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\npwd > \"$0.ran\"\necho no disk >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(said(add_at(&root, "x", &id)).starts_with("the post-checkout hook failed (no disk), "));
+    let ran = fs::read_to_string(root.join(".git/hooks/post-checkout.ran")).unwrap();
+    assert_eq!(Path::new(ran.trim()), place(&root, "x"));
+    assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Reused);
+}
+
+/// Kills a `git worktree add` while it writes the file `b`, whose filter hangs.
+fn kill_half_way(root: &Path, branch: &str) {
+    git(root, &["config", "filter.hang.smudge", "cat > /dev/null; echo > ../../hangs; exec sleep 60"]);
+    fs::create_dir_all(root.join(".git/info")).unwrap();
+    fs::write(root.join(".git/info/attributes"), "b filter=hang\n").unwrap();
+    fs::create_dir_all(root.join(".worktrees")).unwrap();
+    let mut command = Command::new("git");
+    command.args(["worktree", "add", "-b", branch]).arg(place(root, branch)).current_dir(root);
+    command.env_remove("GIT_DIR").stderr(Stdio::null()).stdout(Stdio::null());
+    let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !root.join("hangs").exists() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(is_being_made(&place(root, branch)));
+    let group = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+    child.wait().unwrap();
+    fs::remove_file(root.join(".git/info/attributes")).unwrap();
+    assert!(list(root).unwrap().iter().any(is_half_made));
+}
+
+#[test]
+fn what_a_killed_git_left_is_made_anew() {
+    let (_guard, root, id) = with_files(&["a", "b", "c"]);
+    kill_half_way(&root, "x");
+    assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch);
+    assert_eq!(git(&place(&root, "x"), &["status", "--porcelain"]), "");
+    assert!(place(&root, "x").join("c").exists());
+    assert!(!list(&root).unwrap().iter().any(is_half_made));
+}
+
+#[test]
+fn what_a_killed_git_left_stays_when_somebody_put_a_file_into_it() {
+    let (_guard, root, id) = with_files(&["a", "b", "c"]);
+    kill_half_way(&root, "x");
+    let mine = place(&root, "x").join("mine");
+    fs::write(&mine, "x").unwrap();
+    assert!(said(add_at(&root, "x", &id)).contains(&format!("no checkout wrote, {}", mine.display())));
+    assert!(mine.exists());
+}
+
+#[test]
+fn the_plans_copy_is_not_committed_by_accident() {
+    let (_guard, root, id) = with_files(&["a", "PLAN.md"]);
+    assert!(is_tracked(&root, &id, "PLAN.md") && is_tracked(&root, "trunk", "PLAN.md"));
+    assert!(!is_tracked(&root, &id, "OTHER.md") && !is_tracked(&root, "--all", "a"));
+    for (file, is_tracked) in [("PLAN.md", true), ("OTHER.md", false)] {
+        let tree = place(&root, file);
+        add_at(&root, file, &id).unwrap();
+        for _ in 0..2 {
+            keep_plan_out(&tree, file, is_tracked).unwrap();
+        }
+        fs::write(tree.join(file), "the copy").unwrap();
+        git(&tree, &["add", "--all"]);
+        assert_eq!(git(&tree, &["status", "--porcelain"]), "", "{file}");
+    }
+    fs::write(root.join("PLAN.md"), "of the main work tree").unwrap();
+    assert_eq!(git(&root, &["status", "--porcelain"]).lines().next(), Some(" M PLAN.md"));
+    assert!(keep_plan_out(&place(&root, "OTHER.md"), "MISSING.md", true).is_err());
+}
