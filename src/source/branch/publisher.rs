@@ -214,7 +214,7 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
     if let Err(StartError::Program { source, .. }) = &captured
         && source.kind() == std::io::ErrorKind::NotFound
     {
-        let why = "gh is not installed; see https://cli.github.com, then run 'gh pr create' there";
+        let why = "gh is not installed (https://cli.github.com); 'gh pr create --head BRANCH' does it later";
         return Err(Failure::Impossible(why.to_owned()));
     }
     let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT).map_err(Failure::Wrong)?;
@@ -232,7 +232,7 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
     let line = line.map_or_else(|| format!("gh ended with exit code {code}"), |line| format!("gh: {line}"));
     if code == GH_LOGIN || said.contains("gh auth login") {
         Err(Failure::Impossible(
-            "gh is not logged in; run 'gh auth login', then 'gh pr create' there".to_owned(),
+            "gh is not logged in; run 'gh auth login', then 'gh pr create --head BRANCH'".to_owned(),
         ))
     } else if said.contains("known GitHub host") || said.contains("no git remotes") {
         Err(Failure::Impossible(line))
