@@ -79,7 +79,16 @@ Without NAME: every running loop of this project.";
 
 const CLEAN_HELP: &str = "\
 Forgets state, pending requests and the entry in the list of loops; logs and iterations.log are kept.
-A running loop is left alone. Without NAME: the loops of this project.";
+A running loop is left alone. Without NAME: the loops of this project.
+
+With --worktrees, worktrees below .worktrees/ are removed, and branches never: the one of branch NAME, or all.
+A tree stays, and the reason is told (exit code 1), while its loop runs, where something is not committed,
+where a merge or the like is in progress, where HEAD is on no branch, where git has it locked, and where
+another repository is inside. ralph's own files and the copy of the plan do not count. Ignored files go and
+are named. Commits that only the tree knows are saved first, as refs/ralph/keep/BRANCH/TIME.
+
+With --force what is not committed (untracked files too, ignored ones not) is saved there as well, and the
+tree goes. How to get it back is printed; 'git for-each-ref refs/ralph/keep' lists all that was saved.";
 
 const REVERT_HELP: &str = "\
 Iterations that committed nothing do not count, nor do those that are undone already: 'ralph revert' a
@@ -496,8 +505,14 @@ pub struct CleanArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     /// Every ended loop of this machine
-    #[arg(long, conflicts_with = "name")]
+    #[arg(long, conflicts_with_all = ["name", "worktrees"])]
     pub all: bool,
+    /// Remove worktrees below .worktrees/ instead: of branch NAME, or all; branches stay
+    #[arg(long)]
+    pub worktrees: bool,
+    /// With --worktrees: save what would be lost, and remove the tree
+    #[arg(long, requires = "worktrees")]
+    pub force: bool,
 }
 
 /// `revert`.

@@ -7,9 +7,14 @@
 mod change;
 mod head_file;
 pub mod identity;
+pub mod keep;
+mod progress;
 pub mod refs;
 pub mod remote;
+pub mod remove;
 pub mod revert;
+pub mod save;
+mod uncommitted;
 pub mod worktrees;
 
 use std::collections::HashSet;
@@ -300,9 +305,13 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
 /// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
 /// the error is [`io::ErrorKind::TimedOut`].
 pub(crate) fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    output_of(command.stdin(Stdio::null()), limit)
+}
+
+/// The same with the stdin that the command has been given.
+fn output_of(command: &mut Command, limit: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + limit;
     let mut child = command
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // Of its own group: Ctrl+C on the terminal is for ralph to judge.

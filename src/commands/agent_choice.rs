@@ -1,7 +1,7 @@
 //! From settings to an agent that can run: the preset, and what overrides it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
@@ -65,6 +65,14 @@ impl Choice {
     /// The program to look for on PATH; `None` for our own.
     pub(super) fn program_name(&self) -> Option<String> {
         self.program.clone()
+    }
+
+    /// The same program wherever the agent works: a path to it starts at `root`.
+    pub(super) fn rooted_at(self, root: &Path) -> Self {
+        let program = self.program.map(|program| {
+            if program.contains('/') { root.join(program).to_string_lossy().into_owned() } else { program }
+        });
+        Self { program, ..self }
     }
 
     /// Whether the cost of an iteration can be known.

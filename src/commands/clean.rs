@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::control::{say, warn};
-use super::{house, target};
+use super::{clean_worktrees, house, target};
 use crate::cli::CleanArgs;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
@@ -15,6 +15,9 @@ use crate::record::{recorder, registry};
 
 /// `ralph clean`.
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
+    if args.worktrees {
+        return clean_worktrees::run(args);
+    }
     let (here, loops) = if args.all {
         let here = house::locate(args.target.ralph_dir.as_ref())?;
         let loops = lookup::of_machine(&here);
@@ -76,6 +79,13 @@ fn forget_pointers(here: &Project, all: bool) -> anyhow::Result<usize> {
         let is_gone = !here.elsewhere(&entry.project_root, &entry.ralph_dir).state().exists();
         is_gone && (all || entry.project_root == here.root())
     })
+}
+
+/// Removes the pointers to all loops below a folder that is gone.
+pub(super) fn forget_pointers_below(here: &Project, folder: &Path) {
+    if let Err(error) = pointers(here, |entry| entry.ralph_dir.starts_with(folder)) {
+        warn(&format!("{error:#}"));
+    }
 }
 
 fn pointers(here: &Project, is_meant: impl Fn(&registry::Entry) -> bool) -> anyhow::Result<usize> {

@@ -14,8 +14,8 @@ use crate::cli::LoopFlags;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::shared::Shared;
 use crate::engine::tally::{Last, Tally};
-use crate::engine::window::Window;
 use crate::engine::{End, Job, Sink, Validator, run as run_engine};
 use crate::project::Project;
 use crate::record::recorder::Recorder;
@@ -65,7 +65,7 @@ pub(super) struct Launch<'a> {
     pub(super) validator: Option<Box<dyn Validator + 'a>>,
     /// Counts as part of the work tree wherever it lies.
     pub(super) plan: PathBuf,
-    pub(super) window: Window,
+    pub(super) shared: Shared,
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     pub(super) started_from: Option<PathBuf>,
     /// Who listens besides the records and the view.
@@ -128,7 +128,7 @@ impl Launch<'_> {
             validator: self.validator,
             agent: Box::new(self.agent),
             worktree: Box::new(GitWorktree::new(project, self.plan)),
-            window: self.window,
+            shared: self.shared,
             sinks,
             identity,
         };

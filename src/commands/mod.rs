@@ -3,6 +3,7 @@
 mod agent_choice;
 mod branches;
 mod clean;
+mod clean_worktrees;
 pub mod config;
 mod control;
 pub mod demo;

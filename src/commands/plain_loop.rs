@@ -12,7 +12,7 @@ use super::house::{House, flag_values, open};
 use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
 use crate::engine::policy::{Limits, OnFailure};
-use crate::engine::window::Window;
+use crate::engine::shared::Shared;
 use crate::project::Project;
 use crate::reply::sigil::COMPLETE;
 use crate::settings::Settings;
@@ -106,7 +106,7 @@ fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &Loop
         validator: validator(settings, &agent),
         source: Box::new(source),
         plan: project.implementation_plan(),
-        window: Window::default(),
+        shared: Shared::default(),
         started_from: None,
         sinks: Vec::new(),
         project,

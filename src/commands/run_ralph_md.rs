@@ -19,8 +19,8 @@ use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::{Cli, RunArgs};
 use crate::engine::inbox::Inbox;
 use crate::engine::policy::OnFailure;
+use crate::engine::shared::Shared;
 use crate::engine::stop::Stop;
-use crate::engine::window::Window;
 use crate::process::supervised;
 use crate::prompt::front_matter::Document;
 use crate::record::log_dir::LogDir;
@@ -94,7 +94,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         validator: validator(settings, &agent),
         source: Box::new(source),
         plan: project.implementation_plan(),
-        window: Window::default(),
+        shared: Shared::default(),
         started_from: None,
         sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
         project,

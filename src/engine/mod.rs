@@ -8,10 +8,10 @@ pub mod inbox;
 pub mod outcome;
 pub mod policy;
 pub mod report;
+pub mod shared;
 pub mod stop;
 pub mod tally;
 mod wait;
-pub mod window;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use inbox::{Inbox, Wake};
 use outcome::Outcome;
 use policy::{Limits, Now, Step, limit_until, named_reset, step};
 use report::{AttemptStatus, Report, Signal};
+use shared::Shared;
 use stop::{Stop, Urgency};
 use tally::{Given, Last, Settled, Tally};
 use wait::Wait;
-use window::Window;
 
 /// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -96,8 +96,8 @@ pub struct Job<'a> {
     pub validator: Option<Box<dyn Validator + 'a>>,
     /// The project's files.
     pub worktree: Box<dyn Worktree + 'a>,
-    /// What is known of the agent's usage limit, shared with the other loops that use the agent.
-    pub window: Window,
+    /// What is known of the other loops that use the agent.
+    pub shared: Shared,
     /// Who listens, in this order.
     pub sinks: Vec<Sink<'a>>,
 }
@@ -154,7 +154,7 @@ pub fn run(job: Job<'_>, inbox: &Arc<Inbox<Message>>) -> End {
         agent: job.agent,
         validator: job.validator,
         worktree: job.worktree,
-        window: job.window,
+        shared: job.shared,
         inbox,
         stop: Stop::default(),
         started: Instant::now(),
@@ -200,7 +200,7 @@ struct Loop<'a> {
     agent: Box<dyn Agent + 'a>,
     validator: Option<Box<dyn Validator + 'a>>,
     worktree: Box<dyn Worktree + 'a>,
-    window: Window,
+    shared: Shared,
     inbox: &'a Arc<Inbox<Message>>,
     stop: Stop,
     started: Instant,
@@ -241,14 +241,15 @@ impl Loop<'_> {
         }
     }
 
-    /// Now, as far as the policy needs to know; what this loop knows of a usage limit, the others know from here on.
+    /// Now, as far as the policy needs to know; what this loop knows, the others know from here on.
     fn now(&self) -> Now {
         let (time, clock) = (Utc::now(), Instant::now());
         if let Some(until) = limit_until(&self.tally, time) {
-            self.window.close(until, time, clock);
+            self.shared.close(until, time, clock);
         }
         let running = self.elapsed_before + self.started.elapsed();
-        Now { time, running, closed_until: self.window.until(time, clock) }
+        let closed_until = self.shared.closed_until(time, clock);
+        Now { time, running, closed_until, spent_by_others: self.shared.spent_by_others(&self.tally) }
     }
 
     /// Lets the source do what is left to do for the work as a whole, which may lead to another end.
@@ -285,7 +286,7 @@ impl Loop<'_> {
         let longest = duration::format(self.limits.max_limit_wait);
         let end = match self.tally.last {
             Last::Limited { reset } => named_reset(reset, Utc::now()),
-            _ => self.window.until(Utc::now(), Instant::now()),
+            _ => self.shared.closed_until(Utc::now(), Instant::now()),
         };
         let until = match end {
             Some(end) => format!("it lasts until {}", end.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")),
@@ -480,7 +481,7 @@ impl Loop<'_> {
             }
             let left = wait.left(Utc::now(), now);
             if self.stop.take_go_on() {
-                self.window.open();
+                self.shared.open();
                 return Ok(true);
             }
             if left.is_zero() {

@@ -60,6 +60,31 @@ pub struct Now {
     pub running: Duration,
     /// Until when the agent's usage limit is known to last, from whichever loop has met it.
     pub closed_until: Option<DateTime<Utc>>,
+    /// What the other loops have spent that share the budget.
+    pub spent_by_others: Spent,
+}
+
+/// Money and tokens that are spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// In US dollars.
+    pub cost_usd: f64,
+    /// Read and written ones together.
+    pub tokens: u64,
+}
+
+impl Spent {
+    /// By one loop.
+    #[must_use]
+    pub fn of(tally: &Tally) -> Self {
+        Self { cost_usd: tally.cost_usd, tokens: tally.input_tokens.saturating_add(tally.output_tokens) }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { cost_usd: self.cost_usd + other.cost_usd, tokens: self.tokens.saturating_add(other.tokens) }
+    }
 }
 
 /// What to do next.
@@ -147,10 +172,9 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
 
 /// The budget that is used up, if one is.
 fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
-    let money = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd >= limit);
-    let tokens = limits
-        .max_tokens
-        .is_some_and(|limit| tally.input_tokens.saturating_add(tally.output_tokens) >= limit);
+    let spent = Spent::of(tally).and(now.spent_by_others);
+    let money = limits.max_cost_usd.is_some_and(|limit| spent.cost_usd >= limit);
+    let tokens = limits.max_tokens.is_some_and(|limit| spent.tokens >= limit);
     let time = limits.max_duration.is_some_and(|limit| now.running >= limit);
     if money || tokens { Some(Outcome::BudgetReached) } else { time.then_some(Outcome::DurationReached) }
 }

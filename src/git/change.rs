@@ -4,17 +4,18 @@
 //! and never deleted: nobody but a person knows whether its owner still lives.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{REPOSITORY_VARIABLES, output_within};
+use super::{REPOSITORY_VARIABLES, output_of};
 use crate::jitter;
 
 /// The longest that one of them may take: hooks run, and files are written.
-const CHANGE_LIMIT: Duration = Duration::from_mins(5);
+pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
 /// How long a lock of another git is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// The first pause before another try, and the longest; each is twice the one before.
@@ -24,13 +25,15 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_
 pub(super) struct How {
     /// Variables on top of our own environment, such as `GIT_INDEX_FILE`.
     pub(super) env: Vec<(OsString, OsString)>,
+    /// What git reads from its stdin.
+    pub(super) input: Vec<u8>,
     /// After this time git is killed, with the hooks that it started.
     pub(super) limit: Duration,
 }
 
 impl Default for How {
     fn default() -> Self {
-        Self { env: Vec::new(), limit: CHANGE_LIMIT }
+        Self { env: Vec::new(), input: Vec::new(), limit: CHANGE_LIMIT }
     }
 }
 
@@ -76,7 +79,7 @@ pub(super) fn change_with<S: AsRef<OsStr>>(
     }
 }
 
-fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> std::io::Result<Output> {
+fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> io::Result<Output> {
     let mut command = Command::new("git");
     // As for readers: a file monitor would be started as a daemon of ours.
     command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
@@ -85,7 +88,18 @@ fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> std::io:
     }
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
     command.envs(how.env.iter().map(|(name, value)| (name, value)));
-    output_within(&mut command, how.limit)
+    output_of(command.stdin(stdin(&how.input)?), how.limit)
+}
+
+/// A file and not a pipe: nobody has to write while git reads.
+fn stdin(input: &[u8]) -> io::Result<Stdio> {
+    if input.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let mut file = tempfile::tempfile()?;
+    file.write_all(input)?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// Whether git complains about a lock that another git holds. A reference that "cannot be locked" because of its name

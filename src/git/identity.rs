@@ -232,7 +232,7 @@ pub fn try_signature(root: &Path, identity: &Identity) -> Result<(), GitError> {
     // Nobody is asked for a passphrase on our terminal: not by gpg's agent, not by ssh-keygen.
     let silent = [("GPG_TTY", "/dev/null"), ("SSH_ASKPASS", "false"), ("SSH_ASKPASS_REQUIRE", "force")];
     env.extend(silent.map(|(name, value)| (name.into(), value.into())));
-    let how = How { env, limit: SIGNATURE_LIMIT };
+    let how = How { env, limit: SIGNATURE_LIMIT, ..How::default() };
     let signed = tree_of(root).and_then(|tree| {
         let signing = format!("user.signingKey={key}");
         change_with(root, &["-c", &signing, "commit-tree", "-S", "-m", "A trial signature.", &tree], &how)

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::change::change;
+use super::keep::hidden;
+use super::progress::{Operation, in_progress};
 use super::{GitError, LIMIT, head_file, run};
 
 /// How many paths an error names.
@@ -25,10 +27,12 @@ pub struct Commit {
 #[derive(Debug, thiserror::Error)]
 pub enum RevertError {
     /// git is in the middle of something.
-    #[error("a {what} is in progress in {path}: finish it, or end it with 'git {what} --abort'", path = .path.display())]
+    #[error("a {what} is in progress in {path}: finish it, or end it with '{end}'", path = .path.display())]
     Busy {
         /// `merge`, `rebase` …
         what: &'static str,
+        /// The command that gives it up.
+        end: &'static str,
         /// The work tree.
         path: std::path::PathBuf,
     },
@@ -88,17 +92,8 @@ pub enum RevertError {
 
 /// Fails when git is in the middle of something in the work tree `root`.
 pub fn check_idle(root: &Path) -> Result<(), RevertError> {
-    let Some(git_dir) = head_file::git_dir(root) else { return Ok(()) };
-    let marks = [
-        ("MERGE_HEAD", "merge"),
-        ("rebase-merge", "rebase"),
-        ("rebase-apply", "rebase"),
-        ("CHERRY_PICK_HEAD", "cherry-pick"),
-        ("REVERT_HEAD", "revert"),
-        ("sequencer", "revert"),
-    ];
-    match marks.iter().find(|(mark, _)| git_dir.join(mark).exists()) {
-        Some((_, what)) => Err(RevertError::Busy { what, path: root.to_owned() }),
+    match in_progress(root) {
+        Some(Operation { what, end }) => Err(RevertError::Busy { what, end, path: root.to_owned() }),
         None => Ok(()),
     }
 }
@@ -164,9 +159,11 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
         return Err(RevertError::Staged { paths: shown(staged.iter()) });
     }
     let dirty = uncommitted(root)?;
+    // git would overwrite these, too: it has been told that they never change.
+    let hidden = hidden(root)?;
     let touched = touched(root, commits)?;
     let mut overlap: BTreeSet<&String> =
-        dirty.iter().filter(|path| touched.iter().any(|other| overlaps(path, other))).collect();
+        dirty.union(&hidden).filter(|path| touched.iter().any(|other| overlaps(path, other))).collect();
     // git would overwrite an ignored file without a word.
     let tracked: HashSet<String> = names(root, &["ls-files", "-z"])?.into_iter().collect();
     let is_in_the_way = |path: &&String| {
@@ -220,7 +217,8 @@ fn touched(root: &Path, commits: &[Commit]) -> Result<BTreeSet<String>, GitError
     Ok(touched)
 }
 
-fn names(root: &Path, arguments: &[&str]) -> Result<Vec<String>, GitError> {
+/// What a git command lists, each name ended by a zero byte.
+pub(super) fn names(root: &Path, arguments: &[&str]) -> Result<Vec<String>, GitError> {
     let output = run(root, arguments, LIMIT)?;
     let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
     Ok(names.map(|name| String::from_utf8_lossy(name).trim_start_matches('\n').to_owned()).collect())
@@ -233,7 +231,8 @@ fn overlaps(one: &str, other: &str) -> bool {
     one == other || below(one, other) || below(other, one)
 }
 
-fn shown<'a>(paths: impl ExactSizeIterator<Item = &'a String>) -> String {
+/// The first few of these paths, and how many more there are.
+pub(super) fn shown<'a>(paths: impl ExactSizeIterator<Item = &'a String>) -> String {
     let more = paths.len().saturating_sub(SHOWN);
     let mut text = paths.take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if more > 0 {

@@ -122,11 +122,11 @@ impl Branch {
         }
         filled += &self.prompt.substitute(&template[rest..]);
         let names_it = |found: regex::Captures<'_>| &found[1] == "BRANCH_NAME";
-        if PLACEHOLDER.captures_iter(template).any(names_it) { filled } else { self.with_branch(filled) }
+        if PLACEHOLDER.captures_iter(template).any(names_it) { filled } else { self.with_branch(&filled) }
     }
 
     /// For a prompt that does not say which of the plan's branches is meant.
-    fn with_branch(&self, prompt: String) -> String {
+    fn with_branch(&self, prompt: &str) -> String {
         let Facts { name, goal, base } = &self.facts;
         let gap = if prompt.ends_with('\n') { "" } else { "\n" };
         format!(

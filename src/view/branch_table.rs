@@ -207,13 +207,23 @@ pub fn table(rows: &[Row]) -> String {
         text += cells.join("  ").trim_end();
         text += "\n";
     }
-    for row in rows {
-        for note in &row.notes {
-            text += &plain(&format!("{}: {note}", row.name));
-            text += "\n";
-        }
+    for (note, names) in notes(rows) {
+        text += &plain(&format!("{}: {note}", names.join(", ")));
+        text += "\n";
     }
     text
+}
+
+/// Every note once, with the branches it is about.
+fn notes(rows: &[Row]) -> Vec<(&str, Vec<&str>)> {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (row, note) in rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
+        match notes.iter_mut().find(|(known, _)| known == note) {
+            Some((_, names)) => names.push(&row.name),
+            None => notes.push((note, vec![&row.name])),
+        }
+    }
+    notes
 }
 
 fn last_head(rows: &[Row]) -> &'static str {

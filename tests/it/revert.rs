@@ -71,6 +71,18 @@ fn it_is_refused_where_something_could_get_lost() {
     scratch.git(&["reset", "--quiet"]);
     scratch.git(&["checkout", "--quiet", "file2"]);
 
+    for mark in ["assume-unchanged", "skip-worktree"] {
+        scratch.git(&["update-index", &format!("--{mark}"), "file2"]);
+        scratch.write("file2", "hidden from git");
+        refused(&scratch.run("revert"), "uncommitted changes would be touched (file2)");
+        assert_eq!(scratch.read("file2"), "hidden from git");
+        scratch.git(&["update-index", &format!("--no-{mark}"), "file2"]);
+        scratch.git(&["checkout", "--quiet", "file2"]);
+    }
+
+    scratch.git(&["bisect", "start"]);
+    refused(&scratch.run("revert"), "a bisect is in progress");
+    scratch.git(&["bisect", "reset"]);
     scratch.write(".git/rebase-merge/x", "");
     refused(&scratch.run("revert"), "a rebase is in progress");
     std::fs::remove_dir_all(scratch.path(".git/rebase-merge")).unwrap();

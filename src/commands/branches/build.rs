@@ -15,13 +15,12 @@ use crate::commands::house::{House, flag_values, open};
 use crate::commands::launch::{Launch, Resume, check_budget, done_pattern, run_id, validator};
 use crate::commands::plain_loop::{agent_env, prompt_names, refused};
 use crate::commands::signals::Signals;
-use crate::engine::End;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
-use crate::engine::window::Window;
-use crate::git;
+use crate::engine::shared::Shared;
+use crate::git::{self, GitError};
 use crate::parallel::{self, Fate, Places};
 use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
@@ -64,7 +63,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
     PromptFile::new(text.clone(), None, BTreeMap::default()).read().map_err(refused)?;
     let identity = worktree_identity(project, settings);
-    git::identity::check(project.root(), &identity)?;
+    git::identity::check(&identity)?;
+    git::identity::try_signature(project.root(), &identity)?;
 
     project.create_ralph_dir()?;
     let lock = recorder::hold(project, VERB)?;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     // No agent shall commit its copy; where the plan is tracked this has no effect.
     patterns.push(format!("/{BRANCH_PLAN}"));
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
-    if identity.is_some() {
+    if identity != git::identity::Identity::default() {
         git::identity::prepare(project.root())?;
     }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
@@ -90,7 +90,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         tracked: Tracked::default(),
         plan: Arc::new(MainPlan::new(project.branch_plan())),
         places: Places::new(jobs.min(open_branches.max(1))),
-        window: Window::default(),
+        shared: Shared::default(),
         signals: Signals::listen()?,
         screen: Screen::start(flags.json, flags.quiet),
         branches: &branches,
@@ -121,7 +121,7 @@ struct Building<'a> {
     tracked: Tracked,
     plan: Arc<MainPlan>,
     places: Arc<Places>,
-    window: Window,
+    shared: Shared,
     signals: Signals,
     screen: Screen,
     branches: &'a [Planned],
@@ -144,30 +144,32 @@ impl Building<'_> {
         let fates = parallel::run(
             &after,
             &|place| self.branch(&self.branches[open[place]], place, width.unwrap_or_default()),
-            &|row: &Row| row.built == Built::Done,
+            &|(row, _): &(Row, u8)| row.built == Built::Done && self.signals.count() == 0,
         );
         let mut fates = fates.into_iter();
-        let rows: Vec<Row> = self.branches.iter().map(|branch| Self::row(branch, &mut fates)).collect();
-        let code = rows.iter().map(exit_code).max().unwrap_or_default();
+        let (rows, codes): (Vec<Row>, Vec<u8>) =
+            self.branches.iter().map(|branch| Self::row(branch, &mut fates)).unzip();
+        // The worst comes first in their order: interrupted, git, agent, everything else.
+        let code = codes.into_iter().max().unwrap_or_default();
         self.show(code, &rows, open.is_empty());
         code
     }
 
-    /// `fates` are those of the unfinished branches, in their order.
-    fn row(branch: &Planned, fates: &mut impl Iterator<Item = Fate<Row>>) -> Row {
+    /// What became of a branch, and its exit code; `fates` are those of the unfinished branches, in their order.
+    fn row(branch: &Planned, fates: &mut impl Iterator<Item = Fate<(Row, u8)>>) -> (Row, u8) {
         let name = &branch.section.name;
         if branch.section.is_done {
             let pull_request = branch.section.pull_request.clone();
-            return Row { built: Built::Done, pull_request, ..Row::new(name) };
+            return (Row { built: Built::Done, pull_request, ..Row::new(name) }, 0);
         }
         match fates.next() {
-            Some(Fate::Ran(row)) => row,
+            Some(Fate::Ran(result)) => result,
             Some(Fate::Lost) => {
                 let notes = vec!["ralph itself failed here; this is a bug".to_owned()];
-                Row { built: Built::Failed, notes, ..Row::new(name) }
+                (Row { built: Built::Failed, notes, ..Row::new(name) }, 1)
             }
             Some(Fate::NotStarted) | None => {
-                Row { built: Built::WaitingFor(branch.base.clone()), ..Row::new(name) }
+                (Row { built: Built::WaitingFor(branch.base.clone()), ..Row::new(name) }, 0)
             }
         }
     }
@@ -189,28 +191,32 @@ impl Building<'_> {
         self.screen.finish(|| self.signals.count() > heard);
     }
 
-    /// One branch from its work tree to its pull request.
-    fn branch(&self, branch: &Planned, place: usize, width: usize) -> Row {
+    /// One branch from its work tree to its pull request; with its exit code.
+    fn branch(&self, branch: &Planned, place: usize, width: usize) -> (Row, u8) {
         let name = &branch.section.name;
         let mut view = self.screen.branch(place, name, width);
         let mut row = Row::new(name);
         self.places.expect(place);
         let built = self.build(branch, place, &mut view, &mut row);
         self.places.leave(place);
-        if let Err(error) = built {
-            view.warn(&format!("{error:#}"));
-            row.notes.push(format!("{error:#}"));
-            row.built = Built::Failed;
+        match built {
+            Ok(code) => (row, code),
+            Err(error) => {
+                view.warn(&format!("{error:#}"));
+                row.notes.push(format!("{error:#}"));
+                row.built = Built::Failed;
+                let is_gits = error.downcast_ref::<GitError>().is_some();
+                (row, if is_gits { Outcome::GitFailed.code() } else { 1 })
+            }
         }
-        row
     }
 
-    fn build(&self, branch: &Planned, rank: usize, view: &mut View, row: &mut Row) -> anyhow::Result<()> {
+    fn build(&self, branch: &Planned, rank: usize, view: &mut View, row: &mut Row) -> anyhow::Result<u8> {
         let section = &branch.section;
         let run = run_id();
         let tree =
             Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.plan, &self.tracked)?;
-        let agent = self.choice.clone().agent(
+        let agent = self.choice.clone().rooted_at(self.project.root()).agent(
             self.filters.clone(),
             self.settings,
             &tree.project,
@@ -239,7 +245,7 @@ impl Building<'_> {
             validator: validator(self.settings, &agent),
             source: Box::new(&mut source),
             plan: tree.project.branch_plan(),
-            window: self.window.clone(),
+            shared: self.shared.join(),
             started_from: Some(self.project.ralph_dir().to_owned()),
             sinks: vec![Box::new(|stamped| {
                 row.take(stamped);
@@ -251,7 +257,7 @@ impl Building<'_> {
             run,
             agent,
         };
-        let End { .. } = launch.run_as(view, &inbox)?;
+        let end = launch.run_as(view, &inbox)?;
         let is_done = source.is_done();
         let publisher = source.into_publisher();
         row.commits = Some(publisher.commits());
@@ -263,7 +269,7 @@ impl Building<'_> {
         } else if row.built == Built::Done {
             row.built = Built::Failed;
         }
-        Ok(())
+        Ok(end.outcome.code())
     }
 
     fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {
@@ -293,14 +299,5 @@ impl Building<'_> {
             mark: run.to_owned(),
             made: Made { pushed, ..Made::default() },
         }
-    }
-}
-
-/// What a branch contributes to the exit code.
-fn exit_code(row: &Row) -> u8 {
-    match (&row.end, &row.built) {
-        (Some(end), _) => end.outcome.code(),
-        (None, Built::Failed) => Outcome::GitFailed.code(),
-        (None, _) => 0,
     }
 }

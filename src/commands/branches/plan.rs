@@ -7,7 +7,7 @@ use crate::commands::agent_choice::Choice;
 use crate::commands::house::{House, flag_values, open};
 use crate::commands::launch::{Launch, Resume, check_budget, run_id, validator};
 use crate::commands::plain_loop::{agent_env, prompt_names, refused, require_specs};
-use crate::engine::window::Window;
+use crate::engine::shared::Shared;
 use crate::prompt;
 use crate::source::prompt_file::{PromptFile, Text};
 use crate::view::plain::Frame;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
         validator: Some(Box::new(check)),
         source: Box::new(source),
         plan: project.branch_plan(),
-        window: Window::default(),
+        shared: Shared::default(),
         started_from: None,
         sinks: Vec::new(),
         project,

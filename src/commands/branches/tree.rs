@@ -81,10 +81,7 @@ pub(super) fn worktree_identity(project: &Project, settings: &Settings) -> Ident
         name: git.name.clone(),
         email: git.email.clone(),
         signing_key: git.signing_key.clone(),
-        // `~` is for the git room to resolve.
-        ssh_key: git
-            .ssh_key
-            .as_ref()
-            .map(|key| if key.starts_with('~') { key.into() } else { project.root().join(key) }),
+        ssh_key: git.ssh_key.as_ref().map(Into::into),
     }
+    .located(project.root())
 }

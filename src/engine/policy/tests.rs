@@ -55,7 +55,7 @@ fn at(seconds: i64) -> DateTime<Utc> {
 
 fn now(seconds: i64) -> Now {
     let running = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    Now { time: at(seconds), running, closed_until: None }
+    Now { time: at(seconds), running, closed_until: None, spent_by_others: Spent::default() }
 }
 
 #[test]
@@ -174,6 +174,10 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     let mut tally = Tally { cost_usd: 0.99, input_tokens: 60, output_tokens: 39, ..Tally::default() };
     for limits in [&money, &tokens, &time] {
         assert_eq!(step(limits, &tally, now(59)), Step::Begin);
+    }
+    let together = Now { spent_by_others: Spent { cost_usd: 0.01, tokens: 1 }, ..now(0) };
+    for limits in [&money, &tokens] {
+        assert_eq!(step(limits, &tally, together), Step::End(Outcome::BudgetReached));
     }
     tally.cost_usd = 1.0;
     tally.output_tokens = 40;

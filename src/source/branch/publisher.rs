@@ -1,6 +1,7 @@
 //! Where a branch's commits belong: on the remote, and in a pull request.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -150,15 +151,23 @@ impl Publisher {
         if self.is_protected {
             return no("not pushed, no pull request: the branch is protected (git.protected_branches)");
         }
-        match (&self.remote, self.auto_push, self.auto_pr) {
-            (_, false, false) => Err(None),
-            (_, false, true) => no("not pushed, no pull request: git.auto_push is off"),
-            (None, ..) => no("not pushed, no pull request: the repository has no remote"),
-            (Some(_), true, false) => Err(None),
-            (Some(_), true, true) => self.base_branch.clone().ok_or_else(|| {
-                Some("no pull request: its base is no branch that it could be merged into".to_owned())
-            }),
+        if !self.auto_push {
+            // Who wants neither knows.
+            return if self.auto_pr {
+                no("not pushed, no pull request: git.auto_push is off")
+            } else {
+                Err(None)
+            };
         }
+        if self.remote.is_none() {
+            return no("not pushed, no pull request: the repository has no remote");
+        }
+        if !self.auto_pr {
+            return Err(None);
+        }
+        self.base_branch.clone().ok_or_else(|| {
+            Some("no pull request: its base is no branch that it could be merged into".to_owned())
+        })
     }
 
     fn gh(&self, base: &str, facts: &Facts, tasks: &[Task]) -> Launch {
@@ -178,12 +187,15 @@ impl Publisher {
 }
 
 fn body(facts: &Facts, tasks: &[Task]) -> String {
-    let tasks: String = tasks
-        .iter()
-        .map(|task| format!("- [{}] {}\n", if task.ticked { 'x' } else { ' ' }, task.text))
-        .collect();
-    let gap = if tasks.is_empty() { "" } else { "\n" };
-    format!("{}\n{gap}{tasks}", facts.goal)
+    let mut body = format!("{}\n", facts.goal);
+    if !tasks.is_empty() {
+        body.push('\n');
+    }
+    for Task { text, ticked, .. } in tasks {
+        let tick = if *ticked { 'x' } else { ' ' };
+        let _ = writeln!(body, "- [{tick}] {text}"); // writing to a String cannot fail
+    }
+    body
 }
 
 /// Exit code, stdout and stderr of a program that ended by itself; else what happened, in words.
@@ -202,7 +214,7 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
     if let Err(StartError::Program { source, .. }) = &captured
         && source.kind() == std::io::ErrorKind::NotFound
     {
-        let why = "gh is not installed; see https://cli.github.com, then run 'gh pr create' there";
+        let why = "gh is not installed (https://cli.github.com); 'gh pr create --head BRANCH' does it later";
         return Err(Failure::Impossible(why.to_owned()));
     }
     let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT).map_err(Failure::Wrong)?;
@@ -220,7 +232,7 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
     let line = line.map_or_else(|| format!("gh ended with exit code {code}"), |line| format!("gh: {line}"));
     if code == GH_LOGIN || said.contains("gh auth login") {
         Err(Failure::Impossible(
-            "gh is not logged in; run 'gh auth login', then 'gh pr create' there".to_owned(),
+            "gh is not logged in; run 'gh auth login', then 'gh pr create --head BRANCH'".to_owned(),
         ))
     } else if said.contains("known GitHub host") || said.contains("no git remotes") {
         Err(Failure::Impossible(line))

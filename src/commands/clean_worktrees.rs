@@ -1,0 +1,242 @@
+//! `ralph clean --worktrees`: removes the work trees of branches, never the branches, and loses nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+
+use super::clean::forget_pointers_below;
+use super::control::{say, warn};
+use super::house;
+use crate::cli::CleanArgs;
+use crate::git;
+use crate::git::keep::{self, Findings};
+use crate::git::remove;
+use crate::git::save::{Saved, What};
+use crate::git::worktrees::{self, Tree};
+use crate::project::Project;
+use crate::record::lookup;
+use crate::record::recorder;
+
+/// How many of the ignored files that go with a tree are named.
+const SHOWN: usize = 5;
+
+/// Why a tree stays.
+struct Kept {
+    /// One line each: what it is, and what to do.
+    reasons: Vec<String>,
+    /// `--force` would remove it nevertheless.
+    yields: bool,
+}
+
+impl From<anyhow::Error> for Kept {
+    fn from(error: anyhow::Error) -> Self {
+        Self { reasons: vec![format!("{error:#}")], yields: false }
+    }
+}
+
+/// `ralph clean --worktrees`.
+pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
+    let here = house::locate(args.target.ralph_dir.as_ref())?;
+    here.require_git()?;
+    let folder = trees_folder(&here)?;
+    let all: Vec<Tree> = worktrees::list(here.root())?
+        .into_iter()
+        .skip(1) // the main one
+        .filter(|tree| tree.path.starts_with(&folder))
+        .collect();
+    let meant = meant(&all, &folder, args.target.name.as_deref())?;
+    let mut kept = 0;
+    let mut yields = false;
+    if !meant.is_empty() {
+        // No loop begins here meanwhile.
+        here.create_ralph_dir()?;
+        let _lock = recorder::hold(&here, "clean")?;
+        for tree in &meant {
+            let mut saved = Vec::new();
+            let result = clean(&here, tree, &called(tree, &folder), args.force, &mut saved);
+            report(&here, tree, &result, &saved);
+            if let Err(why) = result {
+                kept += 1;
+                yields |= why.yields && !args.force;
+            }
+            remove_empty_parents(&tree.path, &folder);
+        }
+    }
+    if yields {
+        say("with --force what would be lost is saved under refs/ralph/keep/, and the trees are removed");
+    }
+    let strangers = if args.target.name.is_none() { strangers(&folder, &all) } else { Vec::new() };
+    for path in &strangers {
+        warn(&format!("{} is no work tree of this repository: it is left alone", shown(&here, path)));
+    }
+    if meant.is_empty() && strangers.is_empty() {
+        say("no worktrees to clean");
+    }
+    Ok(u8::from(kept > 0))
+}
+
+/// `.worktrees`, as git writes it down: without symbolic links.
+fn trees_folder(here: &Project) -> anyhow::Result<PathBuf> {
+    let main = worktrees::list(here.root())?.into_iter().next().map(|tree| tree.path);
+    if let Some(main) = main
+        && here.root().starts_with(main.join(".worktrees"))
+    {
+        bail!("{} is a work tree of {1}: run this in {1}", here.root().display(), main.display());
+    }
+    let folder = here.root().join(".worktrees");
+    Ok(fs::canonicalize(&folder).unwrap_or(folder))
+}
+
+/// The trees that NAME means: the one on that branch, else the one in that folder; all without NAME.
+fn meant<'a>(all: &'a [Tree], folder: &Path, name: Option<&str>) -> anyhow::Result<Vec<&'a Tree>> {
+    let Some(name) = name else { return Ok(all.iter().collect()) };
+    let on_branch = all.iter().find(|tree| tree.branch.as_deref() == Some(name));
+    let in_folder = || all.iter().find(|tree| tree.path == folder.join(name));
+    if let Some(tree) = on_branch.or_else(in_folder) {
+        return Ok(vec![tree]);
+    }
+    let names: Vec<String> = all.iter().map(|tree| called(tree, folder)).collect();
+    let others = if names.is_empty() { "there is none at all".to_owned() } else { names.join(", ") };
+    bail!("no worktree of branch '{name}', {}: choose one that is there: {others}", folder.display())
+}
+
+/// A tree is called after its branch, or its folder where it is on none.
+fn called(tree: &Tree, folder: &Path) -> String {
+    let folder = || tree.path.strip_prefix(folder).unwrap_or(&tree.path).to_string_lossy().into_owned();
+    tree.branch.clone().unwrap_or_else(folder)
+}
+
+/// Removes one tree, unless something keeps it.
+fn clean(
+    here: &Project,
+    tree: &Tree,
+    name: &str,
+    force: bool,
+    saved: &mut Vec<Saved>,
+) -> Result<Findings, Kept> {
+    let project = here.elsewhere(&tree.path, &tree.path.join(".ralph"));
+    if let Some(running) = running_in(here, &tree.path) {
+        return Err(anyhow::anyhow!(running).into());
+    }
+    let own = git::runtime_patterns(&project);
+    let look = || keep::look(here.root(), tree, &own).map_err(anyhow::Error::from);
+    if tree.is_gone {
+        remove::save_notes(here.root(), tree, name, saved).map_err(anyhow::Error::from)?;
+    }
+    judge(look()?, force)?;
+    // No loop begins in it from here on, and git knows that this lock is nothing to keep.
+    git::exclude(here.root(), &own).map_err(anyhow::Error::from)?;
+    project.create_ralph_dir().map_err(anyhow::Error::from)?;
+    let _lock = recorder::hold(&project, "clean")?;
+    let findings = judge(look()?, force)?;
+    remove::remove(here.root(), tree, name, force, saved).map_err(anyhow::Error::from)?;
+    forget_pointers_below(here, &tree.path);
+    Ok(findings)
+}
+
+fn running_in(here: &Project, path: &Path) -> Option<String> {
+    let is_there = |other: &&lookup::Loop| {
+        let project = &other.project;
+        other.alive().is_some() && (project.root().starts_with(path) || project.ralph_dir().starts_with(path))
+    };
+    let name = &lookup::of_machine(here).iter().find(is_there)?.name.clone();
+    Some(format!("loop '{name}' is running in it: end it first, with 'ralph cancel {name}'"))
+}
+
+/// Whether the tree may go; with `force` only what cannot be saved keeps it.
+fn judge(findings: Findings, force: bool) -> Result<Findings, Kept> {
+    let keeping = findings.reasons.iter().filter(|reason| !(force && reason.can_be_saved()));
+    let reasons: Vec<String> = keeping.map(ToString::to_string).collect();
+    if reasons.is_empty() {
+        return Ok(findings);
+    }
+    let yields = findings.reasons.iter().all(keep::Reason::can_be_saved);
+    Err(Kept { reasons, yields })
+}
+
+/// Says what became of a tree.
+fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &[Saved]) {
+    let path = shown(here, &tree.path);
+    match result {
+        Ok(findings) => {
+            let branch = tree.branch.as_ref();
+            let stays = branch.map_or_else(String::new, |branch| format!("; branch {branch} stays"));
+            say(&format!("removed {path}{stays}"));
+            if !findings.ignored.is_empty() {
+                say(&format!("  ignored files went with it: {}", first_of(&findings.ignored)));
+            }
+        }
+        Err(Kept { reasons, .. }) => {
+            say(&format!("kept {path}:"));
+            for reason in reasons {
+                say(&format!("  {reason}"));
+            }
+        }
+    }
+    for Saved { reference, what } in saved {
+        match what {
+            What::Commit { id, subject } => {
+                say(&format!("  saved commit {id:.10} '{subject}', which only this tree knew"));
+                say(&format!("    get it back with: git switch -c NAME {reference}"));
+            }
+            What::Files { is_staged_apart } => {
+                say("  saved what was not committed, as a commit on top of the others");
+                say(&format!("    as a branch:       git switch -c NAME {reference}"));
+                say(&format!("    only the files:    git checkout {reference} -- ."));
+                if *is_staged_apart {
+                    say(&format!("    what was staged:   git checkout {reference}^2 -- ."));
+                }
+            }
+        }
+    }
+}
+
+/// The first few of these, and how many more there are.
+fn first_of(names: &[String]) -> String {
+    let some = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
+}
+
+/// A path as people write it in the project.
+fn shown(here: &Project, path: &Path) -> String {
+    here.relative(path).display().to_string()
+}
+
+/// Removes the folders that lead to a tree that is gone, up to `.worktrees`; one with something in it stays.
+fn remove_empty_parents(path: &Path, folder: &Path) {
+    let parents = path.ancestors().skip(1).take_while(|parent| *parent != folder);
+    if path.starts_with(folder) && !path.exists() {
+        for parent in parents {
+            // Not empty: then the rest is not, either.
+            if fs::remove_dir(parent).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// What lies in `.worktrees` and belongs to no tree. Empty folders are removed.
+fn strangers(folder: &Path, trees: &[Tree]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    for path in entries {
+        let is_tree = |tree: &Tree| tree.path == path;
+        let leads_to_one = |tree: &Tree| tree.path.starts_with(&path) && tree.path.exists();
+        if trees.iter().any(is_tree) {
+            continue;
+        }
+        if trees.iter().any(leads_to_one) {
+            found.extend(strangers(&path, trees));
+        } else if fs::remove_dir(&path).is_err() {
+            // Not an empty folder that a tree left behind.
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,0 +1,112 @@
+//! What the loops of one build know of each other: the usage limit of the agent that they share, so that no one of them
+//! probes while another has been told to wait, and what all of them have spent.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use chrono::{DateTime, Utc};
+
+use super::policy::Spent;
+use super::tally::Tally;
+use super::wait::Wait;
+
+/// What loops share; a loop of its own shares it with nobody.
+#[derive(Debug, Clone, Default)]
+pub struct Shared {
+    board: Arc<Mutex<Board>>,
+    /// This loop's place in the list of what was spent.
+    place: usize,
+}
+
+#[derive(Debug, Default)]
+struct Board {
+    /// Until when the agent's usage limit is known to last.
+    closed: Option<Wait>,
+    spent: Vec<Spent>,
+}
+
+impl Shared {
+    /// The same board, for another loop.
+    #[must_use]
+    pub fn join(&self) -> Self {
+        let mut board = self.lock();
+        board.spent.push(Spent::default());
+        // The first place is that of whoever made the board.
+        Self { board: Arc::clone(&self.board), place: board.spent.len() }
+    }
+
+    /// An agent has said, or it is guessed, that the limit lasts until then.
+    pub fn close(&self, until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) {
+        let mut board = self.lock();
+        let known = board.closed.is_some_and(|wait| time + wait.left(time, clock) >= until);
+        if !known && until > time {
+            board.closed = Some(Wait::new(until, time, clock));
+        }
+    }
+
+    /// Somebody wants it tried again now.
+    pub fn open(&self) {
+        self.lock().closed = None;
+    }
+
+    /// Until when nobody should try; `None` while nothing is known of a limit.
+    #[must_use]
+    pub fn closed_until(&self, time: DateTime<Utc>, clock: Instant) -> Option<DateTime<Utc>> {
+        let left = self.lock().closed.map(|wait| wait.left(time, clock)).filter(|left| !left.is_zero())?;
+        Some(time + left)
+    }
+
+    /// Notes what this loop has spent, and answers what the others have.
+    #[must_use]
+    pub fn spent_by_others(&self, tally: &Tally) -> Spent {
+        let mut board = self.lock();
+        let Some(own) = self.place.checked_sub(1) else { return Spent::default() };
+        if let Some(spent) = board.spent.get_mut(own) {
+            *spent = Spent::of(tally);
+        }
+        let others = board.spent.iter().enumerate().filter(|(place, _)| *place != own);
+        others.fold(Spent::default(), |sum, (_, spent)| sum.and(*spent))
+    }
+
+    /// A panic of another thread cannot leave the board half-written.
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_latest_end_of_a_limit_counts_for_all_until_it_has_passed() {
+        let (time, clock) = (Utc::now(), Instant::now());
+        let minute = Duration::from_mins(1);
+        let ours = Shared::default();
+        let theirs = ours.join();
+        assert_eq!(ours.closed_until(time, clock), None);
+        ours.close(time + 2 * minute, time, clock);
+        theirs.close(time + minute, time, clock);
+        theirs.close(time - minute, time, clock);
+        assert_eq!(theirs.closed_until(time, clock), Some(time + 2 * minute));
+        assert_eq!(theirs.closed_until(time + 2 * minute, clock + 2 * minute), None);
+        theirs.close(time + 5 * minute, time, clock);
+        assert_eq!(ours.closed_until(time + minute, clock + minute), Some(time + 5 * minute));
+        ours.open();
+        assert_eq!(theirs.closed_until(time, clock), None);
+    }
+
+    #[test]
+    fn what_others_spend_is_known_and_ones_own_counts_once() {
+        let tally = |cost_usd| Tally { cost_usd, input_tokens: 10, output_tokens: 1, ..Tally::default() };
+        let alone = Shared::default();
+        assert_eq!(alone.spent_by_others(&tally(7.0)), Spent::default());
+        let loops = [alone.join(), alone.join(), alone.join()];
+        assert_eq!(loops[0].spent_by_others(&tally(1.0)), Spent::default());
+        assert_eq!(loops[0].spent_by_others(&tally(2.0)), Spent::default());
+        assert_eq!(loops[1].spent_by_others(&tally(4.0)), Spent { cost_usd: 2.0, tokens: 11 });
+        assert_eq!(loops[2].spent_by_others(&tally(0.0)), Spent { cost_usd: 6.0, tokens: 22 });
+    }
+}

@@ -1,0 +1,274 @@
+//! What keeps a linked work tree from being removed, and what would go with it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::progress::{Operation, in_progress};
+use super::revert::shown;
+use super::worktrees::Tree;
+use super::{GitError, LIMIT, common_dir, head_file, run};
+use crate::project::BRANCH_PLAN as PLAN;
+
+/// The longest that one look at all files may take.
+const LOOK_LIMIT: Duration = Duration::from_mins(1);
+
+/// Why a work tree is not removed, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// Something is staged, changed or untracked.
+    #[error("uncommitted changes ({paths}): commit them")]
+    Changes {
+        /// Some of the paths.
+        paths: String,
+    },
+    /// Files are there that git was told not to look at.
+    #[error(
+        "files whose changes git does not show ({paths}): look at them after \
+         'git update-index --no-skip-worktree --no-assume-unchanged FILE'"
+    )]
+    Hidden {
+        /// Some of the paths.
+        paths: String,
+    },
+    /// HEAD names a commit that no ref leads to.
+    #[error("its commit {commit:.10} is on no branch: give it one with 'git switch -c NAME'")]
+    Detached {
+        /// The commit.
+        commit: String,
+    },
+    /// git is in the middle of something.
+    #[error("a {what} is in progress: finish it, or end it with '{end}'", what = .0.what, end = .0.end)]
+    Busy(Operation),
+    /// Another repository lies in its folder, or belongs to it: a submodule's.
+    #[error("repositories of their own are in it ({paths}): move them away, or remove them by hand")]
+    Repositories {
+        /// Some of their folders.
+        paths: String,
+    },
+    /// A folder in it cannot be looked at.
+    #[error("{path} cannot be read: mend its permissions", path = .path.display())]
+    Unreadable {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// `git worktree lock`.
+    #[error("git has it locked{why}: unlock it with 'git worktree unlock'")]
+    Locked {
+        /// What its owner said, in brackets; may be empty.
+        why: String,
+    },
+    /// git changes it right now, or a git that did was killed.
+    #[error("a git is at work in it, or was killed: wait, or remove {path}", path = .path.display())]
+    IndexLock {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// Only git's notes about it are left.
+    #[error(
+        "its folder is gone: say where it is with 'git worktree repair PATH', or forget it with 'git worktree prune'"
+    )]
+    Gone,
+    /// Its `.git` file names another repository, or none.
+    #[error("its .git file does not lead to this repository: try 'git worktree repair'")]
+    Astray,
+}
+
+impl Reason {
+    /// Whether all of it can be saved, so that the tree can be removed nevertheless.
+    #[must_use]
+    pub fn can_be_saved(&self) -> bool {
+        matches!(self, Self::Changes { .. } | Self::Hidden { .. } | Self::Detached { .. } | Self::Busy(_))
+    }
+}
+
+/// What a look at a work tree found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Why it should stay.
+    pub reasons: Vec<Reason>,
+    /// Ignored files and folders that go with it, ralph's own left out; relative to it, folders end in `/`.
+    pub ignored: Vec<String>,
+}
+
+/// Looks at a linked work tree of the repository of `root`. `own` are the ignore patterns of ralph's own files.
+pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitError> {
+    let mut reasons = Vec::new();
+    if let Some(why) = &tree.locked {
+        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        reasons.push(Reason::Locked { why });
+    }
+    let Some(git_dir) = head_file::git_dir(&tree.path).filter(|_| !tree.is_gone) else {
+        reasons.push(Reason::Gone);
+        return Ok(Findings { reasons, ..Findings::default() });
+    };
+    if !belongs(&git_dir, &common_dir(root)?) {
+        reasons.push(Reason::Astray);
+        return Ok(Findings { reasons, ..Findings::default() });
+    }
+    let lock = git_dir.join("index.lock");
+    if lock.exists() {
+        reasons.push(Reason::IndexLock { path: lock });
+    }
+    let status = status(&tree.path, own)?;
+    if !status.changed.is_empty() {
+        reasons.push(Reason::Changes { paths: shown(status.changed.iter()) });
+    }
+    let mut hidden = hidden(&tree.path)?;
+    hidden.remove(PLAN);
+    if !hidden.is_empty() {
+        reasons.push(Reason::Hidden { paths: shown(hidden.iter()) });
+    }
+    if let Some(operation) = in_progress(&tree.path) {
+        reasons.push(Reason::Busy(operation));
+    } else if let (None, Some(commit)) = (&tree.branch, &tree.head)
+        && run(root, &["for-each-ref", "--count=1", "--contains", commit], LIMIT)?.is_empty()
+    {
+        reasons.push(Reason::Detached { commit: commit.clone() });
+    }
+    reasons.extend(repositories(&tree.path, &git_dir));
+    Ok(Findings { reasons, ignored: status.ignored })
+}
+
+/// Whether the folder of a linked work tree is one of the repository's.
+fn belongs(git_dir: &Path, common: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    real(git_dir).zip(real(&common.join("worktrees"))).is_some_and(|(one, all)| one.starts_with(all))
+}
+
+/// What `git status` says about a work tree.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Status {
+    changed: Vec<String>,
+    ignored: Vec<String>,
+}
+
+fn status(path: &Path, own: &[String]) -> Result<Status, GitError> {
+    let all = ["--untracked-files=all", "--ignored=matching", "--ignore-submodules=none"];
+    let output =
+        run(path, &[&["status", "--porcelain=v1", "-z", "--no-renames"], &all[..]].concat(), LOOK_LIMIT)?;
+    Ok(parse(&output, own, &|folder| {
+        let entries = fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
+        let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = |entry: fs::DirEntry| {
+            let end = if is_dir(&entry) { "/" } else { "" };
+            format!("{folder}{}{end}", entry.file_name().to_string_lossy())
+        };
+        entries.map(name).collect()
+    }))
+}
+
+/// Sorts git's answer. `below` lists a folder: one that is ignored as a whole may hold ralph's files and others.
+fn parse(output: &[u8], own: &[String], below: &dyn Fn(&str) -> Vec<String>) -> Status {
+    let mut status = Status::default();
+    for entry in output.split(|&byte| byte == 0).filter(|entry| entry.len() > 3) {
+        let (code, path) = (&entry[..2], String::from_utf8_lossy(&entry[3..]).into_owned());
+        match code {
+            b"!!"
+                if own.iter().any(|pattern| path.ends_with('/') && anchored(pattern).starts_with(&path)) =>
+            {
+                status.ignored.extend(below(&path).into_iter().filter(|path| !is_own(path, own)));
+            }
+            b"!!" => status.ignored.extend(Some(path).filter(|path| path != PLAN && !is_own(path, own))),
+            // The copy of the plan may differ; where it is staged, somebody wants to commit it.
+            b" M" | b" T" | b" D" | b"??" if path == PLAN => {}
+            b"??" if is_own(&path, own) => {}
+            _ => status.changed.push(path),
+        }
+    }
+    status
+}
+
+/// Whether one of ralph's patterns means this path.
+fn is_own(path: &str, own: &[String]) -> bool {
+    own.iter().map(|pattern| anchored(pattern)).filter(|pattern| *pattern != ".worktrees/").any(|pattern| {
+        match pattern.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None if pattern.ends_with('/') => path.starts_with(pattern),
+            None => path == pattern,
+        }
+    })
+}
+
+fn anchored(pattern: &str) -> &str {
+    pattern.trim_start_matches('/')
+}
+
+/// Tracked files that are there and that git does not look at (skip-worktree, assume-unchanged).
+pub(super) fn hidden(path: &Path) -> Result<BTreeSet<String>, GitError> {
+    let is_hidden = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
+    let hidden = tagged(path)?.into_iter().filter(|(tag, name)| {
+        is_hidden(*tag) && path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok()
+    });
+    Ok(hidden.map(|(_, name)| String::from_utf8_lossy(&name).into_owned()).collect())
+}
+
+/// Every file in the index with the letter that tells how git looks at it; lower case for assume-unchanged.
+pub(super) fn tagged(path: &Path) -> Result<Vec<(u8, Vec<u8>)>, GitError> {
+    let output = run(path, &["ls-files", "-v", "-z"], LOOK_LIMIT)?;
+    let entries = output.split(|&byte| byte == 0);
+    Ok(entries.filter_map(|entry| Some((*entry.first()?, entry.get(2..)?.to_vec()))).collect())
+}
+
+/// Repositories inside: no commit of theirs is known to this one.
+fn repositories(path: &Path, git_dir: &Path) -> Option<Reason> {
+    let mut found = BTreeSet::new();
+    let modules = git_dir.join("modules");
+    if fs::read_dir(&modules).is_ok_and(|mut entries| entries.next().is_some()) {
+        found.insert(modules.to_string_lossy().into_owned());
+    }
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { return Some(Reason::Unreadable { path: folder }) };
+        for entry in entries.flatten() {
+            if entry.file_name() == ".git" {
+                let inside = folder.strip_prefix(path).unwrap_or(&folder);
+                found.insert(inside.to_string_lossy().into_owned());
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    // The tree's own.
+    found.remove("");
+    (!found.is_empty()).then(|| Reason::Repositories { paths: shown(found.iter()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Vec<String> {
+        ["/.ralph/state.toml*", "/.ralph/logs/", "/.ralph/lock", "/.worktrees/"].map(str::to_owned).to_vec()
+    }
+
+    fn sorted(entries: &[&str]) -> Status {
+        let listed = |folder: &str| ["lock", "logs/", "notes"].map(|name| format!("{folder}{name}")).to_vec();
+        parse(entries.join("\0").as_bytes(), &own(), &listed)
+    }
+
+    #[test]
+    fn what_is_ralphs_own_does_not_count() {
+        let status =
+            sorted(&["?? .ralph/lock", "!! .ralph/logs/", "!! .ralph/state.toml.x", "?? .ralph/logs/a"]);
+        assert_eq!(status, Status::default());
+        assert_eq!(sorted(&["!! .ralph/"]).ignored, [".ralph/notes"]);
+        let status = sorted(&[" M .ralph/lock", "?? .ralph/config", "!! target/", "!! .worktrees/x"]);
+        assert_eq!(status.changed, [".ralph/lock", ".ralph/config"]);
+        assert_eq!(status.ignored, ["target/", ".worktrees/x"]);
+    }
+
+    #[test]
+    fn the_copy_of_the_plan_may_differ_but_not_be_staged() {
+        for code in [" M", " D", "??", "!!"] {
+            assert_eq!(sorted(&[&format!("{code} {PLAN}")]), Status::default(), "{code}");
+        }
+        for code in ["M ", "MM", "A ", "UU"] {
+            assert_eq!(sorted(&[&format!("{code} {PLAN}")]).changed, [PLAN], "{code}");
+        }
+        assert_eq!(sorted(&[&format!(" M docs/{PLAN}")]).changed.len(), 1);
+    }
+}

@@ -1,0 +1,34 @@
+//! Whether git is in the middle of something.
+
+use std::path::Path;
+
+use super::head_file;
+
+/// Something that git has begun and somebody has to finish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// `merge`, `rebase` …
+    pub what: &'static str,
+    /// The command that gives it up.
+    pub end: &'static str,
+}
+
+/// A file or folder that git keeps while the operation lasts, what it is called and how it is given up. Where several
+/// are there at once, the first says it best.
+const MARKS: [(&str, &str, &str); 8] = [
+    ("rebase-merge", "rebase", "git rebase --abort"),
+    ("rebase-apply/applying", "patch series", "git am --abort"),
+    ("rebase-apply", "rebase", "git rebase --abort"),
+    ("MERGE_HEAD", "merge", "git merge --abort"),
+    ("CHERRY_PICK_HEAD", "cherry-pick", "git cherry-pick --abort"),
+    ("REVERT_HEAD", "revert", "git revert --abort"),
+    ("sequencer", "cherry-pick or revert", "git cherry-pick --abort"),
+    ("BISECT_LOG", "bisect", "git bisect reset"),
+];
+
+/// What is in progress in the work tree `root`.
+pub(super) fn in_progress(root: &Path) -> Option<Operation> {
+    let git_dir = head_file::git_dir(root)?;
+    let (_, what, end) = MARKS.into_iter().find(|(mark, ..)| git_dir.join(mark).exists())?;
+    Some(Operation { what, end })
+}

@@ -1,0 +1,111 @@
+//! Removing a linked work tree: first what only it knows is saved, then git removes it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::change::{alone, change};
+use super::save::{self, Saved, What};
+use super::uncommitted::Uncommitted;
+use super::worktrees::{Tree, keep_plan_out};
+use super::{GitError, LIMIT, common_dir, head_file, run};
+use crate::project::BRANCH_PLAN as PLAN;
+
+/// Why a work tree was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// git refused, or could not be asked.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// git does not remove it.
+    #[error("git does not remove it ({reason}): look at 'git status' there")]
+    Refused {
+        /// What git said.
+        reason: String,
+    },
+    /// What is to be saved cannot be read.
+    #[error("it cannot be saved, {path}: {reason}: mend that first", path = .path.display())]
+    Io {
+        /// The file or folder in question.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// Somebody works there.
+    #[error("something changed while it was being saved: see who works there, and try again")]
+    Changed,
+}
+
+/// Removes `tree` from the repository of `root`; its branch stays. `name` is what it is called in the refs that keep
+/// commits only it knows; they are added to `saved`, also when it is not removed after all. With `with_changes`, what
+/// is not committed is saved as well and goes.
+pub fn remove(
+    root: &Path,
+    tree: &Tree,
+    name: &str,
+    with_changes: bool,
+    saved: &mut Vec<Saved>,
+) -> Result<(), RemoveError> {
+    let git_dir = head_file::git_dir(&tree.path).ok_or(RemoveError::Changed)?;
+    let uncommitted = if with_changes { Some(Uncommitted::read(&tree.path, &git_dir)?) } else { None };
+    if let Some((commit, what)) = uncommitted.as_ref().map(Uncommitted::commit).transpose()?.flatten() {
+        saved.push(save::keep(root, name, &commit, what)?);
+    }
+    save_commits(root, &git_dir, name, saved)?;
+    if let Some(uncommitted) = uncommitted
+        && !uncommitted.is_still_so()?
+    {
+        return Err(RemoveError::Changed);
+    }
+    if !save::own_commits(root, &git_dir)?.is_empty() {
+        return Err(RemoveError::Changed);
+    }
+    // Without --force git looks at the tree once more, and is to look at everything.
+    let mut arguments =
+        ["-c", "status.showUntrackedFiles=all", "worktree", "remove"].map(OsStr::new).to_vec();
+    if with_changes {
+        arguments.push(OsStr::new("--force"));
+    } else {
+        hide_plan(&tree.path)?;
+    }
+    arguments.push(tree.path.as_os_str());
+    let _alone = alone();
+    change(root, &arguments).map_err(|reason| RemoveError::Refused { reason })
+}
+
+/// Saves the commits that only git's notes about `tree` lead to, whose folder is gone: `git worktree prune` drops them.
+pub fn save_notes(root: &Path, tree: &Tree, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
+    match notes(root, tree)? {
+        Some(git_dir) => save_commits(root, &git_dir, name, saved),
+        None => Ok(()),
+    }
+}
+
+/// The folder of git's notes about a tree, found without the tree's own folder.
+fn notes(root: &Path, tree: &Tree) -> Result<Option<PathBuf>, GitError> {
+    let folders = fs::read_dir(common_dir(root)?.join("worktrees")).into_iter().flatten().flatten();
+    let is_meant = |folder: &PathBuf| {
+        let pointer = fs::read(folder.join("gitdir")).unwrap_or_default();
+        Path::new(OsStr::from_bytes(pointer.trim_ascii_end())) == tree.path.join(".git")
+    };
+    Ok(folders.map(|folder| folder.path()).find(is_meant))
+}
+
+fn save_commits(root: &Path, git_dir: &Path, name: &str, saved: &mut Vec<Saved>) -> Result<(), RemoveError> {
+    for id in save::own_commits(root, git_dir)? {
+        let subject = save::subject(root, &id)?;
+        saved.push(save::keep(root, name, &id.clone(), What::Commit { id, subject })?);
+    }
+    Ok(())
+}
+
+/// The copy of the plan is not in the way where git has not been told so yet.
+fn hide_plan(tree: &Path) -> Result<(), RemoveError> {
+    let status = run(tree, &["status", "--porcelain=v1", "-z", "--", PLAN], LIMIT)?;
+    match status.get(..2) {
+        None => Ok(()),
+        Some(code) => Ok(keep_plan_out(tree, PLAN, code != b"??")?),
+    }
+}

@@ -1,0 +1,194 @@
+//! Saving what only one work tree knows under `refs/ralph/keep/`, before it is removed.
+
+use std::collections::BTreeSet;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use chrono::Local;
+
+use super::change::{CHANGE_LIMIT, How, change_with};
+use super::remove::RemoveError;
+use super::{GitError, LIMIT, run};
+
+/// How many commits are asked about at once: all of them have to fit on a command line.
+const AT_ONCE: usize = 1000;
+/// An identity that is not the user's, and nothing that changes what a path on git's command line means.
+const ENVIRONMENT: [(&str, &str); 10] = [
+    ("GIT_AUTHOR_NAME", "ralph"),
+    ("GIT_AUTHOR_EMAIL", "ralph@localhost"),
+    ("GIT_AUTHOR_DATE", ""),
+    ("GIT_COMMITTER_NAME", "ralph"),
+    ("GIT_COMMITTER_EMAIL", "ralph@localhost"),
+    ("GIT_COMMITTER_DATE", ""),
+    ("GIT_LITERAL_PATHSPECS", "0"),
+    ("GIT_GLOB_PATHSPECS", "0"),
+    ("GIT_NOGLOB_PATHSPECS", "0"),
+    ("GIT_ICASE_PATHSPECS", "0"),
+];
+/// No hook has a say here, and what is saved is on disk before anything is removed.
+const CONFIG: [&str; 10] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.sparseCheckout=false",
+    "-c",
+    "core.splitIndex=false",
+    "-c",
+    "core.fsync=committed",
+    "-c",
+    "core.fsyncMethod=batch",
+];
+
+/// Something that was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// The ref that keeps it.
+    pub reference: String,
+    /// What it is.
+    pub what: What,
+}
+
+/// What was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A commit that nothing else leads to.
+    Commit {
+        /// Its full id.
+        id: String,
+        /// The first line of its message.
+        subject: String,
+    },
+    /// What was not committed, as a commit on top of HEAD.
+    Files {
+        /// What was staged differs from the files: it is the commit's second parent.
+        is_staged_apart: bool,
+    },
+}
+
+/// The newest of the commits that only the work tree with the git folder `git_dir` knows: its HEAD, the HEADs it had,
+/// and what else git notes there. Whatever a ref or a reflog of the rest of the repository leads to is not among them.
+pub(super) fn own_commits(root: &Path, git_dir: &Path) -> Result<Vec<String>, RemoveError> {
+    let mut ids = BTreeSet::new();
+    collect_ids(git_dir, &mut ids).map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
+    if git_dir.join("reftable").exists() {
+        // No plain files then. Refs that stay do no harm here.
+        let git_dir = format!("--git-dir={}", git_dir.display());
+        let refs = ["for-each-ref", "--include-root-refs", "--format=%(objectname)"];
+        let log = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H", "HEAD"];
+        for command in [&refs[..], &log] {
+            let output = run(root, &[&[git_dir.as_str()], command].concat(), LIMIT)?;
+            ids.extend(String::from_utf8_lossy(&output).lines().map(str::to_owned));
+        }
+    }
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let (mut found, mut parents) = (BTreeSet::new(), BTreeSet::new());
+    for some in ids.chunks(AT_ONCE) {
+        // What is no commit, or not there any more, is passed over. Other work trees may be next to go.
+        let begin = ["rev-list", "--parents", "--ignore-missing", "--single-worktree"];
+        let arguments = [&begin, some, &["--not", "--all", "--reflog"]].concat();
+        let output = run(root, &arguments, CHANGE_LIMIT)?;
+        for line in String::from_utf8_lossy(&output).lines() {
+            let mut words = line.split(' ').map(str::to_owned);
+            found.extend(words.next());
+            parents.extend(words);
+        }
+    }
+    Ok(found.difference(&parents).cloned().collect())
+}
+
+/// Every word in git's files below `folder` that may be the id of an object.
+fn collect_ids(folder: &Path, ids: &mut BTreeSet<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let (entry, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+        let name = name.to_string_lossy();
+        // What was fetched is not this tree's work. Submodules have repositories of their own.
+        if name.starts_with("index") || ["FETCH_HEAD", "modules", "reftable"].contains(&name.as_ref()) {
+            continue;
+        }
+        if entry.symlink_metadata()?.is_dir() {
+            collect_ids(&entry, ids)?;
+        } else if entry.is_file() {
+            let content = fs::read(&entry)?;
+            let words = content.split(|byte| !byte.is_ascii_hexdigit());
+            let words = words.filter(|word| matches!(word.len(), 40 | 64) && word.iter().any(|&b| b != b'0'));
+            ids.extend(words.map(|word| String::from_utf8_lossy(word).into_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a ref that keeps the commit `id`; `name` says whose it was.
+pub(super) fn keep(root: &Path, name: &str, id: &str, what: What) -> Result<Saved, GitError> {
+    let folder = format!("refs/ralph/keep/{}", ref_name(name));
+    let stamp = format!("{folder}/{}", Local::now().format("%Y%m%d-%H%M%S"));
+    let output = run(root, &["for-each-ref", "--format=%(refname)", &folder], LIMIT)?;
+    let taken = String::from_utf8_lossy(&output);
+    let mut reference = stamp.clone();
+    let mut number = 1;
+    while taken.lines().any(|name| name == reference) {
+        number += 1;
+        reference = format!("{stamp}-{number}");
+    }
+    // The last word: it must not exist.
+    write(root, &["update-ref", "-m", "ralph clean", &reference, id, ""], None, b"")?;
+    Ok(Saved { reference, what })
+}
+
+/// A name that can stand in a ref. A branch's can; a folder's may not.
+fn ref_name(name: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "/_-".contains(character);
+    let is_fit =
+        |part: &str| !part.starts_with('.') && !part.ends_with('.') && part.strip_suffix(".lock").is_none();
+    let is_fine = |character: char| is_plain(character) || ".+=#%,".contains(character);
+    if name.chars().all(is_fine) && !name.contains("..") && name.split('/').all(is_fit) {
+        return name.to_owned();
+    }
+    name.chars().map(|character| if is_plain(character) { character } else { '-' }).collect()
+}
+
+/// The first line of a commit's message.
+pub(super) fn subject(root: &Path, id: &str) -> Result<String, GitError> {
+    Ok(text(&run(root, &["log", "-1", "--no-show-signature", "--format=%s", id], LIMIT)?))
+}
+
+/// One word of git's, without the line end.
+pub(super) fn text(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).trim_end().to_owned()
+}
+
+/// Runs a git command that adds to the repository, with another index where one is given; answers what it printed.
+pub(super) fn write(
+    path: &Path,
+    arguments: &[&str],
+    index: Option<&Path>,
+    input: &[u8],
+) -> Result<Vec<u8>, GitError> {
+    let variables = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let index = index.map(|index| ("GIT_INDEX_FILE".into(), index.into()));
+    let how = How { env: variables.chain(index).collect(), input: input.to_vec(), ..How::default() };
+    change_with(path, &[&CONFIG[..], arguments].concat(), &how)
+        .map_err(|message| GitError::refused(arguments.first().unwrap_or(&""), path, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_branches_stay_and_names_of_folders_become_fit() {
+        for name in ["main", "feature/x", "fix-1.2", "ü"] {
+            assert_eq!(ref_name(name), name);
+        }
+        for (name, fit) in [
+            ("a b", "a-b"),
+            ("x.lock", "x-lock"),
+            ("..", "--"),
+            ("a/.b", "a/-b"),
+            ("a~1^:?*[\\", "a-1------"),
+        ] {
+            assert_eq!(ref_name(name), fit, "{name}");
+        }
+    }
+}
