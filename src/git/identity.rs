@@ -29,10 +29,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether anything is configured.
+    /// The same with the ssh key's path absolute: `~` expanded, a relative one below `root`.
     #[must_use]
-    pub fn is_some(&self) -> bool {
-        *self != Self::default()
+    pub fn located(mut self, root: &Path) -> Self {
+        self.ssh_key = self.ssh_key.map(|path| root.join(expanded(path)));
+        self
     }
 
     /// The command that pushes with the ssh key, for a shell; `None` without a key.
@@ -53,13 +54,8 @@ fn expanded(path: PathBuf) -> PathBuf {
     }
 }
 
-/// Finds out, before anything depends on it, whether the keys can be used: ssh will take the one, and the other signs.
-pub fn check(root: &Path, identity: &Identity) -> Result<(), GitError> {
-    check_ssh_key(identity)?;
-    try_signature(root, identity)
-}
-
-fn check_ssh_key(identity: &Identity) -> Result<(), GitError> {
+/// Looks whether ssh will take the key.
+pub fn check(identity: &Identity) -> Result<(), GitError> {
     let Some(path) = identity.ssh_key.clone().map(expanded) else { return Ok(()) };
     let fail = |what: &str, way_out: &str| Err(GitError::in_the_way(what, path.display(), way_out));
     let bytes = path.as_os_str().as_bytes();
@@ -225,7 +221,7 @@ fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
     Ok(entries.collect())
 }
 
-/// Signs something with the identity's key. No reference and no file changes.
+/// Signs something with the identity's key, before anything depends on it. No reference and no file changes.
 pub fn try_signature(root: &Path, identity: &Identity) -> Result<(), GitError> {
     let Some(key) = &identity.signing_key else { return Ok(()) };
     let mut env = agent_env(identity);

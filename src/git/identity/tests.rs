@@ -183,7 +183,7 @@ fn keys_that_ssh_would_not_take_are_refused() {
     let key = folder.path().join("a key");
     let said = |path: &Path| {
         let identity = Identity { ssh_key: Some(path.to_path_buf()), ..Identity::default() };
-        check_ssh_key(&identity).map_err(|error| error.to_string())
+        check(&identity).map_err(|error| error.to_string())
     };
     assert!(said(&key).unwrap_err().starts_with("the ssh key cannot be read (No such file"));
     fs::write(&key, "").unwrap();
@@ -195,7 +195,7 @@ fn keys_that_ssh_would_not_take_are_refused() {
     said(&key).unwrap();
     assert!(said(folder.path()).is_err());
     assert!(said(Path::new("/a%d/key")).unwrap_err().contains("'%'"));
-    check(folder.path(), &Identity::default()).unwrap();
+    check(&Identity::default()).unwrap();
 }
 
 #[test]
@@ -207,7 +207,11 @@ fn paths_of_keys_are_absolute() {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap());
     assert_eq!(command("~/.ssh/bot"), format!("ssh -i {}/.ssh/bot -o IdentitiesOnly=yes", home.display()));
     assert_eq!(command("/k ~"), "ssh -i '/k ~' -o IdentitiesOnly=yes");
-    assert!(command("k").starts_with("ssh -i /"));
+    let located = |path: &str| {
+        let identity = Identity { ssh_key: Some(path.into()), ..Identity::default() };
+        identity.located(Path::new("/project")).ssh_key.unwrap()
+    };
+    assert_eq!((located("~/k"), located("k~")), (home.join("k"), "/project/k~".into()));
     assert_eq!(Identity::default().ssh_command(), None);
 }
 
