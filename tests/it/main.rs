@@ -11,6 +11,7 @@ mod disk_full;
 mod filters;
 mod git_safety;
 mod hostile_agents;
+mod identity;
 mod json_events;
 mod login;
 mod places;
