@@ -16,8 +16,8 @@ mod scan;
 
 use std::collections::HashMap;
 
-pub use edit::{Ticks, mark_done, merge_tasks};
-use scan::{Block, Label, Outline};
+pub use edit::{Ticks, mark_done, merge_tasks, tasks};
+use scan::{Block, Label, Outline, TaskLines};
 
 /// The value of `Status:` that ends a branch.
 const DONE: &str = "done";
@@ -211,15 +211,12 @@ fn section(block: &Block, faults: &mut Vec<PlanError>) -> Section {
         let problem = format!("'{}' is no status: use {DONE}, or for open work {known}", status.value);
         faults.push(PlanError::at(status.line, problem));
     }
-    let tasks = block.tasks.iter();
     Section {
         name: name.clone(),
         line: block.heading + 1,
         goal: goal.map_or_else(String::new, |goal| goal.value.clone()),
         base: base.map(|base| (base.value.clone(), base.line + 1)),
-        tasks: tasks
-            .map(|task| Task { text: task.text.clone(), ticked: task.ticked, line: task.line + 1 })
-            .collect(),
+        tasks: block.tasks.iter().map(TaskLines::task).collect(),
         is_done: is(DONE),
         pull_request: pull_request.map(|field| field.value.clone()).filter(|value| !value.is_empty()),
     }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::scan::{Block, Field, Label, Line, Outline};
-use super::{DONE, PlanError};
+use super::scan::{Block, Field, Label, Line, Outline, TaskLines};
+use super::{DONE, PlanError, Task};
 
 /// Which of two boxes counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,11 +15,18 @@ pub enum Ticks {
 }
 
 /// `into` with the ticks of the section `branch` of `from`, and with the tasks that only `from` has, behind its own
-/// last task. Tasks are the same when their text is; several of the same text are matched in their order.
+/// last task; not those whose text is among the `known`, which somebody has taken out of `into`. Tasks are the same when
+/// their text is; several of the same text are matched in their order.
 ///
 /// # Errors
 /// When one of the plans does not have exactly one such section, or has a code fence or comment that is never closed.
-pub fn merge_tasks(from: &str, into: &str, branch: &str, rule: Ticks) -> Result<String, PlanError> {
+pub fn merge_tasks(
+    from: &str,
+    into: &str,
+    branch: &str,
+    rule: Ticks,
+    known: &[String],
+) -> Result<String, PlanError> {
     let source = Outline::new(from);
     let given = find(&source, branch).map_err(|PlanError { line, problem }| PlanError {
         line,
@@ -40,6 +47,7 @@ pub fn merge_tasks(from: &str, into: &str, branch: &str, rule: Ticks) -> Result<
     }
     let added: Vec<&str> = new
         .into_iter()
+        .filter(|task| !known.contains(&task.text))
         .flat_map(|task| &source.lines[task.line..beyond_hidden(&source.lines, task.end + 1)])
         .map(|line| line.raw.trim_end_matches(['\r', '\n']))
         .collect();
@@ -47,6 +55,16 @@ pub fn merge_tasks(from: &str, into: &str, branch: &str, rule: Ticks) -> Result<
         edits.push(insertion(&target.lines, place_for_tasks(&target.lines, own), &added));
     }
     Ok(apply(into, edits))
+}
+
+/// The tasks of the section `branch`, whatever may be wrong with the others.
+///
+/// # Errors
+/// When the plan does not have exactly one such section, or has a code fence or comment that is never closed.
+pub fn tasks(text: &str, branch: &str) -> Result<Vec<Task>, PlanError> {
+    let outline = Outline::new(text);
+    let block = find(&outline, branch)?;
+    Ok(block.tasks.iter().map(TaskLines::task).collect())
 }
 
 /// `text` with `Status: done` in the section `branch`, and `PR: URL` when there is one, behind its goal and base; lines

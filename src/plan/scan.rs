@@ -1,6 +1,6 @@
 //! The lines of a plan and what each of them is. Finds no fault but those that hide what follows.
 
-use super::PlanError;
+use super::{PlanError, Task};
 
 /// The whole file, line by line and section by section.
 pub(super) struct Outline<'t> {
@@ -80,6 +80,12 @@ pub(super) struct TaskLines {
     pub(super) line: usize,
     /// Its last line.
     pub(super) end: usize,
+}
+
+impl TaskLines {
+    pub(super) fn task(&self) -> Task {
+        Task { text: self.text.clone(), ticked: self.ticked, line: self.line + 1 }
+    }
 }
 
 impl Line<'_> {

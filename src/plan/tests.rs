@@ -208,17 +208,17 @@ fn ticks_travel_and_nothing_else() {
         .replace("- [x] Update", "- [ ] Update")
         .replace("### Notes", "- [ ] New\n  because\n\n### Notes")
         .replace("1. [ ] Add", "1. [x] Add");
-    let merged = merge_tasks(&from, PLAN, "fix-image", Ticks::From).unwrap();
+    let merged = merge_tasks(&from, PLAN, "fix-image", Ticks::From, &[]).unwrap();
     let expected = PLAN
         .replace("- [ ] Delete", "- [x] Delete")
         .replace("- [x] Update", "- [ ] Update")
         .replace("- [X] Third\n", "- [X] Third\n- [ ] New\n  because\n");
     assert_eq!(merged, expected);
-    assert_eq!(merge_tasks(&from, &merged, "fix-image", Ticks::From).unwrap(), merged);
-    let either = merge_tasks(&from, PLAN, "fix-image", Ticks::Either).unwrap();
+    assert_eq!(merge_tasks(&from, &merged, "fix-image", Ticks::From, &[]).unwrap(), merged);
+    let either = merge_tasks(&from, PLAN, "fix-image", Ticks::Either, &[]).unwrap();
     assert_eq!(either, expected.replace("- [ ] Update", "- [x] Update"));
     let windows = PLAN.replace('\n', "\r\n");
-    let merged = merge_tasks(&from, &windows, "fix-image", Ticks::From).unwrap();
+    let merged = merge_tasks(&from, &windows, "fix-image", Ticks::From, &[]).unwrap();
     assert_eq!(merged, expected.replace('\n', "\r\n"));
 }
 
@@ -242,9 +242,9 @@ fn new_tasks_find_a_safe_place() {
         ("- [ ] n\n", "", "- [ ] n\n"),
         ("- [ ] n\n", "- [ ] a\n ## Branch: b", "- [ ] a\n- [ ] n\n ## Branch: b"),
     ] {
-        let merged = merge_tasks(&section(from), &section(into), "a", Ticks::From).unwrap();
+        let merged = merge_tasks(&section(from), &section(into), "a", Ticks::From, &[]).unwrap();
         assert_eq!(merged, section(expected));
-        assert_eq!(merge_tasks(&section(from), &merged, "a", Ticks::From).unwrap(), merged);
+        assert_eq!(merge_tasks(&section(from), &merged, "a", Ticks::From, &[]).unwrap(), merged);
     }
 }
 
@@ -285,9 +285,9 @@ fn a_section_that_cannot_be_found_is_an_error() {
     ] {
         let error = mark_done(text, "a", None).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
-        let error = merge_tasks("## Branch: a\n", text, "a", Ticks::From).unwrap_err().to_string();
+        let error = merge_tasks("## Branch: a\n", text, "a", Ticks::From, &[]).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
-        let error = merge_tasks(text, "## Branch: a\n", "a", Ticks::From).unwrap_err().to_string();
+        let error = merge_tasks(text, "## Branch: a\n", "a", Ticks::From, &[]).unwrap_err().to_string();
         assert!(error.ends_with("(in the plan that ticks come from)"), "{error}");
     }
 }
@@ -373,7 +373,7 @@ proptest! {
             prop_assert!((1..=text.lines().count().max(1)).contains(&error.line), "{}", error);
         }
         let _ = mark_done(&text, "a", Some("u"));
-        let _ = merge_tasks(&text, &text, "a", Ticks::Either);
+        let _ = merge_tasks(&text, &text, "a", Ticks::Either, &[]);
     }
 
     #[test]
@@ -406,8 +406,8 @@ proptest! {
         let (from, into) = (from.replace("## Branch: b", "## Branch: x") + section, into + section);
         let rule = if either { Ticks::Either } else { Ticks::From };
         for name in ["a", "x"] {
-            let Ok(merged) = merge_tasks(&from, &into, name, rule) else { continue };
-            prop_assert_eq!(&merge_tasks(&from, &merged, name, rule).unwrap(), &merged, "{:?} {:?}", from, into);
+            let Ok(merged) = merge_tasks(&from, &into, name, rule, &[]) else { continue };
+            prop_assert_eq!(&merge_tasks(&from, &merged, name, rule, &[]).unwrap(), &merged, "{:?} {:?}", from, into);
             let (Ok(old), Ok(new)) = (parse(&into), parse(&merged)) else { continue };
             let (mut old, mut new) = (without_lines(&old), without_lines(&new));
             let texts = |plan: &Plan| -> Vec<String> {

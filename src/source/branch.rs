@@ -47,6 +47,8 @@ pub struct Branch {
     plan: Arc<MainPlan>,
     /// The plan in the branch's work tree.
     copy: PathBuf,
+    /// The texts of its tasks, as both plans had them when they were last brought together.
+    known: Vec<String>,
     publisher: Publisher,
     is_done: bool,
 }
@@ -71,7 +73,7 @@ impl Branch {
         publisher: Publisher,
     ) -> Self {
         let queue = Queue { places, rank, place: None };
-        Self { facts, prompt, queue, plan, copy, publisher, is_done: false }
+        Self { facts, prompt, queue, plan, copy, known: Vec::new(), publisher, is_done: false }
     }
 
     /// Whether nothing is left to do for it: it is finished, and where it belongs as far as that is possible.
@@ -136,10 +138,33 @@ impl Branch {
         )
     }
 
-    /// Carries the ticks of the branch into the main plan.
-    fn carry(&self, context: &mut Context<'_>) -> Result<(), RecordError> {
-        match self.plan.carry_from(&self.copy, &self.facts.name) {
-            Ok(()) => Ok(()),
+    /// Brings the plan into the work tree. After an interruption, with `copy_is_newer`, what the copy there says of the
+    /// branch is carried into the main plan first.
+    ///
+    /// # Errors
+    /// In words, when one of the two cannot be read or written.
+    pub fn begin(&mut self, copy_is_newer: bool) -> Result<(), String> {
+        if copy_is_newer && self.copy.exists() {
+            // What cannot be carried back is no reason not to go on.
+            let _ = self.plan.carry_from(&self.copy, &self.facts.name, &[]);
+        }
+        self.known = self.plan.bring_to(&self.copy, &self.facts.name)?;
+        Ok(())
+    }
+
+    /// Carries what the agents did to the branch's section into the main plan, and what a person changed there into the
+    /// work tree.
+    fn carry(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
+        let name = &self.facts.name;
+        let carried = self
+            .plan
+            .carry_from(&self.copy, name, &self.known)
+            .and_then(|()| self.plan.bring_to(&self.copy, name));
+        match carried {
+            Ok(known) => {
+                self.known = known;
+                Ok(())
+            }
             Err(why) => (context.emit)(Event::Notice(&format!("its ticks stay in its work tree: {why}"))),
         }
     }

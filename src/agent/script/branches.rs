@@ -59,7 +59,7 @@ fn with_branch(text: String, requirements: &[Requirement]) -> anyhow::Result<Str
     }
     let section = format!("## Branch: {name}\nGoal: Do what {spec} asks for\n\n{}", tasks.concat());
     if open {
-        return Ok(merge_tasks(&section, &text, &name, Ticks::Either)?);
+        return Ok(merge_tasks(&section, &text, &name, Ticks::Either, &[])?);
     }
     Ok(format!("{}\n\n{section}", text.trim_end()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
 use super::planned::{self, Planned};
 use super::tree::{Tracked, Tree, worktree_identity};
@@ -214,8 +214,7 @@ impl Building<'_> {
     fn build(&self, branch: &Planned, rank: usize, view: &mut View, row: &mut Row) -> anyhow::Result<u8> {
         let section = &branch.section;
         let run = run_id();
-        let tree =
-            Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.plan, &self.tracked)?;
+        let tree = Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.tracked)?;
         let agent = self.choice.clone().rooted_at(self.project.root()).agent(
             self.filters.clone(),
             self.settings,
@@ -235,6 +234,7 @@ impl Building<'_> {
             (Arc::clone(&self.plan), tree.project.branch_plan()),
             publisher,
         );
+        source.begin(tree.was_interrupted).map_err(|why| anyhow!(why))?;
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
         let launch = Launch {

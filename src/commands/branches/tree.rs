@@ -14,7 +14,6 @@ use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
 use crate::record::state::{self, Found};
 use crate::settings::Settings;
-use crate::source::branch::main_plan::MainPlan;
 
 /// A branch's work tree.
 pub(super) struct Tree {
@@ -22,6 +21,8 @@ pub(super) struct Tree {
     pub(super) project: Project,
     /// The commit that the branch starts from.
     pub(super) start: String,
+    /// Its last loop was cut off.
+    pub(super) was_interrupted: bool,
 }
 
 impl Tree {
@@ -31,7 +32,6 @@ impl Tree {
         branch: &Planned,
         trees: &[git::worktrees::Tree],
         identity: &Identity,
-        plan: &MainPlan,
         tracked: &Tracked,
     ) -> anyhow::Result<Self> {
         let (root, name) = (main.root(), &branch.section.name);
@@ -52,8 +52,7 @@ impl Tree {
         let state = state::read(&project.state())
             .with_context(|| format!("cannot read {}", project.state().display()))?;
         let was_interrupted = matches!(&state, Found::State(state) if state.was_interrupted());
-        plan.bring_to(&project.branch_plan(), name, was_interrupted).map_err(|why| anyhow!(why))?;
-        Ok(Self { project, start })
+        Ok(Self { project, start, was_interrupted })
     }
 }
 

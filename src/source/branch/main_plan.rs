@@ -5,8 +5,7 @@ use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::git;
-use crate::plan::{Plan, PlanError, Section, Task, Ticks, mark_done, merge_tasks};
+use crate::plan::{PlanError, Task, Ticks, mark_done, merge_tasks, tasks};
 use crate::record::atomic::{self, Durability};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
@@ -24,29 +23,31 @@ impl MainPlan {
         Self { path, writing: Mutex::default() }
     }
 
-    /// Brings the ticks and new tasks of a branch from the copy in its work tree.
-    pub(super) fn carry_from(&self, copy: &Path, branch: &str) -> Result<(), String> {
+    /// Brings the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that the main
+    /// plan has not any more were taken out by a person, and stay out.
+    pub(super) fn carry_from(&self, copy: &Path, branch: &str, known: &[String]) -> Result<(), String> {
         let from = read(copy)?;
-        self.change(|into| merge_tasks(&from, into, branch, Ticks::From).map_err(|error| self.fault(&error)))
+        self.change(|into| {
+            merge_tasks(&from, into, branch, Ticks::From, known).map_err(|error| self.fault(&error))
+        })
     }
 
-    /// Brings the plan into a branch's work tree. Where a copy is there already, only the branch's own section changes:
-    /// with `copy_is_newer` the copy's ticks come first, as after an interruption; otherwise the main plan's count.
-    ///
-    /// # Errors
-    /// In words, when one of the two cannot be read or written.
-    pub fn bring_to(&self, copy: &Path, branch: &str, copy_is_newer: bool) -> Result<(), String> {
-        if copy_is_newer && copy.exists() {
-            // What cannot be carried back is no reason not to go on.
-            let _ = self.carry_from(copy, branch);
-        }
+    /// Brings the plan into a branch's work tree, and answers the texts of its tasks. Where a copy with the same tasks is
+    /// there already, only its ticks change.
+    pub(super) fn bring_to(&self, copy: &Path, branch: &str) -> Result<Vec<String>, String> {
         let main = read(&self.path)?;
-        let text = match read(copy) {
-            Ok(text) => merge_tasks(&main, &text, branch, Ticks::From).unwrap_or_else(|_| main.clone()),
-            Err(_) if !copy.exists() => main,
-            Err(why) => return Err(why),
-        };
-        write(copy, &text)
+        let own = texts(&main, branch).map_err(|error| self.fault(&error))?;
+        let old = if copy.exists() { Some(read(copy)?) } else { None };
+        let is_current = |old: &&String| texts(old, branch).is_ok_and(|texts| texts == own);
+        let merged = old
+            .as_ref()
+            .filter(is_current)
+            .and_then(|old| merge_tasks(&main, old, branch, Ticks::From, &[]).ok());
+        let text = merged.unwrap_or(main);
+        if old.as_ref() != Some(&text) {
+            write(copy, &text)?;
+        }
+        Ok(own)
     }
 
     /// Marks a branch as done.
@@ -57,10 +58,7 @@ impl MainPlan {
     /// The tasks of a branch; none when the plan cannot be read.
     pub(super) fn tasks(&self, branch: &str) -> Vec<Task> {
         let text = read(&self.path).unwrap_or_default();
-        let sections = Plan::parse(&text, &git::refs::is_valid_branch).map(|plan| plan.sections);
-        let is_it = |section: &Section| section.name == branch;
-        let section = sections.ok().and_then(|sections| sections.into_iter().find(is_it));
-        section.map(|section| section.tasks).unwrap_or_default()
+        tasks(&text, branch).unwrap_or_default()
     }
 
     /// Whether every task of a branch is ticked.
@@ -81,6 +79,10 @@ impl MainPlan {
     }
 }
 
+fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {
+    Ok(tasks(text, branch)?.into_iter().map(|task| task.text).collect())
+}
+
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| match error.kind() {
         NotFound => format!("{} is not there any more", path.display()),
@@ -90,4 +92,79 @@ fn read(path: &Path) -> Result<String, String> {
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
     atomic::write(path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Plans {
+        folder: tempfile::TempDir,
+        main: MainPlan,
+    }
+
+    impl Plans {
+        /// A main plan with these lines in the section of `a`, and a second branch that nobody touches.
+        fn new(lines: &str) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let main = MainPlan::new(folder.path().join("main"));
+            let plans = Self { folder, main };
+            plans.write("main", lines);
+            plans
+        }
+
+        fn write(&self, file: &str, lines: &str) {
+            let text = format!("## Branch: a\nGoal: g\n{lines}\n## Branch: b\nGoal: h\n- [ ] one\n");
+            fs::write(self.folder.path().join(file), text).unwrap();
+        }
+
+        /// The lines of the section of `a`.
+        fn lines(&self, file: &str) -> String {
+            let text = fs::read_to_string(self.folder.path().join(file)).unwrap();
+            let (own, other) = text.split_once("\n## Branch: b\n").unwrap();
+            assert_eq!(other, "Goal: h\n- [ ] one\n");
+            own.strip_prefix("## Branch: a\nGoal: g\n").unwrap().to_owned()
+        }
+
+        fn copy(&self) -> PathBuf {
+            self.folder.path().join("copy")
+        }
+
+        /// What an iteration leaves, after which both plans read the same.
+        fn settle(&self, known: &[String]) -> String {
+            self.main.carry_from(&self.copy(), "a", known).unwrap();
+            self.main.bring_to(&self.copy(), "a").unwrap();
+            assert_eq!(self.lines("main"), self.lines("copy"));
+            self.lines("main")
+        }
+    }
+
+    #[test]
+    fn ticks_and_new_tasks_come_back() {
+        let plans = Plans::new("- [ ] one\n- [ ] two\n");
+        let known = plans.main.bring_to(&plans.copy(), "a").unwrap();
+        assert_eq!(known, ["one", "two"]);
+        plans.write("copy", "- [x] one\n- [ ] two\n- [ ] found on the way\n");
+        assert_eq!(plans.settle(&known), "- [x] one\n- [ ] two\n- [ ] found on the way\n");
+        assert!(!plans.main.is_all_ticked("a"));
+    }
+
+    #[test]
+    fn what_a_person_changes_meanwhile_holds() {
+        let plans = Plans::new("- [ ] one\n- [ ] two\n");
+        let known = plans.main.bring_to(&plans.copy(), "a").unwrap();
+        plans.write("main", "- [ ] two, but better\n- [ ] one\n- [ ] three\n");
+        plans.write("copy", "- [x] one\n- [ ] two\n");
+        assert_eq!(plans.settle(&known), "- [ ] two, but better\n- [x] one\n- [ ] three\n");
+    }
+
+    #[test]
+    fn at_the_start_the_main_plan_counts_and_notes_of_agents_stay() {
+        let plans = Plans::new("- [ ] one\n");
+        plans.write("copy", "- [x] one\n\nNote: it was hard.\n");
+        plans.main.bring_to(&plans.copy(), "a").unwrap();
+        assert_eq!(plans.lines("copy"), "- [ ] one\n\nNote: it was hard.\n");
+        fs::remove_file(plans.folder.path().join("main")).unwrap();
+        assert!(plans.main.bring_to(&plans.copy(), "a").unwrap_err().contains("is not there any more"));
+    }
 }
