@@ -3,7 +3,12 @@
 mod agents;
 mod bad_input;
 mod blocks;
+mod branch_bases;
+mod branch_ends;
+mod branch_faults;
+mod branch_plan;
 mod branch_project;
+mod branch_publishing;
 mod branches;
 mod clean_worktrees;
 mod control;
