@@ -26,13 +26,13 @@ const COMPLETE: &str = "say '<promise>COMPLETE</promise>'; result";
 #[test]
 fn a_plan_that_cannot_be_built_goes_back_with_its_line() {
     let project = project(&format!(
-        r#"case $RALPH_ITERATION in
+        r"case $RALPH_ITERATION in
              1) ;;
              2) printf '# Plan\n\n## Branch: x\n- [ ] t\n' > $plan ;;
              3) printf '## Branch: x\nGoal: g\nBase: nowhere\n- [ ] t\n' > $plan ;;
              *) printf '## Branch: x\nGoal: g\n- [ ] t\n' > $plan ;;
            esac
-           {COMPLETE}"#
+           {COMPLETE}"
     ));
     let run = project.scratch.run("loop plan");
     assert_eq!((run.code, project.home("calls").lines().count()), (Some(0), 4), "{run:?}");
