@@ -30,11 +30,21 @@ fn every_setting_has_its_row() {
 
 #[test]
 fn every_verb_and_flag_is_there() {
-    for verb in Cli::command().get_subcommands() {
-        let name = verb.get_name();
-        assert!(README.contains(&format!("| `ralph {name}")), "the verb {name} is missing");
-        for flag in verb.get_arguments().filter_map(|argument| argument.get_long()) {
-            assert!(README.contains(&format!("| `--{flag}")), "--{flag} of {name} is missing");
+    check_verbs(&Cli::command(), "ralph");
+}
+
+/// The verbs of a command, and theirs. A verb that only has verbs of its own needs no row.
+fn check_verbs(command: &clap::Command, name: &str) {
+    for verb in command.get_subcommands() {
+        let name = format!("{name} {}", verb.get_name());
+        check_verbs(verb, &name);
+        assert!(
+            verb.has_subcommands() || README.contains(&format!("| `{name}")),
+            "the verb {name} is missing"
+        );
+        for flag in verb.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases).flatten() {
+            let is_there = ["| `", "`, `"].iter().any(|before| README.contains(&format!("{before}--{flag}")));
+            assert!(is_there, "--{flag} of {name} is missing");
         }
     }
 }

@@ -3,7 +3,9 @@
 mod agents;
 mod bad_input;
 mod blocks;
+mod branch_cli;
 mod branch_project;
+mod branch_view;
 mod branches;
 mod clean_worktrees;
 mod control;
