@@ -97,7 +97,7 @@ fn each_branch_has_its_line_below_what_scrolls_by() {
     allow(&project, "end-second");
     terminal.wait_for("only the other one", |screen| {
         let rows = last_rows(screen, 3);
-        !rows[0].contains("  iteration ") && rows[1].starts_with("one     iteration ") && rows[2] == HINT
+        rows.len() == 3 && !rows[0].contains("  iteration ") && rows[1].starts_with("one     iteration ") && rows[2] == HINT
     });
     allow(&project, "end-one");
     let end = terminal.end();
@@ -118,7 +118,7 @@ fn the_lines_follow_the_terminals_size() {
     let project = project("use_tool 'a command of some length, more than fits'; wait_for end; work; end");
     let terminal = start(&project, "loop build", &[]);
     terminal.wait_for("the lines", |screen| last_rows(screen, 1) == [HINT]);
-    for (rows, columns) in [(24, 30), (10, 100), (24, 12), (24, 120)] {
+    for (rows, columns) in [(24, 30), (10, 100), (24, 14), (24, 120)] {
         terminal.resize(rows, columns);
         terminal.wait_for("lines that fit", |screen| {
             let cut = |row: &&str| row.ends_with('…') == (columns < 100);
@@ -135,7 +135,9 @@ fn the_lines_follow_the_terminals_size() {
     terminal.resize(4, 100);
     terminal.wait_for("what there is room for", |screen| last_rows(screen, 2) == ["… and 2 more", HINT]);
     terminal.resize(24, 100);
-    terminal.wait_for("all lines again", |screen| last_rows(screen, 3)[0].starts_with("one     iteration"));
+    terminal.wait_for("all lines again", |screen| {
+        matches!(last_rows(screen, 3)[..], [row, _, HINT] if row.starts_with("one     iteration"))
+    });
     allow(&project, "end");
     let end = terminal.end();
     assert_eq!(end.code, Some(0), "{}", end.history);
@@ -148,10 +150,12 @@ fn those_that_wait_for_a_place_say_so() {
     let terminal = start(&project, "loop build --sequential", &[]);
     terminal.wait_for("the one that waits", |screen| {
         let rows = last_rows(screen, 3);
-        rows[0].ends_with(" · Bash make") && rows[1].ends_with(" · waiting for a free place")
+        rows.len() == 3 && rows[0].ends_with(" · Bash make") && rows[1].ends_with(" · waiting for a free place")
     });
     allow(&project, "end-one");
-    terminal.wait_for("its turn", |screen| last_rows(screen, 2)[0].ends_with(" · Bash make"));
+    terminal.wait_for("its turn", |screen| {
+        matches!(last_rows(screen, 2)[..], [row, HINT] if row.ends_with(" · Bash make"))
+    });
     allow(&project, "end-second");
     let end = terminal.end();
     assert_eq!(end.code, Some(0), "{}", end.history);
@@ -179,7 +183,7 @@ fn ctrl_c_once_lets_the_attempts_finish() {
         assert!(end.history.contains(&format!("{branch:<6} │ finished")), "{}", end.history);
         let row = end.history.lines().rfind(|row| row.starts_with(&format!("{branch:<6}  ")));
         assert!(
-            row.is_some_and(|row| row.contains(" unfinished ") || row.contains("  unfinished  ")),
+            row.is_some_and(|row| row.contains("  unfinished  ")),
             "{row:?}"
         );
     }
