@@ -97,7 +97,10 @@ fn each_branch_has_its_line_below_what_scrolls_by() {
     allow(&project, "end-second");
     terminal.wait_for("only the other one", |screen| {
         let rows = last_rows(screen, 3);
-        rows.len() == 3 && !rows[0].contains("  iteration ") && rows[1].starts_with("one     iteration ") && rows[2] == HINT
+        rows.len() == 3
+            && !rows[0].contains("  iteration ")
+            && rows[1].starts_with("one     iteration ")
+            && rows[2] == HINT
     });
     allow(&project, "end-one");
     let end = terminal.end();
@@ -135,9 +138,10 @@ fn the_lines_follow_the_terminals_size() {
     terminal.resize(4, 100);
     terminal.wait_for("what there is room for", |screen| last_rows(screen, 2) == ["… and 2 more", HINT]);
     terminal.resize(24, 100);
-    terminal.wait_for("all lines again", |screen| {
-        matches!(last_rows(screen, 3)[..], [row, _, HINT] if row.starts_with("one     iteration"))
-    });
+    terminal.wait_for(
+        "all lines again",
+        |screen| matches!(last_rows(screen, 3)[..], [row, _, HINT] if row.starts_with("one     iteration")),
+    );
     allow(&project, "end");
     let end = terminal.end();
     assert_eq!(end.code, Some(0), "{}", end.history);
@@ -150,12 +154,15 @@ fn those_that_wait_for_a_place_say_so() {
     let terminal = start(&project, "loop build --sequential", &[]);
     terminal.wait_for("the one that waits", |screen| {
         let rows = last_rows(screen, 3);
-        rows.len() == 3 && rows[0].ends_with(" · Bash make") && rows[1].ends_with(" · waiting for a free place")
+        rows.len() == 3
+            && rows[0].ends_with(" · Bash make")
+            && rows[1].ends_with(" · waiting for a free place")
     });
     allow(&project, "end-one");
-    terminal.wait_for("its turn", |screen| {
-        matches!(last_rows(screen, 2)[..], [row, HINT] if row.ends_with(" · Bash make"))
-    });
+    terminal.wait_for(
+        "its turn",
+        |screen| matches!(last_rows(screen, 2)[..], [row, HINT] if row.ends_with(" · Bash make")),
+    );
     allow(&project, "end-second");
     let end = terminal.end();
     assert_eq!(end.code, Some(0), "{}", end.history);
@@ -182,10 +189,7 @@ fn ctrl_c_once_lets_the_attempts_finish() {
         assert_eq!(project.calls(branch), 1);
         assert!(end.history.contains(&format!("{branch:<6} │ finished")), "{}", end.history);
         let row = end.history.lines().rfind(|row| row.starts_with(&format!("{branch:<6}  ")));
-        assert!(
-            row.is_some_and(|row| row.contains("  unfinished  ")),
-            "{row:?}"
-        );
+        assert!(row.is_some_and(|row| row.contains("  unfinished  ")), "{row:?}");
     }
 }
 
@@ -240,11 +244,17 @@ fn without_a_terminal_there_are_only_whole_lines() {
 }
 
 #[test]
-fn quiet_leaves_the_table() {
+fn quiet_leaves_how_each_branch_ended_and_the_table() {
     let project = project("talk; work; end");
     let run = project.scratch.run("loop build --quiet");
-    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
-    assert!(run.stdout.starts_with("BRANCH  ") && run.stdout.lines().count() == 3, "{run:?}");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stderr.contains("line 1") && !run.stdout.contains("Iteration"), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!((lines.len(), &lines[2][..7]), (5, "BRANCH "), "{run:?}");
+    for branch in BRANCHES {
+        let end = format!("{branch:<6} │ ■ completion signal detected · 1 iteration · ");
+        assert!(lines[..2].iter().any(|line| line.starts_with(&end)), "{run:?}");
+    }
 }
 
 #[test]
