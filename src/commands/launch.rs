@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, anyhow, bail};
 use regex::Regex;
@@ -255,8 +256,12 @@ fn another_loop(state: &State, identity: &Identity, setup: &Setup) -> Option<Str
     }
 }
 
-/// Unique on this machine: the time in nanoseconds and our pid.
+/// Unique on this machine: the time in nanoseconds, our pid, and how many this process has made before.
 pub(super) fn run_id() -> String {
-    let now = chrono::Utc::now();
-    format!("{}-{}", now.format("%Y%m%dT%H%M%S%9f"), std::process::id())
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (now, pid) = (chrono::Utc::now(), std::process::id());
+    match MADE.fetch_add(1, Ordering::Relaxed) {
+        0 => format!("{}-{pid}", now.format("%Y%m%dT%H%M%S%9f")),
+        made => format!("{}-{pid}-{made}", now.format("%Y%m%dT%H%M%S%9f")),
+    }
 }

@@ -231,13 +231,33 @@ impl Loop<'_> {
                 Step::End(outcome) => return self.ended_by_policy(outcome),
                 _ if self.stop.holds() => self.hold(),
                 Step::Wait(until) => self.wait_for_limit(until),
-                Step::Begin => self.begin(),
-                Step::Retry { retry, pause } => self.retry(retry, pause),
-                Step::Again => self.again(),
+                step => match self.admit() {
+                    Ok(true) => self.put_to_work(step),
+                    Ok(false) => Ok(()),
+                    Err(error) => Err(error.into()),
+                },
             };
             if let Err(end) = done {
                 return end;
             }
+        }
+    }
+
+    /// Waits until an agent may work. `false`: everything has to be looked at again.
+    fn admit(&mut self) -> Result<bool, RecordError> {
+        let mut context =
+            Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
+        let admitted = self.source.admit(&mut context)?;
+        self.tally.notes.extend(self.stop.take_notes());
+        Ok(admitted)
+    }
+
+    fn put_to_work(&mut self, step: Step) -> Result<(), End> {
+        match step {
+            Step::Begin => self.begin(),
+            Step::Retry { retry, pause } => self.retry(retry, pause),
+            // The others do not get here.
+            Step::Again | Step::Wait(_) | Step::End(_) => self.again(),
         }
     }
 
@@ -462,9 +482,13 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Waits for `pause`; `false` when something else comes first.
+    /// Waits for `pause`; `false` when something else comes first, such as a usage limit that another loop has met.
     fn pause(&mut self, pause: Duration) -> Result<bool, End> {
-        Ok(pause.is_zero() || self.wait_until(Utc::now() + pause)?)
+        if pause.is_zero() {
+            return Ok(true);
+        }
+        let passed = self.wait_until(Utc::now() + pause)?;
+        Ok(passed && self.shared.closed_until(Utc::now(), Instant::now()).is_none())
     }
 
     /// Waits until the time has come, or somebody says to go on. `false`: the loop has been asked to hold or to stop

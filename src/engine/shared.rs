@@ -38,7 +38,7 @@ impl Shared {
     /// An agent has said, or it is guessed, that the limit lasts until then.
     pub fn close(&self, until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) {
         let mut board = self.lock();
-        let known = board.closed.is_some_and(|wait| time + wait.left(time, clock) >= until);
+        let known = board.closed.and_then(|wait| wait.end(time, clock)).is_some_and(|end| end >= until);
         if !known && until > time {
             board.closed = Some(Wait::new(until, time, clock));
         }
@@ -52,8 +52,7 @@ impl Shared {
     /// Until when nobody should try; `None` while nothing is known of a limit.
     #[must_use]
     pub fn closed_until(&self, time: DateTime<Utc>, clock: Instant) -> Option<DateTime<Utc>> {
-        let left = self.lock().closed.map(|wait| wait.left(time, clock)).filter(|left| !left.is_zero())?;
-        Some(time + left)
+        self.lock().closed.and_then(|wait| wait.end(time, clock))
     }
 
     /// Notes what this loop has spent, and answers what the others have.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 /// A wait until a moment of the wall clock, so that a machine that was suspended does not wait longer than it has to.
 /// It also ends when it has lasted as long as it was meant to, so that a clock that is set back does not prolong it.
@@ -25,12 +25,19 @@ impl Wait {
         let by_clock = self.length.saturating_sub(clock.saturating_duration_since(self.began));
         by_time.min(by_clock)
     }
+
+    /// When it will be over by the wall clock; `None` when it is.
+    pub(super) fn end(&self, time: DateTime<Utc>, clock: Instant) -> Option<DateTime<Utc>> {
+        let left = self.left(time, clock);
+        // The two clocks differ by a moment; only one that was set makes another end of it.
+        let was_set = time + left + TimeDelta::seconds(1) < self.until;
+        let end = if was_set { time + left } else { self.until };
+        (!left.is_zero()).then_some(end)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
-
     use super::*;
 
     const MINUTE: Duration = Duration::from_mins(1);
@@ -40,6 +47,9 @@ mod tests {
         let (time, clock) = (Utc::now(), Instant::now());
         let wait = Wait::new(time + MINUTE, time, clock);
         assert_eq!(wait.left(time, clock), MINUTE);
+        let moment = Duration::from_micros(3);
+        assert_eq!(wait.end(time, clock + moment), Some(time + MINUTE));
+        assert_eq!(wait.end(time + MINUTE, clock + moment), None);
         assert_eq!(wait.left(time + MINUTE / 4, clock + MINUTE / 4), MINUTE * 3 / 4);
         assert_eq!(wait.left(time + MINUTE, clock + MINUTE), Duration::ZERO);
         assert_eq!(wait.left(time + MINUTE * 2, clock + MINUTE * 2), Duration::ZERO);
@@ -52,6 +62,7 @@ mod tests {
         let stepped = time - TimeDelta::days(1);
         assert_eq!(wait.left(stepped + MINUTE / 2, clock + MINUTE / 2), MINUTE / 2);
         assert_eq!(wait.left(stepped + MINUTE, clock + MINUTE), Duration::ZERO);
+        assert_eq!(wait.end(stepped + MINUTE / 2, clock + MINUTE / 2), Some(stepped + MINUTE));
     }
 
     #[test]

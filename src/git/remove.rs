@@ -49,6 +49,7 @@ pub fn remove(
     saved: &mut Vec<Saved>,
 ) -> Result<(), RemoveError> {
     let git_dir = head_file::git_dir(&tree.path).ok_or(RemoveError::Changed)?;
+    hide_plan(&tree.path)?;
     let uncommitted = if with_changes { Some(Uncommitted::read(&tree.path, &git_dir)?) } else { None };
     if let Some((commit, what)) = uncommitted.as_ref().map(Uncommitted::commit).transpose()?.flatten() {
         saved.push(save::keep(root, name, &commit, what)?);
@@ -67,8 +68,6 @@ pub fn remove(
         ["-c", "status.showUntrackedFiles=all", "worktree", "remove"].map(OsStr::new).to_vec();
     if with_changes {
         arguments.push(OsStr::new("--force"));
-    } else {
-        hide_plan(&tree.path)?;
     }
     arguments.push(tree.path.as_os_str());
     let _alone = alone();
@@ -105,7 +104,8 @@ fn save_commits(root: &Path, git_dir: &Path, name: &str, saved: &mut Vec<Saved>)
 fn hide_plan(tree: &Path) -> Result<(), RemoveError> {
     let status = run(tree, &["status", "--porcelain=v1", "-z", "--", PLAN], LIMIT)?;
     match status.get(..2) {
-        None => Ok(()),
-        Some(code) => Ok(keep_plan_out(tree, PLAN, code != b"??")?),
+        Some(code @ (b"??" | b" M" | b" D" | b" T")) => Ok(keep_plan_out(tree, PLAN, code != b"??")?),
+        // It is hidden already, or somebody staged it.
+        _ => Ok(()),
     }
 }

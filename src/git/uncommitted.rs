@@ -61,18 +61,18 @@ impl<'a> Uncommitted<'a> {
         };
         if is_first {
             git(&["read-tree", &staged], b"")?;
-            // Files that a sparse checkout leaves out are not deleted.
-            let is_left_out = |(tag, name): &(u8, Vec<u8>)| {
-                let path = self.path.join(OsStr::from_bytes(name));
-                tag.eq_ignore_ascii_case(&b'S') && path.symlink_metadata().is_err()
+            // Files that a sparse checkout leaves out are not deleted, and the plan's copy is not work.
+            let stays = |(tag, name): &(u8, Vec<u8>)| {
+                let is_there = self.path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
+                name == PLAN.as_bytes() || tag.eq_ignore_ascii_case(&b'S') && !is_there
             };
-            let left_out: Vec<Vec<u8>> =
-                tagged(self.path)?.into_iter().filter(is_left_out).map(|(_, name)| name).collect();
-            if !left_out.is_empty() {
-                git(&["update-index", "-z", "--skip-worktree", "--stdin"], &left_out.join(&0))?;
+            let staying: Vec<Vec<u8>> =
+                tagged(self.path)?.into_iter().filter(stays).map(|(_, name)| name).collect();
+            if !staying.is_empty() {
+                git(&["update-index", "-z", "--skip-worktree", "--stdin"], &staying.join(&0))?;
             }
         }
-        git(&["add", "--all", "--", ".", &format!(":(exclude,top){PLAN}")], b"")?;
+        git(&["add", "--all"], b"")?;
         let files = text(&git(&["write-tree"], b"")?);
         Ok(Trees { head, committed, staged, files })
     }

@@ -88,26 +88,6 @@ impl Branch {
         self.publisher
     }
 
-    /// Waits for a place. `false`: the loop is to stop or to hold.
-    fn take_place(&mut self, context: &mut Context<'_>) -> Result<bool, RecordError> {
-        let Queue { places, rank, place } = &mut self.queue;
-        let mut told = false;
-        while place.is_none() {
-            if context.stop.urgency() != Urgency::None || context.stop.holds() {
-                places.leave(*rank);
-                return Ok(false);
-            }
-            *place = places.take(*rank, context.inbox);
-            if place.is_none() {
-                if !std::mem::replace(&mut told, true) {
-                    (context.emit)(Event::Queued)?;
-                }
-                context.wait(None)?;
-            }
-        }
-        Ok(true)
-    }
-
     /// The template with everything replaced that it names, in one pass.
     fn fill(&self, template: &str) -> String {
         let mut filled = String::with_capacity(template.len());
@@ -181,10 +161,27 @@ impl Branch {
 }
 
 impl Source for &mut Branch {
-    fn next(&mut self, iteration: u64, context: &mut Context<'_>) -> Result<Work, SourceError> {
-        if !self.take_place(context)? {
-            return Ok(Work { prompt: String::new(), agent: None });
+    fn admit(&mut self, context: &mut Context<'_>) -> Result<bool, RecordError> {
+        let Queue { places, rank, place } = &mut self.queue;
+        if place.is_none() {
+            *place = places.take(*rank, context.inbox);
         }
+        if place.is_some() {
+            return Ok(true);
+        }
+        (context.emit)(Event::Queued)?;
+        while place.is_none() {
+            if context.stop.urgency() != Urgency::None || context.stop.holds() {
+                places.leave(*rank);
+                break;
+            }
+            context.wait(None)?;
+            *place = places.take(*rank, context.inbox);
+        }
+        Ok(false)
+    }
+
+    fn next(&mut self, iteration: u64, _: &mut Context<'_>) -> Result<Work, SourceError> {
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
         Ok(Work { prompt: self.fill(&template), agent: None })

@@ -15,6 +15,15 @@ use crate::record::RecordError;
 
 /// Where the next prompt comes from and where its result is booked.
 pub trait Source {
+    /// Waits until the loop may put an agent to work, as when others of its kind are at work already. `false`: it had to
+    /// wait, or was asked to stop or to hold meanwhile, so that everything has to be looked at again.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    fn admit(&mut self, _context: &mut Context<'_>) -> Result<bool, RecordError> {
+        Ok(true)
+    }
+
     /// The work of iteration `iteration` (from 1), read afresh. What takes time listens to `context` and gives up
     /// when the loop is asked to stop; nobody looks at the answer then.
     ///

@@ -1,6 +1,7 @@
 //! A project with a plan of branches, a remote, an agent that really commits, and a `gh` that only notes what it is asked:
 //! the real one needs GitHub.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
@@ -124,9 +125,13 @@ impl BranchProject {
 
 /// A plan with these branches, each with so many tasks.
 pub fn plan(branches: &[(&str, usize)]) -> String {
-    let section = |(name, tasks): &(&str, usize)| {
-        let tasks: String = (1..=*tasks).map(|task| format!("- [ ] Do {task} of {name}\n")).collect();
-        format!("## Branch: {name}\nGoal: Have {name}\nBase: master\n\n{tasks}\n")
-    };
-    format!("# Plan\n\n{}", branches.iter().map(section).collect::<String>())
+    let mut text = String::from("# Plan\n\n");
+    for (name, tasks) in branches {
+        write!(text, "## Branch: {name}\nGoal: Have {name}\nBase: master\n\n").unwrap();
+        for task in 1..=*tasks {
+            writeln!(text, "- [ ] Do {task} of {name}").unwrap();
+        }
+        text.push('\n');
+    }
+    text
 }

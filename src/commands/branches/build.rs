@@ -25,6 +25,7 @@ use crate::git::{self, GitError};
 use crate::parallel::{self, Fate, Places};
 use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
+use crate::record::lock::Lock;
 use crate::record::recorder;
 use crate::settings::Settings;
 use crate::source::branch::main_plan::MainPlan;
@@ -67,15 +68,9 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     git::identity::check(&identity)?;
     git::identity::try_signature(project.root(), &identity)?;
 
-    project.create_ralph_dir()?;
-    let lock = recorder::hold(project, VERB)?;
-    let mut patterns = git::runtime_patterns(project);
-    // No agent shall commit its copy; where the plan is tracked this has no effect.
-    patterns.push(format!("/{BRANCH_PLAN}"));
-    git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
-    if identity != git::identity::Identity::default() {
-        git::identity::prepare(project.root())?;
-    }
+    let _lock = take_project(project, &identity)?;
+    // Read again: what was built until a moment ago is done now.
+    let branches = planned::read(project, settings)?;
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
@@ -96,9 +91,21 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         screen: Screen::start(flags.json, flags.quiet),
         branches: &branches,
     };
-    let code = building.run();
-    drop(lock);
-    Ok(code)
+    Ok(building.run())
+}
+
+/// Keeps other loops out of the project, and sees to what all of its work trees share.
+fn take_project(project: &Project, identity: &git::identity::Identity) -> anyhow::Result<Lock> {
+    project.create_ralph_dir()?;
+    let lock = recorder::hold(project, VERB)?;
+    let mut patterns = git::runtime_patterns(project);
+    // No agent shall commit its copy; where the plan is tracked this has no effect.
+    patterns.push(format!("/{BRANCH_PLAN}"));
+    git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
+    if *identity != git::identity::Identity::default() {
+        git::identity::prepare(project.root())?;
+    }
+    Ok(lock)
 }
 
 /// What all branches of one build share.
@@ -260,8 +267,6 @@ impl Building<'_> {
         row.notes.extend(notes);
         if is_done {
             row.built = Built::Done;
-        } else if row.built == Built::Done {
-            row.built = Built::Failed;
         }
         Ok(end.outcome.code())
     }

@@ -1,0 +1,83 @@
+//! How the loop of a branch ends, and what the next build makes of it.
+
+use crate::branch_project::{BranchProject, plan};
+
+fn reason(project: &BranchProject, branch: &str) -> String {
+    project.state(branch)["exit_reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn at_its_limit_a_branch_is_unfinished_and_the_next_build_goes_on() {
+    let project = BranchProject::new(&plan(&[("one", 3)]));
+    let run = project.scratch.run("loop build -m 1");
+    assert!(run.code == Some(0) && run.stdout.contains("unfinished"), "{run:?}");
+    assert_eq!(reason(&project, "one"), "max_iterations");
+    assert!(project.plan().contains("- [x] Do 1 of one\n- [ ] Do 2 of one"), "{}", project.plan());
+    assert!(!project.home("gh").contains("pr create"));
+    assert_eq!(project.pushed("one"), Some(project.head("one")), "what is there is pushed");
+
+    let run = project.scratch.run("loop build --max 5");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("goes on after iteration 1"), "{run:?}");
+    assert_eq!(project.state("one")["iteration"].as_integer(), Some(3));
+    assert_eq!(project.commits("one"), ["Do 1 of one", "Do 2 of one", "Do 3 of one"]);
+    assert!(project.plan().contains("Status: done"));
+}
+
+#[test]
+fn idle_with_every_task_ticked_is_done_and_with_open_ones_it_is_not() {
+    let project = BranchProject::new(&plan(&[("silent", 1), ("stuck", 2)]));
+    project.agent("[ $RALPH_ITERATION -gt 1 ] || work; say 'so it is'; result");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!((reason(&project, "silent"), reason(&project, "stuck")), ("idle".into(), "idle".into()));
+    let plan = project.plan();
+    let (silent, stuck) = plan.split_once("## Branch: stuck").unwrap();
+    assert!(silent.contains("Status: done\nPR: https://") && !stuck.contains("Status"), "{plan}");
+    assert_eq!(project.calls("stuck"), 3, "one that worked, two that changed nothing");
+}
+
+#[test]
+fn three_failures_in_a_row_end_a_branch_and_the_worst_code_is_the_builds() {
+    let project = BranchProject::without_remote(&plan(&[("good", 1), ("bad", 1), ("wrong", 1)]));
+    project.agent(
+        "case $RALPH_BRANCH in
+             bad) exit 3 ;;
+             wrong) say '<promise>REPLAN</promise>'; result ;;
+             *) work; end ;;
+           esac",
+    );
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert_eq!((project.calls("bad"), reason(&project, "bad")), (3, "failed".into()));
+    assert_eq!(reason(&project, "wrong"), "replan");
+    assert_eq!(reason(&project, "good"), "complete");
+}
+
+#[test]
+fn a_complete_with_a_failing_validation_is_not_believed() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    project.agent("if [ $RALPH_ITERATION -gt 1 ]; then echo > proof; fi; work; end");
+    project
+        .scratch
+        .write("ralph.toml", "[validation]\ncommand = 'test -e proof || { echo no proof; exit 1; }'\n");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(project.calls("one"), 2);
+    let prompt = project.home("prompt-one-2");
+    assert!(
+        prompt.contains("Validation error of the previous iteration") && prompt.contains("no proof"),
+        "{prompt}"
+    );
+}
+
+#[test]
+fn budgets_hold_for_all_branches_together() {
+    let project = BranchProject::without_remote(&plan(&[("a", 9), ("b", 9), ("c", 9)]));
+    project.agent("work; say more; result");
+    let run = project.scratch.run("loop build --sequential --max-tokens 45");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    // Fifteen tokens each.
+    assert_eq!((project.calls("a"), project.calls("b"), project.calls("c")), (3, 0, 0));
+    assert_eq!(reason(&project, "b"), "budget");
+}

@@ -1,0 +1,148 @@
+//! What is wrong with a plan is said before anything starts; what is wrong with one work tree stops that branch alone.
+
+use std::fs;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::wait_for;
+
+/// A section with everything that it needs.
+const GOOD: &str = "## Branch: good\nGoal: g\n- [ ] t\n";
+
+#[test]
+fn every_fault_of_a_plan_is_an_error_with_its_line() {
+    for (text, expected) in [
+        ("## Branch: x\n- [ ] t\n", "line 1: branch 'x' has no goal"),
+        ("## Branch: x\nGoal: g\n", "line 1: branch 'x' has no task"),
+        (
+            "## Branch: x\nGoal: g\n- [ ] t\n\n## Branch: x\nGoal: g\n- [ ] t\n",
+            "line 5: branch 'x' stands in line 1",
+        ),
+        ("\n## Branch: a..b\nGoal: g\n- [ ] t\n", "line 2: 'a..b' is no name for a branch"),
+        (
+            "## Branch: x\nGoal: g\n- [ ] t\n## Branch: x/y\nGoal: g\n- [ ] t\n",
+            "line 4: git cannot have 'x/y' beside 'x'",
+        ),
+        (
+            "## Branch: x\nGoal: g\nBase: nothing\n- [ ] t\n",
+            "line 3: 'nothing', the base of 'x', names no commit",
+        ),
+        (
+            "## Branch: x\nGoal: g\nBase: y\n- [ ] t\n## Branch: y\nGoal: g\nBase: x\n- [ ] t\n",
+            "line 3: branch 'x' waits for",
+        ),
+        ("## Branch: x\nGoal: g\nBase: x\n- [ ] t\n", "line 3: branch 'x' cannot start from itself"),
+        ("## Branch: x\nGoal: g\nStatus: perfect\n- [ ] t\n", "line 3: 'perfect' is no status"),
+    ] {
+        // A fault anywhere stops everything.
+        let project = BranchProject::without_remote(&format!("{text}\n{GOOD}"));
+        let before = (project.scratch.snapshot(), project.scratch.read(".git/info/exclude"));
+        for command in ["loop build", "loop build --dry-run"] {
+            let run = project.scratch.run(command);
+            assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+            let message = format!("IMPLEMENTATION_PLAN.md {expected}");
+            assert!(run.stderr.contains(&message) && run.stderr.lines().count() == 1, "{expected}: {run:?}");
+        }
+        assert_eq!((project.scratch.snapshot(), project.scratch.read(".git/info/exclude")), before);
+    }
+}
+
+#[test]
+fn a_plan_that_is_missing_or_has_no_branch() {
+    let project = BranchProject::without_remote("# Plan\n\nNothing yet.\n");
+    let run = project.scratch.run("loop build");
+    assert!(run.code == Some(1) && run.stderr.contains("has no section '## Branch: NAME'"), "{run:?}");
+    fs::remove_file(project.scratch.path("IMPLEMENTATION_PLAN.md")).unwrap();
+    let run = project.scratch.run("loop build");
+    let message = "error: Implementation plan not found. Run 'ralph loop plan' first.\n";
+    assert_eq!((run.code, run.stderr.as_str()), (Some(2), message));
+    assert!(!project.scratch.path(".ralph").exists() && !project.scratch.path(".worktrees").exists());
+}
+
+#[test]
+fn a_dry_run_shows_what_would_be_built_and_changes_nothing() {
+    let done = "## Branch: old\nGoal: Be old\nStatus: done\nPR: https://example.com/7\n- [x] gone\n";
+    let next = "## Branch: next\nGoal: Be next\nBase: one\n- [ ] later\n";
+    let project = BranchProject::new(&format!("{}{done}\n{next}", plan(&[("one", 2)])));
+    let before = project.scratch.snapshot();
+    let run = project.scratch.run("loop build --dry-run");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    for text in [
+        "one from master: Have one",
+        "in .worktrees/one",
+        "[ ] Do 2 of one",
+        "done: https://example.com/7",
+        "in .worktrees/next, when 'one' is done",
+        "2 of 3 branches would be built.",
+    ] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    let run = project.scratch.run("loop build --dry-run --json");
+    let branches: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(branches[0]["branch"], "one");
+    assert_eq!((&branches[1]["done"], &branches[2]["waits_for"]), (&true.into(), &"one".into()));
+    assert_eq!(project.scratch.snapshot(), before);
+}
+
+#[test]
+fn a_work_tree_that_cannot_be_made_stops_its_branch_alone() {
+    let project = BranchProject::new(&plan(&[("taken", 1), ("elsewhere", 1), ("fine", 1)]));
+    let scratch = &project.scratch;
+    scratch.write(".worktrees/taken/precious.txt", "mine");
+    scratch.git(&["worktree", "add", "--quiet", "-b", "elsewhere", "../other"]);
+    let run = scratch.run("loop build");
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(run.stderr.contains("the branch elsewhere is checked out elsewhere"), "{run:?}");
+    assert_eq!(scratch.read(".worktrees/taken/precious.txt"), "mine");
+    assert_eq!((project.calls("taken"), project.calls("elsewhere")), (0, 0));
+    assert_eq!(project.commits("fine"), ["Do 1 of fine"]);
+    assert_eq!(project.plan().matches("Status: done").count(), 1);
+}
+
+#[test]
+fn the_lock_of_another_git_is_named_and_never_deleted() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let scratch = &project.scratch;
+    scratch.write("ralph.toml", "[git.worktree]\nname = 'Bot'\n");
+    scratch.write(".git/config.lock", "");
+    let run = scratch.run("loop build");
+    assert!(
+        run.code == Some(1) && run.stderr.contains("config.lock is there: if no git is running"),
+        "{run:?}"
+    );
+    assert!(scratch.path(".git/config.lock").exists() && project.calls("one") == 0);
+}
+
+#[test]
+fn a_lock_that_is_soon_gone_is_waited_for() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let scratch = &project.scratch;
+    scratch.write("ralph.toml", "[git.worktree]\nname = 'Bot'\n");
+    scratch.write(".git/config.lock", "");
+    let ralph = scratch.start("loop build");
+    // It holds the project from the moment before it writes the configuration.
+    wait_for("ralph to be at it", || scratch.path(".ralph/lock").exists().then_some(()));
+    fs::remove_file(scratch.path(".git/config.lock")).unwrap();
+    let run = crate::scratch::finish(ralph);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(
+        scratch.git(&["log", "-1", "--format=%an", "one"]),
+        "Bot\n",
+        "the setting wins over the environment"
+    );
+}
+
+#[test]
+fn nobody_builds_twice_at_once() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let scratch = &project.scratch;
+    project.agent(r#"while [ ! -e "$HOME/go" ]; do sleep 0.05; done; work; end"#);
+    let first = scratch.start("loop build");
+    wait_for("an agent", || (project.calls("one") == 1).then_some(()));
+    fs::create_dir_all(scratch.path("specs")).unwrap();
+    for command in ["loop build", "loop plan --agent script", "plan --agent script", "clean --worktrees"] {
+        let run = scratch.run(command);
+        assert!(run.code == Some(1) && run.stderr.contains("loop build, pid"), "{command}: {run:?}");
+    }
+    fs::write(scratch.outside().join("home/go"), "").unwrap();
+    assert_eq!(crate::scratch::finish(first).code, Some(0));
+}

@@ -1,0 +1,94 @@
+//! The plan's way into the work trees and back.
+
+use std::fs;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::wait_for;
+
+#[test]
+fn what_a_person_writes_into_the_plan_meanwhile_stays() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2), ("two", 1)]));
+    project.agent(
+        r#"if [ "$RALPH_BRANCH $RALPH_ITERATION" = 'one 1' ]; then
+             touch "$HOME/begun"; while [ ! -e "$HOME/edited" ]; do sleep 0.05; done
+           fi
+           work; end"#,
+    );
+    let ralph = project.scratch.start("loop build");
+    let home = project.scratch.outside().join("home");
+    wait_for("the first agent", || home.join("begun").exists().then_some(()));
+    wait_for("the other branch", || project.plan().contains("Status: done").then_some(()));
+    let edited = project.plan().replace("# Plan\n", "# Plan\n\nA thought of mine.\n");
+    let edited = edited.replace("- [ ] Do 2 of one\n", "- [ ] Do 2 of one, but better\n- [ ] Do 3 of one\n");
+    project.scratch.write("IMPLEMENTATION_PLAN.md", edited);
+    fs::write(home.join("edited"), "").unwrap();
+    let run = crate::scratch::finish(ralph);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let expected = "# Plan\n\nA thought of mine.\n\n## Branch: one\nGoal: Have one\nBase: master\nStatus: done\n\n\
+                    - [x] Do 1 of one\n- [x] Do 2 of one, but better\n- [x] Do 3 of one\n\n\
+                    ## Branch: two\nGoal: Have two\nBase: master\nStatus: done\n\n- [x] Do 1 of two\n\n";
+    assert_eq!(project.plan(), expected);
+    assert_eq!(project.commits("one"), ["Do 1 of one", "Do 2 of one, but better", "Do 3 of one"]);
+}
+
+#[test]
+fn a_task_that_an_agent_finds_arrives_and_foreign_sections_do_not() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
+    project.agent(
+        r#"if [ "$RALPH_BRANCH $RALPH_ITERATION" = 'one 1' ]; then
+             sed -i 's/^- \[ \] Do 1 of two/- [x] Do 1 of two/; s/^- \[ \] Do 1 of one/&\n- [ ] Found on the way/' $plan
+           fi
+           [ $RALPH_BRANCH = two ] || work
+           say more; result"#,
+    );
+    assert_eq!(project.scratch.run("loop build -m 2").code, Some(0));
+    let plan = project.plan();
+    assert!(plan.contains("- [x] Do 1 of one\n- [x] Found on the way\n"), "{plan}");
+    assert!(plan.contains("- [ ] Do 1 of two\n"), "{plan}");
+}
+
+#[test]
+fn without_its_status_a_branch_is_built_again() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    let again = project.plan().replace("Status: done\n", "").replace("- [x]", "- [ ]");
+    project.scratch.write("IMPLEMENTATION_PLAN.md", again);
+    project.agent("rm -f one-*.txt; work; end");
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    assert_eq!(project.calls("one"), 2);
+    assert!(project.plan().contains("Status: done") && project.plan().contains("- [x]"));
+}
+
+#[test]
+fn a_plan_that_git_tracks_is_not_committed_by_a_branch() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    let scratch = &project.scratch;
+    scratch.git(&["add", "IMPLEMENTATION_PLAN.md"]);
+    scratch.git(&["commit", "--quiet", "--message", "The plan"]);
+    project.agent("work; git commit --quiet --all --allow-empty --message 'all of it'; end");
+    assert_eq!(scratch.run("loop build").code, Some(0));
+    assert_eq!(scratch.git(&["diff", "--name-only", "master", "one", "--", "IMPLEMENTATION_PLAN.md"]), "");
+    assert_eq!(scratch.git(&["status", "--porcelain"]), " M IMPLEMENTATION_PLAN.md\n");
+    assert!(scratch.read(".worktrees/one/IMPLEMENTATION_PLAN.md").contains("- [x] Do 2 of one"));
+}
+
+#[test]
+fn prompts_come_from_the_project_or_from_a_file_and_name_the_branch() {
+    let project = BranchProject::without_remote(&plan(&[("feature/one", 1)]));
+    let scratch = &project.scratch;
+    let prompt = |project: &BranchProject| project.home("prompt-feature-one-1");
+    scratch.write(
+        "PROMPT_build.md",
+        "On {{BRANCH_NAME}} from {{BASE_BRANCH}}: {{ BRANCH_GOAL }}. ${ITERATION} $HOME {{x}}\n",
+    );
+    assert_eq!(scratch.run("loop build -m 1").code, Some(0));
+    assert_eq!(prompt(&project), "On feature/one from master: Have feature/one. 1 $HOME {{x}}\n");
+
+    let other = BranchProject::without_remote(&plan(&[("feature/one", 1)]));
+    other.scratch.write("PROMPT_build.md", "Not this one.\n");
+    other.scratch.write("own.md", "Do a task.\n");
+    assert_eq!(other.scratch.run("loop build -p own.md").code, Some(0));
+    let text = prompt(&other);
+    assert!(text.starts_with("Do a task.\n\n## Your branch\n") && text.contains("`feature/one`"), "{text}");
+    assert_eq!(other.scratch.run("loop build -p missing.md").code, Some(1));
+}
