@@ -245,7 +245,7 @@ pub struct RunArgs {
     mut_arg("resume", |resume| resume.hide(true)),
 )]
 pub struct BranchFlags {
-    /// At most this many iterations, of each branch [default: plan 10, build 20]
+    /// At most this many iterations [default: 10, or what the settings say]
     #[arg(long, short = 'm', visible_alias = "max", value_name = "N", allow_hyphen_values = true)]
     pub max_iterations: Option<String>,
     /// As many iterations as it takes
@@ -261,7 +261,12 @@ pub struct BranchFlags {
 
 /// `loop build`.
 #[derive(Debug, Clone, Args)]
-#[command(mut_arg("name", |name| name.hide(true)))]
+#[command(
+    mut_arg("name", |name| name.hide(true)),
+    mut_arg("max_iterations", |max| {
+        max.help("At most this many iterations of each branch [default: 20, or what the settings say]")
+    }),
+)]
 pub struct LoopBuildArgs {
     /// One branch after the other
     #[arg(long, conflicts_with = "jobs")]
@@ -434,19 +439,30 @@ impl Cli {
             let verb = argv.remove(at);
             let has_verbs_of_its_own = verb == "loop";
             argv.insert(1, verb);
-            if let Some(at) = verb_at(&argv[1..]).filter(|_| has_verbs_of_its_own) {
-                let verb = argv.remove(at + 1);
-                argv.insert(2, verb);
+            if !has_verbs_of_its_own {
+                return Self::parse_words(argv);
             }
-            return Self::parse_words(argv);
+            match verb_at(&argv[1..]) {
+                Some(at) => {
+                    let verb = argv.remove(at + 1);
+                    argv.insert(2, verb);
+                }
+                None if Self::lacks_only_a_verb(&argv, 2) => return Err(missing_verb(&["ralph", "loop"])),
+                None => {}
+            }
+            return Self::try_parse_from(argv);
         }
-        let mut with_verb = argv.clone();
-        with_verb.insert(argv.len().min(1), "build".into());
-        let only_the_verb_is_missing = argv.len() > 1 && Self::try_parse_from(with_verb).is_ok();
-        if only_the_verb_is_missing {
-            return Err(Self::command().error(ErrorKind::MissingSubcommand, "no mode given"));
+        if Self::lacks_only_a_verb(&argv, 1) {
+            return Err(missing_verb(&["ralph"]));
         }
         Self::try_parse_from(argv)
+    }
+
+    /// Whether there are options, and they would be good ones with a verb before them.
+    fn lacks_only_a_verb(argv: &[OsString], at: usize) -> bool {
+        let mut with_verb = argv.to_vec();
+        with_verb.insert(argv.len().min(at), "build".into());
+        argv.len() > at && Self::try_parse_from(with_verb).is_ok()
     }
 
     /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: nobody knows their
@@ -467,6 +483,12 @@ impl Cli {
         }
         Ok(cli)
     }
+}
+
+/// clap's own error for a command that only has verbs.
+fn missing_verb(command: &[&str]) -> clap::Error {
+    let error = Cli::try_parse_from(command).err();
+    error.unwrap_or_else(|| Cli::command().error(ErrorKind::MissingSubcommand, "no mode given"))
 }
 
 /// Where the verb stands: options, their values and the number may stand before it.
@@ -525,11 +547,10 @@ pub fn one_line(error: &clap::Error) -> String {
         line.push_str(tip.unwrap_or(word));
     }
     // "Usage: ralph build [OPTIONS] [N]" tells whose help is wanted.
-    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph "));
-    let verb = usage.and_then(|usage| usage.split(' ').next());
-    let verb = verb.filter(|word| word.chars().all(|char| char.is_ascii_lowercase()));
-    let help = verb.map_or("ralph --help".to_owned(), |verb| format!("ralph {verb} --help"));
-    format!("{}; see '{help}'", line.strip_prefix("error: ").unwrap_or(&line))
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph ")).unwrap_or_default();
+    let is_verb = |word: &&str| !word.is_empty() && word.chars().all(|char| char.is_ascii_lowercase());
+    let help: Vec<&str> = usage.split(' ').take_while(is_verb).chain(["--help"]).collect();
+    format!("{}; see 'ralph {}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
 }
 
 #[cfg(test)]
@@ -579,5 +600,9 @@ mod tests {
         let missing = error("ralph prompt");
         assert!(missing.ends_with("<FILE [N]>...; see 'ralph prompt --help'"), "{missing}");
         assert!(error("ralph build --jsn").contains("'--json'"));
+        for line in ["ralph loop", "ralph loop --quiet", "ralph --jobs 2 loop"] {
+            assert!(error(line).starts_with("no verb given"), "{line}");
+        }
+        assert!(error("ralph loop build --jsn").ends_with("see 'ralph loop build --help'"));
     }
 }

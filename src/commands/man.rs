@@ -17,13 +17,21 @@ pub(super) fn render(out: &mut Vec<u8>) -> io::Result<()> {
     page.render_synopsis_section(out)?;
     page.render_description_section(out)?;
     page.render_options_section(out)?;
-    for verb in root.get_subcommands().filter(|verb| verb.get_name() != "help") {
-        writeln!(out, ".SH RALPH {}", verb.get_name().to_uppercase())?;
-        writeln!(out, "{}", verb.get_about().cloned().unwrap_or_default())?;
-        render_verb(verb, out)?;
-    }
+    render_verbs(&root, "RALPH", out)?;
     page.render_extra_section(out)?;
     page.render_version_section(out)
+}
+
+/// The verbs of a command, and theirs.
+fn render_verbs(command: &clap::Command, name: &str, out: &mut Vec<u8>) -> io::Result<()> {
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        let name = format!("{name} {}", verb.get_name().to_uppercase());
+        writeln!(out, ".SH {name}")?;
+        writeln!(out, "{}", verb.get_about().cloned().unwrap_or_default())?;
+        render_verb(verb, out)?;
+        render_verbs(verb, &name, out)?;
+    }
+    Ok(())
 }
 
 /// A verb's own sections, as parts of one.

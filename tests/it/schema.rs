@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::scratch::{Scratch, claude_says};
 
 #[path = "../schema/mod.rs"]
-mod check;
+pub mod check;
 
 #[test]
 fn what_runs_write_is_what_the_schema_says() {

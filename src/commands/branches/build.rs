@@ -15,6 +15,7 @@ use crate::commands::house::{House, flag_values, open};
 use crate::commands::launch::{Launch, Resume, check_budget, done_pattern, run_id, validator};
 use crate::commands::plain_loop::{agent_env, prompt_names, refused};
 use crate::commands::signals::Signals;
+use crate::commands::target::count;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
@@ -46,7 +47,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     if flags.name.is_some() {
         bail!("--name is not for 'loop build': each loop is called after its branch");
     }
-    let jobs = args.jobs.as_deref().map(jobs).transpose()?;
+    let jobs = args.jobs.as_deref().map(|word| count(word, "--jobs")).transpose()?;
     let house = open(&flags.place, flag_values(flags))?;
     let House { project, settings } = &house;
     let limits = limits_of(&args.shared, settings, MAX_ITERATIONS)?;
@@ -105,13 +106,6 @@ fn take_project(project: &Project, identity: &git::identity::Identity) -> anyhow
         git::identity::prepare(project.root())?;
     }
     Ok(lock)
-}
-
-fn jobs(word: &str) -> anyhow::Result<usize> {
-    match word.parse() {
-        Ok(0) | Err(_) => bail!("--jobs {word}: give a whole number from 1"),
-        Ok(jobs) => Ok(jobs),
-    }
 }
 
 /// What all branches of one build share.

@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::launch::{Defaults, limits};
-use super::plain_loop::count;
+use super::target::count;
 use crate::cli::{BranchFlags, LoopVerb};
 use crate::engine::policy::{Limits, OnFailure};
 use crate::project::Project;
@@ -39,7 +39,8 @@ const fn defaults(max_iterations: u64) -> Defaults {
 }
 
 fn limits_of(flags: &BranchFlags, settings: &Settings, max_iterations: u64) -> anyhow::Result<Limits> {
-    let limit = flags.max_iterations.as_deref().map(count).transpose()?;
+    let limit = flags.max_iterations.as_deref().map(|word| count(word, "--max-iterations")).transpose()?;
+    let limit = limit.and_then(|limit| u64::try_from(limit).ok());
     let limits = limits(limit, settings, defaults(max_iterations));
     Ok(if flags.unlimited { Limits { max_iterations: None, ..limits } } else { limits })
 }

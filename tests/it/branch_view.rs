@@ -1,0 +1,297 @@
+//! What a person, and what a program, sees of branches that are built side by side.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::schema::check;
+use crate::scratch::{Scratch, wait_for};
+use crate::terminal::{End, Terminal};
+
+/// What the agents below know beside what those of every branch project do.
+const WORDS: &str = r#"
+use_tool() { printf '{"type":"assistant","message":{"model":"m","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"%s"}}]},"parent_tool_use_id":null}\n' "$1"; }
+wait_for() { touch "$HOME/waits-$1-$RALPH_BRANCH"; while [ ! -e "$HOME/$1" ] && [ ! -e "$HOME/$1-$RALPH_BRANCH" ]; do sleep 0.02; done; }
+talk() { for n in $(seq 30); do say "line $n of $RALPH_BRANCH"; done; }
+"#;
+
+const HINT: &str = "Ctrl+C: stop after the running attempts";
+const BRANCHES: [&str; 2] = ["one", "second"];
+
+/// Two branches of one task each, and agents that do this.
+fn project(body: &str) -> BranchProject {
+    let project = BranchProject::new(&plan(&BRANCHES.map(|branch| (branch, 1))));
+    project.agent(&format!("{WORDS}\n{body}"));
+    project
+}
+
+fn start(project: &BranchProject, args: &str, env: &[(&str, &str)]) -> Terminal {
+    let mut command = project.scratch.ralph(args);
+    command.env("TERM", "xterm-256color").envs(env.iter().copied());
+    Terminal::start(&command, 24, 100)
+}
+
+/// Lets agents go on that wait for this.
+fn allow(project: &BranchProject, name: &str) {
+    fs::write(project.scratch.outside().join("home").join(name), "").unwrap();
+}
+
+/// The last rows of the screen, as many as are asked for.
+fn last_rows(screen: &str, count: usize) -> Vec<&str> {
+    let rows: Vec<&str> = screen.lines().collect();
+    rows[rows.len().saturating_sub(count)..].to_vec()
+}
+
+/// Rows that look like the status lines of branches, or like the hint below them.
+fn status_rows(text: &str) -> Vec<&str> {
+    let is_status = |row: &&str| row.contains("  iteration ") && row.contains(" · ");
+    text.lines().filter(|row| is_status(row) || row.starts_with("Ctrl+C")).collect()
+}
+
+/// Whether the terminal is as it was found: nothing of the status is left, and the next line starts at the left.
+#[track_caller]
+fn assert_tidy(end: &End) {
+    assert_eq!(status_rows(&end.history), [""; 0], "{}", end.history);
+    assert_eq!(end.cursor.1, 0);
+    for (begin, finish) in [("\x1b[?25l", "\x1b[?25h"), ("\x1b[?7l", "\x1b[?7h")] {
+        assert_eq!(end.bytes.matches(begin).count(), end.bytes.matches(finish).count(), "{:?}", end.bytes);
+    }
+}
+
+/// Whether everything that [`talk`](WORDS) said is there, in its order, in whole lines behind the branch's name.
+#[track_caller]
+fn assert_lines(text: &str) {
+    for branch in BRANCHES {
+        let said: Vec<&str> = text.lines().filter(|line| line.contains(&format!(" of {branch}"))).collect();
+        let said: Vec<&str> = said.into_iter().filter(|line| line.contains("line ")).collect();
+        let expected: Vec<String> = (1..=30).map(|n| format!("{branch:<6} │ line {n} of {branch}")).collect();
+        assert_eq!(said, expected, "{text}");
+    }
+}
+
+#[test]
+fn each_branch_has_its_line_below_what_scrolls_by() {
+    let project =
+        project("use_tool \"make $RALPH_BRANCH\"; wait_for go; talk; use_tool git; wait_for end; work; end");
+    let terminal = start(&project, "loop build", &[]);
+    terminal.wait_for("a line for each", |screen| {
+        let rows = last_rows(screen, 3);
+        rows.len() == 3
+            && rows[0].starts_with("one     iteration 1/20 · ")
+            && rows[0].ends_with(" · Bash make one")
+            && rows[1].starts_with("second  iteration 1/20 · ")
+            && rows[1].ends_with(" · Bash make second")
+            && rows[2] == HINT
+    });
+    assert_eq!(terminal.cursor().1, 0);
+
+    allow(&project, "go");
+    terminal.wait_for("the end of the lines", |screen| {
+        last_rows(screen, 3).iter().filter(|row| row.ends_with(" · Bash git")).count() == 2
+    });
+    let screen = terminal.screen();
+    assert_eq!(status_rows(&screen).len(), 3, "{screen}");
+
+    allow(&project, "end-second");
+    terminal.wait_for("only the other one", |screen| {
+        let rows = last_rows(screen, 3);
+        rows.len() == 3
+            && !rows[0].contains("  iteration ")
+            && rows[1].starts_with("one     iteration ")
+            && rows[2] == HINT
+    });
+    allow(&project, "end-one");
+    let end = terminal.end();
+    assert_eq!(end.code, Some(0), "{}", end.history);
+    assert_tidy(&end);
+    assert_lines(&end.history);
+    let table = last_rows(end.history.trim_end(), 3);
+    assert!(table[0].starts_with("BRANCH  RESULT  ITERATIONS  TIME"), "{}", end.history);
+    for (row, branch) in table[1..].iter().zip(BRANCHES) {
+        assert!(row.starts_with(&format!("{branch:<6}  done    1 ")), "{}", end.history);
+        assert!(row.contains("https://example.com/pr/"), "{}", end.history);
+    }
+    assert!(end.bytes.contains("\x1b[36mone    │\x1b[0m line 1 of one"), "{:?}", end.bytes);
+}
+
+#[test]
+fn the_lines_follow_the_terminals_size() {
+    let project = project("use_tool 'a command of some length, more than fits'; wait_for end; work; end");
+    let terminal = start(&project, "loop build", &[]);
+    terminal.wait_for("the lines", |screen| last_rows(screen, 1) == [HINT]);
+    for (rows, columns) in [(24, 30), (10, 100), (24, 14), (24, 120)] {
+        terminal.resize(rows, columns);
+        terminal.wait_for("lines that fit", |screen| {
+            let cut = |row: &&str| row.ends_with('…') == (columns < 100);
+            let rows = last_rows(screen, 3);
+            rows.len() == 3
+                && rows[0].starts_with("one     ite")
+                && rows[1].starts_with("second  ite")
+                && rows[2].starts_with("Ctrl+C: sto")
+                && rows[..2].iter().all(cut)
+                && rows.iter().all(|row| row.chars().count() < columns.into())
+        });
+    }
+    // There is no room for all: the rest is counted.
+    terminal.resize(4, 100);
+    terminal.wait_for("what there is room for", |screen| last_rows(screen, 2) == ["… and 2 more", HINT]);
+    terminal.resize(24, 100);
+    terminal.wait_for(
+        "all lines again",
+        |screen| matches!(last_rows(screen, 3)[..], [row, _, HINT] if row.starts_with("one     iteration")),
+    );
+    allow(&project, "end");
+    let end = terminal.end();
+    assert_eq!(end.code, Some(0), "{}", end.history);
+    assert_tidy(&end);
+}
+
+#[test]
+fn those_that_wait_for_a_place_say_so() {
+    let project = project("use_tool make; wait_for end; work; end");
+    let terminal = start(&project, "loop build --sequential", &[]);
+    terminal.wait_for("the one that waits", |screen| {
+        let rows = last_rows(screen, 3);
+        rows.len() == 3
+            && rows[0].ends_with(" · Bash make")
+            && rows[1].ends_with(" · waiting for a free place")
+    });
+    allow(&project, "end-one");
+    terminal.wait_for(
+        "its turn",
+        |screen| matches!(last_rows(screen, 2)[..], [row, HINT] if row.ends_with(" · Bash make")),
+    );
+    allow(&project, "end-second");
+    let end = terminal.end();
+    assert_eq!(end.code, Some(0), "{}", end.history);
+    assert_tidy(&end);
+}
+
+#[test]
+fn ctrl_c_once_lets_the_attempts_finish() {
+    let project = project("use_tool make; wait_for end; say finished; result");
+    let mut terminal = start(&project, "loop build", &[]);
+    for branch in BRANCHES {
+        wait_for("an agent", || (!project.home("calls").is_empty()).then_some(()));
+        terminal.wait_for("its tool", |screen| {
+            last_rows(screen, 3).iter().any(|row| row.starts_with(branch) && row.ends_with("Bash make"))
+        });
+    }
+    terminal.press_ctrl_c();
+    terminal.wait_for("the next hint", |screen| last_rows(screen, 1) == ["Ctrl+C: end the agents now"]);
+    allow(&project, "end");
+    let end = terminal.end();
+    assert_eq!(end.code, Some(130), "{}", end.history);
+    assert_tidy(&end);
+    for branch in BRANCHES {
+        assert_eq!(project.calls(branch), 1);
+        assert!(end.history.contains(&format!("{branch:<6} │ finished")), "{}", end.history);
+        let row = end.history.lines().rfind(|row| row.starts_with(&format!("{branch:<6}  ")));
+        assert!(row.is_some_and(|row| row.contains("  unfinished  ")), "{row:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_twice_ends_the_agents_and_thrice_kills_them() {
+    let project = project("trap '' INT TERM; use_tool stubborn; while :; do sleep 0.1; done");
+    let mut terminal = start(&project, "loop build", &[]);
+    terminal.wait_for("both", |screen| {
+        last_rows(screen, 3).iter().filter(|row| row.ends_with(" · Bash stubborn")).count() == 2
+    });
+    terminal.press_ctrl_c();
+    terminal.wait_for("the second hint", |screen| last_rows(screen, 1) == ["Ctrl+C: end the agents now"]);
+    terminal.press_ctrl_c();
+    terminal.wait_for("the third hint", |screen| last_rows(screen, 1) == ["Ctrl+C: kill the agents"]);
+    terminal.press_ctrl_c();
+    let end = terminal.end();
+    assert_eq!(end.code, Some(130), "{}", end.history);
+    assert_tidy(&end);
+    assert!(end.history.contains("BRANCH  RESULT"), "{}", end.history);
+}
+
+#[test]
+fn there_is_no_colour_where_none_is_wanted() {
+    let project = project("talk; wait_for end; work; end");
+    let terminal = start(&project, "loop build", &[("NO_COLOR", "1")]);
+    terminal.wait_for("the lines", |screen| last_rows(screen, 1) == [HINT]);
+    allow(&project, "end");
+    let end = terminal.end();
+    assert_eq!(end.code, Some(0), "{}", end.history);
+    assert_lines(&end.history);
+    // Moving the cursor and clearing are no colours.
+    let colours = end.bytes.split("\x1b[").skip(1).filter(|code| {
+        code.trim_start_matches(|char: char| char.is_ascii_digit() || char == ';').starts_with('m')
+    });
+    assert_eq!(colours.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn without_a_terminal_there_are_only_whole_lines() {
+    let project = project("talk; work; end");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stdout.contains('\x1b') && !run.stderr.contains('\x1b'), "{run:?}");
+    assert_lines(&run.stderr);
+    let named = |line: &str| line.starts_with("one    │ ") || line.starts_with("second │ ");
+    assert!(run.stderr.lines().all(named), "{run:?}");
+    let table = run.stdout.lines().position(|line| line.starts_with("BRANCH  ")).unwrap();
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines[..table].iter().all(|line| named(line)), "{run:?}");
+    assert!(lines[..table].contains(&"one    │ ── Iteration 1 ──"), "{run:?}");
+    assert_eq!(lines.len(), table + 3, "{run:?}");
+}
+
+#[test]
+fn quiet_leaves_how_each_branch_ended_and_the_table() {
+    let project = project("talk; work; end");
+    let run = project.scratch.run("loop build --quiet");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!run.stderr.contains("line 1") && !run.stdout.contains("Iteration"), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!((lines.len(), &lines[2][..7]), (5, "BRANCH "), "{run:?}");
+    for branch in BRANCHES {
+        let end = format!("{branch:<6} │ ■ completion signal detected · 1 iteration · ");
+        assert!(lines[..2].iter().any(|line| line.starts_with(&end)), "{run:?}");
+    }
+}
+
+#[test]
+fn json_is_what_the_schema_says_and_ends_with_the_build() {
+    let project = project("talk; work; end");
+    let run = project.scratch.run("loop build --json");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    let schema = check::schema();
+    let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for event in &events {
+        check::check_event(&schema, event).unwrap_or_else(|why| panic!("{why}: {event}"));
+    }
+    for branch in BRANCHES {
+        let own: Vec<&str> = events
+            .iter()
+            .filter(|event| event["loop"] == branch)
+            .map(|event| event["event"].as_str().unwrap())
+            .collect();
+        assert_eq!((own[0], own[own.len() - 1]), ("loop_started", "loop_ended"), "{own:?}");
+        assert_eq!(own.iter().filter(|name| **name == "text").count(), 31, "{own:?}");
+    }
+    let ended = events.last().unwrap();
+    assert_eq!((&ended["event"], &ended["exit_code"]), (&"build_ended".into(), &0.into()));
+    for (row, branch) in ended["branches"].as_array().unwrap().iter().zip(BRANCHES) {
+        assert_eq!((&row["branch"], &row["result"]), (&branch.into(), &"done".into()), "{row}");
+        assert_eq!(row["commits"], 1, "{row}");
+        assert!(row["pull_request"].as_str().unwrap().starts_with("https://example.com/pr/"), "{row}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_does_not_stop_the_build() {
+    let project = project("talk; work; end");
+    let mut command = project.scratch.command("bash");
+    let script = "\"$0\" loop build 2> /dev/null | head -n 1; exit ${PIPESTATUS[0]}";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_ralph")]).stderr(Stdio::null());
+    let run = Scratch::finish(&mut command);
+    assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 1), "{run:?}");
+    assert_eq!(project.plan().matches("Status: done").count(), 2, "{}", project.plan());
+}
