@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::change::{How, alone, change, change_with};
 use super::refs::branch_commit;
-use super::{GitError, LIMIT, escape_pattern, exclude, run};
+use super::{GitError, LIMIT, escape_pattern, exclude, head_file, run};
 use crate::jitter;
 
 /// The longest that making a work tree may take: all files of the project are written, and its hook runs.
@@ -55,6 +55,31 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
         }
     }
     Ok(trees)
+}
+
+/// What a folder's HEAD is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// This branch.
+    Branch(String),
+    /// No branch, as in the middle of a rebase.
+    Detached,
+    /// The folder is no work tree, or none any more.
+    NoTree,
+}
+
+/// What the HEAD of the work tree `root` is on.
+#[must_use]
+pub fn standing(root: &Path) -> Standing {
+    let head = head_file::git_dir(root).and_then(|folder| fs::read_to_string(folder.join("HEAD")).ok());
+    let name = match head.as_deref().map(str::trim_end) {
+        None => return Standing::NoTree,
+        // Where branches are not files, only git knows.
+        Some("ref: refs/heads/.invalid") => run(root, &["symbolic-ref", "HEAD"], LIMIT)
+            .map_or_else(|_| String::new(), |name| String::from_utf8_lossy(&name).trim_end().to_owned()),
+        Some(head) => head.trim_start_matches("ref: ").to_owned(),
+    };
+    name.strip_prefix("refs/heads/").map_or(Standing::Detached, |name| Standing::Branch(name.to_owned()))
 }
 
 /// What [`add`] did.

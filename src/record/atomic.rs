@@ -18,7 +18,7 @@ pub enum Durability {
 
 /// Replaces the content of `path`: a temporary file in the same folder, then a rename.
 ///
-/// A new file gets the usual mode (0666 less the umask), an existing one keeps its mode, and a symlink stays one: its
+/// The folder is made where it is missing, but not what is above it. A new file gets the usual mode (0666 less the umask), an existing one keeps its mode, and a symlink stays one: its
 /// target is replaced. The temporary name begins with the file's own, so that ignore rules for `NAME*` cover it.
 pub fn write(path: &Path, content: &[u8], durability: Durability) -> Result<(), RecordError> {
     replace(path, content, durability).map_err(|reason| RecordError { path: path.to_path_buf(), reason })
@@ -33,11 +33,16 @@ fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()
     };
     let mut prefix = name.to_os_string();
     prefix.push(".");
-    let mut file = tempfile::Builder::new()
-        .prefix(&prefix)
-        .suffix(".tmp")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".tmp").permissions(Permissions::from_mode(0o666));
+    let mut file = match builder.tempfile_in(folder) {
+        // Agents tidy up (`git clean -fdx`), and take what is ignored with them.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir(folder)?;
+            builder.tempfile_in(folder)
+        }
+        file => file,
+    }?;
     if let Ok(old) = fs::metadata(&target) {
         file.as_file().set_permissions(old.permissions())?;
     }
@@ -73,6 +78,15 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn one_missing_folder_is_made_and_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        write(&dir.path().join("a/file"), b"x", Durability::Atomic).unwrap();
+        assert_eq!(fs::read(dir.path().join("a/file")).unwrap(), b"x");
+        assert!(write(&dir.path().join("b/c/file"), b"x", Durability::Atomic).is_err());
+        assert!(!dir.path().join("b").exists());
     }
 
     #[test]

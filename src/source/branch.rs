@@ -17,6 +17,8 @@ use crate::engine::event::Event;
 use crate::engine::outcome::Outcome;
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
+use crate::git;
+use crate::git::worktrees::Standing;
 use crate::parallel::{Place, Places};
 use crate::record::RecordError;
 use main_plan::MainPlan;
@@ -149,6 +151,22 @@ impl Branch {
         }
     }
 
+    /// What an agent has done to the work tree that it should not have: what it commits now is not on the branch.
+    fn astray(&self) -> Option<String> {
+        let (name, tree) = (&self.facts.name, self.publisher.tree.display());
+        let is_on = match git::worktrees::standing(&self.publisher.tree) {
+            Standing::Branch(branch) if branch == *name => return None,
+            Standing::Branch(branch) => format!("the branch '{branch}'"),
+            Standing::Detached => "no branch".to_owned(),
+            Standing::NoTree => {
+                let way_out = "move away what is left of it, and build again";
+                return Some(format!("{tree} is no work tree any more: {way_out}"));
+            }
+        };
+        let way_out = "see what was committed there, switch back, and build again";
+        Some(format!("{tree} is on {is_on}, not on '{name}': {way_out}"))
+    }
+
     /// Whether the work is finished, by the end of its loop.
     fn is_finished(&self, end: &End, tally: &Tally) -> bool {
         match end.outcome {
@@ -182,6 +200,11 @@ impl Source for &mut Branch {
     }
 
     fn next(&mut self, iteration: u64, _: &mut Context<'_>) -> Result<Work, SourceError> {
+        // An agent without a work tree of its own would work on the repository around it.
+        if git::worktrees::standing(&self.publisher.tree) == Standing::NoTree {
+            let message = self.astray().unwrap_or_default();
+            return Err(SourceError { outcome: Outcome::GitFailed, message });
+        }
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
         Ok(Work { prompt: self.fill(&template), agent: None })
@@ -193,6 +216,9 @@ impl Source for &mut Branch {
 
     fn book(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
         self.carry(context)?;
+        if let Some(why) = self.astray() {
+            return (context.emit)(Event::Notice(&why));
+        }
         if let Err(why) = self.publisher.push(context)? {
             let text = format!("the push failed: {why}; it is tried again after the next iteration");
             (context.emit)(Event::Notice(&text))?;
@@ -207,13 +233,16 @@ impl Source for &mut Branch {
             return Ok(end);
         }
         self.carry(context)?;
-        let failed = |what: &str, why: String| {
+        let failed = |what: &str, why: &str| {
             let before = end.detail.as_ref().map(|detail| format!(" (before that: {detail})"));
             let detail = format!("{what}: {why}{}", before.unwrap_or_default());
             End { outcome: Outcome::GitFailed, detail: Some(detail) }
         };
+        if let Some(why) = self.astray() {
+            return Ok(failed("not published", &why));
+        }
         if let Err(why) = self.publisher.push(context)? {
-            return Ok(context.stop.outcome().map_or_else(|| failed("the push failed", why), End::from));
+            return Ok(context.stop.outcome().map_or_else(|| failed("the push failed", &why), End::from));
         }
         if !self.is_finished(&end, tally) {
             return Ok(end);
@@ -223,7 +252,7 @@ impl Source for &mut Branch {
             return Ok(context
                 .stop
                 .outcome()
-                .map_or_else(|| failed("the pull request failed", why), End::from));
+                .map_or_else(|| failed("the pull request failed", &why), End::from));
         }
         self.is_done = true;
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {

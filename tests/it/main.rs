@@ -3,6 +3,7 @@
 mod agents;
 mod bad_input;
 mod blocks;
+mod branch_agents;
 mod branch_bases;
 mod branch_cli;
 mod branch_ends;

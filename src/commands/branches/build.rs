@@ -268,12 +268,21 @@ impl Building<'_> {
         if is_done {
             row.built = Built::Done;
         }
+        // Said again below the table: where it was said first may have scrolled away.
+        row.notes.extend(end.detail.filter(|_| end.outcome == Outcome::GitFailed));
         Ok(end.outcome.code())
     }
 
     fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {
         let mut env = agent_env(MODE, tree, self.settings);
         env.push(("RALPH_BRANCH".into(), branch.into()));
+        // An agent that loses its work tree must not find the user's checkout above it.
+        let mut ceiling = self.project.root().join(".worktrees").into_os_string();
+        if let Some(more) = std::env::var_os("GIT_CEILING_DIRECTORIES").filter(|more| !more.is_empty()) {
+            ceiling.push(":");
+            ceiling.push(more);
+        }
+        env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling));
         env.extend(git::identity::agent_env(&self.identity));
         env
     }

@@ -1,0 +1,81 @@
+//! Agents of branches that do what they should not.
+
+use std::fs;
+
+use crate::branch_project::{BranchProject, plan};
+
+#[test]
+fn what_is_committed_elsewhere_is_not_taken_for_the_branchs() {
+    let project = BranchProject::new(&plan(&[("switches", 1), ("detaches", 1), ("good", 1)]));
+    project.agent(
+        "case $RALPH_BRANCH in
+           switches) git checkout --quiet -b stray ;;
+           detaches) git checkout --quiet --detach ;;
+         esac
+         work; end",
+    );
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(5), "{run:?}");
+    for text in ["switches is on the branch 'stray', not on 'switches'", "detaches is on no branch"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    assert_eq!(project.plan().matches("Status: done").count(), 1);
+    assert_eq!((project.pushed("switches"), project.pushed("stray")), (None, None));
+
+    // Set right by hand, nothing is built again.
+    let tree = project.scratch.path(".worktrees/switches");
+    project.scratch.git(&["-C", tree.to_str().unwrap(), "checkout", "--quiet", "-B", "switches", "stray"]);
+    let calls = project.calls("switches");
+    assert_eq!(project.scratch.run("loop build").code, Some(5));
+    assert_eq!(
+        (project.calls("switches"), project.pushed("switches")),
+        (calls, Some(project.head("switches")))
+    );
+}
+
+#[test]
+fn an_agent_whose_work_tree_is_gone_never_works_on_the_users_checkout() {
+    let project = BranchProject::without_remote(&plan(&[("gone", 3), ("good", 1)]));
+    project.agent(
+        "[ $RALPH_BRANCH = good ] || { rm -rf .git; touch x; git add -A; git commit --quiet -m astray; }
+             work; say more; result",
+    );
+    let before = project.scratch.git(&["log", "--format=%H", "master"]);
+    let run = project.scratch.run("loop build -m 2");
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(run.stdout.contains("is no work tree any more"), "{run:?}");
+    assert_eq!(project.calls("gone"), 1);
+    assert_eq!(project.scratch.git(&["log", "--format=%H", "master"]), before);
+    assert_eq!(project.scratch.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn an_agent_that_tidies_up_takes_nothing_that_is_needed() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    project.agent("work; git clean --quiet -ffdx -e IMPLEMENTATION_PLAN.md; end");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(project.commits("one").len(), 2);
+    assert_eq!(project.state("one")["exit_reason"].as_str(), Some("complete"));
+}
+
+#[test]
+fn a_copy_of_the_plan_that_became_garbage_harms_nobody() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
+    project.agent(r"work; [ $RALPH_BRANCH = two ] || printf '\377\376```' > $plan; say '<promise>COMPLETE</promise>'; result");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("its ticks stay in its work tree"), "{run:?}");
+    assert_eq!(project.plan().matches("Status: done").count(), 2);
+}
+
+#[test]
+fn the_main_plan_may_be_gone_or_unreadable_at_the_end() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let path = project.scratch.path("IMPLEMENTATION_PLAN.md");
+    project.agent(&format!("work; rm -f {0}; mkdir {0}; end", path.display()));
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("it is done but could not be marked so"), "{run:?}");
+    fs::remove_dir(path).unwrap();
+}
