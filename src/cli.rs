@@ -684,8 +684,9 @@ pub fn one_line(error: &clap::Error) -> String {
     // "Usage: ralph build [OPTIONS] [N]" tells whose help is wanted.
     let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph ")).unwrap_or_default();
     let is_verb = |word: &&str| !word.is_empty() && word.chars().all(|char| char.is_ascii_lowercase());
-    let verbs: String = usage.split(' ').take_while(is_verb).map(|verb| format!("{verb} ")).collect();
-    format!("{}; see 'ralph {verbs}--help'", line.strip_prefix("error: ").unwrap_or(&line))
+    let verbs = usage.split(' ').take_while(is_verb);
+    let help: Vec<&str> = std::iter::once("ralph").chain(verbs).chain(["--help"]).collect();
+    format!("{}; see '{}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use ralph::agent::preset;
 use ralph::cli::Cli;
 use ralph::git::refs::is_valid_branch;
 use ralph::plan::Plan;
-use ralph::settings::{Settings, Sources};
 use ralph::settings::table::{Setting, TABLE};
+use ralph::settings::{Settings, Sources};
 
 const README: &str = include_str!("../README.md");
 
