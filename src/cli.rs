@@ -1,5 +1,6 @@
 //! The command line: clap types, nothing else.
 
+mod help;
 pub mod user_args;
 
 use std::ffi::OsString;
@@ -10,146 +11,10 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use user_args::UserArg;
 
-const ROOT_EXAMPLES: &str = "\
-Examples:
-  ralph demo                  Watch a whole loop: no agent, no key, no network needed
-  ralph init                  Set this project up
-  ralph plan                  Turn the specs into an implementation plan
-  ralph build 20              Work on the plan, at most 20 iterations
-  ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
-  ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
-  ralph loop build            Build the branches of a plan side by side
-
-Exit codes:
-  0 done, or a limit reached   1 usage or configuration   2 plan missing   3 new plan wanted
-  4 the agent failed           5 git failed               130 interrupted";
-
-const PLAN_EXAMPLES: &str = "\
-Examples:
-  ralph plan                  Until the agent says COMPLETE, at most 10 iterations
-  ralph plan 1                A single one
-  ralph plan --agent codex    With another agent than the configured one";
-
-const BUILD_EXAMPLES: &str = "\
-Examples:
-  ralph build 20                        At most 20 iterations
-  ralph build --timeout 30m             No attempt longer than half an hour
-  ralph build 5 --json > events.jsonl   For a program: events as JSON lines";
-
-const PROMPT_EXAMPLES: &str = "\
-Examples:
-  ralph prompt prompts/refactor.md      Until the agent says COMPLETE
-  ralph prompt review.md 3 --quiet      At most 3 iterations, only the summary shown
-
-The file must mention <promise>COMPLETE</promise>: it tells the agent how to end the loop.";
-
-const STATUS_EXAMPLES: &str = "\
-Examples:
-  ralph status                       Every loop of this project
-  ralph status build                 The loop 'build', here or elsewhere on this machine
-  ralph status build --json | jq .status
-
---json prints one object per loop, each on a line of its own: name, mode, agent, status (running, paused,
-waiting, stopped, failed, or unknown with an error), pending, current_iteration, max_iterations,
-consecutive_failures, total_failures, timeouts, exit_reason, exit_code, started, ended,
-last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
-average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
-last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_session, session_log, pid, run,
-argv, cwd, project, ralph_dir. What is not known is null.";
-
-const LS_HELP: &str = "--json prints an array of the objects that 'ralph status --json' prints.";
-
-const LOGS_EXAMPLES: &str = "\
-Examples:
-  ralph logs                     The newest loop of this project
-  ralph logs build --lines 5     The last five lines
-  ralph logs build --follow      And what comes, until the loop ends
-  ralph logs --agent --follow    What its agents write, as it comes";
-
-const RESUME_HELP: &str = "\
-A loop whose process is gone is started again here, with the command line it had and --resume.
-Without NAME: every loop of this project that holds or waits; if none is running, the one that was cut off.";
-
-const NOTE_EXAMPLES: &str = "\
-Examples:
-  ralph note \"The tests need the database: run make db first\"
-  ralph note build \"Skip the Windows part\"
-
-Without NAME: every running loop of this project.";
-
-const CLEAN_HELP: &str = "\
-Forgets state, pending requests and the entry in the list of loops; logs and iterations.log are kept.
-A running loop is left alone. Without NAME: the loops of this project.
-
-With --worktrees, worktrees below .worktrees/ are removed, and branches never: the one of branch NAME, or all.
-A tree stays, and the reason is told (exit code 1), while its loop runs, where something is not committed,
-where a merge or the like is in progress, where HEAD is on no branch, where git has it locked, and where
-another repository is inside. ralph's own files and the copy of the plan do not count. Ignored files go and
-are named. Commits that only the tree knows are saved first, as refs/ralph/keep/BRANCH/TIME.
-
-With --force what is not committed (untracked files too, ignored ones not) is saved there as well, and the
-tree goes. How to get it back is printed; 'git for-each-ref refs/ralph/keep' lists all that was saved.";
-
-const REVERT_HELP: &str = "\
-Iterations that committed nothing do not count, nor do those that are undone already: 'ralph revert' a
-second time undoes the iteration before. Refused, with nothing changed, while a loop runs here, where a
-merge or the like is in progress, where something is staged, where a file to be reverted has uncommitted
-changes, and where reverting would conflict.";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  ralph init fix/RALPH.md               Write a starter
-  ralph run fix -n 5                    At most 5 iterations of fix/RALPH.md
-  ralph run fix --dry-run               Only show the prompt of the first iteration
-  ralph run fix --dir src -t 30m        With an argument of the RALPH.md's own, and a timeout
-  ralph run fix src 'the parser'        The same by position, in the order of its 'args'
-
-Without -n the loop goes on until the agent says COMPLETE, or you stop it.";
-
-const LOOP_EXAMPLES: &str = "\
-Examples:
-  ralph loop plan              Write IMPLEMENTATION_PLAN.md: branches, and their tasks
-  ralph loop build --dry-run   See what would be built
-  ralph loop build             Build all branches, each in .worktrees/BRANCH
-  ralph status                 Where each branch stands";
-
-const LOOP_PLAN_EXAMPLES: &str = "\
-Examples:
-  ralph loop plan                    Until the agent says COMPLETE and the plan can be built
-  ralph loop plan -m 3 -p my.md      At most 3 iterations, with a prompt of your own
-
-The plan is IMPLEMENTATION_PLAN.md. The prompt is PROMPT_plan.md at the project root, else a built-in one.
-A plan that cannot be built goes back to the agent with the reason. A planning that was cut off goes on.";
-
-const LOOP_BUILD_EXAMPLES: &str = "\
-Examples:
-  ralph loop build                   All branches at once, at most 8
-  ralph loop build --sequential      One after the other
-  ralph loop build -m 5 --jobs 3     At most 5 iterations of each, three at once
-  ralph loop build --dry-run         Only read the plan, and show what would be built
-
-Each branch has its work tree, its state and its logs in .worktrees/BRANCH; your own checkout is left alone.
-A branch that is done is pushed, gets a pull request (with gh) and the line 'Status: done' in
-IMPLEMENTATION_PLAN.md. Called again, the command goes on with those that are not done.
-The prompt is PROMPT_build.md at the project root, else a built-in one; it may name {{BRANCH_NAME}},
-{{BRANCH_GOAL}} and {{BASE_BRANCH}}.
-
-Exit codes: the worst of all branches: 130, 5 git failed, 4 the agent failed, 1; a branch at its limit is 0.";
-
-const INIT_EXAMPLES: &str = "\
-Examples:
-  ralph init                  Set this project up
-  ralph init fix/RALPH.md     Write a RALPH.md to start from, for 'ralph run fix'
-  ralph init PROMPT.md        Write a prompt to start from, for 'ralph prompt PROMPT.md'
-  ralph init ralph.toml       Write settings to start from";
-
-/// Where `--help` lists what stops or holds a loop.
-const POLICIES: &str = "When to stop or wait";
-
 /// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
 /// proven done.
 #[derive(Debug, Parser)]
-#[command(name = "ralph", version, after_help = ROOT_EXAMPLES, max_term_width = 100)]
+#[command(name = "ralph", version, after_help = help::ROOT_EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -160,16 +25,16 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Turn the specs into an implementation plan
-    #[command(override_usage = "ralph plan [OPTIONS] [N]", after_help = PLAN_EXAMPLES)]
+    #[command(override_usage = "ralph plan [OPTIONS] [N]", after_help = help::PLAN_EXAMPLES)]
     Plan(LoopArgs),
     /// Work on the implementation plan, one task per iteration
-    #[command(override_usage = "ralph build [OPTIONS] [N]", after_help = BUILD_EXAMPLES)]
+    #[command(override_usage = "ralph build [OPTIONS] [N]", after_help = help::BUILD_EXAMPLES)]
     Build(LoopArgs),
     /// Run a prompt of your own in the loop
-    #[command(after_help = PROMPT_EXAMPLES)]
+    #[command(after_help = help::PROMPT_EXAMPLES)]
     Prompt(PromptArgs),
     /// Set this project up: config, prompts, specs folder, ignore rules; or write a starter file
-    #[command(after_help = INIT_EXAMPLES)]
+    #[command(after_help = help::INIT_EXAMPLES)]
     Init(InitArgs),
     /// Show every setting, its value and where it comes from
     Config(ConfigArgs),
@@ -178,31 +43,31 @@ pub enum Command {
     /// Watch plan and build run to the end in a scratch repository, with a built-in scripted agent
     Demo(DemoArgs),
     /// Show where loops stand
-    #[command(after_help = STATUS_EXAMPLES)]
+    #[command(after_help = help::STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// List every loop of this machine
-    #[command(after_help = LS_HELP)]
+    #[command(after_help = help::LS_HELP)]
     Ls(ListArgs),
     /// Print a loop's history: one line per step, or all that its agents wrote
-    #[command(after_help = LOGS_EXAMPLES)]
+    #[command(after_help = help::LOGS_EXAMPLES)]
     Logs(LogsArgs),
     /// Let a running loop hold after its current attempt
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Pause(TargetArgs),
     /// Let a loop go on: after a pause, now instead of later while it waits, or after its process is gone
-    #[command(after_help = RESUME_HELP)]
+    #[command(after_help = help::RESUME_HELP)]
     Resume(TargetArgs),
     /// End a running loop after its current attempt, or now
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Cancel(CancelArgs),
     /// Put a note for the agent into a running loop's next prompt, once
-    #[command(after_help = NOTE_EXAMPLES, override_usage = "ralph note [OPTIONS] [NAME] <TEXT>")]
+    #[command(after_help = help::NOTE_EXAMPLES, override_usage = "ralph note [OPTIONS] [NAME] <TEXT>")]
     Note(NoteArgs),
     /// Forget loops that have ended
-    #[command(after_help = CLEAN_HELP)]
+    #[command(after_help = help::CLEAN_HELP)]
     Clean(CleanArgs),
     /// Undo the commits of a loop's last iterations by revert commits
-    #[command(after_help = REVERT_HELP)]
+    #[command(after_help = help::REVERT_HELP)]
     Revert(RevertArgs),
     /// Print the completion script for a shell
     #[command(
@@ -216,10 +81,10 @@ pub enum Command {
     #[command(after_help = "Example:\n  ralph man | man -l -")]
     Man,
     /// Run a RALPH.md in the loop: agent, commands and prompt in one file
-    #[command(after_help = RUN_EXAMPLES)]
+    #[command(after_help = help::RUN_EXAMPLES)]
     Run(RunArgs),
     /// Plan branches, and build them side by side: a work tree and a pull request for each
-    #[command(after_help = LOOP_EXAMPLES)]
+    #[command(after_help = help::LOOP_EXAMPLES)]
     Loop {
         /// What to do.
         #[command(subcommand)]
@@ -231,10 +96,10 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum LoopVerb {
     /// Turn the specs into a plan of branches
-    #[command(after_help = LOOP_PLAN_EXAMPLES)]
+    #[command(after_help = help::LOOP_PLAN_EXAMPLES)]
     Plan(BranchFlags),
     /// Build the branches of the plan: each in a work tree of its own, as many at once as there is room for
-    #[command(after_help = LOOP_BUILD_EXAMPLES)]
+    #[command(after_help = help::LOOP_BUILD_EXAMPLES)]
     Build(LoopBuildArgs),
 }
 
@@ -269,37 +134,37 @@ pub struct LoopFlags {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub max_retries: Option<String>,
     /// Pause before a first retry, doubled before every further one [default: none]
-    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub backoff: Option<String>,
     /// End the loop when an iteration has failed for good
-    #[arg(long, short, help_heading = POLICIES)]
+    #[arg(long, short, help_heading = help::POLICIES)]
     pub stop_on_error: bool,
     /// End the loop after this many failed iterations in a row, 0 for never
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub max_errors: Option<String>,
     /// End the loop after this many iterations in a row that changed nothing, 0 for never
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub idle: Option<String>,
     /// End the loop after this much time
-    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub max_duration: Option<String>,
     /// Begin no iteration when this much money is spent, in US dollars
-    #[arg(long, value_name = "USD", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "USD", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub max_cost: Option<String>,
     /// Begin no iteration when this many tokens are used
-    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub max_tokens: Option<String>,
     /// Longest wait for a usage limit to pass [default: 6h]
-    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub max_limit_wait: Option<String>,
     /// End the loop when the assistant's text matches this regular expression
-    #[arg(long, value_name = "RE", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "RE", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub done_pattern: Option<String>,
     /// Command that proves the work after each iteration; its failure goes into the next prompt
-    #[arg(long, value_name = "CMD", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, value_name = "CMD", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub validate: Option<String>,
     /// Pause between two iterations
-    #[arg(long, short, value_name = "D", allow_hyphen_values = true, help_heading = POLICIES)]
+    #[arg(long, short, value_name = "D", allow_hyphen_values = true, help_heading = help::POLICIES)]
     pub delay: Option<String>,
     /// Name of the loop, for `ralph status` and the other verbs
     #[arg(long, value_name = "NAME")]
@@ -684,9 +549,8 @@ pub fn one_line(error: &clap::Error) -> String {
     // "Usage: ralph build [OPTIONS] [N]" tells whose help is wanted.
     let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph ")).unwrap_or_default();
     let is_verb = |word: &&str| !word.is_empty() && word.chars().all(|char| char.is_ascii_lowercase());
-    let verbs = usage.split(' ').take_while(is_verb);
-    let help: Vec<&str> = std::iter::once("ralph").chain(verbs).chain(["--help"]).collect();
-    format!("{}; see '{}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
+    let help: Vec<&str> = usage.split(' ').take_while(is_verb).chain(["--help"]).collect();
+    format!("{}; see 'ralph {}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
 }
 
 #[cfg(test)]

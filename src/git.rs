@@ -32,6 +32,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::process::REPOSITORY_VARIABLES;
 use crate::project::Project;
 use crate::record::RecordError;
 use crate::record::atomic::{self, Durability};
@@ -45,19 +46,6 @@ const SEARCH_LIMIT: Duration = Duration::from_secs(3);
 const CLOCK_SKEW: Duration = Duration::from_secs(2);
 /// Tells the reader of `info/exclude` whose lines follow.
 const EXCLUDE_HEADER: &str = "# Written by ralph: files of a running loop, never to be committed.";
-
-/// Variables that would make git work on another repository than the one it is started in. No program that we start
-/// gets them from our own environment.
-pub(crate) const REPOSITORY_VARIABLES: [&str; 8] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-];
 
 /// A git operation failed.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! as a user would start them, so what is shown is what ralph does.
 
 use crate::agent::script::PACE_VARIABLE;
-use crate::git::REPOSITORY_VARIABLES;
+use crate::process::REPOSITORY_VARIABLES;
 use crate::prompt;
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, kill_process};

@@ -214,7 +214,9 @@ fn resume(
         .with_context(|| format!("cannot read {}", project.state().display()))?;
     let (state, why_not) = match found {
         Found::State(state) => {
-            let why_not = another_loop(&state, identity, setup);
+            // One that goes on by itself is the same with another prompt, too.
+            let same_prompt = how == Resume::ByItself || is_same_prompt(&state, setup);
+            let why_not = another_loop(&state, identity, setup, same_prompt);
             (Some(state), why_not)
         }
         Found::Nothing | Found::Unknown(_) => (None, None),
@@ -240,7 +242,7 @@ fn resume(
 }
 
 /// Why a state is that of another loop than the one to be started; `None` when it is not.
-fn another_loop(state: &State, identity: &Identity, setup: &Setup) -> Option<String> {
+fn another_loop(state: &State, identity: &Identity, setup: &Setup, same_prompt: bool) -> Option<String> {
     // States of older versions do not tell the verb.
     let same_verb = state.setup.verb.is_empty() || state.setup.verb == setup.verb;
     if !same_verb || state.mode != identity.mode {
@@ -248,12 +250,13 @@ fn another_loop(state: &State, identity: &Identity, setup: &Setup) -> Option<Str
         let this = if same_verb { &identity.mode } else { &setup.verb };
         return Some(format!("the last loop here was '{last}', not '{this}'"));
     }
-    match (&state.setup.prompt_file, &setup.prompt_file) {
-        (Some(last), Some(file)) if last != file => {
-            Some(format!("the last loop here ran {}", last.display()))
-        }
-        _ => None,
-    }
+    let file = state.setup.prompt_file.as_ref().filter(|_| !same_prompt)?;
+    Some(format!("the last loop here ran {}", file.display()))
+}
+
+fn is_same_prompt(state: &State, setup: &Setup) -> bool {
+    let files = state.setup.prompt_file.as_ref().zip(setup.prompt_file.as_ref());
+    files.is_none_or(|(last, this)| last == this)
 }
 
 /// Unique on this machine: the time in nanoseconds, our pid, and how many this process has made before.

@@ -42,6 +42,23 @@ pub struct Limits {
     pub max_limit_wait: Duration,
 }
 
+#[cfg(test)]
+impl Limits {
+    /// For tests: ten iterations, three retries, six hours of patience; nothing else is limited.
+    pub(crate) const EXAMPLE: Self = Self {
+        max_iterations: Some(10),
+        max_retries: 3,
+        retry_pause: None,
+        on_failure: OnFailure::End,
+        breaker: None,
+        idle: None,
+        max_duration: None,
+        max_cost_usd: None,
+        max_tokens: None,
+        max_limit_wait: Duration::from_hours(6),
+    };
+}
+
 /// What an iteration that failed for good means for the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {

@@ -11,8 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{REPOSITORY_VARIABLES, output_of};
+use super::output_of;
 use crate::jitter;
+use crate::process::REPOSITORY_VARIABLES;
 
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);

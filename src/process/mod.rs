@@ -16,3 +16,16 @@ pub mod tree;
 /// Our own program file, for what we start of ourselves. Unlike its path, this stays right when the file is replaced
 /// while a loop runs.
 pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// Variables that would make git work on another repository than the one it is started in. No program that we start
+/// gets them from our own environment.
+pub(crate) const REPOSITORY_VARIABLES: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];

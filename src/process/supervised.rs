@@ -14,10 +14,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::OWN_EXECUTABLE;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
-use crate::git::REPOSITORY_VARIABLES;
+use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
 
 /// How many bytes one read of a program's output takes at most. More would save few system calls, but what is read
 /// would be gone from the processor's cache before it is written and decoded.

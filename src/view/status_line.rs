@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::engine::event::Identity;
-    use crate::engine::policy::{Limits, OnFailure};
+    use crate::engine::policy::Limits;
     use crate::engine::stop::Ask;
 
     fn line(events: &[Event<'_>]) -> impl Fn(u64, usize) -> String + use<> {
@@ -209,24 +209,9 @@ mod tests {
         move |seconds, width| line.text(started + Duration::from_secs(seconds), width)
     }
 
-    fn limits(max_iterations: Option<u64>) -> Limits {
-        Limits {
-            max_iterations,
-            max_retries: 3,
-            retry_pause: None,
-            on_failure: OnFailure::End,
-            breaker: None,
-            idle: None,
-            max_duration: None,
-            max_cost_usd: None,
-            max_tokens: None,
-            max_limit_wait: Duration::from_hours(6),
-        }
-    }
-
     #[test]
     fn tells_where_the_loop_stands() {
-        let (limits, none) = (limits(Some(10)), limits(None));
+        let (limits, none) = (Limits::EXAMPLE, Limits { max_iterations: None, ..Limits::EXAMPLE });
         let tally = Tally::default();
         let begun = |limits, tally| Event::LoopStarted { project: Path::new("/"), limits, tally };
         assert_eq!(line(&[begun(&none, &tally)])(0, 100), "iteration 0 · 0s · starting · Ctrl+C: stop");

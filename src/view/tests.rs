@@ -8,7 +8,7 @@ use chrono::Local;
 use super::*;
 use crate::engine::event::Identity;
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::policy::Limits;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::tally::Tally;
 use crate::reply::show::Show;
@@ -34,24 +34,12 @@ fn take(view: &mut View, name: &str, event: Event<'_>) {
     view.take(&Stamped { at: Local::now(), identity: &identity, event });
 }
 
-fn limits() -> Limits {
-    Limits {
-        max_iterations: Some(3),
-        max_retries: 3,
-        retry_pause: None,
-        on_failure: OnFailure::Count,
-        breaker: None,
-        idle: None,
-        max_duration: None,
-        max_cost_usd: None,
-        max_tokens: None,
-        max_limit_wait: Duration::ZERO,
-    }
-}
-
 /// One iteration of one branch, whose agent says each word by itself.
 fn iteration(view: &mut View, name: &str, words: &[&str]) {
-    let (limits, tally) = (limits(), Tally { iteration: 1, cost_usd: 0.5, ..Tally::default() });
+    let (limits, tally) = (
+        Limits { max_iterations: Some(3), ..Limits::EXAMPLE },
+        Tally { iteration: 1, cost_usd: 0.5, ..Tally::default() },
+    );
     let report = Report::given_up(AttemptStatus::Success, Duration::from_millis(1234));
     take(view, name, Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally: &tally });
     take(view, name, Event::AttemptStarted { tally: &tally, head: None });

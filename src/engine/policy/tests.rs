@@ -7,19 +7,7 @@ use crate::engine::tally::Settled;
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};
 
-/// Three retries, ten iterations, six hours of patience; nothing else is limited.
-const LIMITS: Limits = Limits {
-    max_iterations: Some(10),
-    max_retries: 3,
-    retry_pause: None,
-    on_failure: OnFailure::End,
-    breaker: None,
-    idle: None,
-    max_duration: None,
-    max_cost_usd: None,
-    max_tokens: None,
-    max_limit_wait: Duration::from_hours(6),
-};
+const LIMITS: Limits = Limits::EXAMPLE;
 
 fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
     let failed = !matches!(status, Success | Interrupted);

@@ -6,7 +6,7 @@ use chrono::{Local, Utc};
 use super::*;
 use crate::engine::event::{Identity, Stream};
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::policy::Limits;
 use crate::engine::report::{AttemptStatus, Balance, Report};
 use crate::engine::tally::Tally;
 use crate::reply::usage::{Class, Fault, Usage};
@@ -14,21 +14,6 @@ use crate::reply::verdict::{Failure, Kind};
 
 #[path = "../../../tests/schema/mod.rs"]
 pub(crate) mod schema;
-
-fn limits() -> Limits {
-    Limits {
-        max_iterations: Some(3),
-        max_retries: 3,
-        retry_pause: None,
-        on_failure: OnFailure::End,
-        breaker: None,
-        idle: None,
-        max_duration: None,
-        max_cost_usd: None,
-        max_tokens: None,
-        max_limit_wait: Duration::ZERO,
-    }
-}
 
 fn report() -> Report {
     let message = "limit reached".to_owned();
@@ -57,7 +42,8 @@ fn report() -> Report {
 
 /// Every kind of event with everything in it.
 fn each(mut take: impl FnMut(Event<'_>)) {
-    let (limits, tally, report) = (limits(), Tally::default(), report());
+    let (limits, tally, report) =
+        (Limits { max_iterations: Some(3), ..Limits::EXAMPLE }, Tally::default(), report());
     let (tally, until) = (&tally, Utc::now());
     take(Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally });
     take(Event::AttemptStarted { tally, head: Some("a") });

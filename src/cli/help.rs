@@ -1,0 +1,137 @@
+//! What stands below the options in `--help`: examples, exit codes, and what a verb does with what is there.
+
+pub(super) const ROOT_EXAMPLES: &str = "\
+Examples:
+  ralph demo                  Watch a whole loop: no agent, no key, no network needed
+  ralph init                  Set this project up
+  ralph plan                  Turn the specs into an implementation plan
+  ralph build 20              Work on the plan, at most 20 iterations
+  ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
+  ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
+  ralph loop build            Build the branches of a plan side by side
+
+Exit codes:
+  0 done, or a limit reached   1 usage or configuration   2 plan missing   3 new plan wanted
+  4 the agent failed           5 git failed               130 interrupted";
+
+pub(super) const PLAN_EXAMPLES: &str = "\
+Examples:
+  ralph plan                  Until the agent says COMPLETE, at most 10 iterations
+  ralph plan 1                A single one
+  ralph plan --agent codex    With another agent than the configured one";
+
+pub(super) const BUILD_EXAMPLES: &str = "\
+Examples:
+  ralph build 20                        At most 20 iterations
+  ralph build --timeout 30m             No attempt longer than half an hour
+  ralph build 5 --json > events.jsonl   For a program: events as JSON lines";
+
+pub(super) const PROMPT_EXAMPLES: &str = "\
+Examples:
+  ralph prompt prompts/refactor.md      Until the agent says COMPLETE
+  ralph prompt review.md 3 --quiet      At most 3 iterations, only the summary shown
+
+The file must mention <promise>COMPLETE</promise>: it tells the agent how to end the loop.";
+
+pub(super) const STATUS_EXAMPLES: &str = "\
+Examples:
+  ralph status                       Every loop of this project
+  ralph status build                 The loop 'build', here or elsewhere on this machine
+  ralph status build --json | jq .status
+
+--json prints one object per loop, each on a line of its own: name, mode, agent, status (running, paused,
+waiting, stopped, failed, or unknown with an error), pending, current_iteration, max_iterations,
+consecutive_failures, total_failures, timeouts, exit_reason, exit_code, started, ended,
+last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
+average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
+last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_session, session_log, pid, run,
+argv, cwd, project, ralph_dir. What is not known is null.";
+
+pub(super) const LS_HELP: &str = "--json prints an array of the objects that 'ralph status --json' prints.";
+
+pub(super) const LOGS_EXAMPLES: &str = "\
+Examples:
+  ralph logs                     The newest loop of this project
+  ralph logs build --lines 5     The last five lines
+  ralph logs build --follow      And what comes, until the loop ends
+  ralph logs --agent --follow    What its agents write, as it comes";
+
+pub(super) const RESUME_HELP: &str = "\
+A loop whose process is gone is started again here, with the command line it had and --resume.
+Without NAME: every loop of this project that holds or waits; if none is running, the one that was cut off.";
+
+pub(super) const NOTE_EXAMPLES: &str = "\
+Examples:
+  ralph note \"The tests need the database: run make db first\"
+  ralph note build \"Skip the Windows part\"
+
+Without NAME: every running loop of this project.";
+
+pub(super) const CLEAN_HELP: &str = "\
+Forgets state, pending requests and the entry in the list of loops; logs and iterations.log are kept.
+A running loop is left alone. Without NAME: the loops of this project.
+
+With --worktrees, worktrees below .worktrees/ are removed, and branches never: the one of branch NAME, or all.
+A tree stays, and the reason is told (exit code 1), while its loop runs, where something is not committed,
+where a merge or the like is in progress, where HEAD is on no branch, where git has it locked, and where
+another repository is inside. ralph's own files and the copy of the plan do not count. Ignored files go and
+are named. Commits that only the tree knows are saved first, as refs/ralph/keep/BRANCH/TIME.
+
+With --force what is not committed (untracked files too, ignored ones not) is saved there as well, and the
+tree goes. How to get it back is printed; 'git for-each-ref refs/ralph/keep' lists all that was saved.";
+
+pub(super) const REVERT_HELP: &str = "\
+Iterations that committed nothing do not count, nor do those that are undone already: 'ralph revert' a
+second time undoes the iteration before. Refused, with nothing changed, while a loop runs here, where a
+merge or the like is in progress, where something is staged, where a file to be reverted has uncommitted
+changes, and where reverting would conflict.";
+
+pub(super) const RUN_EXAMPLES: &str = "\
+Examples:
+  ralph init fix/RALPH.md               Write a starter
+  ralph run fix -n 5                    At most 5 iterations of fix/RALPH.md
+  ralph run fix --dry-run               Only show the prompt of the first iteration
+  ralph run fix --dir src -t 30m        With an argument of the RALPH.md's own, and a timeout
+  ralph run fix src 'the parser'        The same by position, in the order of its 'args'
+
+Without -n the loop goes on until the agent says COMPLETE, or you stop it.";
+
+pub(super) const LOOP_EXAMPLES: &str = "\
+Examples:
+  ralph loop plan              Write IMPLEMENTATION_PLAN.md: branches, and their tasks
+  ralph loop build --dry-run   See what would be built
+  ralph loop build             Build all branches, each in .worktrees/BRANCH
+  ralph status                 Where each branch stands";
+
+pub(super) const LOOP_PLAN_EXAMPLES: &str = "\
+Examples:
+  ralph loop plan                    Until the agent says COMPLETE and the plan can be built
+  ralph loop plan -m 3 -p my.md      At most 3 iterations, with a prompt of your own
+
+The plan is IMPLEMENTATION_PLAN.md. The prompt is PROMPT_plan.md at the project root, else a built-in one.
+A plan that cannot be built goes back to the agent with the reason. A planning that was cut off goes on.";
+
+pub(super) const LOOP_BUILD_EXAMPLES: &str = "\
+Examples:
+  ralph loop build                   All branches at once, at most 8
+  ralph loop build --sequential      One after the other
+  ralph loop build -m 5 --jobs 3     At most 5 iterations of each, three at once
+  ralph loop build --dry-run         Only read the plan, and show what would be built
+
+Each branch has its work tree, its state and its logs in .worktrees/BRANCH; your own checkout is left alone.
+A branch that is done is pushed, gets a pull request (with gh) and the line 'Status: done' in
+IMPLEMENTATION_PLAN.md. Called again, the command goes on with those that are not done.
+The prompt is PROMPT_build.md at the project root, else a built-in one; it may name {{BRANCH_NAME}},
+{{BRANCH_GOAL}} and {{BASE_BRANCH}}.
+
+Exit codes: the worst of all branches: 130, 5 git failed, 4 the agent failed, 1; a branch at its limit is 0.";
+
+pub(super) const INIT_EXAMPLES: &str = "\
+Examples:
+  ralph init                  Set this project up
+  ralph init fix/RALPH.md     Write a RALPH.md to start from, for 'ralph run fix'
+  ralph init PROMPT.md        Write a prompt to start from, for 'ralph prompt PROMPT.md'
+  ralph init ralph.toml       Write settings to start from";
+
+/// Where `--help` lists what stops or holds a loop.
+pub(super) const POLICIES: &str = "When to stop or wait";

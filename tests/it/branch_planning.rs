@@ -1,0 +1,118 @@
+//! `ralph loop plan`: until the plan is there and can be built.
+
+use std::fs;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{Started, wait_for};
+
+/// A project without a plan, with a spec.
+fn project(agent: &str) -> BranchProject {
+    let project = BranchProject::without_remote("");
+    fs::remove_file(project.scratch.path("IMPLEMENTATION_PLAN.md")).unwrap();
+    project
+        .scratch
+        .write("specs/greet.md", "# Greeting\n\n- `greet.sh` prints `Hello`\n- `bye.sh` prints `Bye`\n");
+    project.agent(agent);
+    project
+}
+
+/// What the planning agent of iteration N was told.
+fn prompt(project: &BranchProject, iteration: u32) -> String {
+    project.home(&format!("prompt--{iteration}"))
+}
+
+const COMPLETE: &str = "say '<promise>COMPLETE</promise>'; result";
+
+#[test]
+fn a_plan_that_cannot_be_built_goes_back_with_its_line() {
+    let project = project(&format!(
+        r"case $RALPH_ITERATION in
+             1) ;;
+             2) printf '# Plan\n\n## Branch: x\n- [ ] t\n' > $plan ;;
+             3) printf '## Branch: x\nGoal: g\nBase: nowhere\n- [ ] t\n' > $plan ;;
+             *) printf '## Branch: x\nGoal: g\n- [ ] t\n' > $plan ;;
+           esac
+           {COMPLETE}"
+    ));
+    let run = project.scratch.run("loop plan");
+    assert_eq!((run.code, project.home("calls").lines().count()), (Some(0), 4), "{run:?}");
+    for (iteration, why) in [
+        (2, "Implementation plan not found."),
+        (3, "IMPLEMENTATION_PLAN.md line 3: branch 'x' has no goal"),
+        (4, "line 3: 'nowhere', the base of 'x', names no commit"),
+    ] {
+        let prompt = prompt(&project, iteration);
+        assert!(
+            prompt.contains("## Validation error of the previous iteration") && prompt.contains(why),
+            "{prompt}"
+        );
+    }
+    assert!(prompt(&project, 1).contains("## Branch: add-watch-flag"), "the built-in prompt shows the form");
+    assert!(run.stdout.contains("Status: complete-unproven"), "{run:?}");
+}
+
+#[test]
+fn a_good_plan_is_looked_at_at_least_once_and_then_idle_ends_it() {
+    let project = project("say 'nothing to change'; result");
+    project.scratch.write("IMPLEMENTATION_PLAN.md", plan(&[("one", 1)]));
+    let run = project.scratch.run("loop plan");
+    assert_eq!((run.code, project.home("calls").lines().count()), (Some(0), 2), "{run:?}");
+    project.agent(COMPLETE);
+    assert_eq!(project.scratch.run("loop plan").code, Some(0));
+    assert_eq!(project.home("calls").lines().count(), 3);
+}
+
+#[test]
+fn the_limit_is_ten_or_what_is_said() {
+    let project = project("echo $RALPH_ITERATION >> notes; say more; result");
+    let run = project.scratch.run("loop plan");
+    assert_eq!((run.code, project.home("calls").lines().count()), (Some(0), 10), "{run:?}");
+    let run = project.scratch.run("loop plan -m 2");
+    assert_eq!(project.home("calls").lines().count(), 12, "{run:?}");
+    assert!(run.stderr.contains("goes on after iteration 10"), "{run:?}");
+}
+
+#[test]
+fn prompts_and_what_the_built_in_one_needs() {
+    let planner = project(&format!("printf '## Branch: x\\nGoal: g\\n- [ ] t\\n' > $plan; {COMPLETE}"));
+    planner.scratch.write("PROMPT_plan.md", "Plan it, ${MODE} ${ITERATION}.\n");
+    assert_eq!(planner.scratch.run("loop plan").code, Some(0));
+    assert_eq!(prompt(&planner, 1), "Plan it, plan 1.\n");
+    planner.scratch.write("own.md", "My way.\n");
+    assert_eq!(planner.scratch.run("loop plan -p own.md").code, Some(0));
+    assert_eq!(prompt(&planner, 2), "My way.\n");
+
+    let bare = project(COMPLETE);
+    fs::remove_dir_all(bare.scratch.path("specs")).unwrap();
+    let run = bare.scratch.run("loop plan");
+    assert!(run.code == Some(1) && run.stderr.contains("specs directory not found"), "{run:?}");
+}
+
+#[test]
+fn a_planning_that_was_killed_goes_on_by_itself() {
+    let project = project("echo x >> notes; [ $RALPH_ITERATION = 1 ] || sleep 600; say more; result");
+    let ralph = Started::new(&project.scratch, "loop plan");
+    wait_for("the second iteration", || (project.home("calls").lines().count() == 2).then_some(()));
+    drop(ralph); // kill -9
+    project.agent(&format!("printf '## Branch: x\\nGoal: g\\n- [ ] t\\n' > $plan; {COMPLETE}"));
+    let run = project.scratch.run("loop plan");
+    assert!(run.code == Some(0) && run.stderr.contains("resuming at iteration 2"), "{run:?}");
+    // A plain planning in between is another loop.
+    let run = project.scratch.run("plan 1 --agent script");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = project.scratch.run("loop plan");
+    assert!(run.code == Some(0) && !run.stderr.contains("goes on after"), "{run:?}");
+}
+
+#[test]
+fn with_the_scripted_agent_from_specs_to_branches() {
+    let project = project("");
+    let scratch = &project.scratch;
+    assert_eq!(scratch.run("loop plan --provider script").code, Some(0));
+    assert!(project.plan().contains("## Branch: greet\nGoal: "), "{}", project.plan());
+    let run = scratch.run("loop build --provider script");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(project.plan().matches("Status: done").count(), 1);
+    assert!(scratch.path(".worktrees/greet/greet.sh").exists() && !scratch.path("greet.sh").exists());
+    assert_eq!(project.commits("greet").len(), 2);
+}
