@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::progress::{Operation, in_progress};
 use super::revert::shown;
-use super::worktrees::Tree;
+use super::worktrees::{Tree, index_lock};
 use super::{GitError, LIMIT, common_dir, head_file, run};
 use crate::project::BRANCH_PLAN as PLAN;
 
@@ -109,10 +109,7 @@ pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitErr
         reasons.push(Reason::Astray);
         return Ok(Findings { reasons, ..Findings::default() });
     }
-    let lock = git_dir.join("index.lock");
-    if lock.exists() {
-        reasons.push(Reason::IndexLock { path: lock });
-    }
+    reasons.extend(index_lock(&tree.path).map(|path| Reason::IndexLock { path }));
     let status = status(&tree.path, own)?;
     if !status.changed.is_empty() {
         reasons.push(Reason::Changes { paths: shown(status.changed.iter()) });

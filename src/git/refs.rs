@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::head_file::{self, Head};
-use super::remote::remote;
+use super::remote;
 use super::{GitError, LIMIT, head, run};
 
 /// The longest part of a branch's name between slashes: a file of this name plus `.lock` must be possible.
@@ -17,7 +17,7 @@ pub fn base_commit(root: &Path, name: &str) -> Option<String> {
         return None;
     }
     branch_commit(root, name)
-        .or_else(|| commit_of(root, &format!("refs/remotes/{}/{name}", remote(root)?)))
+        .or_else(|| commit_of(root, &format!("refs/remotes/{}/{name}", remote::name(root)?)))
         .or_else(|| parsed(root, name))
 }
 
@@ -32,7 +32,7 @@ pub fn base_branch(root: &Path, name: &str) -> Option<String> {
     if branch_commit(root, name).is_some() {
         return Some(name.to_owned());
     }
-    let remote = remote(root)?;
+    let remote = remote::name(root)?;
     let on_remote = |name: &str| commit_of(root, &format!("refs/remotes/{remote}/{name}")).is_some();
     let name = name.strip_prefix("refs/remotes/").unwrap_or(name);
     let short = name.strip_prefix(&remote).and_then(|rest| rest.strip_prefix('/'));
@@ -45,7 +45,7 @@ pub fn default_base(root: &Path) -> Result<String, GitError> {
     if let Some(master) = base_branch(root, "master") {
         return Ok(master);
     }
-    if let Some(name) = remote(root).and_then(|remote| remote_head(root, &remote)) {
+    if let Some(name) = remote::name(root).and_then(|remote| remote_head(root, &remote)) {
         return Ok(name);
     }
     let way_out = "commit something on a branch first, or name the branch to start from: pr_base under [git] in \

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::identity::Identity;
 use super::refs::commit_of;
@@ -17,9 +17,29 @@ const SHELL_SYNTAX: &[u8] = b";|&#<>()`\n";
 /// How much of a reason is told.
 const LONGEST_REASON: usize = 300;
 
+/// Where branches are pushed to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// The remote's name.
+    pub name: String,
+    /// The folder that its URL means, where that is a relative path: in another work tree it would mean another one.
+    folder: Option<PathBuf>,
+}
+
 /// The remote that branches are pushed to: `remote.pushDefault`, else `origin`, else the only one.
 #[must_use]
-pub fn remote(root: &Path) -> Option<String> {
+pub fn remote(root: &Path) -> Option<Remote> {
+    let name = name(root)?;
+    let url = run(root, &["remote", "get-url", "--push", "--", &name], LIMIT).unwrap_or_default();
+    let url = url.trim_ascii_end();
+    let before_slash = url.split(|&byte| byte == b'/').next().unwrap_or_default();
+    let is_relative = !url.is_empty() && !url.starts_with(b"/") && !before_slash.contains(&b':');
+    let folder = is_relative.then(|| root.join(OsStr::from_bytes(url)));
+    Some(Remote { name, folder })
+}
+
+/// The name of that remote.
+pub(super) fn name(root: &Path) -> Option<String> {
     let pattern = r"^remote\.(pushdefault|.*\.(push)?url)$";
     let output = run(root, &["config", "-z", "--get-regexp", pattern], LIMIT).ok()?;
     let text = String::from_utf8(output).ok()?;
@@ -47,9 +67,16 @@ pub fn pushed_commit(root: &Path, remote: &str, branch: &str) -> Option<String> 
 /// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
 /// without making it follow that one, which would be written into the configuration that all work trees share.
 #[must_use]
-pub fn push(tree: &Path, remote: &str, branch: &str, identity: &Identity, mark: &str) -> Launch {
+pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &Identity, mark: &str) -> Launch {
     let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
-    let args = ["push", "--porcelain", "--no-follow-tags", "--", remote, &branch];
+    let mut args: Vec<OsString> = Vec::new();
+    if let Some(folder) = &remote.folder {
+        let mut setting = OsString::from(format!("remote.{}.pushurl=", remote.name));
+        setting.push(folder);
+        args.extend(["-c".into(), setting]);
+    }
+    let push = ["push", "--porcelain", "--no-follow-tags", "--", &remote.name, &branch];
+    args.extend(push.map(OsString::from));
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     let mut give = |name: &str, value: &OsStr| env.push((name.into(), value.to_owned()));
@@ -65,13 +92,7 @@ pub fn push(tree: &Path, remote: &str, branch: &str, identity: &Identity, mark: 
     if let Some(command) = ssh_in_force(tree, identity, &set).as_deref().and_then(silent) {
         give("GIT_SSH_COMMAND", &command);
     }
-    Launch {
-        program: "git".into(),
-        args: args.map(OsString::from).to_vec(),
-        cwd: tree.to_path_buf(),
-        env,
-        mark: mark.to_owned(),
-    }
+    Launch { program: "git".into(), args, cwd: tree.to_path_buf(), env, mark: mark.to_owned() }
 }
 
 /// The shell command by which git would reach an ssh server; `None` where it is said to be another program than

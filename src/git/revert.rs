@@ -198,6 +198,15 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     Err(RevertError::Conflict { commit, reason })
 }
 
+/// Some of the paths that differ from HEAD or are untracked and not ignored, all but the file `but`; `None` where there is
+/// none, or git cannot tell.
+#[must_use]
+pub fn uncommitted_paths(root: &Path, but: &str) -> Option<String> {
+    let mut paths = uncommitted(root).ok()?;
+    paths.remove(but);
+    (!paths.is_empty()).then(|| shown(paths.iter()))
+}
+
 /// Every path that differs from HEAD or is untracked and not ignored.
 fn uncommitted(root: &Path) -> Result<BTreeSet<String>, GitError> {
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];

@@ -82,6 +82,12 @@ pub fn standing(root: &Path) -> Standing {
     name.strip_prefix("refs/heads/").map_or(Standing::Detached, |name| Standing::Branch(name.to_owned()))
 }
 
+/// The lock of the work tree's index, where there is one: a git is at work there, or was killed.
+#[must_use]
+pub fn index_lock(root: &Path) -> Option<PathBuf> {
+    head_file::git_dir(root).map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
+}
+
 /// What [`add`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {

@@ -199,7 +199,7 @@ impl Source for &mut Branch {
         Ok(false)
     }
 
-    fn next(&mut self, iteration: u64, _: &mut Context<'_>) -> Result<Work, SourceError> {
+    fn next(&mut self, iteration: u64, context: &mut Context<'_>) -> Result<Work, SourceError> {
         // An agent without a work tree of its own would work on the repository around it.
         if git::worktrees::standing(&self.publisher.tree) == Standing::NoTree {
             let message = self.astray().unwrap_or_default();
@@ -207,7 +207,16 @@ impl Source for &mut Branch {
         }
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
-        Ok(Work { prompt: self.fill(&template), agent: None })
+        let mut prompt = self.fill(&template);
+        // Between two agents nobody works here: this one is left of a git that was killed, and keeps the next agent
+        // from committing anything.
+        if let Some(lock) = git::worktrees::index_lock(&self.publisher.tree) {
+            let lock = lock.display();
+            let notice = format!("{lock} was left behind by a git that was killed; the agent is told");
+            (context.emit)(Event::Notice(&notice))?;
+            prompt += &left_behind(&lock.to_string());
+        }
+        Ok(Work { prompt, agent: None })
     }
 
     fn file(&self) -> Option<&Path> {
@@ -255,11 +264,21 @@ impl Source for &mut Branch {
                 .map_or_else(|| failed("the pull request failed", &why), End::from));
         }
         self.is_done = true;
+        self.publisher.note_uncommitted();
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {
             (context.emit)(Event::Notice(&format!("it is done but could not be marked so: {why}")))?;
         }
         Ok(end)
     }
+}
+
+/// What an agent has to know about a lock that nobody holds.
+fn left_behind(lock: &str) -> String {
+    format!(
+        "\n\n## A lock that was left behind\n\nThe file `{lock}` is left of a git that was killed, and keeps git from \
+         changing anything here. When you begin, no other git is at work in this work tree: remove the file, and look \
+         at `git status` before you go on.\n"
+    )
 }
 
 #[cfg(test)]

@@ -188,6 +188,8 @@ impl Row {
 }
 
 const COLUMNS: usize = 7;
+/// How many branches a note names.
+const NAMED: usize = 8;
 /// The column that is coloured.
 const RESULT: usize = 1;
 
@@ -208,7 +210,9 @@ pub fn table(rows: &[Row]) -> String {
         text += "\n";
     }
     for (note, names) in notes(rows) {
-        text += &plain(&format!("{}: {note}", names.join(", ")));
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text += &plain(&format!("{}{more}: {note}", names[..names.len().min(NAMED)].join(", ")));
         text += "\n";
     }
     text

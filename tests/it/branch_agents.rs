@@ -79,3 +79,17 @@ fn the_main_plan_may_be_gone_or_unreadable_at_the_end() {
     assert!(run.stderr.contains("it is done but could not be marked so"), "{run:?}");
     fs::remove_dir(path).unwrap();
 }
+
+#[test]
+fn a_lock_that_a_killed_git_left_is_told_to_the_next_agent_and_never_deleted() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    project.agent(
+        r#"lock=$(git rev-parse --git-dir)/index.lock
+           if [ $RALPH_ITERATION = 1 ]; then work; touch "$lock"; else rm "$lock"; work; fi; end"#,
+    );
+    let run = project.scratch.run("loop build");
+    assert_eq!((run.code, project.commits("one").len()), (Some(0), 2), "{run:?}");
+    assert!(run.stderr.contains("index.lock was left behind by a git that was killed"), "{run:?}");
+    let (first, second) = (project.home("prompt-one-1"), project.home("prompt-one-2"));
+    assert!(second.contains("## A lock that was left behind") && !first.contains("left behind"), "{second}");
+}

@@ -190,3 +190,19 @@ fn a_push_that_hangs_is_ended_by_the_second_ctrl_c() {
     assert_eq!(run.code, Some(130), "{run:?}");
     wait_for("the hook's end", || (!is_running(hook)).then_some(()));
 }
+
+#[test]
+fn a_relative_remote_means_the_same_from_every_work_tree() {
+    let project = BranchProject::new(&plan(&[("one", 1), ("deep/er/two", 1)]));
+    project.scratch.git(&["remote", "set-url", "origin", "../remote.git"]);
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(project.pushed("deep/er/two"), Some(project.head("deep/er/two")));
+}
+
+#[test]
+fn what_a_finished_branch_has_not_committed_is_said() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    project.agent("work; echo x > forgotten.txt; end");
+    done_but(&project, "one: uncommitted changes are left in its work tree: forgotten.txt\n");
+}

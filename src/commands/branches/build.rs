@@ -117,7 +117,7 @@ struct Building<'a> {
     filters: Filters,
     text: Text,
     trees: Vec<git::worktrees::Tree>,
-    remote: Option<String>,
+    remote: Option<git::remote::Remote>,
     identity: git::identity::Identity,
     tracked: Tracked,
     plan: Arc<MainPlan>,
@@ -293,7 +293,7 @@ impl Building<'_> {
         let pushed = self
             .remote
             .as_ref()
-            .and_then(|remote| git::remote::pushed_commit(self.project.root(), remote, name));
+            .and_then(|remote| git::remote::pushed_commit(self.project.root(), &remote.name, name));
         Publisher {
             tree: tree.project.root().to_owned(),
             branch: name.clone(),

@@ -24,27 +24,31 @@ fn run_launch(launch: &Launch) -> Output {
 }
 
 fn pushed(root: &Path) -> Result<(), String> {
-    let output = run_launch(&push(root, "origin", "feature/x", &Identity::default(), "mark"));
+    let output = run_launch(&push(root, &named("origin"), "feature/x", &Identity::default(), "mark"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let why = why_refused(&text(&output.stdout), &text(&output.stderr));
     assert!(!why.contains('\n') && !why.is_empty());
     if output.status.success() { Ok(()) } else { Err(why) }
 }
 
+fn named(name: &str) -> Remote {
+    Remote { name: name.to_owned(), folder: None }
+}
+
 #[test]
 fn the_remote_is_the_configured_one_or_origin_or_the_only_one() {
     let (_guard, root) = repository();
-    assert_eq!(remote(&root), None);
+    assert_eq!(name(&root), None);
     let add = |name: &str| git(&root, &["remote", "add", name, "/nowhere"]);
     add("up.stream");
-    assert_eq!(remote(&root).as_deref(), Some("up.stream"));
+    assert_eq!(name(&root).as_deref(), Some("up.stream"));
     add("another");
-    assert_eq!(remote(&root), None, "nobody said which");
+    assert_eq!(name(&root), None, "nobody said which");
     add("origin");
-    assert_eq!(remote(&root).as_deref(), Some("origin"));
+    assert_eq!(name(&root).as_deref(), Some("origin"));
     git(&root, &["config", "remote.pushDefault", "another"]);
-    assert_eq!(remote(&root).as_deref(), Some("another"));
-    assert_eq!(remote(Path::new("/nowhere")), None);
+    assert_eq!(name(&root).as_deref(), Some("another"));
+    assert_eq!(name(Path::new("/nowhere")), None);
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn ssh_asks_nothing_whichever_command_is_in_force() {
 #[test]
 fn the_command_line_never_forces() {
     let (_guard, root) = repository();
-    let launch = push(&root, "-remote", "b", &Identity::default(), "mark");
+    let launch = push(&root, &named("-remote"), "b", &Identity::default(), "mark");
     let args: Vec<&str> = launch.args.iter().map(|argument| argument.to_str().unwrap()).collect();
     assert_eq!(
         args,
@@ -180,5 +184,19 @@ fn the_command_line_never_forces() {
     assert_eq!((launch.cwd, launch.mark.as_str()), (root, "mark"));
     for (name, value) in [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")] {
         assert!(launch.env.contains(&(name.into(), value.into())));
+    }
+}
+
+#[test]
+fn a_relative_path_means_the_same_in_every_work_tree() {
+    let (_folder, root) = repository();
+    git(&root, &["remote", "add", "origin", "../there.git"]);
+    let there = remote(&root).unwrap();
+    let launch = push(&root.join("tree"), &there, "b", &Identity::default(), "mark");
+    let setting = format!("remote.origin.pushurl={}", root.join("../there.git").display());
+    assert_eq!(launch.args[..2], ["-c".to_owned(), setting].map(OsString::from));
+    for absolute in ["/there.git", "https://host/there.git", "git@host:there.git", "file:///there.git"] {
+        git(&root, &["remote", "set-url", "origin", absolute]);
+        assert_eq!(remote(&root), Some(named("origin")), "{absolute}");
     }
 }

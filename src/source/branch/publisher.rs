@@ -12,9 +12,11 @@ use crate::engine::event::Event;
 use crate::engine::stop::Urgency;
 use crate::git;
 use crate::git::identity::Identity;
+use crate::git::remote::Remote;
 use crate::plan::Task;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
+use crate::project::BRANCH_PLAN;
 use crate::record::RecordError;
 use crate::settings::duration;
 
@@ -39,7 +41,7 @@ pub struct Publisher {
     /// The branch that a pull request asks to be merged into; `None` where the base is no branch.
     pub base_branch: Option<String>,
     /// Where to push to; `None` where there is no remote.
-    pub remote: Option<String>,
+    pub remote: Option<Remote>,
     /// With which key.
     pub identity: Identity,
     /// Whether to push at all.
@@ -104,7 +106,7 @@ impl Publisher {
         Ok(match outcome(captured, PUSH_LIMIT) {
             Ok((0, _, _)) => {
                 self.made.pushed = head;
-                (context.emit)(Event::Notice(&format!("pushed to {remote}/{}", self.branch)))?;
+                (context.emit)(Event::Notice(&format!("pushed to {}/{}", remote.name, self.branch)))?;
                 Ok(())
             }
             Ok((_, stdout, stderr)) => Err(git::remote::why_refused(&stdout, &stderr)),
@@ -139,6 +141,13 @@ impl Publisher {
                 Ok(Ok(()))
             }
             Err(Failure::Wrong(why)) => Ok(Err(why)),
+        }
+    }
+
+    /// Notes what a finished branch leaves in its work tree that is in none of its commits.
+    pub(super) fn note_uncommitted(&mut self) {
+        if let Some(paths) = git::revert::uncommitted_paths(&self.tree, BRANCH_PLAN) {
+            self.made.notes.push(format!("uncommitted changes are left in its work tree: {paths}"));
         }
     }
 
