@@ -130,6 +130,8 @@ pub enum Event<'a> {
         /// How urgent stopping is by now.
         urgency: Urgency,
     },
+    /// The work has come to where it belongs: a push, a pull request.
+    Published(&'a str),
     /// Something the user should know; the loop goes on.
     Notice(&'a str),
     /// The loop is over.

@@ -102,6 +102,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             },
             "stopping": how(*urgency),
         }),
+        Event::Published(message) => json!({ "event": "published", "message": message }),
         Event::Notice(message) => json!({ "event": "notice", "message": message }),
         Event::LoopEnded { outcome, detail, tally, duration } => json!({
             "event": "loop_ended",

@@ -46,7 +46,7 @@ impl SessionLog {
                     self.lines.write("\n")?;
                 }
             }
-            Event::Notice(message) => {
+            Event::Notice(message) | Event::Published(message) => {
                 self.lines.end_lines()?;
                 self.lines.write(&format!("[ralph] {message}\n"))?;
             }

@@ -91,6 +91,7 @@ impl Plain {
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
             Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),
             Event::Asked { ask, urgency } => self.asked(ask, urgency),
+            Event::Published(message) if !self.quiet => self.line(FAINT, "↑", message),
             Event::Notice(message) => self.line(NOTE, "!", message),
             Event::LoopEnded { outcome, detail, tally, duration } => {
                 self.loop_ended(outcome, detail, tally, duration);

@@ -75,6 +75,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     for (ask, urgency) in asks.zip(urgencies) {
         take(Event::Asked { ask: &ask, urgency });
     }
+    take(Event::Published("p"));
     take(Event::Notice("n"));
     take(Event::LoopEnded {
         outcome: Outcome::BudgetReached,

@@ -106,7 +106,7 @@ impl Publisher {
         Ok(match outcome(captured, PUSH_LIMIT) {
             Ok((0, _, _)) => {
                 self.made.pushed = head;
-                (context.emit)(Event::Notice(&format!("pushed to {}/{}", remote.name, self.branch)))?;
+                (context.emit)(Event::Published(&format!("pushed to {}/{}", remote.name, self.branch)))?;
                 Ok(())
             }
             Ok((_, stdout, stderr)) => Err(git::remote::why_refused(&stdout, &stderr)),
@@ -132,7 +132,7 @@ impl Publisher {
         let captured = run_beside(&launch, PULL_REQUEST_LIMIT, ROOM, Urgency::Now, context)?;
         match pull_request(captured) {
             Ok(address) => {
-                (context.emit)(Event::Notice(&format!("pull request: {address}")))?;
+                (context.emit)(Event::Published(&format!("pull request: {address}")))?;
                 self.made.pull_request = Some(address);
                 Ok(Ok(()))
             }
