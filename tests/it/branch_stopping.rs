@@ -37,6 +37,17 @@ fn states(project: &BranchProject, branches: &[&str]) -> BTreeMap<String, (Strin
     branches.iter().map(state).collect()
 }
 
+/// Waits until each of these has been asked so many times; two signals in a row may become one.
+fn heard(project: &BranchProject, branches: &[&str], times: usize) {
+    let asked = |branch: &&str| {
+        let folder = project.scratch.path(&format!(".worktrees/{branch}/.ralph/logs"));
+        let mut files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        let events = files.find(|path| path.to_string_lossy().ends_with("jsonl")).unwrap();
+        fs::read_to_string(events).unwrap().matches("\"asked\"").count()
+    };
+    wait_for("it to be heard by all", || branches.iter().all(|branch| asked(branch) >= times).then_some(()));
+}
+
 fn nobody_is_left(project: &BranchProject) {
     for line in project.home("pids").lines() {
         let pid = line.split(' ').next().unwrap().parse().unwrap();
@@ -121,15 +132,7 @@ fn the_second_ctrl_c_ends_all_agents_and_the_third_leaves_at_once() {
     wait_for("three agents", || (begun(&project) == 3).then_some(()));
     for step in 1..=3 {
         signal(&ralph, Signal::INT);
-        wait_for("it to be heard by all", || {
-            let heard = |branch: &&str| {
-                let folder = project.scratch.path(&format!(".worktrees/{branch}/.ralph/logs"));
-                let mut files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-                let events = files.find(|path| path.to_string_lossy().ends_with("jsonl")).unwrap();
-                fs::read_to_string(events).unwrap().matches("\"asked\"").count() >= step
-            };
-            ["a", "b", "c"].iter().all(heard).then_some(())
-        });
+        heard(&project, &["a", "b", "c"], step);
     }
     let run = ended(ralph, 130);
     assert!(run.stderr.contains("killing the agent"), "{run:?}");
@@ -144,6 +147,7 @@ fn a_termination_pauses_all_and_resume_starts_the_build_once() {
     let ralph = project.scratch.start("loop build");
     wait_for("two agents", || (begun(&project) == 2).then_some(()));
     signal(&ralph, Signal::TERM);
+    heard(&project, &["a", "feature/b"], 1);
     signal(&ralph, Signal::TERM);
     ended(ralph, 130);
     let paused = ("paused".to_owned(), Some("terminated".to_owned()));
