@@ -124,7 +124,10 @@ IMPLEMENTATION_PLAN.md. Called again, the command goes on with those that are no
 The prompt is PROMPT_build.md at the project root, else a built-in one; it may name {{BRANCH_NAME}},
 {{BRANCH_GOAL}} and {{BASE_BRANCH}}.
 
-Exit codes: the worst of all branches: 130, 5 git failed, 4 the agent failed, 1; a branch at its limit is 0.";
+Limits of money and tokens hold for all branches together.
+
+Exit codes: the worst of all branches: 130, 5 git failed, 4 the agent failed, 3 a new plan wanted, 1;
+a branch at its limit is 0.";
 
 pub(super) const INIT_EXAMPLES: &str = "\
 Examples:

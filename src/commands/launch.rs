@@ -34,6 +34,8 @@ pub(super) struct Defaults {
     pub(super) breaker: Option<u64>,
     pub(super) idle: Option<u64>,
     pub(super) on_failure: OnFailure,
+    /// A loop at its limit of iterations has failed when its last one has.
+    pub(super) last_counts: bool,
 }
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
@@ -158,6 +160,7 @@ pub(super) fn limits(limit: Option<u64>, settings: &Settings, defaults: Defaults
             None if settings.max_consecutive_errors.is_some_and(|errors| errors > 0) => OnFailure::Count,
             None => defaults.on_failure,
         },
+        last_counts: defaults.last_counts,
         breaker: set(settings.max_consecutive_errors, defaults.breaker),
         idle: set(settings.idle_threshold, defaults.idle),
         max_duration: settings.max_duration,

@@ -81,6 +81,7 @@ const DEFAULTS: Defaults = Defaults {
     breaker: None,
     idle: None,
     on_failure: OnFailure::End,
+    last_counts: false,
 };
 
 /// Runs one of the three modes; `file` is the prompt of mode `prompt`.

@@ -41,6 +41,7 @@ const DEFAULTS: Defaults = Defaults {
     breaker: None,
     idle: None,
     on_failure: OnFailure::Count,
+    last_counts: true,
 };
 
 /// `ralph run`.

@@ -243,11 +243,13 @@ impl Loop<'_> {
         }
     }
 
-    /// Waits until an agent may work. `false`: everything has to be looked at again.
+    /// Waits until an agent may work. `false`: everything has to be looked at again. Waiting is no time of the loop's own.
     fn admit(&mut self) -> Result<bool, RecordError> {
+        let began = Instant::now();
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         let admitted = self.source.admit(&mut context)?;
+        self.started += began.elapsed();
         self.tally.notes.extend(self.stop.take_notes());
         Ok(admitted)
     }
@@ -264,12 +266,17 @@ impl Loop<'_> {
     /// Now, as far as the policy needs to know; what this loop knows, the others know from here on.
     fn now(&self) -> Now {
         let (time, clock) = (Utc::now(), Instant::now());
-        if let Some(until) = limit_until(&self.tally, time) {
-            self.shared.close(until, time, clock);
-        }
+        self.tell_the_others(time, clock);
         let running = self.elapsed_before + self.started.elapsed();
         let closed_until = self.shared.closed_until(time, clock);
         Now { time, running, closed_until, spent_by_others: self.shared.spent_by_others(&self.tally) }
+    }
+
+    /// Lets the other loops know of a usage limit that this one has met.
+    fn tell_the_others(&self, time: DateTime<Utc>, clock: Instant) {
+        if let Some(until) = limit_until(&self.tally, time) {
+            self.shared.close(until, time, clock);
+        }
     }
 
     /// Lets the source do what is left to do for the work as a whole, which may lead to another end.
@@ -324,6 +331,10 @@ impl Loop<'_> {
         }
         let Some(work) = self.next_work(self.tally.iteration + 1)? else { return Ok(()) };
         self.fingerprint = self.limits.idle.and_then(|_| self.worktree.fingerprint());
+        // That took a moment, in which another loop may have met the usage limit.
+        if self.shared.closed_until(Utc::now(), Instant::now()).is_some() {
+            return Ok(());
+        }
         self.tally.begin();
         let work = self.with_given(work);
         self.attempt(work)
@@ -395,6 +406,7 @@ impl Loop<'_> {
         let settled = self.settle(&mut report)?;
 
         self.tally.book(&self.limits, &report, settled);
+        self.tell_the_others(Utc::now(), Instant::now());
         self.book_time();
         self.tally.notes.extend(self.stop.take_notes());
         let head = self.worktree.head();

@@ -28,6 +28,8 @@ pub struct Limits {
     pub retry_pause: Option<Duration>,
     /// What an iteration that failed for good means for the loop.
     pub on_failure: OnFailure,
+    /// A loop at its limit of iterations has failed when its last one has.
+    pub last_counts: bool,
     /// The loop ends when this many iterations in a row have failed for good.
     pub breaker: Option<u64>,
     /// The loop ends when this many iterations in a row have changed nothing.
@@ -50,6 +52,7 @@ impl Limits {
         max_retries: 3,
         retry_pause: None,
         on_failure: OnFailure::End,
+        last_counts: false,
         breaker: None,
         idle: None,
         max_duration: None,
@@ -64,7 +67,7 @@ impl Limits {
 pub enum OnFailure {
     /// It ends.
     End,
-    /// It goes on; the exit code tells when the last iteration was a failed one.
+    /// It goes on.
     Count,
 }
 
@@ -181,7 +184,7 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     } else if !failed && reached(tally.idle_iterations, limits.idle) {
         Step::End(Outcome::Idle)
     } else if reached(tally.iteration.saturating_sub(tally.allowance_from), limits.max_iterations) {
-        Step::End(if failed { Outcome::LastFailed } else { Outcome::MaxIterations })
+        Step::End(if failed && limits.last_counts { Outcome::LastFailed } else { Outcome::MaxIterations })
     } else {
         spent(limits, tally, now).map_or(Step::Begin, Step::End)
     }

@@ -5,7 +5,6 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::identity::Identity;
-use super::refs::commit_of;
 use super::{LIMIT, run};
 use crate::process::supervised::Launch;
 
@@ -22,20 +21,24 @@ const LONGEST_REASON: usize = 300;
 pub struct Remote {
     /// The remote's name.
     pub name: String,
-    /// The folder that its URL means, where that is a relative path: in another work tree it would mean another one.
-    folder: Option<PathBuf>,
+    /// Its URLs that are relative paths, with the folders that they mean: in another work tree they would mean others.
+    relative: Vec<(OsString, PathBuf)>,
 }
 
 /// The remote that branches are pushed to: `remote.pushDefault`, else `origin`, else the only one.
 #[must_use]
 pub fn remote(root: &Path) -> Option<Remote> {
     let name = name(root)?;
-    let url = run(root, &["remote", "get-url", "--push", "--", &name], LIMIT).unwrap_or_default();
-    let url = url.trim_ascii_end();
+    let urls = run(root, &["remote", "get-url", "--push", "--all", "--", &name], LIMIT).unwrap_or_default();
+    let relative = urls.split(|&byte| byte == b'\n').filter(|url| is_relative(url)).map(OsStr::from_bytes);
+    let relative = relative.map(|url| (url.to_owned(), root.join(url))).collect();
+    Some(Remote { name, relative })
+}
+
+/// Whether git takes it for a path, and for one that depends on where it is started.
+fn is_relative(url: &[u8]) -> bool {
     let before_slash = url.split(|&byte| byte == b'/').next().unwrap_or_default();
-    let is_relative = !url.is_empty() && !url.starts_with(b"/") && !before_slash.contains(&b':');
-    let folder = is_relative.then(|| root.join(OsStr::from_bytes(url)));
-    Some(Remote { name, folder })
+    !url.is_empty() && !url.starts_with(b"/") && !before_slash.contains(&b':')
 }
 
 /// The name of that remote.
@@ -58,21 +61,17 @@ pub(super) fn name(root: &Path) -> Option<String> {
     default.or_else(|| names.contains(&"origin").then_some("origin")).or_else(only).map(str::to_owned)
 }
 
-/// The commit that the branch had on the remote when it was last pushed or fetched; `None` where that is not known.
-#[must_use]
-pub fn pushed_commit(root: &Path, remote: &str, branch: &str) -> Option<String> {
-    commit_of(root, &format!("refs/remotes/{remote}/{branch}"))
-}
-
 /// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
 /// without making it follow that one, which would be written into the configuration that all work trees share.
 #[must_use]
 pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &Identity, mark: &str) -> Launch {
     let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
     let mut args: Vec<OsString> = Vec::new();
-    if let Some(folder) = &remote.folder {
-        let mut setting = OsString::from(format!("remote.{}.pushurl=", remote.name));
+    for (url, folder) in &remote.relative {
+        let mut setting = OsString::from("url.");
         setting.push(folder);
+        setting.push(".insteadOf=");
+        setting.push(url);
         args.extend(["-c".into(), setting]);
     }
     let push = ["push", "--porcelain", "--no-follow-tags", "--", &remote.name, &branch];

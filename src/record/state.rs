@@ -180,14 +180,15 @@ impl State {
     /// Whether the loop was cut off in the middle of its work, rather than having come to an end.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
-        let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done));
+        let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done))
+            || self.tally.idle_iterations > 0;
         let ended_by = |outcome: Outcome| self.exit_reason.as_deref() == Some(outcome.word());
         self.active
             || self.status == Status::Paused
             || ended_by(Outcome::Interrupted)
             || ended_by(Outcome::LimitTooFar)
             // The work is done; only its way to where it belongs is not.
-            || ended_by(Outcome::GitFailed) && is_through
+            || (ended_by(Outcome::GitFailed) || ended_by(Outcome::RecordFailed)) && is_through
     }
 }
 

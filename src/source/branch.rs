@@ -20,8 +20,10 @@ use crate::engine::tally::Tally;
 use crate::git;
 use crate::git::worktrees::Standing;
 use crate::parallel::{Place, Places};
+use crate::plan::Ticks;
 use crate::record::RecordError;
 use main_plan::MainPlan;
+use publisher::Failure;
 pub use publisher::{Made, Publisher};
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
@@ -49,8 +51,10 @@ pub struct Branch {
     plan: Arc<MainPlan>,
     /// The plan in the branch's work tree.
     copy: PathBuf,
-    /// The texts of its tasks, as both plans had them when they were last brought together.
-    known: Vec<String>,
+    /// The texts of its tasks, as both plans had them when they were last brought together; `None` before that.
+    known: Option<Vec<String>>,
+    /// The process of its last loop was killed.
+    was_killed: bool,
     publisher: Publisher,
     is_done: bool,
 }
@@ -65,7 +69,7 @@ struct Queue {
 
 impl Branch {
     /// A branch whose agents find the plan at `copy`. It waits for one of `places`, by its `rank`, before it asks for
-    /// its first prompt.
+    /// its first prompt. `was_killed`: the process of its last loop did not come to an end of its own.
     #[must_use]
     pub fn new(
         facts: Facts,
@@ -73,9 +77,10 @@ impl Branch {
         (places, rank): (Arc<Places>, usize),
         (plan, copy): (Arc<MainPlan>, PathBuf),
         publisher: Publisher,
+        was_killed: bool,
     ) -> Self {
         let queue = Queue { places, rank, place: None };
-        Self { facts, prompt, queue, plan, copy, known: Vec::new(), publisher, is_done: false }
+        Self { facts, prompt, queue, plan, copy, known: None, was_killed, publisher, is_done: false }
     }
 
     /// Whether nothing is left to do for it: it is finished, and where it belongs as far as that is possible.
@@ -120,31 +125,29 @@ impl Branch {
         )
     }
 
-    /// Brings the plan into the work tree. After an interruption, with `copy_is_newer`, what the copy there says of the
-    /// branch is carried into the main plan first.
-    ///
-    /// # Errors
-    /// In words, when one of the two cannot be read or written.
-    pub fn begin(&mut self, copy_is_newer: bool) -> Result<(), String> {
-        if copy_is_newer && self.copy.exists() {
+    /// Brings the plan into the work tree. Where ralph was killed, the copy there may hold what nobody has carried into
+    /// the main plan.
+    fn begin(&mut self) -> Result<(), String> {
+        if self.was_killed && self.copy.exists() {
             // What cannot be carried back is no reason not to go on.
-            let _ = self.plan.carry_from(&self.copy, &self.facts.name, &[]);
+            let _ = self.plan.carry_from(&self.copy, &self.facts.name, Ticks::Either, &[]);
         }
-        self.known = self.plan.bring_to(&self.copy, &self.facts.name)?;
+        self.known = Some(self.plan.bring_to(&self.copy, &self.facts.name)?);
         Ok(())
     }
 
-    /// Carries what the agents did to the branch's section into the main plan, and what a person changed there into the
-    /// work tree.
+    /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
+    /// into the work tree.
     fn carry(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
+        let Some(known) = &self.known else { return Ok(()) };
         let name = &self.facts.name;
         let carried = self
             .plan
-            .carry_from(&self.copy, name, &self.known)
+            .carry_from(&self.copy, name, Ticks::From, known)
             .and_then(|()| self.plan.bring_to(&self.copy, name));
         match carried {
             Ok(known) => {
-                self.known = known;
+                self.known = Some(known);
                 Ok(())
             }
             Err(why) => (context.emit)(Event::Notice(&format!("its ticks stay in its work tree: {why}"))),
@@ -205,6 +208,9 @@ impl Source for &mut Branch {
             let message = self.astray().unwrap_or_default();
             return Err(SourceError { outcome: Outcome::GitFailed, message });
         }
+        if self.known.is_none() {
+            self.begin().map_err(|message| SourceError { outcome: Outcome::PromptLost, message })?;
+        }
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
         let mut prompt = self.fill(&template);
@@ -228,7 +234,7 @@ impl Source for &mut Branch {
         if let Some(why) = self.astray() {
             return (context.emit)(Event::Notice(&why));
         }
-        if let Err(why) = self.publisher.push(context)? {
+        if let Err(Failure::Wrong(why) | Failure::Impossible(why)) = self.publisher.push(context)? {
             let text = format!("the push failed: {why}; it is tried again after the next iteration");
             (context.emit)(Event::Notice(&text))?;
         }
@@ -238,38 +244,43 @@ impl Source for &mut Branch {
     fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, RecordError> {
         // Whoever waits for a place need not wait for what follows.
         self.queue.place = None;
+        self.queue.places.leave(self.queue.rank);
         if end.outcome.code() == Outcome::Interrupted.code() {
             return Ok(end);
         }
         self.carry(context)?;
-        let failed = |what: &str, why: &str| {
-            let before = end.detail.as_ref().map(|detail| format!(" (before that: {detail})"));
-            let detail = format!("{what}: {why}{}", before.unwrap_or_default());
-            End { outcome: Outcome::GitFailed, detail: Some(detail) }
-        };
         if let Some(why) = self.astray() {
-            return Ok(failed("not published", &why));
+            return Ok(instead_of(&end, "not published", Failure::Wrong(why), context));
         }
-        if let Err(why) = self.publisher.push(context)? {
-            return Ok(context.stop.outcome().map_or_else(|| failed("the push failed", &why), End::from));
+        if let Err(failure) = self.publisher.push(context)? {
+            return Ok(instead_of(&end, "the push failed", failure, context));
         }
         if !self.is_finished(&end, tally) {
             return Ok(end);
         }
         let tasks = self.plan.tasks(&self.facts.name);
-        if let Err(why) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {
-            return Ok(context
-                .stop
-                .outcome()
-                .map_or_else(|| failed("the pull request failed", &why), End::from));
+        if let Err(failure) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {
+            return Ok(instead_of(&end, "the pull request failed", failure, context));
         }
-        self.is_done = true;
         self.publisher.note_uncommitted();
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {
-            (context.emit)(Event::Notice(&format!("it is done but could not be marked so: {why}")))?;
+            let detail = Some(format!("it is done but could not be marked so: {why}"));
+            return Ok(End { outcome: Outcome::RecordFailed, detail });
         }
+        self.is_done = true;
         Ok(end)
     }
+}
+
+/// How a loop ends whose work has not come to where it belongs.
+fn instead_of(end: &End, what: &str, failure: Failure, context: &Context<'_>) -> End {
+    let why = match (failure, context.stop.outcome()) {
+        (Failure::Cut, Some(outcome)) => return outcome.into(),
+        (Failure::Cut, None) => "it was cut off".to_owned(),
+        (Failure::Wrong(why) | Failure::Impossible(why), _) => why,
+    };
+    let before = end.detail.as_ref().map(|detail| format!(" (before that: {detail})")).unwrap_or_default();
+    End { outcome: Outcome::GitFailed, detail: Some(format!("{what}: {why}{before}")) }
 }
 
 /// What an agent has to know about a lock that nobody holds.

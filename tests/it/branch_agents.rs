@@ -70,14 +70,18 @@ fn a_copy_of_the_plan_that_became_garbage_harms_nobody() {
 }
 
 #[test]
-fn the_main_plan_may_be_gone_or_unreadable_at_the_end() {
+fn a_branch_that_cannot_be_marked_as_done_is_marked_by_the_next_build_without_an_agent() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let path = project.scratch.path("IMPLEMENTATION_PLAN.md");
     project.agent(&format!("work; rm -f {0}; mkdir {0}; end", path.display()));
     let run = project.scratch.run("loop build");
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("it is done but could not be marked so"), "{run:?}");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stdout.contains("it is done but could not be marked so"), "{run:?}");
     fs::remove_dir(path).unwrap();
+    project.scratch.write("IMPLEMENTATION_PLAN.md", plan(&[("one", 1)]));
+    let run = project.scratch.run("loop build");
+    assert_eq!((run.code, project.calls("one")), (Some(0), 1), "{run:?}");
+    assert!(project.plan().contains("Status: done"));
 }
 
 #[test]

@@ -81,3 +81,22 @@ fn budgets_hold_for_all_branches_together() {
     assert_eq!((project.calls("a"), project.calls("b"), project.calls("c")), (3, 0, 0));
     assert_eq!(reason(&project, "b"), "budget");
 }
+
+#[test]
+fn waiting_for_a_place_is_no_time_of_the_branchs_own() {
+    let project = BranchProject::without_remote(&plan(&[("first", 1), ("second", 1)]));
+    project.agent("sleep 1.5; work; end");
+    let run = project.scratch.run("loop build --sequential --max-duration 3s");
+    assert_eq!((run.code, reason(&project, "second")), (Some(0), "complete".into()), "{run:?}");
+    let elapsed = project.state("second")["elapsed_seconds"].as_float().unwrap();
+    assert!(elapsed < 3.0, "{elapsed}");
+}
+
+#[test]
+fn a_limit_is_no_failure_even_when_the_last_iteration_was_one() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    project.agent("[ $RALPH_ITERATION = 1 ] || exit 1; work; end");
+    let run = project.scratch.run("loop build -m 2");
+    assert_eq!((run.code, reason(&project, "one")), (Some(0), "max_iterations".into()), "{run:?}");
+    assert!(run.stdout.contains("unfinished"), "{run:?}");
+}

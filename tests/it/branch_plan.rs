@@ -92,3 +92,31 @@ fn prompts_come_from_the_project_or_from_a_file_and_name_the_branch() {
     assert!(text.starts_with("Do a task.\n\n## Your branch\n") && text.contains("`feature/one`"), "{text}");
     assert_eq!(other.scratch.run("loop build -p missing.md").code, Some(1));
 }
+
+#[test]
+fn what_a_person_mends_after_ctrl_c_holds() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    project.agent("work; touch \"$HOME/held\"; while [ ! -e \"$HOME/go\" ]; do sleep 0.02; done; end");
+    let ralph = project.scratch.start("loop build");
+    let home = project.scratch.outside().join("home");
+    wait_for("the agent", || home.join("held").exists().then_some(()));
+    let id = rustix::process::Pid::from_child(&ralph);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    wait_for("the signal to be heard", || {
+        let logs = fs::read_dir(project.scratch.path(".worktrees/one/.ralph/logs")).ok()?;
+        let mut texts = logs.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+        texts.any(|text| text.contains("\"asked\"")).then_some(())
+    });
+    fs::write(home.join("go"), "").unwrap();
+    assert_eq!(crate::scratch::finish(ralph).code, Some(130));
+    let mended = project
+        .plan()
+        .replace("- [x] Do 1 of one\n", "- [ ] Do 1 of one\n")
+        .replace("- [ ] Do 2 of one\n", "");
+    project.scratch.write("IMPLEMENTATION_PLAN.md", mended);
+    project.agent("cp $plan \"$HOME/seen\"; say '<promise>COMPLETE</promise>'; result");
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    let seen = project.home("seen");
+    assert!(seen.contains("- [ ] Do 1 of one") && !seen.contains("Do 2 of one"), "{seen}");
+    assert!(!project.plan().contains("Do 2 of one"), "{}", project.plan());
+}

@@ -206,3 +206,33 @@ fn what_a_finished_branch_has_not_committed_is_said() {
     project.agent("work; echo x > forgotten.txt; end");
     done_but(&project, "one: uncommitted changes are left in its work tree: forgotten.txt\n");
 }
+
+#[test]
+fn a_push_that_is_refused_while_the_branch_is_cancelled_is_no_success() {
+    let project = BranchProject::new(&plan(&[("one", 1)]));
+    let (begun, go) = (project.scratch.outside().join("begun"), project.scratch.outside().join("go"));
+    let wait =
+        format!("touch {}; while [ ! -e {} ]; do sleep 0.05; done; exit 1", begun.display(), go.display());
+    hook(&project, "pre-receive", &wait);
+    let ralph = project.scratch.start("loop build");
+    wait_for("the push", || begun.exists().then_some(()));
+    assert_eq!(project.scratch.run("cancel one").code, Some(0));
+    fs::write(&go, "").unwrap();
+    let run = finish(ralph);
+    assert_eq!(run.code, Some(5), "{run:?}");
+    fs::remove_file(project.remote().join("hooks/pre-receive")).unwrap();
+    let run = project.scratch.run("loop build");
+    assert_eq!((run.code, project.calls("one")), (Some(0), 1), "nothing is built again: {run:?}");
+    assert_eq!(project.pushed("one"), Some(project.head("one")));
+}
+
+#[test]
+fn a_branch_that_the_remote_has_lost_is_pushed_again() {
+    let project = BranchProject::new(&plan(&[("one", 2)]));
+    assert_eq!(project.scratch.run("loop build -m 1").code, Some(0));
+    let remote = project.remote();
+    project.scratch.git(&["--git-dir", remote.to_str().unwrap(), "update-ref", "-d", "refs/heads/one"]);
+    project.agent("[ -z \"$(open)\" ] || sed -i 's/\\[ \\]/[x]/' $plan; end");
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    assert_eq!(project.pushed("one"), Some(project.head("one")));
+}

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
 use super::planned::{self, Planned};
 use super::tree::{Tracked, Tree, worktree_identity};
@@ -84,6 +84,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         remote: git::remote::remote(project.root()),
         identity,
         tracked: Tracked::default(),
+        making: Mutex::default(),
         plan: Arc::new(MainPlan::new(project.branch_plan())),
         places: Places::new(jobs.min(open_branches.max(1))),
         shared: Shared::default(),
@@ -100,7 +101,7 @@ fn take_project(project: &Project, identity: &git::identity::Identity) -> anyhow
     let lock = recorder::hold(project, VERB)?;
     let mut patterns = git::runtime_patterns(project);
     // No agent shall commit its copy; where the plan is tracked this has no effect.
-    patterns.push(format!("/{BRANCH_PLAN}"));
+    patterns.extend([format!("/{BRANCH_PLAN}"), format!("/{BRANCH_PLAN}.*.tmp")]);
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
     if *identity != git::identity::Identity::default() {
         git::identity::prepare(project.root())?;
@@ -120,6 +121,8 @@ struct Building<'a> {
     remote: Option<git::remote::Remote>,
     identity: git::identity::Identity,
     tracked: Tracked,
+    /// Held by the branch whose work tree is being made.
+    making: Mutex<()>,
     plan: Arc<MainPlan>,
     places: Arc<Places>,
     shared: Shared,
@@ -148,8 +151,9 @@ impl Building<'_> {
             &|(row, _): &(Row, u8)| row.built == Built::Done && self.signals.count() == 0,
         );
         let mut fates = fates.into_iter();
+        let was_stopped = self.signals.count() > 0;
         let (rows, codes): (Vec<Row>, Vec<u8>) =
-            self.branches.iter().map(|branch| Self::row(branch, &mut fates)).unzip();
+            self.branches.iter().map(|branch| Self::row(branch, &mut fates, was_stopped)).unzip();
         // The worst comes first in their order: interrupted, git, agent, everything else.
         let code = codes.into_iter().max().unwrap_or_default();
         self.show(code, &rows, open.is_empty());
@@ -157,7 +161,11 @@ impl Building<'_> {
     }
 
     /// What became of a branch, and its exit code; `fates` are those of the unfinished branches, in their order.
-    fn row(branch: &Planned, fates: &mut impl Iterator<Item = Fate<(Row, u8)>>) -> (Row, u8) {
+    fn row(
+        branch: &Planned,
+        fates: &mut impl Iterator<Item = Fate<(Row, u8)>>,
+        was_stopped: bool,
+    ) -> (Row, u8) {
         let name = &branch.section.name;
         if branch.section.is_done {
             let pull_request = branch.section.pull_request.clone();
@@ -169,6 +177,7 @@ impl Building<'_> {
                 let notes = vec!["ralph itself failed here; this is a bug".to_owned()];
                 (Row { built: Built::Failed, notes, ..Row::new(name) }, 1)
             }
+            Some(Fate::NotStarted) | None if was_stopped => (Row::new(name), Outcome::Interrupted.code()),
             Some(Fate::NotStarted) | None => {
                 (Row { built: Built::WaitingFor(branch.base.clone()), ..Row::new(name) }, 0)
             }
@@ -198,9 +207,8 @@ impl Building<'_> {
         let mut view = self.screen.branch(place, name, width);
         let mut row = Row::new(name);
         self.places.expect(place);
-        let built = self.build(branch, place, &mut view, &mut row);
-        self.places.leave(place);
-        match built {
+        let _leaving = Leaving(&self.places, place);
+        match self.build(branch, place, &mut view, &mut row) {
             Ok(code) => (row, code),
             Err(error) => {
                 view.warn(&format!("{error:#}"));
@@ -215,7 +223,7 @@ impl Building<'_> {
     fn build(&self, branch: &Planned, rank: usize, view: &mut View, row: &mut Row) -> anyhow::Result<u8> {
         let section = &branch.section;
         let run = run_id();
-        let tree = Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.tracked)?;
+        let Some(tree) = self.tree(branch)? else { return Ok(Outcome::Interrupted.code()) };
         let agent = self.choice.clone().rooted_at(self.project.root()).agent(
             self.filters.clone(),
             self.settings,
@@ -234,8 +242,8 @@ impl Building<'_> {
             (Arc::clone(&self.places), rank),
             (Arc::clone(&self.plan), tree.project.branch_plan()),
             publisher,
+            tree.was_killed,
         );
-        source.begin(tree.was_interrupted).map_err(|why| anyhow!(why))?;
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
         let launch = Launch {
@@ -261,7 +269,7 @@ impl Building<'_> {
         let end = launch.run_as(view, &inbox)?;
         let is_done = source.is_done();
         let publisher = source.into_publisher();
-        row.commits = Some(publisher.commits());
+        row.commits = publisher.commits();
         let Made { pull_request, notes, .. } = publisher.made;
         row.pull_request = pull_request;
         row.notes.extend(notes);
@@ -271,6 +279,16 @@ impl Building<'_> {
         // Said again below the table: where it was said first may have scrolled away.
         row.notes.extend(end.detail.filter(|_| end.outcome == Outcome::GitFailed));
         Ok(end.outcome.code())
+    }
+
+    /// The work tree of a branch; `None` when the user wants to leave instead.
+    fn tree(&self, branch: &Planned) -> anyhow::Result<Option<Tree>> {
+        // One after the other, as git wants it, so that nobody has to wait for those that have not begun.
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.signals.count() > 0 {
+            return Ok(None);
+        }
+        Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.tracked).map(Some)
     }
 
     fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {
@@ -290,10 +308,6 @@ impl Building<'_> {
     fn publisher(&self, branch: &Planned, tree: &Tree, run: &str) -> Publisher {
         let name = &branch.section.name;
         let git = &self.settings.git;
-        let pushed = self
-            .remote
-            .as_ref()
-            .and_then(|remote| git::remote::pushed_commit(self.project.root(), &remote.name, name));
         Publisher {
             tree: tree.project.root().to_owned(),
             branch: name.clone(),
@@ -305,7 +319,16 @@ impl Building<'_> {
             auto_pr: git.auto_pr,
             is_protected: git.protected_branches.contains(name),
             mark: run.to_owned(),
-            made: Made { pushed, ..Made::default() },
+            made: Made::default(),
         }
+    }
+}
+
+/// Gives up a branch's claim to a place, however its thread ends.
+struct Leaving<'a>(&'a Places, usize);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.leave(self.1);
     }
 }

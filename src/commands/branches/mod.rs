@@ -35,6 +35,7 @@ const fn defaults(max_iterations: u64) -> Defaults {
         breaker: Some(3),
         idle: Some(2),
         on_failure: OnFailure::Count,
+        last_counts: false,
     }
 }
 

@@ -55,10 +55,10 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
             if section.is_done {
                 return Ok(Planned { section, base: String::new(), commit: None, after });
             }
-            let (base, commit) = bases.of(&section, after).map_err(|error| match &section.base {
-                Some((_, line)) => anyhow!("{} line {line}: {error}", path.display()),
-                None => error,
-            })?;
+            let line = section.base.as_ref().map_or(section.line, |(_, line)| *line);
+            let (base, commit) = bases
+                .of(&section, after)
+                .map_err(|error| anyhow!("{} line {line}: {error}", path.display()))?;
             Ok(Planned { section, base, commit, after })
         })
         .collect()

@@ -21,8 +21,8 @@ pub(super) struct Tree {
     pub(super) project: Project,
     /// The commit that the branch starts from.
     pub(super) start: String,
-    /// Its last loop was cut off.
-    pub(super) was_interrupted: bool,
+    /// The process of its last loop was killed.
+    pub(super) was_killed: bool,
 }
 
 impl Tree {
@@ -51,8 +51,8 @@ impl Tree {
         let project = main.elsewhere(&path, &path.join(".ralph"));
         let state = state::read(&project.state())
             .with_context(|| format!("cannot read {}", project.state().display()))?;
-        let was_interrupted = matches!(&state, Found::State(state) if state.was_interrupted());
-        Ok(Self { project, start, was_interrupted })
+        let was_killed = matches!(&state, Found::State(state) if state.active);
+        Ok(Self { project, start, was_killed })
     }
 }
 

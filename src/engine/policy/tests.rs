@@ -180,6 +180,8 @@ fn a_limit_that_ends_in_a_failure_says_so() {
     let mut tally = Tally::default();
     tally.begin();
     book(&limits, &mut tally, AgentFailure, None);
+    assert_eq!(step(&limits, &tally, now(0)), Step::End(Outcome::MaxIterations));
+    let limits = Limits { last_counts: true, ..limits };
     assert_eq!(step(&limits, &tally, now(0)), Step::End(Outcome::LastFailed));
 }
 
@@ -237,10 +239,11 @@ prop_compose! {
         max_cost in prop::option::of(1_u32..9),
         on_failure in prop::sample::select(vec![OnFailure::End, OnFailure::Count]),
         pause in prop::option::of(1_u64..3),
+        last_counts in any::<bool>(),
     ) -> Limits {
         let max_cost_usd = max_cost.map(f64::from);
         let retry_pause = pause.map(Duration::from_secs);
-        Limits { max_iterations, max_retries, retry_pause, on_failure, breaker, idle, max_cost_usd, ..LIMITS }
+        Limits { max_iterations, max_retries, retry_pause, on_failure, last_counts, breaker, idle, max_cost_usd, ..LIMITS }
     }
 }
 
@@ -326,10 +329,11 @@ proptest! {
                         Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
                         Outcome::Replan => prop_assert_eq!(settled.signal, Signal::Replan),
                         Outcome::MaxIterations => {
-                            prop_assert_eq!(report.status, Success);
+                            prop_assert!(report.status == Success || !limits.last_counts);
                             prop_assert_eq!(Some(begun), limits.max_iterations);
                         }
                         Outcome::LastFailed => {
+                            prop_assert!(limits.last_counts);
                             prop_assert_ne!(report.status, Success);
                             prop_assert_eq!(Some(begun), limits.max_iterations);
                         }

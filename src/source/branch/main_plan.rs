@@ -25,11 +25,15 @@ impl MainPlan {
 
     /// Brings the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that the main
     /// plan has not any more were taken out by a person, and stay out.
-    pub(super) fn carry_from(&self, copy: &Path, branch: &str, known: &[String]) -> Result<(), String> {
+    pub(super) fn carry_from(
+        &self,
+        copy: &Path,
+        branch: &str,
+        ticks: Ticks,
+        known: &[String],
+    ) -> Result<(), String> {
         let from = read(copy)?;
-        self.change(|into| {
-            merge_tasks(&from, into, branch, Ticks::From, known).map_err(|error| self.fault(&error))
-        })
+        self.change(|into| merge_tasks(&from, into, branch, ticks, known).map_err(|error| self.fault(&error)))
     }
 
     /// Brings the plan into a branch's work tree, and answers the texts of its tasks. Where a copy with the same tasks is
@@ -132,7 +136,7 @@ mod tests {
 
         /// What an iteration leaves, after which both plans read the same.
         fn settle(&self, known: &[String]) -> String {
-            self.main.carry_from(&self.copy(), "a", known).unwrap();
+            self.main.carry_from(&self.copy(), "a", Ticks::From, known).unwrap();
             self.main.bring_to(&self.copy(), "a").unwrap();
             assert_eq!(self.lines("main"), self.lines("copy"));
             self.lines("main")

@@ -59,27 +59,30 @@ pub struct Publisher {
 /// What a publisher has done.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// The commit that the remote has.
-    pub pushed: Option<String>,
+    /// The commit that was pushed last.
+    pushed: Option<String>,
     /// The address of the pull request.
     pub pull_request: Option<String>,
     /// What was not done and why, one line each.
     pub notes: Vec<String>,
 }
 
-/// Why something is not done, or was not.
-enum Failure {
+/// Why something has not come to where it belongs.
+#[derive(Debug)]
+pub(super) enum Failure {
     /// It cannot be done here; the branch counts as built all the same.
     Impossible(String),
     /// It went wrong.
     Wrong(String),
+    /// It was cut off, because the loop is to end now.
+    Cut,
 }
 
 impl Publisher {
-    /// How many commits the branch has ahead of its base.
+    /// How many commits the branch has ahead of its base; `None` when git cannot tell.
     #[must_use]
-    pub fn commits(&self) -> u64 {
-        git::refs::ahead(&self.tree, &self.base, &self.branch_ref()).unwrap_or_default()
+    pub fn commits(&self) -> Option<u64> {
+        git::refs::ahead(&self.tree, &self.base, &self.branch_ref())
     }
 
     /// The address of the pull request, if there is one.
@@ -92,14 +95,19 @@ impl Publisher {
         format!("refs/heads/{}", self.branch)
     }
 
-    /// Pushes what is not pushed yet, where that is wanted and possible. The inner error is in words.
-    pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), String>, RecordError> {
+    /// Pushes what is not pushed yet, where that is wanted and possible.
+    pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), Failure>, RecordError> {
         let Some(remote) = self.remote.clone().filter(|_| self.auto_push && !self.is_protected) else {
             return Ok(Ok(()));
         };
         let head = git::refs::branch_commit(&self.tree, &self.branch);
-        if head.is_none() || head == self.made.pushed || self.commits() == 0 {
+        if head.is_some() && head == self.made.pushed {
             return Ok(Ok(()));
+        }
+        match self.commits() {
+            Some(0) => return Ok(Ok(())),
+            Some(_) => {}
+            None => return Ok(Err(Failure::Wrong(self.uncountable()))),
         }
         let launch = git::remote::push(&self.tree, &remote, &self.branch, &self.identity, &self.mark);
         let captured = run_beside(&launch, PUSH_LIMIT, ROOM, Urgency::Now, context)?;
@@ -109,18 +117,22 @@ impl Publisher {
                 (context.emit)(Event::Published(&format!("pushed to {}/{}", remote.name, self.branch)))?;
                 Ok(())
             }
-            Ok((_, stdout, stderr)) => Err(git::remote::why_refused(&stdout, &stderr)),
-            Err(why) => Err(why),
+            Ok((_, stdout, stderr)) => Err(Failure::Wrong(git::remote::why_refused(&stdout, &stderr))),
+            Err(failure) => Err(failure),
         })
     }
 
-    /// Opens the pull request of a finished branch, where that is wanted and possible. The inner error is in words.
+    fn uncountable(&self) -> String {
+        format!("git cannot tell what {} has ahead of {:.10}", self.branch, self.base)
+    }
+
+    /// Opens the pull request of a finished branch, where that is wanted and possible.
     pub(super) fn open_pull_request(
         &mut self,
         facts: &Facts,
         tasks: &[Task],
         context: &mut Context<'_>,
-    ) -> Result<Result<(), String>, RecordError> {
+    ) -> Result<Result<(), Failure>, RecordError> {
         let wanted = match self.pull_request_wanted() {
             Ok(base) => base,
             Err(note) => {
@@ -140,7 +152,7 @@ impl Publisher {
                 self.made.notes.push(format!("no pull request: {why}"));
                 Ok(Ok(()))
             }
-            Err(Failure::Wrong(why)) => Ok(Err(why)),
+            Err(failure) => Ok(Err(failure)),
         }
     }
 
@@ -154,7 +166,7 @@ impl Publisher {
     /// The branch to ask for a merge into, or what to say about why there is nothing to ask for.
     fn pull_request_wanted(&self) -> Result<String, Option<String>> {
         let no = |why: &str| Err(Some(why.to_owned()));
-        if self.commits() == 0 {
+        if self.commits() == Some(0) {
             return no("no commit ahead of its base: nothing to push, no pull request");
         }
         if self.is_protected {
@@ -207,14 +219,17 @@ fn body(facts: &Facts, tasks: &[Task]) -> String {
     body
 }
 
-/// Exit code, stdout and stderr of a program that ended by itself; else what happened, in words.
-fn outcome(captured: Result<Captured, StartError>, limit: Duration) -> Result<(i32, String, String), String> {
-    let captured = captured.map_err(|error| error.to_string())?;
+/// Exit code, stdout and stderr of a program that ended by itself; else what happened.
+fn outcome(
+    captured: Result<Captured, StartError>,
+    limit: Duration,
+) -> Result<(i32, String, String), Failure> {
+    let captured = captured.map_err(|error| Failure::Wrong(error.to_string()))?;
     match captured.end {
         Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
-        Ended::Signaled(signal) => Err(format!("it was ended by signal {signal}")),
-        Ended::TimedOut => Err(format!("it did not end within {}", duration::format(limit))),
-        Ended::Cancelled => Err("it was cut off, because the loop ends now".to_owned()),
+        Ended::Signaled(signal) => Err(Failure::Wrong(format!("it was ended by signal {signal}"))),
+        Ended::TimedOut => Err(Failure::Wrong(format!("it did not end within {}", duration::format(limit)))),
+        Ended::Cancelled => Err(Failure::Cut),
     }
 }
 
@@ -226,7 +241,7 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
         let why = "gh is not installed (https://cli.github.com); 'gh pr create --head BRANCH' does it later";
         return Err(Failure::Impossible(why.to_owned()));
     }
-    let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT).map_err(Failure::Wrong)?;
+    let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT)?;
     let said = format!("{stdout}\n{stderr}");
     let address =
         said.split_whitespace().rfind(|word| word.starts_with("https://") || word.starts_with("http://"));
@@ -245,6 +260,8 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
         ))
     } else if said.contains("known GitHub host") || said.contains("no git remotes") {
         Err(Failure::Impossible(line))
+    } else if said.contains("Base ref must be a branch") {
+        Err(Failure::Impossible("the branch that it starts from is not on the remote".to_owned()))
     } else {
         Err(Failure::Wrong(line))
     }
@@ -267,6 +284,7 @@ mod tests {
             Ok(address) => address,
             Err(Failure::Impossible(why)) => format!("impossible: {why}"),
             Err(Failure::Wrong(why)) => format!("wrong: {why}"),
+            Err(Failure::Cut) => "cut".to_owned(),
         }
     }
 

@@ -31,6 +31,7 @@ fn branch(names: &[(&str, &str)]) -> Branch {
         (Places::new(1), 0),
         (Arc::new(MainPlan::new(PathBuf::new())), PathBuf::new()),
         publisher,
+        false,
     )
 }
 
