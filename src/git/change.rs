@@ -60,20 +60,26 @@ pub(super) fn change_with<S: AsRef<OsStr>>(
     arguments: &[S],
     how: &How,
 ) -> Result<Vec<u8>, String> {
+    let mut said = String::new();
+    let done = patiently(|| match attempt(root, arguments, how) {
+        Err(error) => Some(Err(error.to_string())),
+        Ok(output) if output.status.success() => Some(Ok(output.stdout)),
+        Ok(Output { stderr, stdout, .. }) => {
+            said = String::from_utf8_lossy(&stderr).into_owned() + &String::from_utf8_lossy(&stdout);
+            (!is_locked(&said)).then(|| Err(reason(&said)))
+        }
+    });
+    done.unwrap_or_else(|| Err(held(root, &said)))
+}
+
+/// Tries until there is an answer; `None` when the lock of another git is in the way for too long.
+pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     let mut pause = PAUSES.0;
     loop {
-        let output = attempt(root, arguments, how).map_err(|error| error.to_string())?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        let said =
-            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        if !is_locked(&said) {
-            return Err(reason(&said));
-        }
-        if Instant::now() >= deadline {
-            return Err(held(root, &said));
+        let answer = attempt();
+        if answer.is_some() || Instant::now() >= deadline {
+            return answer;
         }
         thread::sleep(jitter::around(pause));
         pause = PAUSES.1.min(2 * pause);

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::change::{How, alone, change, change_with};
+use super::change::{How, alone, change, change_with, patiently};
 use super::{GitError, LIMIT, common_dir, head, head_file, run};
 
 /// The longest that a trial signature may take.
@@ -142,12 +142,12 @@ fn replace_config(root: &Path, file: &Path) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     let lock = file.with_extension("lock");
     // The way git locks its configuration.
-    let mut new = File::create_new(&lock).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            format!("{} is there: if no git is running, remove it", lock.display())
-        }
-        _ => said(error),
-    })?;
+    let new = patiently(|| match File::create_new(&lock) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
+        file => Some(file),
+    });
+    let held = || format!("{} is there: if no git is running, remove it", lock.display());
+    let mut new = new.ok_or_else(held)?.map_err(said)?;
     let content = without_main_only(root, file).and_then(|content| new.write_all(&content).map_err(said));
     let replaced = content.and_then(|()| {
         let permissions = fs::metadata(file).map_err(said)?.permissions();
