@@ -4,7 +4,7 @@
 //! `git rebase --exec`, points its children at another repository or index are cleared. Configuration (`GIT_CONFIG_*`)
 //! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
 
-mod change;
+pub mod change;
 mod head_file;
 pub mod identity;
 pub mod keep;
@@ -40,6 +40,8 @@ use head_file::Head;
 
 /// The longest any of these short commands may take.
 const LIMIT: Duration = Duration::from_secs(10);
+/// How often is looked whether a command is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
 /// The longest the search for a changed file may take; it is repeated while an agent is silent.
 const SEARCH_LIMIT: Duration = Duration::from_secs(3);
 /// A clock may be slightly ahead on a network file system; a file from further in the future proves nothing.
@@ -293,11 +295,11 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
 /// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
 /// the error is [`io::ErrorKind::TimedOut`].
 pub(crate) fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
-    output_of(command.stdin(Stdio::null()), limit)
+    output_of(command.stdin(Stdio::null()), limit, &|| false)
 }
 
-/// The same with the stdin that the command has been given.
-fn output_of(command: &mut Command, limit: Duration) -> io::Result<Output> {
+/// The same with the stdin that the command has been given, and at most until `is_given_up`.
+fn output_of(command: &mut Command, limit: Duration, is_given_up: &dyn Fn() -> bool) -> io::Result<Output> {
     let deadline = Instant::now() + limit;
     let mut child = command
         .stdout(Stdio::piped())
@@ -307,7 +309,7 @@ fn output_of(command: &mut Command, limit: Duration) -> io::Result<Output> {
         .spawn()?;
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
-    let ended = ends_before(&child, deadline).unwrap_or(false);
+    let ended = ends_before(&child, deadline, is_given_up).unwrap_or(false);
     let output = if ended { receive(&stdout, deadline).zip(receive(&stderr, deadline)) } else { None };
     if output.is_none() {
         // Not reaped yet, or something else of its group holds the pipes: the group is ours either way.
@@ -338,14 +340,17 @@ fn receive(bytes: &mpsc::Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>
 }
 
 /// Waits for the child's end without reaping it.
-fn ends_before(child: &Child, deadline: Instant) -> io::Result<bool> {
+fn ends_before(child: &Child, deadline: Instant, is_given_up: &dyn Fn() -> bool) -> io::Result<bool> {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     loop {
         let rest = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(rest).map_err(io::Error::other)?;
+        if rest.is_zero() || is_given_up() {
+            return Ok(false);
+        }
+        let timeout = Timespec::try_from(rest.min(LOOK)).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) {
-            Ok(ready) => return Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => {}
+            Ok(ready) if ready > 0 => return Ok(true),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }

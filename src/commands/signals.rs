@@ -10,6 +10,7 @@ use signal_hook::iterator::Signals as Caught;
 use crate::agent::Message;
 use crate::engine::inbox::Inbox;
 use crate::engine::stop::Ask;
+use crate::git;
 use crate::record::requests;
 
 /// How often requests from other terminals are looked for.
@@ -58,6 +59,10 @@ impl Signals {
     fn tell(&self, ask: &Ask) {
         let mut heard = self.lock();
         heard.asks.push(ask.clone());
+        if heard.asks.len() > 1 {
+            // Work trees that are being made end with the agents.
+            git::change::leave();
+        }
         heard.inboxes.retain(|inbox| {
             inbox.upgrade().is_some_and(|inbox| {
                 inbox.ask(ask.clone());

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,15 @@ pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// The first pause before another try, and the longest; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Whether the user wants to leave now.
+static LEAVING: AtomicBool = AtomicBool::new(false);
+
+/// The user wants to leave: changes of repositories that are under way, with the hooks that they run, are ended, and so
+/// is what begins from here on.
+pub fn leave() {
+    LEAVING.store(true, Ordering::Relaxed);
+}
 
 /// How a change is run.
 pub(super) struct How {
@@ -95,7 +105,7 @@ fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> io::Resu
     }
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
     command.envs(how.env.iter().map(|(name, value)| (name, value)));
-    output_of(command.stdin(stdin(&how.input)?), how.limit)
+    output_of(command.stdin(stdin(&how.input)?), how.limit, &|| LEAVING.load(Ordering::Relaxed))
 }
 
 /// A file and not a pipe: nobody has to write while git reads.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, finish, wait_for};
+use crate::scratch::{Run, finish, pid_in, wait_for};
 
 /// Notes begin and end of each agent, waits for `go` in its home between.
 const HELD: &str = r#"echo "+ $RALPH_BRANCH" >> "$HOME/times"
@@ -216,4 +217,25 @@ fn a_usage_limit_that_one_meets_is_known_to_all() {
     assert_eq!(starts.iter().filter(|start| **start < reset).count(), 2, "{starts:?} {reset}: {run:?}");
     assert_eq!((project.commits("a").len(), project.state("a")["iteration"].as_integer()), (2, Some(2)));
     assert!(run.stderr.contains("b │ ⏸ usage limit reached; waiting until"), "{run:?}");
+}
+
+#[test]
+fn a_work_tree_that_takes_for_ever_is_ended_by_the_second_ctrl_c() {
+    let project = BranchProject::without_remote(&plan(&[("a", 1), ("b", 1)]));
+    let pid = project.scratch.outside().join("hook.pid");
+    let hook = project.scratch.path(".git/hooks/post-checkout");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, format!("#!/bin/sh\necho $$ > {}\nsleep 600\n", pid.display())).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let ralph = project.scratch.start("loop build");
+    let at_work = pid_in(&pid);
+    signal(&ralph, Signal::INT);
+    // Nobody says that it was heard; two signals at once would count as one.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(&ralph, Signal::INT);
+    let run = ended(ralph, 130);
+    assert_eq!(project.home("calls"), "", "{run:?}");
+    wait_for("the hook's end", || (!crate::scratch::is_running(at_work)).then_some(()));
+    fs::remove_file(hook).unwrap();
+    assert_eq!(project.scratch.run("loop build").code, Some(0), "the next build mends what is half made");
 }

@@ -214,8 +214,12 @@ impl Building<'_> {
                 view.warn(&format!("{error:#}"));
                 row.notes.push(format!("{error:#}"));
                 row.built = Built::Failed;
-                let is_gits = error.downcast_ref::<GitError>().is_some();
-                (row, if is_gits { Outcome::GitFailed.code() } else { 1 })
+                let code = match error.downcast_ref::<GitError>() {
+                    _ if self.signals.count() > 0 => Outcome::Interrupted.code(),
+                    Some(_) => Outcome::GitFailed.code(),
+                    None => 1,
+                };
+                (row, code)
             }
         }
     }
