@@ -183,9 +183,9 @@ fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &
             What::Files { is_staged_apart } => {
                 say("  saved what was not committed, as a commit on top of the others");
                 say(&format!("    as a branch:       git switch -c NAME {reference}"));
-                say(&format!("    only the files:    git checkout {reference} -- ."));
+                say(&format!("    only the files:    git checkout {reference} -- :/"));
                 if *is_staged_apart {
-                    say(&format!("    what was staged:   git checkout {reference}^2 -- ."));
+                    say(&format!("    what was staged:   git checkout {reference}^2 -- :/"));
                 }
             }
         }

@@ -36,10 +36,10 @@ pub(super) fn run(args: &TargetArgs) -> anyhow::Result<u8> {
             bail!("several loops were cut off here: {}: name the one to resume", names.join(", "))
         }
         ([], Some((found, state))) => bail!(
-            "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{} {RESUME}'",
+            "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{}'",
             found.name,
             state.exit_reason.as_deref().unwrap_or("unknown"),
-            shown(&state.argv)
+            shown(&with_resume(&state.argv))
         ),
         ([], None) => match loops.iter().find_map(|found| found.state.as_ref().err()) {
             Some(why) => bail!("nothing to resume: {why}"),

@@ -263,6 +263,7 @@ impl Source for &mut Branch {
             return Ok(instead_of(&end, "the pull request failed", failure, context));
         }
         self.publisher.note_uncommitted();
+        self.publisher.note_open(&tasks);
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {
             let detail = Some(format!("it is done but could not be marked so: {why}"));
             return Ok(End { outcome: Outcome::RecordFailed, detail });

@@ -262,13 +262,13 @@ fn force_saves_what_is_not_committed() {
     assert_eq!((show("^2:file"), show("^2:forced.log")).0, "staged\n");
     assert_eq!(show(&format!(":{PLAN}")), "the plan\n", "the copy is not work");
     assert!(!scratch.git(&["ls-tree", "-r", "--name-only", keep]).contains("other.log"));
-    for words in ["ignored files went with it: other.log", &format!("git checkout {keep} -- ."), "^2"] {
+    for words in ["ignored files went with it: other.log", &format!("git checkout {keep} -- :/"), "^2"] {
         assert!(run.stdout.contains(words), "'{words}' is missing: {run:?}");
     }
 
     // The printed way back.
     scratch.git(&["switch", "--quiet", "x"]);
-    scratch.git(&["checkout", "--quiet", keep, "--", "."]);
+    scratch.git(&["checkout", "--quiet", keep, "--", ":/"]);
     assert_eq!((scratch.read("file"), scratch.read("deep/er/untracked \u{fc}\n")).0, "changed\n");
     // A branch can be built and cleaned again.
     scratch.git(&["switch", "--quiet", "--force", "main"]);

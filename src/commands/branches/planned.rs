@@ -32,6 +32,10 @@ pub(super) struct Planned {
 /// When it is missing or has a fault: the first one, with its line.
 pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec<Planned>> {
     let path = project.branch_plan();
+    // A pipe would be waited for.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        bail!("{} is no regular file: move it away, and run 'ralph loop plan'", path.display());
+    }
     let text = match fs::read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let missing = Refused { code: PLAN_MISSING_CODE, message: PLAN_MISSING.to_owned() };
