@@ -139,17 +139,19 @@ impl Branch {
     /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
     /// into the work tree.
     fn carry(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
-        let Some(known) = &self.known else { return Ok(()) };
         let name = &self.facts.name;
-        let carried = self
-            .plan
-            .carry_from(&self.copy, name, Ticks::From, known)
-            .and_then(|()| self.plan.bring_to(&self.copy, name));
+        let carried = match &self.known {
+            Some(known) => self
+                .plan
+                .carry_from(&self.copy, name, Ticks::From, known)
+                .and_then(|()| self.plan.bring_to(&self.copy, name))
+                .map(|known| self.known = Some(known)),
+            // No agent has begun since; what the last one did may not have been carried before the kill.
+            None if self.was_killed => self.begin(),
+            None => Ok(()),
+        };
         match carried {
-            Ok(known) => {
-                self.known = Some(known);
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(why) => (context.emit)(Event::Notice(&format!("its ticks stay in its work tree: {why}"))),
         }
     }

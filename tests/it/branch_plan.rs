@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::wait_for;
+use crate::scratch::{Started, wait_for};
 
 #[test]
 fn what_a_person_writes_into_the_plan_meanwhile_stays() {
@@ -91,6 +91,26 @@ fn prompts_come_from_the_project_or_from_a_file_and_name_the_branch() {
     let text = prompt(&other);
     assert!(text.starts_with("Do a task.\n\n## Your branch\n") && text.contains("`feature/one`"), "{text}");
     assert_eq!(other.scratch.run("loop build -p missing.md").code, Some(1));
+}
+
+#[test]
+fn ticks_that_nobody_could_carry_before_a_kill_come_back() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let (main, aside) =
+        (project.scratch.path("IMPLEMENTATION_PLAN.md"), project.scratch.outside().join("aside"));
+    // Whoever reads a pipe that nobody writes into is held there: ralph, after the attempt.
+    project.agent(&format!("work; mv {0} {1}; mkfifo {0}; end", main.display(), aside.display()));
+    let ralph = Started::new(&project.scratch, "loop build");
+    wait_for("the end of the attempt", || {
+        let state = project.scratch.read_if_there(".worktrees/one/.ralph/state.toml");
+        (aside.exists() && state.contains("in_attempt = false")).then_some(())
+    });
+    drop(ralph); // kill -9
+    fs::rename(aside, main).unwrap();
+    assert!(project.plan().contains("- [ ] Do 1 of one"));
+    let run = project.scratch.run("loop build");
+    assert_eq!((run.code, project.calls("one")), (Some(0), 1), "{run:?}");
+    assert!(project.plan().contains("Status: done\n\n- [x] Do 1 of one\n"), "{}", project.plan());
 }
 
 #[test]
