@@ -88,6 +88,7 @@ impl Plain {
                 let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
+            Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
             Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),
             Event::Asked { ask, urgency } => self.asked(ask, urgency),

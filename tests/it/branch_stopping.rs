@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Child;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -88,7 +89,8 @@ fn no_more_at_once_than_there_are_jobs() {
     });
     assert_eq!(begun(&project), 2);
     go(&project);
-    ended(ralph, 0);
+    let run = ended(ralph, 0);
+    assert_eq!(run.stderr.matches("⏸ waiting for a free place\n").count(), 3, "{run:?}");
     let (mut now, mut most) = (0_usize, 0);
     for line in project.home("times").lines() {
         now = if line.starts_with('+') { now + 1 } else { now - 1 };
@@ -238,4 +240,48 @@ fn a_work_tree_that_takes_for_ever_is_ended_by_the_second_ctrl_c() {
     wait_for("the hook's end", || (!crate::scratch::is_running(at_work)).then_some(()));
     fs::remove_file(hook).unwrap();
     assert_eq!(project.scratch.run("loop build").code, Some(0), "the next build mends what is half made");
+}
+
+#[test]
+fn a_branch_that_waits_for_a_place_is_steered_by_its_name() {
+    let project = BranchProject::without_remote(&plan(&[("a", 1), ("feature/b", 1)]));
+    project.agent(HELD);
+    let ralph = project.scratch.start("loop build --sequential");
+    let becomes = |wanted: &str| {
+        wait_for(wanted, || {
+            let state = project.scratch.read_if_there(".worktrees/feature/b/.ralph/state.toml");
+            state.contains(&format!("status = \"{wanted}\"")).then_some(())
+        });
+    };
+    becomes("waiting");
+    for (verb, status) in [("pause", "paused"), ("resume", "waiting"), ("cancel", "stopped")] {
+        let run = project.scratch.run(&format!("{verb} feature/b"));
+        assert_eq!(run.code, Some(0), "{verb}: {run:?}");
+        becomes(status);
+    }
+    go(&project);
+    let run = ended(ralph, 0);
+    assert_eq!((begun(&project), project.plan().matches("Status: done").count()), (1, 1), "{run:?}");
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_of_all_for_a_usage_limit() {
+    let project = BranchProject::without_remote(&plan(&[("a", 1), ("b", 1)]));
+    project.agent(
+        r#"printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' $(( $(date +%s) + 600 ))
+           echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit"}'
+           exit 1"#,
+    );
+    let ralph = project.scratch.start("loop build");
+    for branch in ["a", "b"] {
+        wait_for("both to wait", || {
+            let state = project.scratch.read_if_there(&format!(".worktrees/{branch}/.ralph/state.toml"));
+            state.contains("waiting_until").then_some(())
+        });
+    }
+    signal(&ralph, Signal::INT);
+    let run = ended(ralph, 130);
+    assert!(run.elapsed < Duration::from_secs(5), "{run:?}");
+    let stopped = ("stopped".to_owned(), Some("interrupted".to_owned()));
+    assert!(states(&project, &["a", "b"]).into_values().all(|state| state == stopped));
 }
