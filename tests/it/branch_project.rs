@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::scratch::Scratch;
 
 /// What every agent below begins with. `open`: the line of the first open task in the branch's own section of the plan.
-/// `work`: ticks that task off and commits a file with its text. Each call is noted in `../calls`.
+/// `work`: commits a file with its text and ticks that task off. Each call is noted in `../calls`.
 const WORDS: &str = r###"
 cat > "$HOME/prompt-${RALPH_BRANCH//\//-}-$RALPH_ITERATION"
 echo "$RALPH_BRANCH $RALPH_ITERATION" >> "$HOME/calls"
@@ -17,11 +17,16 @@ open() {
     awk -v heading="## Branch: $RALPH_BRANCH" '/^## /{own = $0 == heading} own && /^- \[ \]/{print NR; exit}' $plan
 }
 work() {
-    local line; line=$(open)
+    local line task; line=$(open)
     [ -n "$line" ] || return
-    sed -n "${line}s/^- \[ \] //p" $plan > "${RALPH_BRANCH//\//-}-$line.txt"
+    task=$(sed -n "${line}s/^- \[ \] //p" $plan)
+    rm -f "$(git rev-parse --git-dir)/index.lock"
+    # It may have been killed between the commit and the tick.
+    if ! git log --format=%s | grep -qxF "$task"; then
+        echo "$task" > "${RALPH_BRANCH//\//-}-$line.txt"
+        git add -A && git commit --quiet --message "$task" || return
+    fi
     sed -i "${line}s/\[ \]/[x]/" $plan
-    git add -A && git commit --quiet --message "$(cat "${RALPH_BRANCH//\//-}-$line.txt")"
 }
 end() {
     if [ -n "$(open)" ]; then say 'one more'; else say '<promise>COMPLETE</promise>'; fi
