@@ -32,10 +32,10 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::files::FileError;
+use crate::files::atomic::{self, Durability};
 use crate::process::REPOSITORY_VARIABLES;
 use crate::project::Project;
-use crate::record::RecordError;
-use crate::record::atomic::{self, Durability};
 use head_file::Head;
 
 /// The longest any of these short commands may take.
@@ -90,7 +90,7 @@ pub enum GitError {
     },
     /// The repository's `info/exclude` could not be written.
     #[error(transparent)]
-    Write(#[from] RecordError),
+    Write(#[from] FileError),
 }
 
 impl GitError {

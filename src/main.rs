@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use ralph::{agent, cli, commands, process, reply};
+use ralph::{cli, commands, process, reply, script_agent};
 
 fn main() -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
@@ -28,7 +28,7 @@ fn hidden_verb(argv: &[OsString]) -> Option<i32> {
     match verb.to_str()? {
         process::supervisor::VERB => Some(process::supervisor::main(rest)),
         reply::child::VERB => Some(reply::child::main(rest)),
-        agent::script::VERB => Some(agent::script::script_main(rest)),
+        script_agent::VERB => Some(script_agent::script_main(rest)),
         _ => None,
     }
 }

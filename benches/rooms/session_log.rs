@@ -6,7 +6,7 @@ use chrono::Local;
 use divan::Bencher;
 use divan::counter::BytesCount;
 use ralph::engine::event::{Event, Identity, Stamped, Stream};
-use ralph::record::RecordFile;
+use ralph::files::RecordFile;
 use ralph::record::session_log::SessionLog;
 
 const CHUNK: usize = 64 << 10;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::{Context, Message};
 use crate::engine::inbox::Wake;
 use crate::engine::stop::Urgency;
+use crate::files::FileError;
 use crate::process::capture::{Captured, capture};
 use crate::process::supervised::{Launch, StartError};
-use crate::record::RecordError;
 
 /// Runs a command while the loop stays open to what is asked of it; a request to stop that is as urgent as `cut_at`
 /// ends the command.
@@ -22,7 +22,7 @@ pub(crate) fn run_beside(
     room: usize,
     cut_at: Urgency,
     context: &mut Context<'_>,
-) -> Result<Result<Captured, StartError>, RecordError> {
+) -> Result<Result<Captured, StartError>, FileError> {
     let port = context.inbox.open();
     let cancelled = Arc::new(AtomicBool::new(false));
     let (launch, flag) = (launch.clone(), Arc::clone(&cancelled));

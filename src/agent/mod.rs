@@ -8,7 +8,6 @@ pub mod message;
 pub mod pipe;
 pub mod preset;
 mod readers;
-pub mod script;
 mod session;
 mod threads;
 mod validation;
@@ -21,8 +20,8 @@ use crate::engine::event::Event;
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::report::Report;
 use crate::engine::stop::Stop;
+use crate::files::FileError;
 use crate::process::supervised::StartError;
-use crate::record::RecordError;
 use crate::reply::filter::CompileError;
 
 pub use balance::BalanceQuery;
@@ -66,7 +65,7 @@ pub enum AgentError {
     Filter(#[from] CompileError),
     /// A record cannot be written.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Record(#[from] FileError),
 }
 
 /// What an attempt may use of the loop around it.
@@ -76,12 +75,12 @@ pub struct Context<'a> {
     /// What has been asked of the loop.
     pub stop: &'a mut Stop,
     /// Tells the world.
-    pub emit: &'a mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
+    pub emit: &'a mut dyn FnMut(Event<'_>) -> Result<(), FileError>,
 }
 
 impl Context<'_> {
     /// Waits for the next thing to happen, and books what was asked on the way.
-    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Wake<Message>, RecordError> {
+    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Wake<Message>, FileError> {
         let wake = self.inbox.wait(deadline);
         if let Wake::Asked(ask) = &wake {
             self.stop.book(ask.clone());

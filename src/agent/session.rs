@@ -14,16 +14,16 @@ use crate::engine::event::{Event, Stream};
 use crate::engine::inbox::Wake;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::stop::Urgency;
+use crate::files::FileError;
 use crate::process::supervised::Supervised;
 use crate::process::supervisor::Note;
-use crate::record::RecordError;
 use crate::reply::Reply;
 use crate::reply::decode::{Counters, Item};
 use crate::reply::show::Show;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Class;
 use crate::reply::verdict::{End, Evidence, Failure, Kind, judge};
-use crate::settings::duration;
+use crate::text::duration;
 
 /// How long an agent may live on after its own final event.
 const FINAL_GRACE: Duration = Duration::from_secs(10);
@@ -148,7 +148,7 @@ impl Session {
     ///
     /// # Errors
     /// When a record cannot be written; the agent has been ended all the same.
-    pub(super) fn watch(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
+    pub(super) fn watch(&mut self, context: &mut Context<'_>) -> Result<(), FileError> {
         let mut fault = None;
         while !self.is_over(Instant::now()) {
             if let Err(error) = self.step(context, fault.is_some()) {
@@ -160,7 +160,7 @@ impl Session {
     }
 
     /// Waits once. `mute`: nothing may be told any more.
-    fn step(&mut self, context: &mut Context<'_>, mute: bool) -> Result<(), RecordError> {
+    fn step(&mut self, context: &mut Context<'_>, mute: bool) -> Result<(), FileError> {
         let wake = context.wait(Some(self.next_deadline()))?;
         match wake {
             Wake::Message(message) => {
@@ -185,8 +185,8 @@ impl Session {
     fn take(
         &mut self,
         message: Message,
-        tell: &mut dyn FnMut(Event<'_>) -> Result<(), RecordError>,
-    ) -> Result<(), RecordError> {
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
         match message {
             Message::Bytes(stream, bytes) => {
                 self.vital_signs.output();

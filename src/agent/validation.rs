@@ -6,10 +6,10 @@ use super::Context;
 use super::beside::run_beside;
 use crate::engine::stop::Urgency;
 use crate::engine::{Validation, Validator};
+use crate::files::FileError;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
-use crate::record::RecordError;
-use crate::settings::duration;
+use crate::text::duration;
 
 /// How many bytes of each of the command's two outputs are kept; what reaches the prompt is cut again.
 const ROOM: usize = 64 * 1024;
@@ -35,7 +35,7 @@ impl Validator for ValidationCommand {
         &mut self,
         deadline: Option<Instant>,
         context: &mut Context<'_>,
-    ) -> Result<Option<Validation>, RecordError> {
+    ) -> Result<Option<Validation>, FileError> {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.map_or(self.limit, |left| left.min(self.limit));
         let captured = run_beside(&self.launch, limit, ROOM, Urgency::Now, context)?;

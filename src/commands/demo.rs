@@ -3,9 +3,9 @@
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so what is shown is what ralph does.
 
-use crate::agent::script::PACE_VARIABLE;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::prompt;
+use crate::script_agent::PACE_VARIABLE;
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
+use crate::files::FileError;
+use crate::files::atomic::{self, Durability};
 use crate::git;
 use crate::project::Project;
-use crate::record::RecordError;
-use crate::record::atomic::{self, Durability};
 
 /// The agents that are looked for, the one that is chosen first in front.
 pub(super) const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
@@ -114,13 +114,13 @@ impl Placed {
 
 /// Writes a file that is not there yet, or that may be replaced. Whole files only: a half-written one would be kept
 /// by the next `init`. A dangling symlink is there: somebody put it.
-fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, RecordError> {
+fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, FileError> {
     let exists = path.symlink_metadata().is_ok();
     if exists && !replace {
         return Ok(Placed::Kept);
     }
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_path_buf(), reason })?;
+        fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_path_buf(), reason })?;
     }
     atomic::write(path, content.as_bytes(), Durability::Atomic)?;
     Ok(if exists { Placed::Replaced } else { Placed::Written })

@@ -24,9 +24,9 @@ use crate::engine::stop::Stop;
 use crate::process::supervised;
 use crate::prompt::front_matter::Document;
 use crate::record::log_dir::LogDir;
-use crate::settings::nearest::nearest;
 use crate::source::Source as _;
 use crate::source::ralph_md::RalphMd;
+use crate::text::nearest::nearest;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 

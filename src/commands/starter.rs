@@ -9,8 +9,8 @@ use super::house::locate;
 use super::init::{AGENTS, choose_agent, find_program, quoted};
 use crate::agent::preset::{self, Prompt};
 use crate::cli::InitArgs;
-use crate::record::RecordError;
-use crate::record::atomic::{self, Durability};
+use crate::files::FileError;
+use crate::files::atomic::{self, Durability};
 
 const RALPH_MD: &str = include_str!("starter/RALPH.md");
 const PROMPT_MD: &str = include_str!("starter/PROMPT.md");
@@ -42,7 +42,7 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
         bail!("{word} exists already: edit it, or replace it with --force");
     }
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
+        std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
     }
     atomic::write(&path, content.as_bytes(), Durability::Atomic)?;
     let _ = writeln!(anstream::stdout(), "{} is written.\nEdit it; then: '{next}'", file.display());

@@ -21,11 +21,11 @@ use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
 use crate::agent::{Agent, AgentError, Attempt, Context, Message};
-use crate::jitter;
+use crate::files::FileError;
 use crate::prompt::sections::with_sections;
-use crate::record::RecordError;
-use crate::settings::duration;
 use crate::source::{Source, SourceError, Work};
+use crate::text::duration;
+use crate::text::jitter;
 use event::{Event, Identity, Stamped};
 use inbox::{Inbox, Wake};
 use outcome::Outcome;
@@ -40,7 +40,7 @@ use wait::Wait;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
-pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), RecordError> + 'a>;
+pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), FileError> + 'a>;
 
 /// What proves that an iteration's work is good.
 pub trait Validator {
@@ -53,7 +53,7 @@ pub trait Validator {
         &mut self,
         deadline: Option<Instant>,
         context: &mut Context<'_>,
-    ) -> Result<Option<Validation>, RecordError>;
+    ) -> Result<Option<Validation>, FileError>;
 }
 
 /// What a validation found.
@@ -117,8 +117,8 @@ impl From<Outcome> for End {
     }
 }
 
-impl From<RecordError> for End {
-    fn from(error: RecordError) -> Self {
+impl From<FileError> for End {
+    fn from(error: FileError) -> Self {
         Self { outcome: Outcome::RecordFailed, detail: Some(error.to_string()) }
     }
 }
@@ -174,7 +174,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn tell(&mut self, event: Event<'_>) -> Result<(), RecordError> {
+    fn tell(&mut self, event: Event<'_>) -> Result<(), FileError> {
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
     }
@@ -244,7 +244,7 @@ impl Loop<'_> {
     }
 
     /// Waits until an agent may work. `false`: everything has to be looked at again. Waiting is no time of the loop's own.
-    fn admit(&mut self) -> Result<bool, RecordError> {
+    fn admit(&mut self) -> Result<bool, FileError> {
         let began = Instant::now();
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
@@ -287,7 +287,7 @@ impl Loop<'_> {
     }
 
     /// Books what came while nobody was waiting.
-    fn heed_asks(&mut self) -> Result<(), RecordError> {
+    fn heed_asks(&mut self) -> Result<(), FileError> {
         let mut context =
             Context { inbox: self.inbox, stop: &mut self.stop, emit: &mut |event| self.teller.tell(event) };
         while let Wake::Asked(_) = context.wait(Some(Instant::now()))? {}

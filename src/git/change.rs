@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::output_of;
-use crate::jitter;
 use crate::process::REPOSITORY_VARIABLES;
+use crate::text::jitter;
 
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);

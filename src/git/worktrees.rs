@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::change::{How, alone, change, change_with};
 use super::refs::branch_commit;
 use super::{GitError, LIMIT, escape_pattern, exclude, head_file, run};
-use crate::jitter;
+use crate::text::jitter;
 
 /// The longest that making a work tree may take: all files of the project are written, and its hook runs.
 const ADD_LIMIT: Duration = Duration::from_hours(1);

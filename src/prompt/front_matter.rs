@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_saphyr::{Error as YamlError, Spanned};
 
 use super::placeholders::{self, Namespace};
-use crate::settings::duration;
-use crate::settings::nearest::nearest;
+use crate::text::duration;
+use crate::text::nearest::nearest;
 
 /// How long a command may take when its `timeout` does not say so.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);

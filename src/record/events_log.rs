@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::event_json::to_lines;
-use super::{RecordError, RecordFile};
 use crate::engine::event::Stamped;
+use crate::files::{FileError, RecordFile};
 
 /// The events log of one session.
 #[derive(Debug)]
@@ -12,12 +12,12 @@ pub struct EventsLog(RecordFile);
 
 impl EventsLog {
     /// Creates the log of a new session.
-    pub fn create(path: &Path) -> Result<Self, RecordError> {
+    pub fn create(path: &Path) -> Result<Self, FileError> {
         RecordFile::create_new(path).map(Self)
     }
 
     /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         self.0.write(to_lines(stamped).as_bytes())?;
         self.0.flush()
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{RecordError, RecordFile};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::report::AttemptStatus;
+use crate::files::{FileError, RecordFile};
 
 /// The log of iterations.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ pub struct IterationsLog {
 
 impl IterationsLog {
     /// Opens the log for appending.
-    pub fn open(path: &Path) -> Result<Self, RecordError> {
+    pub fn open(path: &Path) -> Result<Self, FileError> {
         Ok(Self { file: RecordFile::append(path)?, of: String::new() })
     }
 
     /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         let line = match stamped.event {
             Event::LoopStarted { limits, tally, .. } => {
                 let last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::whole_lines::WholeLines;
-use super::{RecordError, RecordFile};
 use crate::engine::Sink;
 use crate::engine::event::{Event, Stamped};
+use crate::files::{FileError, RecordFile};
 
 /// The folder of these files, `NNN_YYYYMMDD-HHMMSS.log`. Further attempts at an iteration go on in its file.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub struct LogDir {
 
 impl LogDir {
     /// Creates the folder where it is missing.
-    pub fn open(folder: &Path) -> Result<Self, RecordError> {
-        std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
+    pub fn open(folder: &Path) -> Result<Self, FileError> {
+        std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
         Ok(Self { folder: folder.to_owned(), current: None })
     }
 
@@ -28,7 +28,7 @@ impl LogDir {
     }
 
     /// Takes one event.
-    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         match (stamped.event, &mut self.current) {
             (Event::AttemptStarted { tally, .. }, current) => {
                 let iteration = tally.iteration;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{RecordError, RecordFile};
 use crate::engine::event::{Event, Stamped, Stream};
+use crate::files::{FileError, RecordFile};
 
 /// The raw output file, emptied when an attempt begins.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl RawOutput {
     }
 
     /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         match (stamped.event, &mut self.file) {
             (Event::AttemptStarted { .. }, _) => self.file = Some(RecordFile::truncate(&self.path)?),
             (Event::Output { stream: Stream::Stdout, bytes }, Some(file)) => {

@@ -12,10 +12,10 @@ use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::session_log::SessionLog;
 use super::state::{self, Found, Setup, State, StateFile};
-use super::{RecordError, RecordFile};
 use crate::engine::event::{Identity, Stamped};
 use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
+use crate::files::{FileError, RecordFile};
 use crate::git;
 use crate::process::identity::Identity as Process;
 use crate::process::sweep::sweep;
@@ -84,7 +84,7 @@ impl Recorder {
     }
 
     /// Takes one event. The session log comes first: it is the one a person reads.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         let results = [
             self.session.take(stamped),
             self.raw.take(stamped),
@@ -122,8 +122,8 @@ fn sweep_after(lock: &Lock) -> Option<String> {
 }
 
 /// A state file that we do not understand is never overwritten: it gets out of the way under another name.
-fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, RecordError> {
-    let failed = |reason| RecordError { path: path.to_owned(), reason };
+fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
+    let failed = |reason| FileError { path: path.to_owned(), reason };
     let Found::Unknown(why) = state::read(path).map_err(failed)? else { return Ok(None) };
     let aside = path.with_extension(format!("toml.{}", Local::now().format("%Y%m%d-%H%M%S%3f")));
     std::fs::rename(path, &aside).map_err(failed)?;
@@ -138,8 +138,8 @@ fn register(project: &Project, identity: &Identity) -> Option<String> {
 }
 
 /// The two logs of a new session. Two sessions in one second get two names.
-fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), RecordError> {
-    std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
+fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
+    std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
     let stamp = Local::now().format("session-%Y%m%d-%H%M%S");
     let mut attempt = 1;
     loop {

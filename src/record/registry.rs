@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Local};
 use serde::{Deserialize, Serialize};
 
-use super::atomic::{self, Durability};
+use crate::files::atomic::{self, Durability};
 
 /// The version of the entry's layout that this ralph writes.
 const VERSION: u32 = 1;

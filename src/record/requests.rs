@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::RecordError;
-use super::atomic::{self, Durability};
 use crate::engine::stop::Request;
+use crate::files::FileError;
+use crate::files::atomic::{self, Durability};
 
 #[derive(Serialize, Deserialize)]
 struct Addressed {
@@ -17,13 +17,13 @@ struct Addressed {
 }
 
 /// Leaves a request for the run, and answers the file that is there until the run takes it.
-pub fn send(folder: &Path, run: &str, request: Request) -> Result<PathBuf, RecordError> {
-    std::fs::create_dir_all(folder).map_err(|reason| RecordError { path: folder.to_owned(), reason })?;
+pub fn send(folder: &Path, run: &str, request: Request) -> Result<PathBuf, FileError> {
+    std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
     // The name sorts by time, so that requests are taken in the order they were made.
     let now = chrono::Utc::now().format("%Y%m%dT%H%M%S%9f");
     let path = folder.join(format!("{now}-{}.json", std::process::id()));
     let text = serde_json::to_vec(&Addressed { run: run.to_owned(), request })
-        .map_err(|error| RecordError { path: path.clone(), reason: error.into() })?;
+        .map_err(|error| FileError { path: path.clone(), reason: error.into() })?;
     atomic::write(&path, &text, Durability::Atomic)?;
     Ok(path)
 }

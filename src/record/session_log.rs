@@ -1,8 +1,9 @@
 //! `logs/session-….log`: everything an agent wrote, between the blocks that say when.
 
+use super::blocks;
 use super::whole_lines::WholeLines;
-use super::{RecordError, RecordFile, blocks};
 use crate::engine::event::{Event, Stamped};
+use crate::files::{FileError, RecordFile};
 
 /// The log of one session.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl SessionLog {
     }
 
     /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         match stamped.event {
             Event::Output { stream, bytes } => self.lines.output(stream, bytes)?,
             Event::AttemptStarted { tally, .. } => {

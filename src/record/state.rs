@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::RecordError;
-use super::atomic::{self, Durability};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::report::Signal;
 use crate::engine::stop::{Ask, Request};
 use crate::engine::tally::{Last, Tally};
+use crate::files::FileError;
+use crate::files::atomic::{self, Durability};
 use crate::process::identity::Identity;
 
 /// The version of the format.
@@ -207,7 +207,7 @@ impl StateFile {
     }
 
     /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), RecordError> {
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         let state = &mut self.state;
         // What must survive a power cut is synchronised; the steps between come often and need not.
         let durability = match stamped.event {
@@ -281,7 +281,7 @@ impl StateFile {
             _ => return Ok(()),
         };
         let text = toml::to_string(state)
-            .map_err(|error| RecordError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
+            .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
         atomic::write(&self.path, text.as_bytes(), durability)
     }
 }

@@ -1,7 +1,7 @@
 //! A log of an agent's two pipes in which their lines never mix.
 
-use super::{RecordError, RecordFile};
 use crate::engine::event::Stream;
+use crate::files::{FileError, RecordFile};
 
 /// A started line is held back until it is whole, so that lines of the agent's two pipes never mix; longer ones
 /// are written through.
@@ -37,7 +37,7 @@ impl WholeLines {
     }
 
     /// Takes bytes of one of the pipes, cut anywhere.
-    pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), RecordError> {
+    pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
         match stream {
             Stream::Stdout => self.stdout(bytes),
             Stream::Stderr => self.stderr(bytes),
@@ -45,16 +45,16 @@ impl WholeLines {
     }
 
     /// Adds whole lines of ours; [`WholeLines::end_lines`] comes before them.
-    pub fn write(&mut self, text: &str) -> Result<(), RecordError> {
+    pub fn write(&mut self, text: &str) -> Result<(), FileError> {
         self.file.write(text.as_bytes())
     }
 
     /// Hands everything that is not held back to the operating system.
-    pub fn flush(&mut self) -> Result<(), RecordError> {
+    pub fn flush(&mut self) -> Result<(), FileError> {
         self.file.flush()
     }
 
-    fn stdout(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+    fn stdout(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         if whole > 0 {
             self.file.write(&self.stdout)?;
@@ -72,7 +72,7 @@ impl WholeLines {
         Ok(())
     }
 
-    fn stderr(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+    fn stderr(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         let room = HELD_STDERR.saturating_sub(self.stderr.len());
         let kept = bytes.len().min(room);
         self.dropped += bytes.len() - kept;
@@ -81,7 +81,7 @@ impl WholeLines {
     }
 
     /// Writes the whole lines of stderr; the file is at the start of a line.
-    fn release_stderr(&mut self) -> Result<(), RecordError> {
+    fn release_stderr(&mut self) -> Result<(), FileError> {
         let whole = self.stderr.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         self.file.write(&self.stderr[..whole])?;
         self.stderr.drain(..whole);
@@ -98,7 +98,7 @@ impl WholeLines {
     }
 
     /// Writes what is held back, with the line ends that are missing.
-    pub fn end_lines(&mut self) -> Result<(), RecordError> {
+    pub fn end_lines(&mut self) -> Result<(), FileError> {
         if self.mid_line || !self.stdout.is_empty() {
             self.file.write(&std::mem::take(&mut self.stdout))?;
             self.file.write(b"\n")?;

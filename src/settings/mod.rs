@@ -3,8 +3,6 @@
 //! Flags win over `RALPH_*` variables of the environment, then come the shell-style `config`, `ralph.toml` of the
 //! project, the user's own `ralph.toml`, and the defaults of the [`table`].
 
-pub mod duration;
-pub mod nearest;
 mod read;
 pub mod shell;
 pub mod table;
@@ -17,6 +15,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::text::duration;
 use table::{Kind, Setting, TABLE};
 
 /// Everything the user decided, or did not.

@@ -13,7 +13,7 @@ pub enum Kind {
         /// The smallest number that makes sense.
         least: u32,
     },
-    /// A duration above zero, see [`duration`](super::duration).
+    /// A duration above zero, see [`duration`](crate::text::duration).
     Duration,
     /// An amount of money above zero, in US dollars.
     Money,

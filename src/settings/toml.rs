@@ -3,8 +3,8 @@
 use ::toml::Spanned;
 use ::toml::de::{DeArray, DeTable, DeValue};
 
-use super::nearest::nearest;
 use super::table::{Kind, Setting, TABLE, WITHOUT_EFFECT};
+use crate::text::nearest::nearest;
 
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list of strings";

@@ -17,11 +17,11 @@ use crate::engine::event::Event;
 use crate::engine::outcome::Outcome;
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
+use crate::files::FileError;
 use crate::git;
 use crate::git::worktrees::Standing;
 use crate::parallel::{Place, Places};
 use crate::plan::Ticks;
-use crate::record::RecordError;
 use main_plan::MainPlan;
 use publisher::Failure;
 pub use publisher::{Made, Publisher};
@@ -138,7 +138,7 @@ impl Branch {
 
     /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
     /// into the work tree.
-    fn carry(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
+    fn carry(&mut self, context: &mut Context<'_>) -> Result<(), FileError> {
         let name = &self.facts.name;
         let carried = match &self.known {
             Some(known) => self
@@ -184,7 +184,7 @@ impl Branch {
 }
 
 impl Source for &mut Branch {
-    fn admit(&mut self, context: &mut Context<'_>) -> Result<bool, RecordError> {
+    fn admit(&mut self, context: &mut Context<'_>) -> Result<bool, FileError> {
         let Queue { places, rank, place } = &mut self.queue;
         if place.is_none() {
             *place = places.take(*rank, context.inbox);
@@ -231,7 +231,7 @@ impl Source for &mut Branch {
         self.prompt.path()
     }
 
-    fn book(&mut self, context: &mut Context<'_>) -> Result<(), RecordError> {
+    fn book(&mut self, context: &mut Context<'_>) -> Result<(), FileError> {
         self.carry(context)?;
         if let Some(why) = self.astray() {
             return (context.emit)(Event::Notice(&why));
@@ -243,7 +243,7 @@ impl Source for &mut Branch {
         Ok(())
     }
 
-    fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, RecordError> {
+    fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, FileError> {
         // Whoever waits for a place need not wait for what follows.
         self.queue.place = None;
         self.queue.places.leave(self.queue.rank);

@@ -11,7 +11,7 @@ use crate::engine::End;
 use crate::engine::outcome::Outcome;
 use crate::engine::report::{Report, Signal};
 use crate::engine::tally::Tally;
-use crate::record::RecordError;
+use crate::files::FileError;
 
 /// Where the next prompt comes from and where its result is booked.
 pub trait Source {
@@ -20,7 +20,7 @@ pub trait Source {
     ///
     /// # Errors
     /// When a record cannot be written.
-    fn admit(&mut self, _context: &mut Context<'_>) -> Result<bool, RecordError> {
+    fn admit(&mut self, _context: &mut Context<'_>) -> Result<bool, FileError> {
         Ok(true)
     }
 
@@ -50,7 +50,7 @@ pub trait Source {
     ///
     /// # Errors
     /// When a record cannot be written.
-    fn book(&mut self, _context: &mut Context<'_>) -> Result<(), RecordError> {
+    fn book(&mut self, _context: &mut Context<'_>) -> Result<(), FileError> {
         Ok(())
     }
 
@@ -59,7 +59,7 @@ pub trait Source {
     ///
     /// # Errors
     /// When a record cannot be written.
-    fn close(&mut self, end: End, _tally: &Tally, _context: &mut Context<'_>) -> Result<End, RecordError> {
+    fn close(&mut self, end: End, _tally: &Tally, _context: &mut Context<'_>) -> Result<End, FileError> {
         Ok(end)
     }
 }
@@ -83,8 +83,8 @@ pub struct SourceError {
     pub message: String,
 }
 
-impl From<RecordError> for SourceError {
-    fn from(error: RecordError) -> Self {
+impl From<FileError> for SourceError {
+    fn from(error: FileError) -> Self {
         Self { outcome: Outcome::RecordFailed, message: error.to_string() }
     }
 }

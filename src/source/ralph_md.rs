@@ -10,12 +10,12 @@ use crate::agent::{AgentCommand, Context};
 use crate::engine::event::Event;
 use crate::engine::outcome::Outcome;
 use crate::engine::stop::Urgency;
+use crate::files::FileError;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
 use crate::prompt::front_matter::{Command, Document};
 use crate::prompt::placeholders::{Namespace, resolve, without_comments};
-use crate::record::RecordError;
-use crate::settings::duration;
+use crate::text::duration;
 
 /// How much of each command's output reaches the prompt, in bytes.
 const ROOM: usize = 1024 * 1024;
@@ -90,7 +90,7 @@ impl RalphMd {
         command: &Command,
         loop_knows: &LoopKnows,
         context: &mut Context<'_>,
-    ) -> Result<String, RecordError> {
+    ) -> Result<String, FileError> {
         let words =
             command.run.iter().map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
         let launch = self.launch_of(words.collect());

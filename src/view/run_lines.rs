@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::engine::report::{AttemptStatus, Report};
-use crate::settings::duration;
+use crate::text::duration;
 
 /// The lines of one run, and the count for the last of them.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::planned;
 use crate::agent::Context;
 use crate::engine::{Validation, Validator};
+use crate::files::FileError;
 use crate::project::Project;
-use crate::record::RecordError;
 use crate::settings::Settings;
 
 /// The validation of planning.
@@ -22,7 +22,7 @@ impl Validator for PlanCheck<'_> {
         &mut self,
         deadline: Option<Instant>,
         context: &mut Context<'_>,
-    ) -> Result<Option<Validation>, RecordError> {
+    ) -> Result<Option<Validation>, FileError> {
         if let Err(fault) = planned::read(self.project, self.settings) {
             let output = format!("The plan cannot be built as it stands:\n{fault:#}\n");
             return Ok(Some(Validation { ok: false, output }));

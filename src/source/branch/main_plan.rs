@@ -5,8 +5,8 @@ use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::files::atomic::{self, Durability};
 use crate::plan::{PlanError, Task, Ticks, mark_done, merge_tasks, tasks};
-use crate::record::atomic::{self, Durability};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
 #[derive(Debug)]

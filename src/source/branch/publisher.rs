@@ -10,6 +10,7 @@ use crate::agent::Context;
 use crate::agent::beside::run_beside;
 use crate::engine::event::Event;
 use crate::engine::stop::Urgency;
+use crate::files::FileError;
 use crate::git;
 use crate::git::identity::Identity;
 use crate::git::remote::Remote;
@@ -17,8 +18,7 @@ use crate::plan::Task;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
 use crate::project::BRANCH_PLAN;
-use crate::record::RecordError;
-use crate::settings::duration;
+use crate::text::duration;
 
 /// The longest that a push may take.
 const PUSH_LIMIT: Duration = Duration::from_mins(5);
@@ -96,7 +96,7 @@ impl Publisher {
     }
 
     /// Pushes what is not pushed yet, where that is wanted and possible.
-    pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), Failure>, RecordError> {
+    pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), Failure>, FileError> {
         let Some(remote) = self.remote.clone().filter(|_| self.auto_push && !self.is_protected) else {
             return Ok(Ok(()));
         };
@@ -132,7 +132,7 @@ impl Publisher {
         facts: &Facts,
         tasks: &[Task],
         context: &mut Context<'_>,
-    ) -> Result<Result<(), Failure>, RecordError> {
+    ) -> Result<Result<(), Failure>, FileError> {
         let wanted = match self.pull_request_wanted() {
             Ok(base) => base,
             Err(note) => {

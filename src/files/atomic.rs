@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::RecordError;
+use super::FileError;
 
 /// How much of a power cut a write is to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub enum Durability {
 ///
 /// The folder is made where it is missing, but not what is above it. A new file gets the usual mode (0666 less the umask), an existing one keeps its mode, and a symlink stays one: its
 /// target is replaced. The temporary name begins with the file's own, so that ignore rules for `NAME*` cover it.
-pub fn write(path: &Path, content: &[u8], durability: Durability) -> Result<(), RecordError> {
-    replace(path, content, durability).map_err(|reason| RecordError { path: path.to_path_buf(), reason })
+pub fn write(path: &Path, content: &[u8], durability: Durability) -> Result<(), FileError> {
+    replace(path, content, durability).map_err(|reason| FileError { path: path.to_path_buf(), reason })
 }
 
 fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
