@@ -21,7 +21,6 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -127,23 +126,31 @@ pub fn head(root: &Path) -> Option<String> {
     Some(commit.trim().to_owned())
 }
 
-/// Everything about the work tree that an iteration can change: HEAD, what git calls changed or untracked, and size
-/// and time of each such file. Two equal answers mean that nothing happened in between. `None` when git fails.
+/// A file that git calls changed or untracked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Changed {
+    /// What git calls it, and its path, as `git status --porcelain` puts it.
+    pub entry: Vec<u8>,
+    /// Its size in bytes; 0 where it is gone.
+    pub size: u64,
+    /// When it was written; `None` where it is gone.
+    pub written: Option<SystemTime>,
+}
+
+/// Everything in the work tree that is not as HEAD has it. Two equal answers with the same HEAD mean that nothing was
+/// written in between. `None` when git fails.
 #[must_use]
-pub fn changes(root: &Path) -> Option<Vec<u8>> {
+pub fn changes(root: &Path) -> Option<Vec<Changed>> {
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
-    let mut answer = run(root, &status, SEARCH_LIMIT).ok()?;
-    let names: Vec<PathBuf> = answer
-        .split(|&byte| byte == 0)
-        .filter_map(|entry| Some(root.join(std::ffi::OsStr::from_bytes(entry.get(3..)?))))
-        .collect();
-    for metadata in names.iter().filter_map(|path| path.symlink_metadata().ok()) {
-        answer.extend(metadata.len().to_le_bytes());
-        answer.extend(metadata.mtime_nsec().to_le_bytes());
-        answer.extend(metadata.mtime().to_le_bytes());
-    }
-    answer.extend(head(root).unwrap_or_default().into_bytes());
-    Some(answer)
+    let answer = run(root, &status, SEARCH_LIMIT).ok()?;
+    let changed = |entry: &[u8]| {
+        let path = root.join(std::ffi::OsStr::from_bytes(entry.get(3..)?));
+        let found = path.symlink_metadata().ok();
+        let size = found.as_ref().map_or(0, std::fs::Metadata::len);
+        let written = found.and_then(|found| found.modified().ok());
+        Some(Changed { entry: entry.to_vec(), size, written })
+    };
+    Some(answer.split(|&byte| byte == 0).filter_map(changed).collect())
 }
 
 /// The repository folder that all work trees of `root` share: `.git` of the main one.

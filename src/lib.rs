@@ -16,6 +16,7 @@ pub mod record;
 pub mod reply;
 pub mod script_agent;
 pub mod settings;
+pub mod side_command;
 pub mod source;
 pub mod text;
 pub mod view;

@@ -1,13 +1,9 @@
-//! Many loops at once: one engine each, in a thread of its own. This room only starts them, says when, and gathers what
-//! became of them.
+//! Many loops at once, in a thread of its own each: starts them, says when, and gathers what became of them. What they know
+//! of each other is the engine's [`board`](crate::engine::board) and its [`places`](crate::engine::places).
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::thread;
-
-use crate::agent::Message;
-use crate::engine::inbox::Inbox;
 
 /// What became of one of many.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,81 +60,11 @@ pub fn run<T: Send>(
     fates
 }
 
-/// Room for so many agents at once. Whoever waits for a place is served in the order of rank.
-#[derive(Debug)]
-pub struct Places(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
-    free: usize,
-    /// Without an inbox: it is known to come.
-    waiting: BTreeMap<usize, Option<Arc<Inbox<Message>>>>,
-}
-
-/// A place that is taken, until this is dropped.
-#[derive(Debug)]
-pub struct Place(Arc<Places>);
-
-impl Places {
-    /// Room for `count` agents.
-    #[must_use]
-    pub fn new(count: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { free: count, waiting: BTreeMap::new() })))
-    }
-
-    /// The loop of this rank will ask for a place: those behind it leave one for it.
-    pub fn expect(&self, rank: usize) {
-        self.lock().waiting.insert(rank, None);
-    }
-
-    /// A place, if more are free than wanted by those of a lower rank. Otherwise the loop of this rank waits from now on,
-    /// and its inbox is poked when it is its turn; see [`Places::leave`].
-    pub fn take(self: &Arc<Self>, rank: usize, inbox: &Arc<Inbox<Message>>) -> Option<Place> {
-        let mut state = self.lock();
-        state.waiting.insert(rank, Some(Arc::clone(inbox)));
-        if state.waiting.range(..rank).count() >= state.free {
-            return None;
-        }
-        state.free -= 1;
-        state.waiting.remove(&rank);
-        state.call_next();
-        Some(Place(Arc::clone(self)))
-    }
-
-    /// The loop of this rank does not wait any more, and is not expected.
-    pub fn leave(&self, rank: usize) {
-        let mut state = self.lock();
-        state.waiting.remove(&rank);
-        state.call_next();
-    }
-
-    /// A panic of another thread cannot leave the queue half-changed.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Pokes those for whom a place is free.
-    fn call_next(&self) {
-        self.waiting.values().take(self.free).flatten().for_each(|inbox| inbox.poke());
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.free += 1;
-        state.call_next();
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::sync::Mutex;
 
     use super::*;
-    use crate::engine::inbox::Wake;
 
     #[test]
     fn what_builds_on_another_waits_for_it_and_falls_with_it() {
@@ -165,37 +91,5 @@ mod tests {
             run(&[None, None, Some(0)], &work, &|()| true),
             [Fate::Lost, Fate::Ran(()), Fate::NotStarted]
         );
-    }
-
-    #[test]
-    fn places_go_to_those_who_wait_in_the_order_of_rank() {
-        let places = Places::new(1);
-        let inboxes: Vec<_> = (0..3).map(|_| Arc::new(Inbox::<Message>::default())).collect();
-        let first = places.take(1, &inboxes[1]).unwrap();
-        assert!(places.take(2, &inboxes[2]).is_none());
-        assert!(places.take(0, &inboxes[0]).is_none());
-        drop(first);
-        let soon = || Some(Instant::now() + Duration::from_secs(20));
-        assert!(matches!(inboxes[0].wait(soon()), Wake::Poked));
-        assert!(places.take(2, &inboxes[2]).is_none(), "it is not its turn");
-        places.leave(0);
-        assert!(matches!(inboxes[2].wait(soon()), Wake::Poked));
-        let _second = places.take(2, &inboxes[2]).unwrap();
-        assert!(places.take(1, &inboxes[1]).is_none());
-    }
-
-    #[test]
-    fn whoever_is_expected_finds_a_place() {
-        let places = Places::new(2);
-        let inbox = Arc::new(Inbox::<Message>::default());
-        places.expect(0);
-        places.expect(1);
-        assert!(places.take(2, &inbox).is_none());
-        let first = places.take(0, &inbox).unwrap();
-        assert!(places.take(2, &inbox).is_none());
-        places.leave(1);
-        let _last = places.take(2, &inbox).unwrap();
-        drop(first);
-        places.take(3, &inbox).unwrap();
     }
 }

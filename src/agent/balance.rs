@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use super::beside::run_beside;
-use super::{AgentError, Context};
+use crate::engine::context::Context;
+use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::process::supervised::Launch;
+use crate::side_command::{self, Bounds};
 
-/// How long the command may take.
-const LIMIT: Duration = Duration::from_secs(10);
-/// How much of its output is looked at, in bytes.
-const ROOM: usize = 64 * 1024;
+/// Nobody waits long for a balance, nor looks at much of what the command prints.
+const BOUNDS: Bounds = Bounds { limit: Duration::from_secs(10), room: 64 * 1024, cut_at: Urgency::Now };
 
 /// How to ask for a balance.
 #[derive(Debug, Clone)]
@@ -30,8 +29,8 @@ impl BalanceQuery {
     }
 
     /// Asks, and gives up silently: a balance is nice to know and nothing else.
-    pub(super) fn ask(&self, context: &mut Context<'_>) -> Result<Option<f64>, AgentError> {
-        let captured = run_beside(&self.launch, LIMIT, ROOM, Urgency::Now, context)?;
+    pub(super) fn ask(&self, context: &mut Context<'_>) -> Result<Option<f64>, End> {
+        let captured = side_command::run(&self.launch, BOUNDS, context)?;
         Ok(captured.ok().and_then(|captured| dollars(&captured.stdout.text())))
     }
 }

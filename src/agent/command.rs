@@ -1,44 +1,15 @@
-//! An agent given as a command line, as a RALPH.md names it.
-
-use std::path::Path;
+//! An agent that is given as a command line, as a RALPH.md names it.
 
 use super::preset::{self, Preset, Structured};
+use crate::engine::agent::CommandLine;
 
-/// A command line that reads a prompt on stdin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentCommand {
-    program: String,
-    args: Vec<String>,
-}
-
-impl AgentCommand {
-    /// The command line of these words; `None` without a program.
-    #[must_use]
-    pub fn new(mut words: Vec<String>) -> Option<Self> {
-        let has_program = words.first().is_some_and(|program| !program.trim().is_empty());
-        has_program.then(|| Self { program: words.remove(0), args: words })
-    }
-
-    /// The program: a name to be looked up on `PATH`, or a path.
-    #[must_use]
-    pub fn program(&self) -> &str {
-        &self.program
-    }
-
-    /// What to call it: the file name of its program.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        Path::new(&self.program).file_name().and_then(|name| name.to_str()).unwrap_or(&self.program)
-    }
-
-    /// The preset that knows its output, and the arguments that make it print that. A program that nobody knows, or
-    /// one that is told to print something else, runs as it is and is read by nobody.
-    #[must_use]
-    pub fn resolve(&self) -> (&'static Preset, Vec<String>) {
-        preset::for_command(self.name())
-            .and_then(|preset| Some((preset, structured(&self.args, &preset.structured)?)))
-            .unwrap_or_else(|| (preset::unknown(), self.args.clone()))
-    }
+/// The preset that knows a command line's output, and the arguments that make it print that. A program that nobody knows, or
+/// one that is told to print something else, runs as it is and is read by nobody.
+#[must_use]
+pub fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
+    preset::for_command(command.name())
+        .and_then(|preset| Some((preset, structured(command.args(), &preset.structured)?)))
+        .unwrap_or_else(|| (preset::unknown(), command.args().to_vec()))
 }
 
 /// `args` with what makes the program print its structured format, each option once; `None` when they ask for
@@ -90,8 +61,8 @@ mod tests {
     use super::*;
 
     fn resolved(line: &str) -> (&'static str, String) {
-        let command = AgentCommand::new(shlex::split(line).unwrap()).unwrap();
-        let (preset, args) = command.resolve();
+        let command = CommandLine::new(shlex::split(line).unwrap()).unwrap();
+        let (preset, args) = resolve(&command);
         (preset.name, args.join(" "))
     }
 
@@ -139,9 +110,9 @@ mod tests {
 
     #[test]
     fn a_command_needs_a_program() {
-        assert_eq!(AgentCommand::new(Vec::new()), None);
-        assert_eq!(AgentCommand::new(vec!["  ".into(), "x".into()]), None);
-        let command = AgentCommand::new(vec!["/opt/my agent".into()]).unwrap();
+        assert_eq!(CommandLine::new(Vec::new()), None);
+        assert_eq!(CommandLine::new(vec!["  ".into(), "x".into()]), None);
+        let command = CommandLine::new(vec!["/opt/my agent".into()]).unwrap();
         assert_eq!((command.program(), command.name()), ("/opt/my agent", "my agent"));
     }
 }

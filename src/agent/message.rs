@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use super::codec::Decoded;
 use crate::engine::event::Stream;
-use crate::process::capture::Captured;
-use crate::process::supervised::StartError;
 use crate::process::supervisor::Note;
-use crate::reply::decode::{Counters, Item};
+use crate::reply::decode::Item;
 use crate::reply::show::Show;
 
 /// One thing that a thread of an attempt has.
@@ -17,7 +16,7 @@ pub enum Message {
     /// What the bytes so far mean.
     Items(Vec<Item>),
     /// One of the agent's pipes is at its end.
-    Closed(Stream),
+    Closed,
     /// The supervisor said something.
     Note(Note),
     /// The supervisor says nothing any more.
@@ -29,12 +28,5 @@ pub enum Message {
     /// The user's own display filter is through.
     DisplayEnded,
     /// The stream has been decoded to its end; a filter that decides may have died on the way.
-    Decoded {
-        /// What was counted.
-        counters: Counters,
-        /// The filter that died, and why.
-        dead_filter: Option<String>,
-    },
-    /// A command that was run beside the agent is through.
-    Captured(Result<Captured, StartError>),
+    Decoded(Decoded),
 }

@@ -3,6 +3,7 @@
 //! The formats behind the filters are those of the recordings under `tests/recordings/`, one test per recording.
 
 mod filters;
+mod how;
 mod shortcuts;
 
 use std::sync::Arc;
@@ -11,6 +12,8 @@ use regex::bytes::Regex;
 
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, Program};
+
+pub use how::ReadOnly;
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
@@ -48,6 +51,10 @@ pub struct Preset {
     pub usage_parser: &'static str,
     /// How a command line of the user's is made to print what these filters read.
     pub structured: Structured,
+    /// The option that chooses the model, before its name. Empty: none.
+    pub model: &'static str,
+    /// How it is kept from changing anything; `None` when it cannot be.
+    pub read_only: Option<ReadOnly>,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
@@ -166,6 +173,8 @@ const BLANK: Preset = Preset {
     usage_cmd: "",
     usage_parser: "",
     structured: NO_FORMAT,
+    model: "",
+    read_only: None,
     login: "",
     install: "",
 };
@@ -208,6 +217,8 @@ static PRESETS: [Preset; 8] = [
             also: &["--verbose"],
             ..NO_FORMAT
         },
+        model: "--model",
+        read_only: Some(how::CLAUDE),
         ..BLANK
     },
     Preset {
@@ -224,6 +235,8 @@ static PRESETS: [Preset; 8] = [
         login: "run 'cline auth'",
         install: "npm install -g cline",
         structured: Structured { option: &["--json"], ..NO_FORMAT },
+        model: "-m",
+        read_only: Some(how::CLINE),
         ..BLANK
     },
     Preset {
@@ -245,6 +258,8 @@ static PRESETS: [Preset; 8] = [
         login: "run 'codex login'",
         install: "npm install -g @openai/codex",
         structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
+        model: "-m",
+        read_only: Some(how::CODEX),
         ..BLANK
     },
     BLANK,
@@ -263,6 +278,8 @@ static PRESETS: [Preset; 8] = [
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
         install: "npm install -g @google/gemini-cli",
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
+        model: "-m",
+        read_only: Some(how::GEMINI),
         ..BLANK
     },
     Preset {
@@ -277,6 +294,8 @@ static PRESETS: [Preset; 8] = [
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",
         structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
+        model: "-m",
+        read_only: Some(how::OPENCODE),
         ..BLANK
     },
     Preset {

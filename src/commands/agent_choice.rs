@@ -8,6 +8,7 @@ use rustix::fs::{Access, access};
 
 use super::house::search_path;
 use super::init::find_program;
+use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
 use crate::agent::preset::{self, Compiled, Preset, Prompt};
 use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan};
@@ -130,7 +131,8 @@ impl Choice {
         project: &Project,
         env: Vec<(OsString, OsString)>,
         mark: &str,
-    ) -> PipeAgent {
+    ) -> Factory {
+        let reports_cost = self.reports_cost(settings);
         let (command, parser) = self.balance(settings);
         let launch = Launch {
             program: self.program.map_or_else(|| OWN_EXECUTABLE.into(), OsString::from),
@@ -146,7 +148,7 @@ impl Choice {
             }
             other => other,
         };
-        PipeAgent {
+        let agent = PipeAgent {
             name: self.preset.name.to_owned(),
             login: self.preset.login,
             balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
@@ -155,8 +157,8 @@ impl Choice {
             display,
             timeout: settings.timeout,
             inactivity_timeout: settings.inactivity_timeout,
-            command: None,
-        }
+        };
+        Factory::new(agent, self.preset, reports_cost)
     }
 }
 

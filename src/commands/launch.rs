@@ -9,20 +9,25 @@ use regex::Regex;
 
 use super::signals::{Signals, watch_requests};
 use super::worktree::GitWorktree;
-use crate::agent::pipe::PipeAgent;
-use crate::agent::{Message, ValidationCommand};
+use crate::agent::factory::Factory;
 use crate::cli::LoopFlags;
+use crate::engine::board::Board;
+use crate::engine::context::{Context, Sink};
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
+use crate::engine::outcome::End;
+use crate::engine::places::Ticket;
 use crate::engine::policy::{Limits, OnFailure};
-use crate::engine::shared::Shared;
+use crate::engine::run::{Job, run as run_engine};
+use crate::engine::source::Source;
 use crate::engine::tally::{Last, Tally};
-use crate::engine::{End, Job, Sink, Validator, run as run_engine};
+use crate::engine::validator::Validator;
+use crate::process::supervised;
 use crate::project::Project;
 use crate::record::recorder::Recorder;
 use crate::record::state::{self, Found, Setup, State};
 use crate::settings::Settings;
-use crate::source::Source;
+use crate::side_command::ValidationCommand;
 use crate::view::View;
 use crate::view::plain::Frame;
 
@@ -62,13 +67,15 @@ pub(super) struct Launch<'a> {
     /// Unique id of this run, see [`run_id`].
     pub(super) run: String,
     pub(super) resume: Resume,
-    pub(super) agent: PipeAgent,
+    pub(super) agent: Factory,
     pub(super) source: Box<dyn Source + 'a>,
     /// What proves the work.
     pub(super) validator: Option<Box<dyn Validator + 'a>>,
     /// Counts as part of the work tree wherever it lies.
     pub(super) plan: PathBuf,
-    pub(super) shared: Shared,
+    pub(super) board: Board,
+    /// Its turn among other loops.
+    pub(super) ticket: Option<Ticket>,
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     pub(super) started_from: Option<PathBuf>,
     /// Who listens besides the records and the view.
@@ -90,14 +97,14 @@ impl Launch<'_> {
     }
 
     /// Opens the records and runs the loop to its end.
-    pub(super) fn run_as(mut self, view: &mut View, inbox: &Arc<Inbox<Message>>) -> anyhow::Result<End> {
+    pub(super) fn run_as(mut self, view: &mut View, inbox: &Arc<Inbox>) -> anyhow::Result<End> {
         let project = self.project;
         let done_pattern = done_pattern(self.settings)?;
         let identity = Identity {
             run: self.run.clone(),
             name: std::mem::take(&mut self.name),
             mode: self.mode.to_owned(),
-            agent: self.agent.name.clone(),
+            agent: self.agent.name().to_owned(),
         };
         let file = self.source.file();
         let setup = Setup {
@@ -122,6 +129,7 @@ impl Launch<'_> {
             Ok(())
         }));
         let job = Job {
+            context: Context::new(identity, Arc::clone(inbox), sinks),
             project: project.root().to_owned(),
             limits: self.limits,
             tally: tally.unwrap_or_default(),
@@ -131,11 +139,10 @@ impl Launch<'_> {
             validator: self.validator,
             agent: Box::new(self.agent),
             worktree: Box::new(GitWorktree::new(project, self.plan)),
-            shared: self.shared,
-            sinks,
-            identity,
+            board: self.board,
+            ticket: self.ticket,
         };
-        let end = run_engine(job, inbox);
+        let end = run_engine(job);
         recorder.close();
         Ok(end)
     }
@@ -196,9 +203,9 @@ pub(super) fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>>
 }
 
 /// What the settings say about proving the work; it runs where the agent does.
-pub(super) fn validator(settings: &Settings, agent: &PipeAgent) -> Option<Box<dyn Validator>> {
+pub(super) fn validator(settings: &Settings, launch: &supervised::Launch) -> Option<Box<dyn Validator>> {
     let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
-    let command = ValidationCommand::new(command, settings.validation_timeout, &agent.launch);
+    let command = ValidationCommand::new(command, settings.validation_timeout, launch);
     Some(Box::new(command))
 }
 

@@ -11,12 +11,13 @@ use super::agent_choice::{Choice, prompt_text};
 use super::house::{House, flag_values, open};
 use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
+use crate::engine::board::Board;
+use crate::engine::outcome::End;
 use crate::engine::policy::{Limits, OnFailure};
-use crate::engine::shared::Shared;
 use crate::project::Project;
 use crate::reply::sigil::COMPLETE;
 use crate::settings::Settings;
-use crate::source::prompt_file::{PromptFile, Text};
+use crate::source::prompt_file::{PromptFile, REPLAN, Text};
 use crate::view::plain::Frame;
 
 /// `ralph plan`.
@@ -104,10 +105,11 @@ fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &Loop
         name: flags.name.clone().unwrap_or_else(|| mode.to_owned()),
         verb: mode,
         resume: if flags.resume { Resume::Asked } else { Resume::No },
-        validator: validator(settings, &agent),
+        validator: validator(settings, agent.launch()),
         source: Box::new(source),
         plan: project.implementation_plan(),
-        shared: Shared::default(),
+        board: Board::default(),
+        ticket: None,
         started_from: None,
         sinks: Vec::new(),
         project,
@@ -145,7 +147,7 @@ fn source(
         None => prompt_text(project, mode),
     };
     let plan = (mode == "build").then(|| project.implementation_plan());
-    let source = PromptFile::new(text, plan, prompt_names(mode, limits, project, settings));
+    let source = PromptFile::new(text, plan, prompt_names(mode, limits, project, settings), REPLAN);
     source.check_plan().map_err(refused)?;
     let template = source.read().map_err(refused)?;
     if mode == "prompt" && !template.contains(COMPLETE) {
@@ -158,8 +160,9 @@ fn source(
     Ok(source)
 }
 
-pub(super) fn refused(error: crate::source::SourceError) -> Refused {
-    Refused { code: error.outcome.code(), message: error.message }
+pub(super) fn refused(end: End) -> Refused {
+    let message = end.detail.unwrap_or_else(|| end.outcome.reason().to_owned());
+    Refused { code: end.outcome.code(), message }
 }
 
 /// What prompts may refer to: everything the config assigns, and what the loop knows.

@@ -13,18 +13,20 @@ use super::house::{House, flag_values, open};
 use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
 use super::plain_loop::{agent_env, count, refused};
 use super::signals::Signals;
-use crate::agent::Context;
-use crate::agent::pipe::PipeAgent;
+use crate::agent::command::resolve;
+use crate::agent::factory::Factory;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::{Cli, RunArgs};
+use crate::engine::board::Board;
+use crate::engine::context::Context;
+use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::policy::OnFailure;
-use crate::engine::shared::Shared;
-use crate::engine::stop::Stop;
+use crate::engine::source::Source as _;
+use crate::engine::tally::Given;
 use crate::process::supervised;
 use crate::prompt::front_matter::Document;
 use crate::record::log_dir::LogDir;
-use crate::source::Source as _;
 use crate::source::ralph_md::RalphMd;
 use crate::text::nearest::nearest;
 use crate::view::plain::Frame;
@@ -79,23 +81,25 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return dry_run(source);
     }
-    let (preset, _) = command.resolve();
+    let (preset, _) = resolve(&command);
     check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
     check_budget(settings, command.name(), preset.reports_cost)?;
     if limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
     }
-    let agent = PipeAgent::of_command(&command, launch, settings.timeout, settings.inactivity_timeout)?;
+    let agent = Factory::of_command(&command, launch, settings.timeout, settings.inactivity_timeout)
+        .map_err(refused)?;
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
     let launch = Launch {
         name: args.flags.name.clone().unwrap_or(name),
         verb: MODE,
         mode: MODE,
         resume: if args.flags.resume { Resume::Asked } else { Resume::No },
-        validator: validator(settings, &agent),
+        validator: validator(settings, agent.launch()),
         source: Box::new(source),
         plan: project.implementation_plan(),
-        shared: Shared::default(),
+        board: Board::default(),
+        ticket: None,
         started_from: None,
         sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
         project,
@@ -189,10 +193,15 @@ fn values(
 fn dry_run(mut source: RalphMd) -> anyhow::Result<u8> {
     let inbox = Arc::new(Inbox::default());
     Signals::listen()?.join(&inbox);
-    let mut stop = Stop::default();
-    let mut context = Context { inbox: &inbox, stop: &mut stop, emit: &mut |_| Ok(()) };
-    let work = source.next(1, &mut context);
-    if let Some(outcome) = stop.outcome() {
+    let identity = Identity {
+        run: source.launch.mark.clone(),
+        name: source.name.clone(),
+        mode: MODE.to_owned(),
+        agent: String::new(),
+    };
+    let mut context = Context::new(identity, inbox, Vec::new());
+    let work = source.next(1, &Given::default(), &mut context);
+    if let Some(outcome) = context.stopped_by() {
         return Ok(outcome.code());
     }
     let mut prompt = work.map_err(refused)?.prompt;

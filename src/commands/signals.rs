@@ -7,7 +7,6 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals as Caught;
 
-use crate::agent::Message;
 use crate::engine::inbox::Inbox;
 use crate::engine::stop::Ask;
 use crate::git;
@@ -23,7 +22,7 @@ pub(super) struct Signals(Arc<Mutex<Heard>>);
 #[derive(Default)]
 struct Heard {
     asks: Vec<Ask>,
-    inboxes: Vec<Weak<Inbox<Message>>>,
+    inboxes: Vec<Weak<Inbox>>,
 }
 
 impl Signals {
@@ -45,7 +44,7 @@ impl Signals {
     }
 
     /// From here on this loop hears them, too, and at once those that came before it was there.
-    pub(super) fn join(&self, inbox: &Arc<Inbox<Message>>) {
+    pub(super) fn join(&self, inbox: &Arc<Inbox>) {
         let mut heard = self.lock();
         heard.asks.iter().for_each(|ask| inbox.ask(ask.clone()));
         heard.inboxes.push(Arc::downgrade(inbox));
@@ -85,7 +84,7 @@ fn ignored_signals() -> u64 {
 }
 
 /// From here on requests that other terminals leave in `folder` for `run` reach the loop, as long as it is there.
-pub(super) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox<Message>>) {
+pub(super) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox>) {
     let inbox = Arc::downgrade(inbox);
     std::thread::spawn(move || {
         while let Some(inbox) = inbox.upgrade() {

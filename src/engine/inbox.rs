@@ -1,13 +1,14 @@
 //! The one place where the deciding thread waits: for what small threads bring, for signals, and for deadlines.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::stop::Ask;
 
-/// How many bytes of an attempt may lie here unread before its threads have to wait. It bounds our memory when a
-/// program writes faster than the disk takes it, and keeps what waits here in the processor's cache.
+/// How many bytes may lie unread in a mailbox before its threads have to wait. It bounds our memory when a program writes
+/// faster than the disk takes it, and keeps what waits here in the processor's cache.
 const ROOM: usize = 1024 * 1024;
 /// No single wait is longer, so that a stopped and continued process (Ctrl+Z, `fg`) is noticed.
 const TICK: Duration = Duration::from_secs(1);
@@ -16,10 +17,10 @@ const STOPPED: Duration = Duration::from_secs(2);
 
 /// What ended a wait.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wake<M> {
+pub enum Wake<M = Infallible> {
     /// Something was asked of the loop.
     Asked(Ask),
-    /// A message of the current attempt.
+    /// A message came into the mailbox.
     Message(M),
     /// Somebody outside thinks that what is waited for may be there.
     Poked,
@@ -29,64 +30,61 @@ pub enum Wake<M> {
     Deadline,
 }
 
-/// The inbox of one loop. Messages carry the number of their attempt: what a thread of an earlier attempt still
-/// sends is dropped, and a thread that waits for room is released when its attempt is over.
-#[derive(Debug)]
-pub struct Inbox<M> {
-    state: Mutex<State<M>>,
+/// The inbox of one loop: what is asked of it from outside, and the bell that ends a wait.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    state: Mutex<State>,
     news: Condvar,
-    room: Condvar,
 }
 
-#[derive(Debug)]
-struct State<M> {
+#[derive(Debug, Default)]
+struct State {
     asks: VecDeque<Ask>,
-    messages: VecDeque<(usize, M)>,
-    held: usize,
-    attempt: u64,
     poked: bool,
 }
 
-/// Where the small threads of one attempt put what they have.
+/// Where the messages of one attempt, or of one command beside it, arrive. When it is dropped it is closed: what its threads
+/// still send is thrown away, and those that wait for room are released.
+#[derive(Debug)]
+pub struct Mailbox<M> {
+    post: Arc<Post<M>>,
+}
+
+/// Where small threads put what they have.
 #[derive(Debug)]
 pub struct Port<M> {
-    inbox: Arc<Inbox<M>>,
-    attempt: u64,
+    inbox: Arc<Inbox>,
+    post: Arc<Post<M>>,
 }
 
 impl<M> Clone for Port<M> {
     fn clone(&self) -> Self {
-        Self { inbox: Arc::clone(&self.inbox), attempt: self.attempt }
+        Self { inbox: Arc::clone(&self.inbox), post: Arc::clone(&self.post) }
     }
 }
 
-impl<M> Default for Inbox<M> {
-    fn default() -> Self {
-        let state =
-            State { asks: VecDeque::new(), messages: VecDeque::new(), held: 0, attempt: 0, poked: false };
-        Self { state: Mutex::new(state), news: Condvar::new(), room: Condvar::new() }
-    }
+/// Messages between a port and its mailbox.
+#[derive(Debug)]
+struct Post<M> {
+    queue: Mutex<Queue<M>>,
+    room: Condvar,
 }
 
-impl<M> Inbox<M> {
-    /// A panic of another thread while it held the lock cannot leave the queue half-changed.
-    fn lock(&self) -> MutexGuard<'_, State<M>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+#[derive(Debug)]
+struct Queue<M> {
+    /// With the bytes that each of them holds.
+    messages: VecDeque<(usize, M)>,
+    held: usize,
+    closed: bool,
+}
 
-    /// Begins an attempt: whatever is left of the last one is forgotten.
-    pub fn open(self: &Arc<Self>) -> Port<M> {
-        Port { inbox: Arc::clone(self), attempt: self.close() }
-    }
-
-    /// Ends the current attempt and answers the number of the next one.
-    pub fn close(&self) -> u64 {
-        let mut state = self.lock();
-        state.attempt += 1;
-        state.messages.clear();
-        state.held = 0;
-        self.room.notify_all();
-        state.attempt
+impl Inbox {
+    /// A mailbox that this inbox waits for, and the port to it.
+    #[must_use]
+    pub fn open<M>(self: &Arc<Self>) -> (Port<M>, Mailbox<M>) {
+        let queue = Queue { messages: VecDeque::new(), held: 0, closed: false };
+        let post = Arc::new(Post { queue: Mutex::new(queue), room: Condvar::new() });
+        (Port { inbox: Arc::clone(self), post: Arc::clone(&post) }, Mailbox { post })
     }
 
     /// Puts something asked in front of everything else. Never waits.
@@ -101,16 +99,24 @@ impl<M> Inbox<M> {
         self.news.notify_all();
     }
 
-    /// Waits for the next thing to happen, at most until `deadline`.
-    pub fn wait(&self, deadline: Option<Instant>) -> Wake<M> {
+    /// Waits until something is asked or the loop is poked, at most until `deadline`.
+    pub fn wait(&self, deadline: Option<Instant>) -> Wake {
+        self.wait_for(deadline, || None)
+    }
+
+    /// Waits for the next thing to happen, messages in `mailbox` included, at most until `deadline`.
+    pub fn listen<M>(&self, mailbox: &Mailbox<M>, deadline: Option<Instant>) -> Wake<M> {
+        self.wait_for(deadline, || mailbox.post.take())
+    }
+
+    fn wait_for<M>(&self, deadline: Option<Instant>, mut take: impl FnMut() -> Option<M>) -> Wake<M> {
         let mut state = self.lock();
         loop {
             if let Some(ask) = state.asks.pop_front() {
                 return Wake::Asked(ask);
             }
-            if let Some((weight, message)) = state.messages.pop_front() {
-                state.held -= weight;
-                self.room.notify_all();
+            // Looked at under our lock, which whoever posts has to take before he rings: no message is overslept.
+            if let Some(message) = take() {
                 return Wake::Message(message);
             }
             if std::mem::take(&mut state.poked) {
@@ -129,21 +135,52 @@ impl<M> Inbox<M> {
             }
         }
     }
+
+    /// A panic of another thread while it held the lock cannot leave the queue half-changed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M> Post<M> {
+    fn take(&self) -> Option<M> {
+        let mut queue = self.lock();
+        let (weight, message) = queue.messages.pop_front()?;
+        queue.held -= weight;
+        self.room.notify_all();
+        Some(message)
+    }
+
+    /// As with the inbox, a panic elsewhere cannot leave it half-changed.
+    fn lock(&self) -> MutexGuard<'_, Queue<M>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M> Drop for Mailbox<M> {
+    fn drop(&mut self) {
+        let mut queue = self.post.lock();
+        queue.closed = true;
+        queue.messages.clear();
+        self.post.room.notify_all();
+    }
 }
 
 impl<M> Port<M> {
-    /// Hands over `message`, which holds `weight` bytes; waits for room where it must. `false`: the attempt is
-    /// over, and nobody wants more.
+    /// Hands over `message`, which holds `weight` bytes; waits for room where it must. `false`: the mailbox is closed, and
+    /// nobody wants more.
     pub fn post(&self, weight: usize, message: M) -> bool {
-        let mut state = self.inbox.lock();
-        while state.attempt == self.attempt && state.held > 0 && state.held + weight > ROOM {
-            state = self.inbox.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.post.lock();
+        while !queue.closed && queue.held > 0 && queue.held + weight > ROOM {
+            queue = self.post.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.attempt != self.attempt {
+        if queue.closed {
             return false;
         }
-        state.held += weight;
-        state.messages.push_back((weight, message));
+        queue.held += weight;
+        queue.messages.push_back((weight, message));
+        drop(queue);
+        drop(self.inbox.lock());
         self.inbox.news.notify_all();
         true
     }
@@ -157,43 +194,56 @@ mod tests {
     #[test]
     fn a_signal_overtakes_messages() {
         let inbox = Arc::new(Inbox::default());
-        let port = inbox.open();
+        let (port, mailbox) = inbox.open();
         assert!(port.post(1, "first"));
         inbox.ask(Ask::Interrupt);
-        assert_eq!(inbox.wait(None), Wake::Asked(Ask::Interrupt));
-        assert_eq!(inbox.wait(None), Wake::Message("first"));
-        assert_eq!(inbox.wait(Some(Instant::now())), Wake::Deadline);
+        assert_eq!(inbox.listen(&mailbox, None), Wake::Asked(Ask::Interrupt));
+        assert_eq!(inbox.listen(&mailbox, None), Wake::Message("first"));
+        assert_eq!(inbox.listen(&mailbox, Some(Instant::now())), Wake::Deadline);
     }
 
     #[test]
     fn a_poke_ends_one_wait_and_comes_last() {
         let inbox = Arc::new(Inbox::default());
-        let port = inbox.open();
+        let (port, mailbox) = inbox.open();
         inbox.poke();
         assert!(port.post(1, "message"));
-        assert_eq!(inbox.wait(None), Wake::Message("message"));
-        assert_eq!(inbox.wait(None), Wake::Poked);
+        assert_eq!(inbox.listen(&mailbox, None), Wake::Message("message"));
+        assert_eq!(inbox.listen(&mailbox, None), Wake::Poked);
         assert_eq!(inbox.wait(Some(Instant::now())), Wake::Deadline);
     }
 
     #[test]
-    fn a_writer_without_room_waits_and_is_released_when_the_attempt_ends() {
+    fn a_writer_without_room_waits_and_is_released_when_the_mailbox_is_closed() {
         let inbox = Arc::new(Inbox::default());
-        let port = inbox.open();
+        let (port, mailbox) = inbox.open();
         assert!(port.post(ROOM, 1));
         let writer = thread::spawn({
             let port = port.clone();
             move || (port.post(1, 2), port.post(ROOM, 3))
         });
-        assert_eq!(inbox.wait(None), Wake::Message(1));
-        assert_eq!(inbox.wait(None), Wake::Message(2));
-        assert_eq!(inbox.wait(None), Wake::Message(3));
+        for number in 1..=3 {
+            assert_eq!(inbox.listen(&mailbox, None), Wake::Message(number));
+        }
         assert_eq!(writer.join().unwrap(), (true, true));
 
         assert!(port.post(ROOM, 4));
-        let stuck = thread::spawn(move || port.post(1, 5));
-        inbox.close();
+        let stuck = thread::spawn({
+            let port = port.clone();
+            move || port.post(1, 5)
+        });
+        drop(mailbox);
         assert!(!stuck.join().unwrap());
-        assert_eq!(inbox.wait(Some(Instant::now())), Wake::Deadline, "an old message came through");
+        assert!(!port.post(1, 6), "nobody reads it any more");
+    }
+
+    #[test]
+    fn mailboxes_of_different_kinds_do_not_see_each_other() {
+        let inbox = Arc::new(Inbox::default());
+        let (words, to_words) = inbox.open();
+        let (numbers, to_numbers) = inbox.open();
+        assert!(words.post(1, "a word") && numbers.post(1, 7));
+        assert_eq!(inbox.listen(&to_numbers, None), Wake::Message(7));
+        assert_eq!(inbox.listen(&to_words, None), Wake::Message("a word"));
     }
 }

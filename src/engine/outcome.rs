@@ -1,6 +1,37 @@
-//! Why a loop ended: the one table from outcome to exit code, words and status.
+//! How a loop ended, and why: the one table from outcome to exit code, words and status.
 
 use serde::{Deserialize, Serialize};
+
+use crate::files::FileError;
+
+/// How a loop ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// Why.
+    pub outcome: Outcome,
+    /// What led there, where the outcome alone does not say it: what, where, and what to do.
+    pub detail: Option<String>,
+}
+
+impl End {
+    /// An end for the reason that `detail` says.
+    #[must_use]
+    pub fn because(outcome: Outcome, detail: impl Into<String>) -> Self {
+        Self { outcome, detail: Some(detail.into()) }
+    }
+}
+
+impl From<Outcome> for End {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, detail: None }
+    }
+}
+
+impl From<FileError> for End {
+    fn from(error: FileError) -> Self {
+        Self::because(Outcome::RecordFailed, error.to_string())
+    }
+}
 
 /// Why a loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

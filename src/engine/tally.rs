@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::{Limits, blind_pause, may_retry, named_reset};
 use super::report::{AttemptStatus, Report, Signal};
-use crate::reply::usage::Class;
+use super::validator::Validation;
+use crate::reply::usage::{Class, Usage};
 
 /// How many durations are kept.
 const KEPT_DURATIONS: usize = 100;
@@ -115,21 +116,31 @@ pub enum Last {
 }
 
 /// What an attempt came to, beyond its report.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settled {
     /// What it means for the work.
     pub signal: Signal,
     /// Whether it changed anything; `None` when nobody looked.
     pub changed: Option<bool>,
+    /// What the validation found; `None` where there was none, or it was cut off.
+    pub proof: Option<Validation>,
 }
 
 impl Tally {
-    /// A new iteration begins; what was kept for its prompt is given now.
-    pub fn begin(&mut self) {
+    /// What is kept for the prompt of the next iteration.
+    #[must_use]
+    pub fn upcoming(&self) -> Given {
+        Given { validation_error: self.validation_error.clone(), notes: self.notes.clone() }
+    }
+
+    /// A new iteration begins; its prompt was `given` what was [upcoming](Self::upcoming). Notes that came since are for the
+    /// next one.
+    pub fn begin(&mut self, given: Given) {
         self.iteration += 1;
         self.retries = 0;
-        self.given =
-            Given { validation_error: self.validation_error.take(), notes: std::mem::take(&mut self.notes) };
+        self.validation_error = None;
+        self.notes.drain(..given.notes.len().min(self.notes.len()));
+        self.given = given;
     }
 
     /// A retry of the current iteration begins.
@@ -149,13 +160,13 @@ impl Tally {
     }
 
     /// Books what an attempt left.
-    pub fn book(&mut self, limits: &Limits, report: &Report, settled: Settled) {
+    pub fn book(&mut self, limits: &Limits, report: &Report, settled: &Settled) {
         self.in_attempt = false;
         self.durations.book(report.duration.as_secs_f64());
-        self.cost_usd += report.cost_usd().unwrap_or_default();
-        self.input_tokens = self.input_tokens.saturating_add(report.usage.input_tokens.unwrap_or_default());
-        self.output_tokens =
-            self.output_tokens.saturating_add(report.usage.output_tokens.unwrap_or_default());
+        self.spend(report.cost_usd(), &report.usage);
+        if let Some(Validation { usage, .. }) = &settled.proof {
+            self.spend(usage.cost_usd, usage);
+        }
         if let Some(failure) = &report.failure {
             self.last_error = Some(failure.message.clone());
         }
@@ -194,6 +205,12 @@ impl Tally {
         }
         self.blind_waits = 0;
         self.blind_seconds = 0;
+    }
+
+    fn spend(&mut self, cost_usd: Option<f64>, usage: &Usage) {
+        self.cost_usd += cost_usd.unwrap_or_default();
+        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens.unwrap_or_default());
+        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens.unwrap_or_default());
     }
 
     /// Goes on from a state file: an attempt that was cut off is run again. A loop that had `ended` gets a new

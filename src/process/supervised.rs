@@ -96,6 +96,13 @@ pub struct Pipes {
 #[derive(Debug)]
 pub struct Notes(BufReader<UnixStream>);
 
+impl From<UnixStream> for Notes {
+    /// The notes that come by this socket.
+    fn from(socket: UnixStream) -> Self {
+        Self(BufReader::new(socket))
+    }
+}
+
 impl Iterator for Notes {
     type Item = Note;
 
@@ -251,7 +258,7 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
         let _ = supervisor.wait();
         return Err(error);
     }
-    let notes = Notes(BufReader::new(control.try_clone()?));
+    let notes = Notes::from(control.try_clone()?);
     Ok((supervisor, control, Pipes { stdin, stdout, stderr, notes }))
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::whole_lines::WholeLines;
-use crate::engine::Sink;
+use crate::engine::context::Sink;
 use crate::engine::event::{Event, Stamped};
 use crate::files::{FileError, RecordFile};
 

@@ -10,20 +10,17 @@ use std::sync::{Arc, LazyLock};
 use regex::Regex;
 
 use super::prompt_file::PromptFile;
-use super::{Source, SourceError, Work};
-use crate::agent::Context;
-use crate::engine::End;
-use crate::engine::event::Event;
-use crate::engine::outcome::Outcome;
-use crate::engine::stop::Urgency;
-use crate::engine::tally::Tally;
-use crate::files::FileError;
+use crate::engine::agent::How;
+use crate::engine::context::Context;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::source::{Booked, Source, Work};
+use crate::engine::tally::{Given, Tally};
 use crate::git;
 use crate::git::worktrees::Standing;
-use crate::parallel::{Place, Places};
 use crate::plan::Ticks;
+use crate::prompt::sections::with_sections;
 use main_plan::MainPlan;
-use publisher::Failure;
+use publisher::Unpublished;
 pub use publisher::{Made, Publisher};
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
@@ -47,7 +44,6 @@ pub struct Facts {
 pub struct Branch {
     facts: Facts,
     prompt: PromptFile,
-    queue: Queue,
     plan: Arc<MainPlan>,
     /// The plan in the branch's work tree.
     copy: PathBuf,
@@ -59,28 +55,18 @@ pub struct Branch {
     is_done: bool,
 }
 
-/// Its place among the agents that may work at once.
-#[derive(Debug)]
-struct Queue {
-    places: Arc<Places>,
-    rank: usize,
-    place: Option<Place>,
-}
-
 impl Branch {
-    /// A branch whose agents find the plan at `copy`. It waits for one of `places`, by its `rank`, before it asks for
-    /// its first prompt. `was_killed`: the process of its last loop did not come to an end of its own.
+    /// A branch whose agents find the plan at `copy`. `was_killed`: the process of its last loop did not come to an end of its
+    /// own.
     #[must_use]
     pub fn new(
         facts: Facts,
         prompt: PromptFile,
-        (places, rank): (Arc<Places>, usize),
         (plan, copy): (Arc<MainPlan>, PathBuf),
         publisher: Publisher,
         was_killed: bool,
     ) -> Self {
-        let queue = Queue { places, rank, place: None };
-        Self { facts, prompt, queue, plan, copy, known: None, was_killed, publisher, is_done: false }
+        Self { facts, prompt, plan, copy, known: None, was_killed, publisher, is_done: false }
     }
 
     /// Whether nothing is left to do for it: it is finished, and where it belongs as far as that is possible.
@@ -138,7 +124,7 @@ impl Branch {
 
     /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
     /// into the work tree.
-    fn carry(&mut self, context: &mut Context<'_>) -> Result<(), FileError> {
+    fn carry(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let name = &self.facts.name;
         let carried = match &self.known {
             Some(known) => self
@@ -152,7 +138,7 @@ impl Branch {
         };
         match carried {
             Ok(()) => Ok(()),
-            Err(why) => (context.emit)(Event::Notice(&format!("its ticks stay in its work tree: {why}"))),
+            Err(why) => context.notice(&format!("its ticks stay in its work tree: {why}")),
         }
     }
 
@@ -184,34 +170,13 @@ impl Branch {
 }
 
 impl Source for &mut Branch {
-    fn admit(&mut self, context: &mut Context<'_>) -> Result<bool, FileError> {
-        let Queue { places, rank, place } = &mut self.queue;
-        if place.is_none() {
-            *place = places.take(*rank, context.inbox);
-        }
-        if place.is_some() {
-            return Ok(true);
-        }
-        (context.emit)(Event::Queued)?;
-        while place.is_none() {
-            if context.stop.urgency() != Urgency::None || context.stop.holds() {
-                places.leave(*rank);
-                break;
-            }
-            context.wait(None)?;
-            *place = places.take(*rank, context.inbox);
-        }
-        Ok(false)
-    }
-
-    fn next(&mut self, iteration: u64, context: &mut Context<'_>) -> Result<Work, SourceError> {
+    fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // An agent without a work tree of its own would work on the repository around it.
         if git::worktrees::standing(&self.publisher.tree) == Standing::NoTree {
-            let message = self.astray().unwrap_or_default();
-            return Err(SourceError { outcome: Outcome::GitFailed, message });
+            return Err(End::because(Outcome::GitFailed, self.astray().unwrap_or_default()));
         }
         if self.known.is_none() {
-            self.begin().map_err(|message| SourceError { outcome: Outcome::PromptLost, message })?;
+            self.begin().map_err(|why| End::because(Outcome::PromptLost, why))?;
         }
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
@@ -220,39 +185,46 @@ impl Source for &mut Branch {
         // from committing anything.
         if let Some(lock) = git::worktrees::index_lock(&self.publisher.tree) {
             let lock = lock.display();
-            let notice = format!("{lock} was left behind by a git that was killed; the agent is told");
-            (context.emit)(Event::Notice(&notice))?;
+            context.notice(&format!("{lock} was left behind by a git that was killed; the agent is told"))?;
             prompt += &left_behind(&lock.to_string());
         }
-        Ok(Work { prompt, agent: None })
+        let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
+        Ok(Work { prompt, how: How::default() })
     }
 
     fn file(&self) -> Option<&Path> {
         self.prompt.path()
     }
 
-    fn book(&mut self, context: &mut Context<'_>) -> Result<(), FileError> {
+    fn book(&mut self, _: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
         self.carry(context)?;
         if let Some(why) = self.astray() {
-            return (context.emit)(Event::Notice(&why));
+            return context.notice(&why);
         }
-        if let Err(Failure::Wrong(why) | Failure::Impossible(why)) = self.publisher.push(context)? {
-            let text = format!("the push failed: {why}; it is tried again after the next iteration");
-            (context.emit)(Event::Notice(&text))?;
+        if let Err(Unpublished::Wrong(why) | Unpublished::Impossible(why)) = self.publisher.push(context)? {
+            context.notice(&format!("the push failed: {why}; it is tried again after the next iteration"))?;
         }
         Ok(())
     }
 
-    fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, FileError> {
-        // Whoever waits for a place need not wait for what follows.
-        self.queue.place = None;
-        self.queue.places.leave(self.queue.rank);
+    fn advice(&self, outcome: Outcome) -> Option<String> {
+        self.prompt.advice(outcome)
+    }
+
+    fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> End {
         if end.outcome.code() == Outcome::Interrupted.code() {
-            return Ok(end);
+            return end;
         }
+        self.publish(end, tally, context).unwrap_or_else(|end| end)
+    }
+}
+
+impl Branch {
+    /// Brings everything to where it belongs when the loop has come to this `end`; how that goes may lead to another one.
+    fn publish(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, End> {
         self.carry(context)?;
         if let Some(why) = self.astray() {
-            return Ok(instead_of(&end, "not published", Failure::Wrong(why), context));
+            return Ok(instead_of(&end, "not published", Unpublished::Wrong(why), context));
         }
         if let Err(failure) = self.publisher.push(context)? {
             return Ok(instead_of(&end, "the push failed", failure, context));
@@ -267,8 +239,10 @@ impl Source for &mut Branch {
         self.publisher.note_uncommitted();
         self.publisher.note_open(&tasks);
         if let Err(why) = self.plan.mark_done(&self.facts.name, self.publisher.pull_request()) {
-            let detail = Some(format!("it is done but could not be marked so: {why}"));
-            return Ok(End { outcome: Outcome::RecordFailed, detail });
+            return Ok(End::because(
+                Outcome::RecordFailed,
+                format!("it is done but could not be marked so: {why}"),
+            ));
         }
         self.is_done = true;
         Ok(end)
@@ -276,14 +250,14 @@ impl Source for &mut Branch {
 }
 
 /// How a loop ends whose work has not come to where it belongs.
-fn instead_of(end: &End, what: &str, failure: Failure, context: &Context<'_>) -> End {
-    let why = match (failure, context.stop.outcome()) {
-        (Failure::Cut, Some(outcome)) => return outcome.into(),
-        (Failure::Cut, None) => "it was cut off".to_owned(),
-        (Failure::Wrong(why) | Failure::Impossible(why), _) => why,
+fn instead_of(end: &End, what: &str, failure: Unpublished, context: &Context<'_>) -> End {
+    let why = match (failure, context.stopped_by()) {
+        (Unpublished::Cut, Some(outcome)) => return outcome.into(),
+        (Unpublished::Cut, None) => "it was cut off".to_owned(),
+        (Unpublished::Wrong(why) | Unpublished::Impossible(why), _) => why,
     };
     let before = end.detail.as_ref().map(|detail| format!(" (before that: {detail})")).unwrap_or_default();
-    End { outcome: Outcome::GitFailed, detail: Some(format!("{what}: {why}{before}")) }
+    End::because(Outcome::GitFailed, format!("{what}: {why}{before}"))
 }
 
 /// What an agent has to know about a lock that nobody holds.

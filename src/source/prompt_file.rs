@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Source, SourceError, Work};
-use crate::agent::Context;
-use crate::engine::outcome::Outcome;
+use crate::engine::agent::How;
+use crate::engine::context::Context;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::source::{Source, Work};
+use crate::engine::tally::Given;
+use crate::prompt::sections::with_sections;
 use crate::prompt::substitute;
 
 /// What the user is told when there is no plan to build from.
 pub const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph plan' first.";
-/// What the user is told when the agent finds the plan wrong.
+/// What the user is told when the agent finds the implementation plan wrong.
 pub const REPLAN: &str =
     "Agent requested re-planning. Run 'ralph plan' to regenerate the implementation plan.";
+/// What the user is told when the agent finds the plan of branches wrong.
+pub const REPLAN_BRANCHES: &str =
+    "Agent requested re-planning. Run 'ralph loop plan' to change the plan of branches.";
 
 /// Where a prompt's text comes from.
 #[derive(Debug, Clone)]
@@ -31,25 +37,33 @@ pub struct PromptFile {
     plan: Option<PathBuf>,
     /// What `$NAME` and `${NAME}` stand for; nothing else is replaced.
     names: BTreeMap<String, String>,
+    /// What the user can do when the agent finds the plan wrong.
+    replan: &'static str,
 }
 
 impl PromptFile {
-    /// A source that substitutes `names` in `text`, and stops when `plan` is given but missing.
+    /// A source that substitutes `names` in `text`, and stops when `plan` is given but missing. `replan` says what the user
+    /// can do when the agent finds the plan wrong.
     #[must_use]
-    pub fn new(text: Text, plan: Option<PathBuf>, names: BTreeMap<String, String>) -> Self {
-        Self { text, plan, names }
+    pub fn new(
+        text: Text,
+        plan: Option<PathBuf>,
+        names: BTreeMap<String, String>,
+        replan: &'static str,
+    ) -> Self {
+        Self { text, plan, names, replan }
     }
 
     /// The template as it is on disk now.
     ///
     /// # Errors
     /// When it cannot be read, is not text, or is blank.
-    pub fn read(&self) -> Result<String, SourceError> {
+    pub fn read(&self) -> Result<String, End> {
         let path = match &self.text {
             Text::BuiltIn(text) => return Ok((*text).to_owned()),
             Text::File(path) => path,
         };
-        let lost = |why: String| SourceError { outcome: Outcome::PromptLost, message: why };
+        let lost = |why: String| End::because(Outcome::PromptLost, why);
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
             return Err(lost(format!(
                 "prompt file {} is a pipe or a device, but is read anew for each iteration; save the prompt in a \
@@ -89,11 +103,9 @@ impl PromptFile {
     ///
     /// # Errors
     /// When it is needed and missing.
-    pub fn check_plan(&self) -> Result<(), SourceError> {
+    pub fn check_plan(&self) -> Result<(), End> {
         match &self.plan {
-            Some(plan) if !plan.is_file() => {
-                Err(SourceError { outcome: Outcome::PlanMissing, message: PLAN_MISSING.to_owned() })
-            }
+            Some(plan) if !plan.is_file() => Err(End::because(Outcome::PlanMissing, PLAN_MISSING)),
             _ => Ok(()),
         }
     }
@@ -111,14 +123,20 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
 }
 
 impl Source for PromptFile {
-    fn next(&mut self, iteration: u64, _: &mut Context<'_>) -> Result<Work, SourceError> {
+    fn next(&mut self, iteration: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
         self.check_plan()?;
         let template = self.read()?;
         self.set_iteration(iteration);
-        Ok(Work { prompt: self.substitute(&template), agent: None })
+        let prompt = self.substitute(&template);
+        let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
+        Ok(Work { prompt, how: How::default() })
     }
 
     fn file(&self) -> Option<&Path> {
         self.path()
+    }
+
+    fn advice(&self, outcome: Outcome) -> Option<String> {
+        (outcome == Outcome::Replan).then(|| self.replan.to_owned())
     }
 }

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{Source, SourceError, Work};
-use crate::agent::beside::run_beside;
-use crate::agent::{AgentCommand, Context};
-use crate::engine::event::Event;
-use crate::engine::outcome::Outcome;
+use crate::engine::agent::{CommandLine, How};
+use crate::engine::context::Context;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::source::{Source, Work};
 use crate::engine::stop::Urgency;
-use crate::files::FileError;
+use crate::engine::tally::Given;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
 use crate::prompt::front_matter::{Command, Document};
 use crate::prompt::placeholders::{Namespace, resolve, without_comments};
+use crate::prompt::sections::with_sections;
+use crate::side_command::{self, Bounds};
 use crate::text::duration;
 
 /// How much of each command's output reaches the prompt, in bytes.
@@ -46,7 +47,7 @@ impl RalphMd {
     ///
     /// # Errors
     /// In one line: what is wrong, in which file and line, and what to do.
-    pub fn read(path: &Path, reserved: &[String]) -> Result<(Document, AgentCommand), String> {
+    pub fn read(path: &Path, reserved: &[String]) -> Result<(Document, CommandLine), String> {
         let shown = path.display();
         // Opening anything else could block for ever.
         match std::fs::metadata(path) {
@@ -63,19 +64,19 @@ impl RalphMd {
         let text =
             String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text; save it as UTF-8"))?;
         let document = Document::parse(&text, reserved).map_err(|problem| format!("{shown} {problem}"))?;
-        let agent = AgentCommand::new(document.agent.clone())
+        let agent = CommandLine::new(document.agent.clone())
             .ok_or_else(|| format!("{shown}: 'agent' names no program"))?;
         Ok((document, agent))
     }
 
     /// Reads the file, again and again for a while when it cannot be used.
-    fn read_patiently(&self, context: &mut Context<'_>) -> Result<(Document, AgentCommand), SourceError> {
+    fn read_patiently(&self, context: &mut Context<'_>) -> Result<(Document, CommandLine), End> {
         let give_up = Instant::now() + PATIENCE;
         loop {
             match Self::read(&self.path, &self.reserved) {
                 Ok(read) => return Ok(read),
-                Err(message) if Instant::now() >= give_up || context.stop.urgency() != Urgency::None => {
-                    return Err(SourceError { outcome: Outcome::PromptLost, message });
+                Err(message) if Instant::now() >= give_up || context.urgency() != Urgency::None => {
+                    return Err(End::because(Outcome::PromptLost, message));
                 }
                 Err(_) => {
                     context.wait(Some(Instant::now() + LOOK))?;
@@ -90,13 +91,14 @@ impl RalphMd {
         command: &Command,
         loop_knows: &LoopKnows,
         context: &mut Context<'_>,
-    ) -> Result<String, FileError> {
+    ) -> Result<String, End> {
         let words =
             command.run.iter().map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
         let launch = self.launch_of(words.collect());
-        let captured = run_beside(&launch, command.timeout, ROOM, Urgency::AfterAttempt, context)?;
+        let bounds = Bounds { limit: command.timeout, room: ROOM, cut_at: Urgency::AfterAttempt };
+        let captured = side_command::run(&launch, bounds, context)?;
         if let Some(notice) = notice(command, &captured) {
-            (context.emit)(Event::Notice(&notice))?;
+            context.notice(&notice)?;
         }
         Ok(text(command, captured))
     }
@@ -134,7 +136,7 @@ struct LoopKnows {
 }
 
 impl Source for RalphMd {
-    fn next(&mut self, iteration: u64, context: &mut Context<'_>) -> Result<Work, SourceError> {
+    fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         let (document, agent) = self.read_patiently(context)?;
         let loop_knows = LoopKnows {
             iteration: iteration.to_string(),
@@ -144,7 +146,7 @@ impl Source for RalphMd {
         };
         let mut outputs = BTreeMap::new();
         for command in &document.commands {
-            if context.stop.urgency() != Urgency::None {
+            if context.urgency() != Urgency::None {
                 break;
             }
             outputs.insert(command.name.as_str(), self.output(command, &loop_knows, context)?);
@@ -153,11 +155,18 @@ impl Source for RalphMd {
             Namespace::Commands => outputs.get(name).map(String::as_str),
             _ => self.value(namespace, name, &loop_knows),
         });
-        Ok(Work { prompt, agent: Some(agent) })
+        let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
+        Ok(Work { prompt, how: How { command: Some(agent), ..How::default() } })
     }
 
     fn file(&self) -> Option<&Path> {
         Some(&self.path)
+    }
+
+    fn advice(&self, outcome: Outcome) -> Option<String> {
+        let file = self.path.display();
+        (outcome == Outcome::Replan)
+            .then(|| format!("Agent requested re-planning. Change {file}, then run it again."))
     }
 }
 

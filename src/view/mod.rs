@@ -18,7 +18,6 @@ pub mod voice;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::agent::Message;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Ask;
@@ -91,7 +90,7 @@ impl View {
     }
 
     /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
-    pub fn finish(&self, inbox: &Inbox<Message>) {
+    pub fn finish(&self, inbox: &Inbox) {
         self.console.finish(|| {
             matches!(inbox.wait(Some(Instant::now())), Wake::Asked(Ask::Interrupt | Ask::Terminate))
         });

@@ -16,13 +16,14 @@ use crate::commands::launch::{Launch, Resume, check_budget, done_pattern, run_id
 use crate::commands::plain_loop::{agent_env, prompt_names, refused};
 use crate::commands::signals::Signals;
 use crate::commands::target::count;
+use crate::engine::board::Board;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
+use crate::engine::places::{Places, Ticket};
 use crate::engine::policy::Limits;
-use crate::engine::shared::Shared;
 use crate::git::{self, GitError};
-use crate::parallel::{self, Fate, Places};
+use crate::parallel::{self, Fate};
 use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::lock::Lock;
@@ -30,7 +31,7 @@ use crate::record::recorder;
 use crate::settings::Settings;
 use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
-use crate::source::prompt_file::{PromptFile, Text};
+use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::View;
 use crate::view::branch_table::{Built, Row, json, table};
 use crate::view::screen::Screen;
@@ -63,7 +64,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     done_pattern(settings)?;
     let filters = choice.compile(settings, project)?;
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
-    PromptFile::new(text.clone(), None, BTreeMap::default()).read().map_err(refused)?;
+    PromptFile::new(text.clone(), None, BTreeMap::default(), REPLAN_BRANCHES).read().map_err(refused)?;
     let identity = worktree_identity(project, settings);
     git::identity::check(&identity)?;
     git::identity::try_signature(project.root(), &identity)?;
@@ -87,7 +88,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         making: Mutex::default(),
         plan: Arc::new(MainPlan::new(project.branch_plan())),
         places: Places::new(jobs.min(open_branches.max(1))),
-        shared: Shared::default(),
+        board: Board::default(),
         signals: Signals::listen()?,
         screen: Screen::start(flags.json, flags.quiet),
         branches: &branches,
@@ -125,7 +126,7 @@ struct Building<'a> {
     making: Mutex<()>,
     plan: Arc<MainPlan>,
     places: Arc<Places>,
-    shared: Shared,
+    board: Board,
     signals: Signals,
     screen: Screen,
     branches: &'a [Planned],
@@ -206,9 +207,8 @@ impl Building<'_> {
         let name = &branch.section.name;
         let mut view = self.screen.branch(place, name, width);
         let mut row = Row::new(name);
-        self.places.expect(place);
-        let _leaving = Leaving(&self.places, place);
-        match self.build(branch, place, &mut view, &mut row) {
+        let ticket = Ticket::new(&self.places, place);
+        match self.build(branch, ticket, &mut view, &mut row) {
             Ok(code) => (row, code),
             Err(error) => {
                 view.warn(&format!("{error:#}"));
@@ -224,7 +224,7 @@ impl Building<'_> {
         }
     }
 
-    fn build(&self, branch: &Planned, rank: usize, view: &mut View, row: &mut Row) -> anyhow::Result<u8> {
+    fn build(&self, branch: &Planned, ticket: Ticket, view: &mut View, row: &mut Row) -> anyhow::Result<u8> {
         let section = &branch.section;
         let run = run_id();
         let Some(tree) = self.tree(branch)? else { return Ok(Outcome::Interrupted.code()) };
@@ -242,8 +242,7 @@ impl Building<'_> {
         let publisher = self.publisher(branch, &tree, &run);
         let mut source = Branch::new(
             facts,
-            PromptFile::new(self.text.clone(), None, names),
-            (Arc::clone(&self.places), rank),
+            PromptFile::new(self.text.clone(), None, names, REPLAN_BRANCHES),
             (Arc::clone(&self.plan), tree.project.branch_plan()),
             publisher,
             tree.was_killed,
@@ -255,10 +254,11 @@ impl Building<'_> {
             verb: VERB,
             mode: MODE,
             resume: Resume::ByItself,
-            validator: validator(self.settings, &agent),
+            validator: validator(self.settings, agent.launch()),
             source: Box::new(&mut source),
             plan: tree.project.branch_plan(),
-            shared: self.shared.join(),
+            board: self.board.join(),
+            ticket: Some(ticket),
             started_from: Some(self.project.ralph_dir().to_owned()),
             sinks: vec![Box::new(|stamped| {
                 row.take(stamped);
@@ -325,14 +325,5 @@ impl Building<'_> {
             mark: run.to_owned(),
             made: Made::default(),
         }
-    }
-}
-
-/// Gives up a branch's claim to a place, however its thread ends.
-struct Leaving<'a>(&'a Places, usize);
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        self.0.leave(self.1);
     }
 }

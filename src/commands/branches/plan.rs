@@ -7,9 +7,9 @@ use crate::commands::agent_choice::Choice;
 use crate::commands::house::{House, flag_values, open};
 use crate::commands::launch::{Launch, Resume, check_budget, run_id, validator};
 use crate::commands::plain_loop::{agent_env, prompt_names, refused, require_specs};
-use crate::engine::shared::Shared;
+use crate::engine::board::Board;
 use crate::prompt;
-use crate::source::prompt_file::{PromptFile, Text};
+use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::plain::Frame;
 
 const MODE: &str = "plan";
@@ -31,7 +31,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     if matches!(text, Text::BuiltIn(_)) {
         require_specs(project.root(), settings)?;
     }
-    let source = PromptFile::new(text, None, prompt_names(MODE, &limits, project, settings));
+    let source = PromptFile::new(text, None, prompt_names(MODE, &limits, project, settings), REPLAN_BRANCHES);
     source.read().map_err(refused)?;
 
     let run = run_id();
@@ -39,7 +39,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     // For the built-in agent, which knows two kinds of plans.
     env.push(("RALPH_PLAN_FORM".into(), "branches".into()));
     let agent = choice.agent(filters, settings, project, env, &run);
-    let check = PlanCheck { project, settings, then: validator(settings, &agent) };
+    let check = PlanCheck { project, settings, then: validator(settings, agent.launch()) };
     let launch = Launch {
         name: flags.name.clone().unwrap_or_else(|| MODE.to_owned()),
         verb: "loop plan",
@@ -48,7 +48,8 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
         validator: Some(Box::new(check)),
         source: Box::new(source),
         plan: project.branch_plan(),
-        shared: Shared::default(),
+        board: Board::default(),
+        ticket: None,
         started_from: None,
         sinks: Vec::new(),
         project,

@@ -1,11 +1,9 @@
 //! What proves a plan: that it can be built, and then whatever the user's own validation says.
 
-use std::time::Instant;
-
 use super::planned;
-use crate::agent::Context;
-use crate::engine::{Validation, Validator};
-use crate::files::FileError;
+use crate::engine::context::Context;
+use crate::engine::outcome::End;
+use crate::engine::validator::{Proof, Validation, Validator};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -18,18 +16,14 @@ pub(super) struct PlanCheck<'a> {
 }
 
 impl Validator for PlanCheck<'_> {
-    fn validate(
-        &mut self,
-        deadline: Option<Instant>,
-        context: &mut Context<'_>,
-    ) -> Result<Option<Validation>, FileError> {
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
         if let Err(fault) = planned::read(self.project, self.settings) {
             let output = format!("The plan cannot be built as it stands:\n{fault:#}\n");
-            return Ok(Some(Validation { ok: false, output }));
+            return Ok(Some(Validation { output, ..Validation::default() }));
         }
         match &mut self.then {
-            Some(then) => then.validate(deadline, context),
-            None => Ok(Some(Validation { ok: true, output: String::new() })),
+            Some(then) => then.validate(proof, context),
+            None => Ok(Some(Validation { ok: true, ..Validation::default() })),
         }
     }
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::report::AttemptStatus::{self, AgentFailure, Interrupted, Success, Timeout, UsageLimit};
 use crate::engine::report::Report;
-use crate::engine::tally::Settled;
+use crate::engine::tally::{Given, Settled};
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};
 
@@ -28,13 +28,17 @@ fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report 
     }
 }
 
+fn settled(signal: Signal, changed: Option<bool>) -> Settled {
+    Settled { signal, changed, proof: None }
+}
+
 fn book(limits: &Limits, tally: &mut Tally, status: AttemptStatus, changed: Option<bool>) {
-    tally.book(limits, &report(status, Class::Other, None), Settled { signal: Signal::Continue, changed });
+    tally.book(limits, &report(status, Class::Other, None), &settled(Signal::Continue, changed));
 }
 
 fn limited(limits: &Limits, tally: &mut Tally, reset_at: i64) {
     let report = report(UsageLimit, Class::Limit, Some(reset_at));
-    tally.book(limits, &report, Settled { signal: Signal::Continue, changed: None });
+    tally.book(limits, &report, &settled(Signal::Continue, None));
 }
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -49,7 +53,7 @@ fn now(seconds: i64) -> Now {
 #[test]
 fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
     let mut tally = Tally::default();
-    tally.begin();
+    tally.begin(Given::default());
     limited(&LIMITS, &mut tally, at(600).timestamp());
     assert_eq!(step(&LIMITS, &tally, now(0)), Step::Wait(at(600)));
     assert_eq!(step(&LIMITS, &tally, now(-7 * 3600)), Step::End(Outcome::LimitTooFar));
@@ -62,7 +66,7 @@ fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
 fn nobody_waits_for_an_attempt_that_may_not_begin() {
     let limits = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin();
+    tally.begin(Given::default());
     limited(&limits, &mut tally, at(600).timestamp());
     assert_eq!(step(&limits, &tally, now(59)), Step::Wait(at(600)));
     assert_eq!(step(&limits, &tally, now(60)), Step::End(Outcome::DurationReached));
@@ -72,7 +76,7 @@ fn nobody_waits_for_an_attempt_that_may_not_begin() {
 fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
     let limits = Limits { max_limit_wait: Duration::from_secs(200), ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin();
+    tally.begin(Given::default());
     let mut waits = Vec::new();
     let end = loop {
         limited(&limits, &mut tally, 0);
@@ -91,9 +95,9 @@ fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
 fn what_cannot_get_better_is_not_tried_again() {
     for (class, outcome) in [(Class::Auth, Outcome::NotLoggedIn), (Class::Context, Outcome::AgentFailed)] {
         let mut tally = Tally::default();
-        tally.begin();
-        let settled = Settled { signal: Signal::Continue, changed: None };
-        tally.book(&LIMITS, &report(AgentFailure, class, None), settled);
+        tally.begin(Given::default());
+        let settled = settled(Signal::Continue, None);
+        tally.book(&LIMITS, &report(AgentFailure, class, None), &settled);
         assert_eq!(step(&LIMITS, &tally, now(0)), Step::End(outcome));
         assert_eq!(tally.consecutive_errors, 1);
     }
@@ -103,7 +107,7 @@ fn what_cannot_get_better_is_not_tried_again() {
 fn pauses_before_retries_double() {
     let limits = Limits { retry_pause: Some(Duration::from_secs(1)), max_retries: 20, ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin();
+    tally.begin(Given::default());
     let mut pauses = Vec::new();
     for _ in 0..11 {
         book(&limits, &mut tally, AgentFailure, None);
@@ -125,7 +129,7 @@ fn the_breaker_counts_failed_iterations_and_a_success_resets_it() {
         (Timeout, Step::Begin),
         (AgentFailure, Step::End(Outcome::Breaker)),
     ] {
-        tally.begin();
+        tally.begin(Given::default());
         book(&limits, &mut tally, status, None);
         assert_eq!(step(&limits, &tally, now(0)), next);
     }
@@ -148,7 +152,7 @@ fn idle_counts_successes_that_changed_nothing_and_never_hides_a_failure() {
         (AgentFailure, None, Step::Begin),
         (Success, Some(false), Step::End(Outcome::Idle)),
     ] {
-        tally.begin();
+        tally.begin(Given::default());
         book(&limits, &mut tally, status, changed);
         assert_eq!(step(&limits, &tally, now(0)), next);
     }
@@ -178,7 +182,7 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
 fn a_limit_that_ends_in_a_failure_says_so() {
     let limits = Limits { max_iterations: Some(1), max_retries: 0, on_failure: OnFailure::Count, ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin();
+    tally.begin(Given::default());
     book(&limits, &mut tally, AgentFailure, None);
     assert_eq!(step(&limits, &tally, now(0)), Step::End(Outcome::MaxIterations));
     let limits = Limits { last_counts: true, ..limits };
@@ -188,9 +192,9 @@ fn a_limit_that_ends_in_a_failure_says_so() {
 #[test]
 fn a_resumed_loop_repeats_what_was_cut_off_and_a_new_one_gets_a_new_allowance() {
     let mut tally = Tally::default();
-    tally.begin();
+    tally.begin(Given::default());
     book(&LIMITS, &mut tally, Success, None);
-    tally.begin();
+    tally.begin(Given::default());
     tally.in_attempt = true;
     let cut = tally.clone().resumed(false, at(0));
     assert_eq!((step(&LIMITS, &cut, now(0)), cut.iteration), (Step::Again, 2));
@@ -206,7 +210,7 @@ fn a_resumed_loop_repeats_what_was_cut_off_and_a_new_one_gets_a_new_allowance() 
 #[test]
 fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
     let mut tally = Tally::default();
-    tally.begin();
+    tally.begin(Given::default());
     limited(&LIMITS, &mut tally, at(600).timestamp());
     assert_eq!(step(&LIMITS, &tally.clone().resumed(false, at(300)), now(300)), Step::Wait(at(600)));
     assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);
@@ -219,12 +223,8 @@ fn the_tally_survives_its_file() {
         .into_iter()
         .flat_map(|status| [(status, Some(7)), (status, None)])
     {
-        tally.begin();
-        tally.book(
-            &LIMITS,
-            &report(status, Class::Other, reset),
-            Settled { signal: Signal::Complete, changed: Some(false) },
-        );
+        tally.begin(Given::default());
+        tally.book(&LIMITS, &report(status, Class::Other, reset), &settled(Signal::Complete, Some(false)));
         let text = toml::to_string(&tally).unwrap();
         assert_eq!(toml::from_str::<Tally>(&text).unwrap(), tally, "{text}");
     }
@@ -271,7 +271,7 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
             let signal = if status == Success { signal } else { Signal::Continue };
             let mut report = report(status, class, reset.map(|seconds| at(seconds).timestamp()));
             report.usage.cost_usd = Some(1.0);
-            (report, Settled { signal, changed })
+            (report, settled(signal, changed))
         },
     )
 }
@@ -303,7 +303,7 @@ proptest! {
             prop_assert_eq!(closed_for(7 * 3600), too_far);
             match next {
                 Step::Begin => {
-                    tally.begin();
+                    tally.begin(Given::default());
                     begun += 1;
                     tries = 1;
                 }
@@ -369,7 +369,7 @@ proptest! {
                     failed_in_a_row += u64::from(tries > limits.max_retries || matches!(class, Class::Auth | Class::Context));
                 }
             }
-            tally.book(&limits, &report, settled);
+            tally.book(&limits, &report, &settled);
             last = Some((report, settled));
         }
         prop_assert_eq!(tally.succeeded + tally.error_count, tally.durations.count);

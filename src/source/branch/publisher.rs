@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Facts;
-use crate::agent::Context;
-use crate::agent::beside::run_beside;
+use crate::engine::context::Context;
 use crate::engine::event::Event;
+use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::files::FileError;
 use crate::git;
 use crate::git::identity::Identity;
 use crate::git::remote::Remote;
@@ -18,6 +17,7 @@ use crate::plan::Task;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
 use crate::project::BRANCH_PLAN;
+use crate::side_command::{self, Bounds};
 use crate::text::duration;
 
 /// The longest that a push may take.
@@ -69,7 +69,7 @@ pub struct Made {
 
 /// Why something has not come to where it belongs.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum Unpublished {
     /// It cannot be done here; the branch counts as built all the same.
     Impossible(String),
     /// It went wrong.
@@ -96,7 +96,7 @@ impl Publisher {
     }
 
     /// Pushes what is not pushed yet, where that is wanted and possible.
-    pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), Failure>, FileError> {
+    pub(super) fn push(&mut self, context: &mut Context<'_>) -> Result<Result<(), Unpublished>, End> {
         let Some(remote) = self.remote.clone().filter(|_| self.auto_push && !self.is_protected) else {
             return Ok(Ok(()));
         };
@@ -107,17 +107,17 @@ impl Publisher {
         match self.commits() {
             Some(0) => return Ok(Ok(())),
             Some(_) => {}
-            None => return Ok(Err(Failure::Wrong(self.uncountable()))),
+            None => return Ok(Err(Unpublished::Wrong(self.uncountable()))),
         }
         let launch = git::remote::push(&self.tree, &remote, &self.branch, &self.identity, &self.mark);
-        let captured = run_beside(&launch, PUSH_LIMIT, ROOM, Urgency::Now, context)?;
+        let captured = side_command::run(&launch, bounds(PUSH_LIMIT), context)?;
         Ok(match outcome(captured, PUSH_LIMIT) {
             Ok((0, _, _)) => {
                 self.made.pushed = head;
-                (context.emit)(Event::Published(&format!("pushed to {}/{}", remote.name, self.branch)))?;
+                context.tell(Event::Published(&format!("pushed to {}/{}", remote.name, self.branch)))?;
                 Ok(())
             }
-            Ok((_, stdout, stderr)) => Err(Failure::Wrong(git::remote::why_refused(&stdout, &stderr))),
+            Ok((_, stdout, stderr)) => Err(Unpublished::Wrong(git::remote::why_refused(&stdout, &stderr))),
             Err(failure) => Err(failure),
         })
     }
@@ -132,7 +132,7 @@ impl Publisher {
         facts: &Facts,
         tasks: &[Task],
         context: &mut Context<'_>,
-    ) -> Result<Result<(), Failure>, FileError> {
+    ) -> Result<Result<(), Unpublished>, End> {
         let wanted = match self.pull_request_wanted() {
             Ok(base) => base,
             Err(note) => {
@@ -141,14 +141,14 @@ impl Publisher {
             }
         };
         let launch = self.gh(&wanted, facts, tasks);
-        let captured = run_beside(&launch, PULL_REQUEST_LIMIT, ROOM, Urgency::Now, context)?;
+        let captured = side_command::run(&launch, bounds(PULL_REQUEST_LIMIT), context)?;
         match pull_request(captured) {
             Ok(address) => {
-                (context.emit)(Event::Published(&format!("pull request: {address}")))?;
+                context.tell(Event::Published(&format!("pull request: {address}")))?;
                 self.made.pull_request = Some(address);
                 Ok(Ok(()))
             }
-            Err(Failure::Impossible(why)) => {
+            Err(Unpublished::Impossible(why)) => {
                 self.made.notes.push(format!("no pull request: {why}"));
                 Ok(Ok(()))
             }
@@ -216,6 +216,11 @@ impl Publisher {
     }
 }
 
+/// Only the second Ctrl+C cuts it off.
+fn bounds(limit: Duration) -> Bounds {
+    Bounds { limit, room: ROOM, cut_at: Urgency::Now }
+}
+
 fn body(facts: &Facts, tasks: &[Task]) -> String {
     let mut body = format!("{}\n", facts.goal);
     if !tasks.is_empty() {
@@ -232,23 +237,25 @@ fn body(facts: &Facts, tasks: &[Task]) -> String {
 fn outcome(
     captured: Result<Captured, StartError>,
     limit: Duration,
-) -> Result<(i32, String, String), Failure> {
-    let captured = captured.map_err(|error| Failure::Wrong(error.to_string()))?;
+) -> Result<(i32, String, String), Unpublished> {
+    let captured = captured.map_err(|error| Unpublished::Wrong(error.to_string()))?;
     match captured.end {
         Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
-        Ended::Signaled(signal) => Err(Failure::Wrong(format!("it was ended by signal {signal}"))),
-        Ended::TimedOut => Err(Failure::Wrong(format!("it did not end within {}", duration::format(limit)))),
-        Ended::Cancelled => Err(Failure::Cut),
+        Ended::Signaled(signal) => Err(Unpublished::Wrong(format!("it was ended by signal {signal}"))),
+        Ended::TimedOut => {
+            Err(Unpublished::Wrong(format!("it did not end within {}", duration::format(limit))))
+        }
+        Ended::Cancelled => Err(Unpublished::Cut),
     }
 }
 
 /// The address of the pull request that `gh` has opened or found.
-fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failure> {
+fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Unpublished> {
     if let Err(StartError::Program { source, .. }) = &captured
         && source.kind() == std::io::ErrorKind::NotFound
     {
         let why = "gh is not installed (https://cli.github.com); 'gh pr create --head BRANCH' does it later";
-        return Err(Failure::Impossible(why.to_owned()));
+        return Err(Unpublished::Impossible(why.to_owned()));
     }
     let (code, stdout, stderr) = outcome(captured, PULL_REQUEST_LIMIT)?;
     let said = format!("{stdout}\n{stderr}");
@@ -257,22 +264,22 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Failur
     match address {
         Some(address) if code == 0 || said.contains("already exists") => return Ok(address.to_owned()),
         None if code == 0 => {
-            return Err(Failure::Impossible("gh named no address; see 'gh pr list'".to_owned()));
+            return Err(Unpublished::Impossible("gh named no address; see 'gh pr list'".to_owned()));
         }
         _ => {}
     }
     let line = stderr.lines().chain(stdout.lines()).map(str::trim).find(|line| !line.is_empty());
     let line = line.map_or_else(|| format!("gh ended with exit code {code}"), |line| format!("gh: {line}"));
     if code == GH_LOGIN || said.contains("gh auth login") {
-        Err(Failure::Impossible(
+        Err(Unpublished::Impossible(
             "gh is not logged in; run 'gh auth login', then 'gh pr create --head BRANCH'".to_owned(),
         ))
     } else if said.contains("known GitHub host") || said.contains("no git remotes") {
-        Err(Failure::Impossible(line))
+        Err(Unpublished::Impossible(line))
     } else if said.contains("Base ref must be a branch") {
-        Err(Failure::Impossible("the branch that it starts from is not on the remote".to_owned()))
+        Err(Unpublished::Impossible("the branch that it starts from is not on the remote".to_owned()))
     } else {
-        Err(Failure::Wrong(line))
+        Err(Unpublished::Wrong(line))
     }
 }
 
@@ -291,9 +298,9 @@ mod tests {
         let captured = Captured { stdout: kept(stdout), stderr: kept(stderr), end: Ended::Exited(code) };
         match pull_request(Ok(captured)) {
             Ok(address) => address,
-            Err(Failure::Impossible(why)) => format!("impossible: {why}"),
-            Err(Failure::Wrong(why)) => format!("wrong: {why}"),
-            Err(Failure::Cut) => "cut".to_owned(),
+            Err(Unpublished::Impossible(why)) => format!("impossible: {why}"),
+            Err(Unpublished::Wrong(why)) => format!("wrong: {why}"),
+            Err(Unpublished::Cut) => "cut".to_owned(),
         }
     }
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::git::identity::Identity;
-use crate::source::prompt_file::Text;
+use crate::source::prompt_file::{REPLAN, Text};
 
 fn branch(names: &[(&str, &str)]) -> Branch {
     let names: BTreeMap<String, String> =
@@ -27,8 +27,7 @@ fn branch(names: &[(&str, &str)]) -> Branch {
     };
     Branch::new(
         facts,
-        PromptFile::new(Text::BuiltIn(""), None, names),
-        (Places::new(1), 0),
+        PromptFile::new(Text::BuiltIn(""), None, names, REPLAN),
         (Arc::new(MainPlan::new(PathBuf::new())), PathBuf::new()),
         publisher,
         false,

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::Context;
-use super::beside::run_beside;
+use super::{Bounds, run};
+use crate::engine::context::Context;
+use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::engine::{Validation, Validator};
-use crate::files::FileError;
+use crate::engine::validator::{Proof, Validation, Validator};
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
+use crate::reply::usage::Usage;
 use crate::text::duration;
 
 /// How many bytes of each of the command's two outputs are kept; what reaches the prompt is cut again.
@@ -31,14 +32,11 @@ impl ValidationCommand {
 }
 
 impl Validator for ValidationCommand {
-    fn validate(
-        &mut self,
-        deadline: Option<Instant>,
-        context: &mut Context<'_>,
-    ) -> Result<Option<Validation>, FileError> {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
+        let left = proof.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.map_or(self.limit, |left| left.min(self.limit));
-        let captured = run_beside(&self.launch, limit, ROOM, Urgency::Now, context)?;
+        let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
+        let captured = run(&self.launch, bounds, context)?;
         if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
             return Ok(None);
         }
@@ -50,7 +48,7 @@ impl ValidationCommand {
     fn validation(&self, captured: Result<Captured, StartError>) -> Option<Validation> {
         let captured = match captured {
             Ok(captured) => captured,
-            Err(error) => return Some(Validation { ok: false, output: error.to_string() }),
+            Err(error) => return Some(Validation { output: error.to_string(), ..Validation::default() }),
         };
         let ending = match captured.end {
             Ended::Cancelled => return None,
@@ -63,6 +61,6 @@ impl ValidationCommand {
         if !output.is_empty() && !output.ends_with('\n') {
             output.push('\n');
         }
-        Some(Validation { ok: ending.is_empty(), output: output + &ending })
+        Some(Validation { ok: ending.is_empty(), output: output + &ending, usage: Usage::default() })
     }
 }

@@ -1,4 +1,4 @@
-//! What the loops of one build know of each other: the usage limit of the agent that they share, so that no one of them
+//! What loops that run side by side know of each other: the usage limit of the agent that they share, so that no one of them
 //! probes while another has been told to wait, and what all of them have spent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,37 +10,37 @@ use super::policy::Spent;
 use super::tally::Tally;
 use super::wait::Wait;
 
-/// What loops share; a loop of its own shares it with nobody.
+/// The board where loops tell each other; a loop of its own shares it with nobody.
 #[derive(Debug, Clone, Default)]
-pub struct Shared {
-    board: Arc<Mutex<Board>>,
+pub struct Board {
+    known: Arc<Mutex<Known>>,
     /// This loop's place in the list of what was spent.
     place: usize,
 }
 
 #[derive(Debug, Default)]
-struct Board {
+struct Known {
     /// Until when the agent's usage limit is known to last.
     closed: Option<Wait>,
     spent: Vec<Spent>,
 }
 
-impl Shared {
+impl Board {
     /// The same board, for another loop.
     #[must_use]
     pub fn join(&self) -> Self {
-        let mut board = self.lock();
-        board.spent.push(Spent::default());
+        let mut known = self.lock();
+        known.spent.push(Spent::default());
         // The first place is that of whoever made the board.
-        Self { board: Arc::clone(&self.board), place: board.spent.len() }
+        Self { known: Arc::clone(&self.known), place: known.spent.len() }
     }
 
     /// An agent has said, or it is guessed, that the limit lasts until then.
     pub fn close(&self, until: DateTime<Utc>, time: DateTime<Utc>, clock: Instant) {
-        let mut board = self.lock();
-        let known = board.closed.and_then(|wait| wait.end(time, clock)).is_some_and(|end| end >= until);
-        if !known && until > time {
-            board.closed = Some(Wait::new(until, time, clock));
+        let mut known = self.lock();
+        let is_known = known.closed.and_then(|wait| wait.end(time, clock)).is_some_and(|end| end >= until);
+        if !is_known && until > time {
+            known.closed = Some(Wait::new(until, time, clock));
         }
     }
 
@@ -58,18 +58,18 @@ impl Shared {
     /// Notes what this loop has spent, and answers what the others have.
     #[must_use]
     pub fn spent_by_others(&self, tally: &Tally) -> Spent {
-        let mut board = self.lock();
+        let mut known = self.lock();
         let Some(own) = self.place.checked_sub(1) else { return Spent::default() };
-        if let Some(spent) = board.spent.get_mut(own) {
+        if let Some(spent) = known.spent.get_mut(own) {
             *spent = Spent::of(tally);
         }
-        let others = board.spent.iter().enumerate().filter(|(place, _)| *place != own);
+        let others = known.spent.iter().enumerate().filter(|(place, _)| *place != own);
         others.fold(Spent::default(), |sum, (_, spent)| sum.and(*spent))
     }
 
     /// A panic of another thread cannot leave the board half-written.
-    fn lock(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     fn the_latest_end_of_a_limit_counts_for_all_until_it_has_passed() {
         let (time, clock) = (Utc::now(), Instant::now());
         let minute = Duration::from_mins(1);
-        let ours = Shared::default();
+        let ours = Board::default();
         let theirs = ours.join();
         assert_eq!(ours.closed_until(time, clock), None);
         ours.close(time + 2 * minute, time, clock);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_others_spend_is_known_and_ones_own_counts_once() {
         let tally = |cost_usd| Tally { cost_usd, input_tokens: 10, output_tokens: 1, ..Tally::default() };
-        let alone = Shared::default();
+        let alone = Board::default();
         assert_eq!(alone.spent_by_others(&tally(7.0)), Spent::default());
         let loops = [alone.join(), alone.join(), alone.join()];
         assert_eq!(loops[0].spent_by_others(&tally(1.0)), Spent::default());

@@ -1,0 +1,141 @@
+//! How an agent is talked to: its bytes become items, and answers go back to its stdin.
+
+use crate::reply::decode::{Counters, Decoder, Item};
+use crate::reply::show::Show;
+
+/// One conversation with an agent over its stdin and stdout. It lives in the thread that reads stdout.
+pub(super) trait Codec: Send {
+    /// What is written first, and what becomes of stdin then.
+    fn open(&mut self, prompt: &str) -> (Vec<u8>, Stdin);
+
+    /// Takes bytes of the agent, cut anywhere.
+    fn read(&mut self, bytes: &[u8], turn: &mut Turn);
+
+    /// The agent writes no more.
+    fn finish(&mut self, turn: &mut Turn);
+
+    /// What was counted on the way.
+    fn tally(&self) -> Decoded;
+}
+
+/// What becomes of an agent's stdin after the first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stdin {
+    /// It is closed: they are all there is to say.
+    Close,
+    /// It stays open for answers, until the codec [hangs up](Turn::hang_up).
+    KeepOpen,
+}
+
+/// What a codec counted.
+#[derive(Debug, Clone, Default)]
+pub struct Decoded {
+    /// Lines of every kind.
+    pub counters: Counters,
+    /// The filter that died, and why.
+    pub dead_filter: Option<String>,
+}
+
+/// JSON lines: the prompt is all that is said, and every line is decoded by itself.
+impl Codec for Decoder {
+    fn open(&mut self, prompt: &str) -> (Vec<u8>, Stdin) {
+        (prompt.as_bytes().to_vec(), Stdin::Close)
+    }
+
+    fn read(&mut self, bytes: &[u8], turn: &mut Turn) {
+        self.push(bytes, &mut |item| turn.item(item));
+    }
+
+    fn finish(&mut self, turn: &mut Turn) {
+        Self::finish(self, &mut |item| turn.item(item));
+    }
+
+    fn tally(&self) -> Decoded {
+        Decoded { counters: self.counters(), dead_filter: self.dead_filter().map(str::to_owned) }
+    }
+}
+
+/// What a codec makes of one chunk of output. Deltas of a few words are joined: what came together is told together.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    items: Vec<Item>,
+    /// About how many bytes the items hold.
+    weight: usize,
+    answer: Vec<u8>,
+    is_last: bool,
+}
+
+impl Turn {
+    /// The agent did this.
+    pub(super) fn item(&mut self, item: Item) {
+        self.weight += size_of::<Item>() + text_of(&item);
+        // The assistant's text and its display take turns; neither minds being ahead of the other.
+        for known in self.items.iter_mut().rev().take(2) {
+            match (known, &item) {
+                (Item::Text(known), Item::Text(text))
+                | (Item::Show(Show::Delta(known)), Item::Show(Show::Delta(text))) => {
+                    known.push_str(text);
+                    return;
+                }
+                (Item::Text(_), Item::Show(_)) | (Item::Show(_), Item::Text(_)) => {}
+                _ => break,
+            }
+        }
+        self.items.push(item);
+    }
+
+    /// These bytes are for the agent's stdin.
+    #[cfg_attr(not(test), expect(dead_code, reason = "JSON lines are not answered"))]
+    pub(super) fn answer(&mut self, bytes: &[u8]) {
+        self.answer.extend_from_slice(bytes);
+    }
+
+    /// Nothing more will be said to the agent: its stdin is closed.
+    #[cfg_attr(not(test), expect(dead_code, reason = "JSON lines are not answered"))]
+    pub(super) fn hang_up(&mut self) {
+        self.is_last = true;
+    }
+
+    /// The items, and about how many bytes they hold.
+    pub(super) fn take_items(&mut self) -> (Vec<Item>, usize) {
+        (std::mem::take(&mut self.items), std::mem::take(&mut self.weight))
+    }
+
+    /// The bytes for the agent, and whether they are the last ones.
+    pub(super) fn take_answer(&mut self) -> (Vec<u8>, bool) {
+        (std::mem::take(&mut self.answer), self.is_last)
+    }
+}
+
+/// How many bytes of text an item holds, where it can be much.
+fn text_of(item: &Item) -> usize {
+    match item {
+        Item::Text(text) | Item::Show(Show::Text(text) | Show::Delta(text)) => text.len(),
+        Item::Show(_) | Item::Note(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::usage::Note;
+
+    #[test]
+    fn deltas_are_joined_and_blocks_are_not() {
+        let text = |text: &str| Item::Text(text.into());
+        let delta = |text: &str| Item::Show(Show::Delta(text.into()));
+        let block = |text: &str| Item::Show(Show::Text(text.into()));
+        let note = || Item::Note(Note::default());
+        let joined = |items: &[Item]| {
+            let mut turn = Turn::default();
+            items.iter().cloned().for_each(|item| turn.item(item));
+            turn.items
+        };
+        let deltas = [text("a"), delta("a"), text("b"), delta("b"), text("c"), delta("c")];
+        assert_eq!(joined(&deltas), [text("abc"), delta("abc")]);
+        let blocks = [text("a"), block("a"), text("b"), block("b")];
+        assert_eq!(joined(&blocks), [text("ab"), block("a"), block("b")]);
+        let apart = [text("a"), note(), text("b"), delta("b"), block("c"), delta("d")];
+        assert_eq!(joined(&apart), apart);
+    }
+}

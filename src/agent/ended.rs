@@ -1,0 +1,186 @@
+//! What an attempt left, and what that means: from evidence to report, for every kind of agent.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::codec::Decoded;
+use crate::engine::report::{AttemptStatus, Report};
+use crate::reply::Reply;
+use crate::reply::decode::Item;
+use crate::reply::sigil::Sigils;
+use crate::reply::usage::Class;
+use crate::reply::verdict::{End, Evidence, Failure, Kind, Readers, judge};
+use crate::text::duration;
+
+/// How much of stderr is kept for the failure message, in bytes.
+const STDERR_TAIL: usize = 4096;
+/// How much of what the assistant said is kept, in bytes.
+const TEXT_TAIL: usize = 256 * 1024;
+
+/// How long an attempt may go on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Timeouts {
+    /// As a whole.
+    pub(super) attempt: Duration,
+    /// Without a sign of life.
+    pub(super) inactivity: Duration,
+}
+
+/// Why we end an agent that has not ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    AfterFinal,
+    TimedOut,
+    Inactive,
+    Interrupted,
+    /// The loop's own time is over.
+    LoopOver,
+    /// The loop cannot go on: a record cannot be written, a claim cannot be renewed.
+    Fault,
+}
+
+/// Whose attempt it was, and how it is to be judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judging<'a> {
+    /// What to call the agent in messages.
+    pub(super) agent: &'a str,
+    /// Whose filters decide.
+    pub(super) readers: Readers,
+    /// The agent's runs end with an event of their own.
+    pub(super) has_final: bool,
+    /// How its user logs in, as the second half of a message; empty where that is not needed.
+    pub(super) login: &'a str,
+}
+
+/// What an attempt leaves behind while it runs.
+#[derive(Default)]
+pub(super) struct Traces {
+    pub(super) exit_code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    pub(super) ending: Option<Ending>,
+    pub(super) timeouts: Timeouts,
+    /// What was looked at before the agent was ended for its silence.
+    pub(super) evidence_of_death: String,
+    pub(super) decoded: Decoded,
+    reply: Reply,
+    text: String,
+    stderr: VecDeque<u8>,
+}
+
+impl Traces {
+    /// Of an agent that may go on for so long.
+    pub(super) fn new(timeouts: Timeouts) -> Self {
+        Self { timeouts, ..Self::default() }
+    }
+
+    /// Books one item of what the agent said.
+    pub(super) fn item(&mut self, item: &Item) {
+        self.reply.fold(item);
+        if let Item::Text(text) = item {
+            self.keep_text(text);
+        }
+    }
+
+    /// Whether the agent has begun a tool call and not ended it.
+    pub(super) fn has_tool_in_flight(&self) -> bool {
+        !self.reply.usage.tools_in_flight.is_empty()
+    }
+
+    fn keep_text(&mut self, piece: &str) {
+        self.text.push_str(piece);
+        // Cut rarely, so that cutting costs little per piece.
+        if self.text.len() > 2 * TEXT_TAIL {
+            let surplus = self.text.floor_char_boundary(self.text.len() - TEXT_TAIL);
+            self.text.drain(..surplus);
+        }
+    }
+
+    /// Keeps the end of what the agent complains about.
+    pub(super) fn keep_stderr(&mut self, bytes: &[u8]) {
+        let news = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];
+        self.stderr.extend(news);
+        let surplus = self.stderr.len().saturating_sub(STDERR_TAIL);
+        self.stderr.drain(..surplus);
+    }
+
+    /// Judges the attempt.
+    pub(super) fn report(mut self, judging: Judging<'_>, duration: Duration) -> Report {
+        let Judging { agent, readers, has_final, login } = judging;
+        let stderr = String::from_utf8_lossy(self.stderr.make_contiguous()).into_owned();
+        let usage = &self.reply.usage;
+        let evidence = Evidence {
+            agent,
+            end: self.end(),
+            readers,
+            has_final,
+            final_seen: usage.final_seen,
+            said: self.reply.said,
+            counters: self.decoded.counters,
+            fault: usage.fault.as_ref(),
+            dead_filter: self.decoded.dead_filter.as_deref(),
+            stderr_tail: &stderr,
+        };
+        let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent, login));
+        let status = match &failure {
+            None => AttemptStatus::Success,
+            Some(failure) => match failure.kind {
+                Kind::Interrupted => AttemptStatus::Interrupted,
+                Kind::TimedOut | Kind::Inactive => AttemptStatus::Timeout,
+                _ if failure.class == Class::Limit => AttemptStatus::UsageLimit,
+                _ => AttemptStatus::AgentFailure,
+            },
+        };
+        let Sigils { complete, replan } = match status {
+            AttemptStatus::Success => self.reply.scanner.sigils(),
+            _ => Sigils::default(),
+        };
+        Report {
+            status,
+            duration,
+            exit_code: self.exit_code,
+            signal: self.signal,
+            exceeded: match failure.as_ref().map(|failure| failure.kind) {
+                Some(Kind::TimedOut) => Some(self.timeouts.attempt),
+                Some(Kind::Inactive) => Some(self.timeouts.inactivity),
+                _ => None,
+            },
+            failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
+            complete,
+            replan,
+            text: self.text,
+            usage: self.reply.usage,
+            balance: None,
+            skipped_lines: self.decoded.counters.malformed + self.decoded.counters.oversized,
+        }
+    }
+
+    /// A timeout's message names the limit, what was looked at, and how to change it; a refused login's, how to log in.
+    fn with_advice(&self, mut failure: Failure, agent: &str, login: &str) -> Failure {
+        if failure.kind == Kind::TimedOut {
+            let limit = duration::format(self.timeouts.attempt);
+            failure.message = format!("{agent} ran longer than {limit} and was ended (--timeout)");
+        } else if failure.kind == Kind::Inactive {
+            let limit = duration::format(self.timeouts.inactivity);
+            let evidence = &self.evidence_of_death;
+            failure.message = format!(
+                "{agent} showed no sign of life for {limit} and was ended: {evidence} (--inactivity-timeout)"
+            );
+        } else if failure.class == Class::Auth && !login.is_empty() {
+            failure.message = format!("{}; to log in, {login}", failure.message);
+        }
+        failure
+    }
+
+    fn end(&self) -> End {
+        match (self.ending, self.exit_code, self.signal) {
+            (Some(Ending::AfterFinal), ..) => End::EndedAfterFinal,
+            (Some(Ending::TimedOut), ..) => End::TimedOut,
+            (Some(Ending::Inactive), ..) => End::Inactive,
+            (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => End::Interrupted,
+            (None, Some(code), _) => End::Exited(code),
+            (None, None, Some(signal)) => End::Signaled(signal),
+            // Its supervisor was killed before it could tell.
+            (None, None, None) => End::Signaled(9),
+        }
+    }
+}

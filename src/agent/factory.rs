@@ -1,0 +1,152 @@
+//! Makes the agent that a piece of work asks for.
+
+use std::time::Duration;
+
+use super::balance::BalanceQuery;
+use super::cannot_start;
+use super::command::resolve;
+use super::display::DisplayRoute;
+use super::pipe::PipeAgent;
+use super::preset::{self, Preset};
+use super::readers::ReaderPlan;
+use crate::engine::agent::{Agent, Attempt, CommandLine, How};
+use crate::engine::context::Context;
+use crate::engine::outcome::End;
+use crate::engine::report::Report;
+use crate::process::supervised::Launch;
+
+/// How many agents are kept ready besides the one that the loop was started with.
+const KEPT: usize = 4;
+
+/// The agents of one loop: the one that it was started with, and what work asks for in its place.
+#[derive(Debug)]
+pub struct Factory {
+    /// The agent that the loop was started with.
+    own: PipeAgent,
+    /// The preset behind it.
+    preset: &'static Preset,
+    /// Those that work has asked for, the latest last.
+    made: Vec<(How, PipeAgent)>,
+    /// What the agents cost has been known so far.
+    cost_is_known: bool,
+}
+
+impl Factory {
+    /// For a loop that was started with `own`, an agent of this preset. `reports_cost`: what it costs can be known.
+    #[must_use]
+    pub fn new(own: PipeAgent, preset: &'static Preset, reports_cost: bool) -> Self {
+        Self { own, preset, made: Vec::new(), cost_is_known: reports_cost }
+    }
+
+    /// For a loop whose agents are command lines; `launch` says where and with what environment they run.
+    ///
+    /// # Errors
+    /// When a filter of the agent's preset does not compile.
+    pub fn of_command(
+        command: &CommandLine,
+        launch: Launch,
+        timeout: Duration,
+        inactivity_timeout: Duration,
+    ) -> Result<Self, End> {
+        let unread = PipeAgent {
+            name: String::new(),
+            login: "",
+            launch,
+            readers: ReaderPlan::of(preset::unknown()).map_err(cannot_start)?,
+            display: DisplayRoute::Raw,
+            balance: None,
+            timeout,
+            inactivity_timeout,
+        };
+        let own = of_command(command, unread)?;
+        let preset = resolve(command).0;
+        let how = How { command: Some(command.clone()), ..How::default() };
+        Ok(Self { made: vec![(how, own.clone())], ..Self::new(own, preset, preset.reports_cost) })
+    }
+
+    /// What to call the agent that the loop was started with.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.own.name
+    }
+
+    /// How and where the agent that the loop was started with is started.
+    #[must_use]
+    pub fn launch(&self) -> &Launch {
+        &self.own.launch
+    }
+
+    fn make(&self, how: &How) -> Result<PipeAgent, End> {
+        let (mut agent, preset) = match &how.command {
+            Some(command) => (of_command(command, self.own.clone())?, resolve(command).0),
+            None => (self.own.clone(), self.preset),
+        };
+        if let Some(model) = &how.model {
+            let with_model = preset.with_model(&agent.launch.args, model);
+            agent.launch.args = with_model.ok_or_else(|| unable(&agent.name, "told which model to use"))?;
+        }
+        if how.read_only {
+            let read_only = preset.read_only.as_ref();
+            let read_only = read_only.ok_or_else(|| unable(&agent.name, "kept from changing files"))?;
+            agent.launch.args = preset.with_read_only(&agent.launch.args, read_only);
+            agent.launch.env.extend(read_only.env.iter().map(|(name, value)| (name.into(), value.into())));
+        }
+        Ok(agent)
+    }
+
+    /// The agent for work that is to be done like this.
+    fn agent_for(&mut self, how: &How, context: &mut Context<'_>) -> Result<&mut PipeAgent, End> {
+        if *how == How::default() {
+            return Ok(&mut self.own);
+        }
+        self.note_cost(how, context)?;
+        let at = if let Some(at) = self.made.iter().position(|(known, _)| known == how) {
+            at
+        } else {
+            let agent = self.make(how)?;
+            if self.made.len() == KEPT {
+                self.made.remove(0);
+            }
+            self.made.push((how.clone(), agent));
+            self.made.len() - 1
+        };
+        Ok(&mut self.made[at].1)
+    }
+
+    /// Tells when what the agents cost is known no more.
+    fn note_cost(&mut self, how: &How, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(command) = &how.command else { return Ok(()) };
+        let reports_cost = resolve(command).0.reports_cost;
+        if std::mem::replace(&mut self.cost_is_known, reports_cost) && !reports_cost {
+            let name = command.name();
+            context.notice(&format!(
+                "agent '{name}' does not report what it costs: from here on no limit in money is kept"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+impl Agent for Factory {
+    fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
+        self.agent_for(attempt.how, context)?.run(attempt, context)
+    }
+}
+
+/// The agent that `command` starts; where and how long it runs is as with `agent`.
+fn of_command(command: &CommandLine, mut agent: PipeAgent) -> Result<PipeAgent, End> {
+    let (preset, args) = resolve(command);
+    agent.readers = ReaderPlan::of(preset).map_err(cannot_start)?;
+    command.name().clone_into(&mut agent.name);
+    agent.login = preset.login;
+    agent.launch.program = command.program().into();
+    agent.launch.args = args.into_iter().map(Into::into).collect();
+    agent.display = if agent.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };
+    let asks = !preset.usage_cmd.is_empty();
+    agent.balance = asks.then(|| BalanceQuery::new(preset.usage_cmd, preset.usage_parser, &agent.launch));
+    Ok(agent)
+}
+
+fn unable(agent: &str, what: &str) -> End {
+    cannot_start(format!("agent '{agent}' cannot be {what}: choose another agent for this"))
+}

@@ -1,0 +1,264 @@
+//! Sketches of what is to come, to show that the seams fit it: they go when the real ones come.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::codec::{Codec, Decoded, Stdin, Turn};
+use super::display::DisplayRoute;
+use super::ended::{Judging, Timeouts, Traces};
+use super::message::Message;
+use super::threads::{Served, serve};
+use super::watch::{Clocks, Watch};
+use crate::engine::agent::{Agent, Attempt, How};
+use crate::engine::context::Context;
+use crate::engine::inbox::{Inbox, Wake};
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::policy::Limits;
+use crate::engine::report::{AttemptStatus, Report, Signal};
+use crate::engine::run::run;
+use crate::engine::source::{Booked, Source, Work};
+use crate::engine::tally::{Given, Tally};
+use crate::engine::testing::{TestAgent, context, job, success};
+use crate::engine::validator::{Proof, Validation, Validator};
+use crate::process::supervised::{Launch, Pipes, Supervised};
+use crate::reply::decode::Item;
+use crate::reply::usage::Note;
+use crate::reply::verdict::Readers;
+
+/// A list of tasks that several loops share: who has claimed each, and whether it is done.
+type Tasks = Arc<Mutex<Vec<(Option<u32>, bool)>>>;
+
+/// A source that claims from the list, one task for each iteration.
+struct Claims {
+    tasks: Tasks,
+    holder: u32,
+    claimed: Option<usize>,
+}
+
+impl Claims {
+    fn give_back(&mut self, context: &mut Context<'_>, done: bool) {
+        context.renew_no_more();
+        if let Some(task) = self.claimed.take() {
+            self.tasks.lock().unwrap()[task] = (None, done);
+        }
+    }
+}
+
+impl Source for Claims {
+    fn next(&mut self, _: u64, _: &Given, context: &mut Context<'_>) -> Result<Work, End> {
+        let mut tasks = self.tasks.lock().unwrap();
+        let free = |task: &usize| tasks[*task] == (None, false);
+        let task = self.claimed.or_else(|| (0..tasks.len()).find(free));
+        let task = task.ok_or(Outcome::Complete)?;
+        tasks[task].0 = Some(self.holder);
+        drop(tasks);
+        self.claimed = Some(task);
+        let (lease, holder) = (Arc::clone(&self.tasks), self.holder);
+        context.renew(Duration::from_millis(1), move || {
+            let is_ours = lease.lock().unwrap()[task].0 == Some(holder);
+            if is_ours { Ok(()) } else { Err(End::because(Outcome::GitFailed, "the claim is lost")) }
+        });
+        Ok(Work { prompt: format!("task {task}"), how: How::default() })
+    }
+
+    fn settle(&self, _: &Report) -> Signal {
+        Signal::Continue
+    }
+
+    fn book(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
+        let is_done = booked.proof.is_some_and(|proof| proof.ok);
+        self.give_back(context, is_done);
+        Ok(())
+    }
+
+    fn release(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        self.give_back(context, false);
+        Ok(())
+    }
+
+    fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
+        self.give_back(context, false);
+        end
+    }
+}
+
+/// A validator that asks a second agent, which may not change anything.
+struct Verifier;
+
+impl Validator for Verifier {
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
+        let how = How { read_only: true, ..proof.work.how.clone() };
+        let prompt = format!("is this done: {}?", proof.work.prompt);
+        let attempt =
+            Attempt { iteration: proof.iteration, prompt: &prompt, how: &how, deadline: proof.deadline };
+        let verdict = proof.agent.run(&attempt, context)?;
+        let ok = verdict.status == AttemptStatus::Success && verdict.complete;
+        Ok(Some(Validation { ok, output: verdict.text, usage: verdict.usage }))
+    }
+}
+
+#[test]
+fn two_loops_share_a_list_and_a_second_agent_verifies() {
+    let tasks = Tasks::new(Mutex::new(vec![(None, false); 8]));
+    std::thread::scope(|scope| {
+        for holder in 1..=2 {
+            let tasks = Arc::clone(&tasks);
+            scope.spawn(move || {
+                let mut verified = 0;
+                let agent = TestAgent(|attempt: &Attempt<'_>, context: &mut Context<'_>| {
+                    context.wait(Some(Instant::now() + Duration::from_millis(3)))?;
+                    if !attempt.how.read_only {
+                        return Ok(success());
+                    }
+                    verified += 1;
+                    // The first look at it finds fault.
+                    Ok(Report { complete: verified > 1, ..success() })
+                });
+                let source = Claims { tasks, holder, claimed: None };
+                let limits = Limits { max_iterations: None, ..Limits::EXAMPLE };
+                let mut job = job(context(&Arc::default(), Vec::new()), limits, source, agent);
+                job.validator = Some(Box::new(Verifier));
+                assert_eq!(run(job).outcome, Outcome::Complete);
+            });
+        }
+    });
+    assert_eq!(*tasks.lock().unwrap(), vec![(None, true); 8]);
+}
+
+/// A codec that answers: the agent asks line by line, and says `bye` in the end.
+struct Conversation {
+    asked: u64,
+}
+
+impl Codec for Conversation {
+    fn open(&mut self, prompt: &str) -> (Vec<u8>, Stdin) {
+        (format!("{prompt}\n").into_bytes(), Stdin::KeepOpen)
+    }
+
+    fn read(&mut self, bytes: &[u8], turn: &mut Turn) {
+        for line in String::from_utf8_lossy(bytes).lines() {
+            if line == "bye" {
+                turn.item(Item::Note(Note { is_final: true, ..Note::default() }));
+                turn.hang_up();
+            } else {
+                self.asked += 1;
+                turn.item(Item::Text(format!("{line};")));
+                turn.answer(format!("answer {}\n", self.asked).as_bytes());
+            }
+        }
+    }
+
+    fn finish(&mut self, _: &mut Turn) {}
+
+    fn tally(&self) -> Decoded {
+        let mut decoded = Decoded::default();
+        decoded.counters.objects = self.asked;
+        decoded
+    }
+}
+
+fn launch(script: &str, argument: &str) -> Launch {
+    let args = ["-c", script, "bash", argument].map(Into::into).into();
+    Launch { program: "bash".into(), args, cwd: "/".into(), ..Launch::default() }
+}
+
+fn clocks(attempt: &Attempt<'_>) -> Clocks {
+    let timeouts = Timeouts { attempt: Duration::from_mins(1), inactivity: Duration::from_mins(1) };
+    Clocks { timeouts, loop_over: attempt.deadline }
+}
+
+const JUDGING: Judging<'_> = Judging { agent: "sketch", readers: Readers::User, has_final: false, login: "" };
+
+/// An agent that is answered.
+struct Answered(&'static str);
+
+impl Agent for Answered {
+    fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
+        let (port, mailbox) = context.open();
+        let (supervised, pipes) = Supervised::start(&launch(self.0, "")).map_err(super::cannot_start)?;
+        let codec = Box::new(Conversation { asked: 0 });
+        let served = serve(pipes, attempt.prompt, codec, &DisplayRoute::Text, &port).unwrap();
+        let mut watch = Watch::new(supervised, mailbox, served, Path::new("/"), clocks(attempt));
+        watch.listen(context)?;
+        Ok(watch.finish().report(JUDGING, Duration::ZERO))
+    }
+}
+
+/// An agent without pipes: its screen, here a file, is looked at, and `seen` tells it that it was.
+struct Screen {
+    script: &'static str,
+    screen: PathBuf,
+}
+
+impl Agent for Screen {
+    fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
+        let (port, mailbox) = context.open();
+        let launch = launch(self.script, &self.screen.to_string_lossy());
+        let (supervised, pipes) = Supervised::start(&launch).map_err(super::cannot_start)?;
+        let (notes, screen) = (port.clone(), self.screen.clone());
+        std::thread::spawn(move || pipes.notes.map(Message::Note).all(|note| notes.post(0, note)));
+        std::thread::spawn(move || {
+            let mut last = String::new();
+            // Until nobody wants to know any more.
+            while port.post(0, Message::Items(Vec::new())) {
+                let now = std::fs::read_to_string(&screen).unwrap_or_default();
+                if now != last {
+                    last.clone_from(&now);
+                    port.post(now.len(), Message::Items(vec![Item::Text(now)]));
+                    std::fs::write(screen.with_extension("seen"), &last).unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let mut watch = Watch::new(supervised, mailbox, Served::default(), Path::new("/"), clocks(attempt));
+        watch.listen(context)?;
+        Ok(watch.finish().report(JUDGING, Duration::ZERO))
+    }
+}
+
+#[test]
+fn a_codec_may_answer_on_stdin_and_hang_up() {
+    // Without a supervisor, which is the real program and not this one.
+    let script = r#"read -r prompt; for n in 1 2; do echo "$prompt $n?"; read -r answer; done; echo "$answer!"
+        read -r answer; echo bye; while read -r line; do :; done"#;
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = bash.spawn().unwrap();
+    let (_supervisor, ralph) = UnixStream::pair().unwrap();
+    let pipes = Pipes {
+        stdin: OwnedFd::from(child.stdin.take().unwrap()).into(),
+        stdout: OwnedFd::from(child.stdout.take().unwrap()).into(),
+        stderr: OwnedFd::from(child.stderr.take().unwrap()).into(),
+        notes: ralph.into(),
+    };
+    let inbox = Arc::new(Inbox::default());
+    let (port, mailbox) = inbox.open();
+    let _served =
+        serve(pipes, "go", Box::new(Conversation { asked: 0 }), &DisplayRoute::Text, &port).unwrap();
+    let mut traces = Traces::new(Timeouts::default());
+    loop {
+        match inbox.listen(&mailbox, Some(Instant::now() + Duration::from_mins(1))) {
+            Wake::Message(Message::Items(items)) => items.iter().for_each(|item| traces.item(item)),
+            Wake::Message(Message::Decoded(decoded)) => {
+                traces.decoded = decoded;
+                break;
+            }
+            Wake::Message(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    traces.exit_code = child.wait().unwrap().code();
+    let report = traces.report(JUDGING, Duration::ZERO);
+    assert_eq!((report.status, report.text.as_str()), (AttemptStatus::Success, "go 1?;go 2?;answer 2!;"));
+}
+
+#[test]
+fn agents_of_every_kind_fit() {
+    let agents: [Box<dyn Agent>; 2] =
+        [Box::new(Answered("cat")), Box::new(Screen { script: "top >\"$1\"", screen: PathBuf::new() })];
+    assert_eq!(agents.len(), 2);
+}

@@ -1,0 +1,286 @@
+//! An agent while it runs: its program, its clocks, and when to end it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::ended::{Ending, Timeouts, Traces};
+use super::message::Message;
+use super::threads::Served;
+use super::vital_signs::VitalSigns;
+use crate::engine::context::Context;
+use crate::engine::event::{Event, Stream};
+use crate::engine::inbox::{Mailbox, Wake};
+use crate::engine::outcome::End;
+use crate::engine::stop::Urgency;
+use crate::process::supervised::Supervised;
+use crate::process::supervisor::Note;
+use crate::reply::decode::Item;
+use crate::reply::show::Show;
+
+/// How long an agent may live on after its own final event.
+const FINAL_GRACE: Duration = Duration::from_secs(10);
+/// How long the pipes of an agent that is gone may stay silent before we stop listening.
+const DRAIN: Duration = Duration::from_secs(1);
+/// How long our readers may still work on what came before they stopped listening; a user's filter has 10 s for
+/// every line.
+const DECODING: Duration = Duration::from_secs(15);
+/// After this much time the supervisor must have ended everything; then it is given up itself.
+const LADDER_LIMIT: Duration = Duration::from_secs(12);
+
+/// How long an attempt may go on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clocks {
+    pub(super) timeouts: Timeouts,
+    /// At most until then.
+    pub(super) loop_over: Option<Instant>,
+}
+
+/// What is known about the agent's program and everything it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Alive,
+    /// Nothing is left of it.
+    Gone,
+    /// Its supervisor was killed before it could tell.
+    OutOfSight,
+}
+
+/// One attempt while it runs.
+pub(super) struct Watch {
+    supervised: Supervised,
+    mailbox: Mailbox<Message>,
+    vital_signs: VitalSigns,
+    /// When the attempt has taken too long.
+    too_long: Instant,
+    /// When the loop's own time is over.
+    loop_over: Option<Instant>,
+    /// When the agent has lived too long after its final event.
+    after_final: Option<Instant>,
+    /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
+    closing: Option<Instant>,
+    program: Program,
+    /// Who serves its pipes.
+    served: Served,
+    /// When the last message came, or the readers were told to stop listening.
+    last_message: Instant,
+    /// The user's own display has failed, and that was said.
+    display_lost: bool,
+    traces: Traces,
+}
+
+impl Watch {
+    /// Watches a program that has just been started in `cwd`, and whose threads bring what they have into `mailbox`.
+    pub(super) fn new(
+        supervised: Supervised,
+        mailbox: Mailbox<Message>,
+        served: Served,
+        cwd: &Path,
+        clocks: Clocks,
+    ) -> Self {
+        let Clocks { timeouts, loop_over } = clocks;
+        let now = Instant::now();
+        let (supervisor, program) = (supervised.supervisor_pid(), supervised.program_pid());
+        Self {
+            supervised,
+            mailbox,
+            vital_signs: VitalSigns::new(supervisor, program, cwd, timeouts.inactivity),
+            too_long: now + timeouts.attempt,
+            loop_over,
+            after_final: None,
+            closing: None,
+            program: Program::Alive,
+            served,
+            last_message: now,
+            display_lost: false,
+            traces: Traces::new(timeouts),
+        }
+    }
+
+    /// Listens until nothing of the agent is left and its pipes are read to their end.
+    ///
+    /// # Errors
+    /// When a record cannot be written; the agent has been ended all the same.
+    pub(super) fn listen(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        let mut fault = None;
+        while !self.is_over(Instant::now()) {
+            if let Err(error) = self.step(context, fault.is_some()) {
+                fault.get_or_insert(error);
+                self.end(Ending::Fault);
+            }
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    /// Waits once. `mute`: nothing may be told any more.
+    fn step(&mut self, context: &mut Context<'_>, mute: bool) -> Result<(), End> {
+        match context.listen(&self.mailbox, Some(self.next_deadline()))? {
+            Wake::Message(message) => {
+                self.last_message = Instant::now();
+                self.take(message, &mut |event| if mute { Ok(()) } else { context.tell(event) })?;
+            }
+            Wake::Slept(gap) => self.shift(gap),
+            Wake::Asked(_) | Wake::Poked | Wake::Deadline => {}
+        }
+        match context.urgency() {
+            Urgency::None | Urgency::AfterAttempt => {}
+            Urgency::Now => self.end(Ending::Interrupted),
+            Urgency::AtOnce => {
+                self.end(Ending::Interrupted);
+                self.supervised.kill();
+            }
+        }
+        self.look_at_the_clock(Instant::now());
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        message: Message,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), End>,
+    ) -> Result<(), End> {
+        match message {
+            Message::Bytes(stream, bytes) => {
+                self.vital_signs.output();
+                if stream == Stream::Stderr {
+                    self.traces.keep_stderr(&bytes);
+                }
+                tell(Event::Output { stream, bytes: &bytes })?;
+            }
+            Message::Items(items) => {
+                let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
+                if !shows.is_empty() {
+                    tell(Event::Shown(&shows))?;
+                }
+            }
+            Message::Decoded(decoded) => self.traces.decoded = decoded,
+            Message::Closed => self.served.open -= 1,
+            Message::DisplayEnded => self.served.displaying = false,
+            Message::Display(show) if !self.display_lost => tell(Event::Shown(&[show]))?,
+            Message::DisplayLost(reason) if !self.display_lost => {
+                self.display_lost = true;
+                self.served.displaying = false;
+                tell(Event::Notice(&format!(
+                    "the display filter is dropped: {reason}; see AGENT_DISPLAY_FILTER"
+                )))?;
+            }
+            Message::Note(Note::Exited(code)) => {
+                self.traces.exit_code = Some(code);
+                self.closing.get_or_insert_with(Instant::now);
+            }
+            Message::Note(Note::Signaled(signal)) => {
+                self.traces.signal = Some(signal);
+                self.closing.get_or_insert_with(Instant::now);
+            }
+            Message::Note(Note::Gone(left)) => {
+                self.program = Program::Gone;
+                if left > 0 {
+                    let text = format!("{left} processes of the agent cannot be killed and are left behind");
+                    tell(Event::Notice(&text))?;
+                }
+            }
+            Message::NotesEnded if self.program == Program::Alive => self.program = Program::OutOfSight,
+            Message::Note(_) | Message::NotesEnded | Message::Display(_) | Message::DisplayLost(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Books one item, and returns what there is to show of it.
+    fn item(&mut self, item: Item) -> Option<Show> {
+        self.traces.item(&item);
+        match item {
+            Item::Text(text) => {
+                // It goes on after what looked like its last word.
+                self.after_final = None;
+                self.served.show_text.then_some(Show::Delta(text))
+            }
+            Item::Note(note) => {
+                if note.tool_started.is_some() {
+                    // A new tool call says so too.
+                    self.after_final = None;
+                } else if note.is_final {
+                    self.after_final = Some(Instant::now() + FINAL_GRACE);
+                }
+                None
+            }
+            Item::Show(show) => Some(show),
+        }
+    }
+
+    /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is
+    /// not, because a stranger may hold them open.
+    fn is_over(&mut self, now: Instant) -> bool {
+        match self.program {
+            Program::Alive => self.closing.is_some_and(|since| now > since + LADDER_LIMIT),
+            Program::OutOfSight => true,
+            Program::Gone if self.served.open == 0 && !self.served.displaying => true,
+            Program::Gone => {
+                if self.served.hold.is_some() && now >= self.last_message + DRAIN {
+                    self.served.hold = None;
+                    self.last_message = now;
+                }
+                self.served.hold.is_none() && now >= self.last_message + self.patience()
+            }
+        }
+    }
+
+    /// How long the readers of an agent that is gone may bring nothing. Its display is cosmetic.
+    fn patience(&self) -> Duration {
+        if self.served.hold.is_none() && self.served.open > 0 { DECODING } else { DRAIN }
+    }
+
+    fn next_deadline(&self) -> Instant {
+        if self.program == Program::Gone {
+            return self.last_message + self.patience();
+        }
+        if let Some(since) = self.closing {
+            return since + LADDER_LIMIT;
+        }
+        let next = self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long);
+        self.loop_over.map_or(next, |deadline| next.min(deadline))
+    }
+
+    fn look_at_the_clock(&mut self, now: Instant) {
+        if self.closing.is_some() || self.program != Program::Alive {
+            return;
+        }
+        if let Some(deadline) = self.after_final {
+            // It has said its last word, well or not; nothing else is expected of it but to leave.
+            if now >= deadline.min(self.too_long) {
+                self.end(Ending::AfterFinal);
+            }
+        } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
+            self.end(Ending::LoopOver);
+        } else if now >= self.too_long {
+            self.end(Ending::TimedOut);
+        } else if let Some(evidence) = self.vital_signs.look(now, self.traces.has_tool_in_flight()) {
+            self.traces.evidence_of_death = evidence;
+            self.end(Ending::Inactive);
+        }
+    }
+
+    /// We were stopped for a while; no deadline may fire for that.
+    fn shift(&mut self, gap: Duration) {
+        self.too_long += gap;
+        self.last_message += gap;
+        self.vital_signs.shift(gap);
+        self.after_final = self.after_final.map(|deadline| deadline + gap);
+        self.closing = self.closing.map(|since| since + gap);
+    }
+
+    /// Starts the ladder, unless the agent has ended by itself or is being ended already.
+    fn end(&mut self, ending: Ending) {
+        if self.closing.is_none() && self.program == Program::Alive {
+            self.traces.ending = Some(ending);
+            self.closing = Some(Instant::now());
+            self.supervised.stop();
+        }
+    }
+
+    /// Reaps what there is to reap; blocks only if the supervisor had to be given up.
+    pub(super) fn finish(self) -> Traces {
+        // First, so that no thread waits for room in it.
+        drop(self.mailbox);
+        self.supervised.finish(self.program == Program::Gone);
+        self.traces
+    }
+}

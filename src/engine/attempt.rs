@@ -1,0 +1,141 @@
+//! One attempt at an iteration: the agent runs, its work is checked, and what came of it is booked.
+
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+
+use super::agent::Attempt;
+use super::event::Event;
+use super::outcome::{End, Outcome};
+use super::report::{AttemptStatus, Report, Signal};
+use super::run::{Job, Loop};
+use super::source::{Booked, Work};
+use super::tally::Settled;
+use super::validator::{Proof, Validation};
+
+impl Loop<'_> {
+    /// Runs the agent once, has its work checked, and books what came of it.
+    pub(super) fn attempt(&mut self, work: Work) -> Result<(), End> {
+        let head = self.job.worktree.head();
+        self.job.tally.in_attempt = true;
+        let Job { context, tally, .. } = &mut self.job;
+        context.tell(Event::AttemptStarted { tally, head: head.as_deref() })?;
+        // From here on it is booked, whatever comes.
+        self.handed_out = false;
+        let began = Instant::now();
+        let worked = self.work_on(&work);
+        self.work = Some(work);
+        match worked {
+            Ok((report, settled)) => self.book(&report, &settled),
+            Err(end) => Err(self.give_up(end, began.elapsed())),
+        }
+    }
+
+    /// What the agent left, and what that means.
+    fn work_on(&mut self, work: &Work) -> Result<(Report, Settled), End> {
+        if self.job.limits.idle.is_some() {
+            self.job.worktree.agent_begins();
+        }
+        let deadline = self.deadline();
+        let Job { agent, context, tally, .. } = &mut self.job;
+        let attempt = Attempt { iteration: tally.iteration, prompt: &work.prompt, how: &work.how, deadline };
+        let mut report = agent.run(&attempt, context)?;
+        let settled = self.settle(&mut report, work)?;
+        Ok((report, settled))
+    }
+
+    /// What a report means for the work; an unproven COMPLETE is not believed.
+    fn settle(&mut self, report: &mut Report, work: &Work) -> Result<Settled, End> {
+        // Looked at before the validation, whose own traces are no progress.
+        let changed = self.has_changed();
+        let mut settled = Settled { signal: Signal::Continue, changed, proof: None };
+        if report.status != AttemptStatus::Success {
+            return Ok(settled);
+        }
+        settled.signal = self.job.source.settle(report);
+        let says_done = |pattern: &regex::Regex| pattern.is_match(&report.text);
+        if settled.signal == Signal::Continue && self.job.done_pattern.as_ref().is_some_and(says_done) {
+            settled.signal = Signal::Done;
+        }
+        if self.job.validator.is_none() {
+            return Ok(settled);
+        }
+        settled.proof = self.validate(report, settled.signal, work)?;
+        let is_valid = settled.proof.as_ref().is_some_and(|validation| validation.ok);
+        if !is_valid && matches!(settled.signal, Signal::Complete | Signal::Done) {
+            report.status = AttemptStatus::CompleteUnproven;
+            settled.signal = Signal::Continue;
+        }
+        Ok(settled)
+    }
+
+    /// Whether the files have changed since the iteration began. The look at them is also the one that the next iteration
+    /// starts from.
+    fn has_changed(&mut self) -> Option<bool> {
+        self.job.limits.idle?;
+        self.last_look = self.job.worktree.look();
+        Some(self.look_before? != self.last_look?)
+    }
+
+    /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.
+    fn validate(&mut self, report: &Report, signal: Signal, work: &Work) -> Result<Option<Validation>, End> {
+        let deadline = self.deadline();
+        let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
+            return Ok(None);
+        };
+        context.tell(Event::Validating)?;
+        let iteration = tally.iteration;
+        let proof = Proof { iteration, work, report, signal, agent: agent.as_mut(), deadline };
+        let Some(validation) = validator.validate(proof, context)? else { return Ok(None) };
+        context.tell(Event::Validated { ok: validation.ok, output: &validation.output })?;
+        tally.validation_error = (!validation.ok).then(|| validation.output.clone());
+        Ok(Some(validation))
+    }
+
+    /// Books an attempt that came to its end.
+    fn book(&mut self, report: &Report, settled: &Settled) -> Result<(), End> {
+        self.job.tally.book(&self.job.limits, report, settled);
+        self.tell_the_others(Utc::now(), Instant::now());
+        self.book_time();
+        self.take_notes();
+        let head = self.job.worktree.head();
+        self.job.tally.last_commit.clone_from(&head);
+        let Job { context, tally, source, .. } = &mut self.job;
+        let told = context.tell(Event::AttemptEnded {
+            tally,
+            report,
+            head: head.as_deref(),
+            changed: settled.changed,
+        });
+        // The source has to know of it, even if nobody else does.
+        let booked = source.book(&booked(tally.iteration, report, settled), context);
+        self.take_notes();
+        told.and(booked)
+    }
+
+    /// Books an attempt that the loop ends in the middle of, so that nobody knows what it led to.
+    fn give_up(&mut self, end: End, duration: Duration) -> End {
+        let status = match end.outcome {
+            Outcome::AgentMissing => AttemptStatus::AgentFailure,
+            _ => AttemptStatus::Interrupted,
+        };
+        let report = Report::given_up(status, duration);
+        let settled = Settled { signal: Signal::Continue, changed: None, proof: None };
+        self.job.tally.book(&self.job.limits, &report, &settled);
+        let Job { context, tally, source, .. } = &mut self.job;
+        context.tell_whoever_listens(Event::AttemptEnded {
+            tally,
+            report: &report,
+            head: None,
+            changed: None,
+        });
+        // The first reason is the one that counts.
+        let _ = source.book(&booked(tally.iteration, &report, &settled), context);
+        end
+    }
+}
+
+fn booked<'a>(iteration: u64, report: &'a Report, settled: &'a Settled) -> Booked<'a> {
+    let Settled { signal, changed, proof } = settled;
+    Booked { iteration, report, signal: *signal, proof: proof.as_ref(), changed: *changed }
+}

@@ -1,0 +1,155 @@
+//! What a source, an agent or a validator may use of the loop around it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::Local;
+
+use super::event::{Event, Identity, Stamped};
+use super::inbox::{Inbox, Mailbox, Port, Wake};
+use super::outcome::{End, Outcome};
+use super::stop::{Stop, Urgency};
+use crate::files::FileError;
+
+/// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
+pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), FileError> + 'a>;
+
+/// The loop as seen by what plugs into it: where to wait, what has been asked of the loop, and who wants to know.
+pub struct Context<'a> {
+    identity: Identity,
+    inbox: Arc<Inbox>,
+    pub(super) stop: Stop,
+    sinks: Vec<Sink<'a>>,
+    renewal: Option<Renewal>,
+}
+
+/// Something that has to be renewed while the loop is at work.
+struct Renewal {
+    every: Duration,
+    next: Instant,
+    renew: Box<dyn FnMut() -> Result<(), End>>,
+}
+
+impl<'a> Context<'a> {
+    /// The context of a loop that hears of requests by `inbox`; `sinks` listen to it, in this order.
+    #[must_use]
+    pub fn new(identity: Identity, inbox: Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Self {
+        Self { identity, inbox, stop: Stop::default(), sinks, renewal: None }
+    }
+
+    /// A mailbox for what small threads bring, and the port to it.
+    #[must_use]
+    pub fn open<M>(&self) -> (Port<M>, Mailbox<M>) {
+        self.inbox.open()
+    }
+
+    /// What has to be poked when it is the loop's turn.
+    pub(super) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    /// How urgently the loop has been asked to stop.
+    #[must_use]
+    pub fn urgency(&self) -> Urgency {
+        self.stop.urgency()
+    }
+
+    /// How the loop ends because it was asked to; `None` while nobody has.
+    #[must_use]
+    pub fn stopped_by(&self) -> Option<Outcome> {
+        self.stop.outcome()
+    }
+
+    /// Whether no further attempt may begin for now: the loop has been asked to stop, or to hold.
+    #[must_use]
+    pub fn is_held_up(&self) -> bool {
+        self.stop.urgency() != Urgency::None || self.stop.holds()
+    }
+
+    /// Waits for what is asked of the loop, at most until `deadline`; it is booked on the way.
+    ///
+    /// # Errors
+    /// When the loop cannot go on: a record cannot be written, or what has to be renewed cannot be.
+    pub fn wait(&mut self, deadline: Option<Instant>) -> Result<Wake, End> {
+        self.wait_for(deadline, Inbox::wait)
+    }
+
+    /// The same for what comes into `mailbox`, too.
+    ///
+    /// # Errors
+    /// As with [`Context::wait`].
+    pub fn listen<M>(&mut self, mailbox: &Mailbox<M>, deadline: Option<Instant>) -> Result<Wake<M>, End> {
+        self.wait_for(deadline, |inbox, until| inbox.listen(mailbox, until))
+    }
+
+    fn wait_for<M>(
+        &mut self,
+        deadline: Option<Instant>,
+        wait: impl Fn(&Inbox, Option<Instant>) -> Wake<M>,
+    ) -> Result<Wake<M>, End> {
+        loop {
+            self.renew_what_is_due()?;
+            let renewal = self.renewal.as_ref().map(|renewal| renewal.next);
+            let until = deadline.into_iter().chain(renewal).min();
+            match wait(&self.inbox, until) {
+                Wake::Asked(ask) => {
+                    self.stop.book(ask.clone());
+                    self.tell(Event::Asked { ask: &ask, urgency: self.stop.urgency() })?;
+                    return Ok(Wake::Asked(ask));
+                }
+                // Only something to renew.
+                Wake::Deadline if until != deadline => {}
+                wake => return Ok(wake),
+            }
+        }
+    }
+
+    /// From here on `renew` is called `every` so often, whatever the loop waits for, until [`Context::renew_no_more`] or until it
+    /// fails: that ends the attempt and the loop. There is one such thing at a time; a new one takes the place of the last.
+    pub fn renew(&mut self, every: Duration, renew: impl FnMut() -> Result<(), End> + 'static) {
+        self.renewal = Some(Renewal { every, next: Instant::now() + every, renew: Box::new(renew) });
+    }
+
+    /// Nothing has to be renewed any more.
+    pub fn renew_no_more(&mut self) {
+        self.renewal = None;
+    }
+
+    fn renew_what_is_due(&mut self) -> Result<(), End> {
+        let Some(renewal) = &mut self.renewal else { return Ok(()) };
+        if Instant::now() < renewal.next {
+            return Ok(());
+        }
+        let renewed = (renewal.renew)();
+        renewal.next = Instant::now() + renewal.every;
+        if renewed.is_err() {
+            self.renewal = None;
+        }
+        renewed
+    }
+
+    /// Tells everybody who listens.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    pub fn tell(&mut self, event: Event<'_>) -> Result<(), End> {
+        let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
+        Ok(self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))?)
+    }
+
+    /// Tells everybody something that the user should know, in one line.
+    ///
+    /// # Errors
+    /// When a record cannot be written.
+    pub fn notice(&mut self, text: &str) -> Result<(), End> {
+        self.tell(Event::Notice(text))
+    }
+
+    /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being true.
+    pub(super) fn tell_whoever_listens(&mut self, event: Event<'_>) {
+        let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
+        for sink in &mut self.sinks {
+            let _ = sink(&stamped);
+        }
+    }
+}

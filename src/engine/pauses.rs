@@ -1,0 +1,84 @@
+//! The pauses of a loop: between iterations, before retries, while it is held, and while a usage limit lasts.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+
+use super::event::Event;
+use super::outcome::End;
+use super::run::{Job, Loop};
+use super::stop::Urgency;
+use super::wait::Wait;
+
+/// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Loop<'_> {
+    /// Holds until somebody lets the loop go on, or ends it.
+    pub(super) fn hold(&mut self) -> Result<(), End> {
+        let Job { context, tally, .. } = &mut self.job;
+        context.tell(Event::Paused { tally })?;
+        while self.job.context.stop.holds() && self.job.context.urgency() == Urgency::None {
+            self.wait(None)?;
+        }
+        // Going on after a pause is no order to cut a wait short.
+        self.job.context.stop.take_go_on();
+        self.tell_resumed()
+    }
+
+    /// Waits for a usage limit to pass.
+    pub(super) fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
+        let began = Utc::now();
+        let Job { context, tally, .. } = &mut self.job;
+        context.tell(Event::Waiting { until, tally })?;
+        // A wait that was cut short by something else is taken up again after that.
+        if self.wait_until(until)? {
+            self.job.tally.waited(began);
+            self.tell_resumed()?;
+        }
+        Ok(())
+    }
+
+    fn tell_resumed(&mut self) -> Result<(), End> {
+        let Job { context, tally, .. } = &mut self.job;
+        context.tell(Event::Resumed { tally })
+    }
+
+    /// Waits for `pause`; `false` when something else comes first, such as a usage limit that another loop has met.
+    pub(super) fn pause(&mut self, pause: Duration) -> Result<bool, End> {
+        if pause.is_zero() {
+            return Ok(true);
+        }
+        let passed = self.wait_until(Utc::now() + pause)?;
+        Ok(passed && self.job.board.closed_until(Utc::now(), Instant::now()).is_none())
+    }
+
+    /// Waits until the time has come, or somebody says to go on. `false`: the loop has been asked to hold or to stop
+    /// meanwhile, or its own time is over.
+    fn wait_until(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
+        self.job.context.stop.take_go_on();
+        let wait = Wait::new(until, Utc::now(), Instant::now());
+        let end = self.deadline();
+        loop {
+            let now = Instant::now();
+            if end.is_some_and(|end| now >= end) || self.job.context.is_held_up() {
+                return Ok(false);
+            }
+            let left = wait.left(Utc::now(), now);
+            if self.job.context.stop.take_go_on() {
+                self.job.board.open();
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(true);
+            }
+            self.wait(Some(now + left.min(LOOK)))?;
+        }
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), End> {
+        self.job.context.wait(deadline)?;
+        self.take_notes();
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! The loop itself: from one step to the next, until it ends.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Local, Utc};
+use regex::Regex;
+
+use super::agent::Agent;
+use super::board::Board;
+use super::context::Context;
+use super::event::Event;
+use super::inbox::Wake;
+use super::outcome::{End, Outcome};
+use super::places::Ticket;
+use super::policy::{Limits, Now, Step, limit_until, named_reset, step};
+use super::source::{Source, Work};
+use super::tally::{Given, Last, Tally};
+use super::validator::Validator;
+use super::worktree::Worktree;
+use crate::text::{duration, jitter};
+
+/// One loop, ready to run.
+pub struct Job<'a> {
+    /// Who it is, what is asked of it, and who listens.
+    pub context: Context<'a>,
+    /// The working directory of its agents.
+    pub project: PathBuf,
+    /// What it may use up.
+    pub limits: Limits,
+    /// Where it starts from.
+    pub tally: Tally,
+    /// The pause between two iterations.
+    pub delay: Duration,
+    /// The assistant's text that ends the loop.
+    pub done_pattern: Option<Regex>,
+    /// Where prompts come from.
+    pub source: Box<dyn Source + 'a>,
+    /// Who works on them.
+    pub agent: Box<dyn Agent + 'a>,
+    /// What proves the work.
+    pub validator: Option<Box<dyn Validator + 'a>>,
+    /// The project's files.
+    pub worktree: Box<dyn Worktree + 'a>,
+    /// What is known of the other loops that use the agent.
+    pub board: Board,
+    /// Its turn among them; `None` where it need not wait for one.
+    pub ticket: Option<Ticket>,
+}
+
+/// Runs a loop to its end.
+#[must_use]
+pub fn run(job: Job<'_>) -> End {
+    let elapsed_before = Duration::try_from_secs_f64(job.tally.elapsed_seconds).unwrap_or_default();
+    let mut running = Loop {
+        job,
+        started: Instant::now(),
+        elapsed_before,
+        work: None,
+        handed_out: false,
+        look_before: None,
+        last_look: None,
+    };
+    let end = running.run();
+    let end = running.close(end);
+    running.tell_end(&end);
+    end
+}
+
+/// A loop while it runs.
+pub(super) struct Loop<'a> {
+    pub(super) job: Job<'a>,
+    /// When this process took it up, less the time that was no time of its own.
+    started: Instant,
+    /// How long earlier processes have run it.
+    elapsed_before: Duration,
+    /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
+    pub(super) work: Option<Work>,
+    /// The source has handed out work that no attempt has been booked of.
+    pub(super) handed_out: bool,
+    /// What the project's files looked like when the current iteration began.
+    pub(super) look_before: Option<u64>,
+    /// What they looked like after the latest attempt.
+    pub(super) last_look: Option<u64>,
+}
+
+impl Loop<'_> {
+    fn run(&mut self) -> End {
+        let Job { context, project, limits, tally, .. } = &mut self.job;
+        let mut step = context.tell(Event::LoopStarted { project, limits, tally });
+        loop {
+            match step {
+                Ok(()) => step = self.take_step(),
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// One step of the loop; an error is its end.
+    fn take_step(&mut self) -> Result<(), End> {
+        self.heed_asks()?;
+        if let Some(outcome) = self.job.context.stopped_by() {
+            return Err(outcome.into());
+        }
+        self.book_time();
+        match step(&self.job.limits, &self.job.tally, self.now()) {
+            Step::End(outcome) => Err(self.ended_by_policy(outcome)),
+            _ if self.job.context.stop.holds() => self.hold(),
+            Step::Wait(until) => self.wait_for_limit(until),
+            step if self.admit()? => self.put_to_work(step),
+            _ => Ok(()),
+        }
+    }
+
+    fn put_to_work(&mut self, step: Step) -> Result<(), End> {
+        match step {
+            Step::Begin => self.begin(),
+            Step::Retry { retry, pause } => self.retry(retry, pause),
+            // The others do not get here.
+            Step::Again | Step::Wait(_) | Step::End(_) => self.again(),
+        }
+    }
+
+    /// Waits until an agent may work. `false`: everything has to be looked at again. Waiting is no time of the loop's own.
+    fn admit(&mut self) -> Result<bool, End> {
+        let Job { context, ticket: Some(ticket), .. } = &mut self.job else { return Ok(true) };
+        if ticket.take(context.inbox()) {
+            return Ok(true);
+        }
+        let began = Instant::now();
+        context.tell(Event::Queued)?;
+        loop {
+            if context.is_held_up() {
+                ticket.leave();
+                break;
+            }
+            context.wait(None)?;
+            if ticket.take(context.inbox()) {
+                break;
+            }
+        }
+        self.started += began.elapsed();
+        self.take_notes();
+        Ok(false)
+    }
+
+    /// Now, as far as the policy needs to know; what this loop knows, the others know from here on.
+    fn now(&self) -> Now {
+        let (time, clock) = (Utc::now(), Instant::now());
+        self.tell_the_others(time, clock);
+        let Job { board, tally, .. } = &self.job;
+        let running = self.elapsed_before + self.started.elapsed();
+        let closed_until = board.closed_until(time, clock);
+        Now { time, running, closed_until, spent_by_others: board.spent_by_others(tally) }
+    }
+
+    /// Lets the other loops know of a usage limit that this one has met.
+    pub(super) fn tell_the_others(&self, time: DateTime<Utc>, clock: Instant) {
+        if let Some(until) = limit_until(&self.job.tally, time) {
+            self.job.board.close(until, time, clock);
+        }
+    }
+
+    /// Books what came while nobody was waiting.
+    fn heed_asks(&mut self) -> Result<(), End> {
+        while let Wake::Asked(_) = self.job.context.wait(Some(Instant::now()))? {}
+        self.take_notes();
+        Ok(())
+    }
+
+    /// Keeps the user's notes for the next prompt.
+    pub(super) fn take_notes(&mut self) {
+        let notes = self.job.context.stop.take_notes();
+        self.job.tally.notes.extend(notes);
+    }
+
+    fn ended_by_policy(&self, outcome: Outcome) -> End {
+        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn};
+        let detail = self.job.source.advice(outcome).or_else(|| match outcome {
+            AgentFailed | Breaker | LastFailed | NotLoggedIn => self.job.tally.last_error.clone(),
+            LimitTooFar => Some(self.limit_too_far()),
+            _ => None,
+        });
+        End { outcome, detail }
+    }
+
+    /// Until when the usage limit lasts, and what the user can do about it.
+    fn limit_too_far(&self) -> String {
+        let Job { tally, limits, board, .. } = &self.job;
+        let met_it = matches!(tally.last, Last::Limited { .. });
+        let error = tally.last_error.as_deref().filter(|_| met_it).unwrap_or("the usage limit is reached");
+        let longest = duration::format(limits.max_limit_wait);
+        let end = match tally.last {
+            Last::Limited { reset } => named_reset(reset, Utc::now()),
+            _ => board.closed_until(Utc::now(), Instant::now()),
+        };
+        let until = match end {
+            Some(end) => format!("it lasts until {}", end.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")),
+            None => "nobody says until when".to_owned(),
+        };
+        format!(
+            "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"
+        )
+    }
+
+    /// Begins the next iteration with a new prompt.
+    fn begin(&mut self) -> Result<(), End> {
+        let Job { tally, delay, .. } = &self.job;
+        let (is_first, delay) = (tally.iteration == tally.allowance_from, *delay);
+        if !is_first && !self.pause(delay)? {
+            return Ok(());
+        }
+        let given = self.job.tally.upcoming();
+        let Some(work) = self.next_work(self.job.tally.iteration + 1, &given)? else { return Ok(()) };
+        if self.job.limits.idle.is_some() {
+            self.look_before = self.last_look.or_else(|| self.job.worktree.look());
+        }
+        // That took a moment, in which another loop may have met the usage limit.
+        if self.job.board.closed_until(Utc::now(), Instant::now()).is_some() {
+            return self.release();
+        }
+        self.job.tally.begin(given);
+        self.attempt(work)
+    }
+
+    fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {
+        let (iteration, max_retries) = (self.job.tally.iteration, self.job.limits.max_retries);
+        let pause = jitter::around(pause);
+        self.job.context.tell(Event::Retrying { iteration, retry, max_retries, pause })?;
+        if !self.pause(pause)? {
+            return Ok(());
+        }
+        self.job.tally.retry();
+        self.same_work()
+    }
+
+    /// Runs the current iteration again.
+    fn again(&mut self) -> Result<(), End> {
+        self.job.tally.iteration = self.job.tally.iteration.max(1);
+        self.same_work()
+    }
+
+    /// The work of the current iteration once more. After a restart it is not there any more.
+    fn same_work(&mut self) -> Result<(), End> {
+        let work = if let Some(work) = self.work.take() {
+            Some(work)
+        } else {
+            let (iteration, given) = (self.job.tally.iteration, self.job.tally.given.clone());
+            self.next_work(iteration, &given)?
+        };
+        work.map_or(Ok(()), |work| self.attempt(work))
+    }
+
+    /// What the source says; `None` when the loop was asked to stop or to hold meanwhile.
+    fn next_work(&mut self, iteration: u64, given: &Given) -> Result<Option<Work>, End> {
+        self.work = None;
+        let work = self.job.source.next(iteration, given, &mut self.job.context);
+        self.handed_out = work.is_ok();
+        self.take_notes();
+        // Whatever became of it then: being stopped is the reason that counts.
+        if self.job.context.is_held_up() {
+            self.release()?;
+            return Ok(None);
+        }
+        work.map(Some)
+    }
+
+    /// Gives work back that no attempt was made at.
+    fn release(&mut self) -> Result<(), End> {
+        if !std::mem::take(&mut self.handed_out) {
+            return Ok(());
+        }
+        self.job.source.release(&mut self.job.context)
+    }
+
+    /// Keeps how long the loop has run, for a process that takes it up later.
+    pub(super) fn book_time(&mut self) {
+        self.job.tally.elapsed_seconds = (self.elapsed_before + self.started.elapsed()).as_secs_f64();
+    }
+
+    /// When the loop's own time is over.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let max = self.job.limits.max_duration?;
+        Some(self.started + max.saturating_sub(self.elapsed_before))
+    }
+
+    /// Lets the source do what is left to do for the work as a whole, which may lead to another end.
+    fn close(&mut self, end: End) -> End {
+        // Whoever waits for a place need not wait for what follows.
+        self.job.ticket = None;
+        // The first reason is the one that counts.
+        let _ = self.release();
+        let Job { source, tally, context, .. } = &mut self.job;
+        source.close(end, tally, context)
+    }
+
+    /// Tells the end.
+    fn tell_end(&mut self, end: &End) {
+        let event = Event::LoopEnded {
+            outcome: end.outcome,
+            detail: end.detail.as_deref(),
+            tally: &self.job.tally,
+            duration: self.started.elapsed(),
+        };
+        self.job.context.tell_whoever_listens(event);
+    }
+}

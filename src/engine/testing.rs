@@ -1,0 +1,117 @@
+//! Doubles of what plugs into the engine, for tests: each does what its closure says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::agent::{Agent, Attempt, How};
+use super::board::Board;
+use super::context::{Context, Sink};
+use super::event::Identity;
+use super::inbox::Inbox;
+use super::outcome::End;
+use super::policy::Limits;
+use super::report::{AttemptStatus, Report};
+use super::run::Job;
+use super::source::{Booked, Source, Work};
+use super::tally::{Given, Tally};
+use super::validator::{Proof, Validation, Validator};
+use super::worktree::Worktree;
+
+/// What a source is asked to do.
+pub(crate) enum Call<'a> {
+    Next(u64, &'a Given),
+    Book(&'a Booked<'a>),
+    Release,
+    Close,
+}
+
+/// A source that leaves everything to a closure; its prompts are `prompt N`.
+pub(crate) struct TestSource<F>(pub(crate) F);
+
+impl<F: FnMut(Call<'_>, &mut Context<'_>) -> Result<(), End>> Source for TestSource<F> {
+    fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
+        (self.0)(Call::Next(iteration, given), context)?;
+        Ok(Work { prompt: format!("prompt {iteration}"), how: How::default() })
+    }
+
+    fn book(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
+        (self.0)(Call::Book(booked), context)
+    }
+
+    fn release(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        (self.0)(Call::Release, context)
+    }
+
+    fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
+        (self.0)(Call::Close, context).err().unwrap_or(end)
+    }
+}
+
+/// An agent that leaves what a closure answers.
+pub(crate) struct TestAgent<F>(pub(crate) F);
+
+impl<F: FnMut(&Attempt<'_>, &mut Context<'_>) -> Result<Report, End>> Agent for TestAgent<F> {
+    fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
+        (self.0)(attempt, context)
+    }
+}
+
+/// A validator that finds what a closure answers.
+pub(crate) struct TestValidator<F>(pub(crate) F);
+
+impl<F: FnMut(Proof<'_>, &mut Context<'_>) -> Result<Option<Validation>, End>> Validator
+    for TestValidator<F>
+{
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
+        (self.0)(proof, context)
+    }
+}
+
+/// A project whose files look as a closure says.
+pub(crate) struct TestWorktree<F>(pub(crate) F);
+
+impl<F: FnMut() -> Option<u64>> Worktree for TestWorktree<F> {
+    fn head(&self) -> Option<String> {
+        None
+    }
+
+    fn agent_begins(&mut self) {}
+
+    fn look(&mut self) -> Option<u64> {
+        (self.0)()
+    }
+}
+
+/// The context of a loop that nothing has been asked of yet.
+pub(crate) fn context<'a>(inbox: &Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Context<'a> {
+    let [run, name, mode, agent] = ["run", "loop", "test", "agent"].map(str::to_owned);
+    Context::new(Identity { run, name, mode, agent }, Arc::clone(inbox), sinks)
+}
+
+/// A successful attempt that took no time.
+pub(crate) fn success() -> Report {
+    Report::given_up(AttemptStatus::Success, Duration::ZERO)
+}
+
+/// A loop of these parts, without validator.
+pub(crate) fn job<'a>(
+    context: Context<'a>,
+    limits: Limits,
+    source: impl Source + 'a,
+    agent: impl Agent + 'a,
+) -> Job<'a> {
+    Job {
+        context,
+        project: "/project".into(),
+        limits,
+        tally: Tally::default(),
+        delay: Duration::ZERO,
+        done_pattern: None,
+        source: Box::new(source),
+        agent: Box::new(agent),
+        validator: None,
+        worktree: Box::new(TestWorktree(|| None)),
+        board: Board::default(),
+        ticket: None,
+    }
+}

@@ -1,0 +1,46 @@
+//! The seam to validators: what proves that an iteration's work is good.
+
+use std::time::Instant;
+
+use super::agent::Agent;
+use super::context::Context;
+use super::outcome::End;
+use super::report::{Report, Signal};
+use super::source::Work;
+use crate::reply::usage::Usage;
+
+/// What proves that an iteration's work is good.
+pub trait Validator {
+    /// Validates the work of a successful attempt. `Ok(None)`: it was cut off because the loop ends.
+    ///
+    /// # Errors
+    /// When the loop cannot go on.
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End>;
+}
+
+/// What is to be proven, and with what.
+pub struct Proof<'a> {
+    /// The number of the iteration, from 1.
+    pub iteration: u64,
+    /// What the agent was to do.
+    pub work: &'a Work,
+    /// What its attempt left.
+    pub report: &'a Report,
+    /// What that claims about the work as a whole.
+    pub signal: Signal,
+    /// The loop's agent, for a validator that asks one.
+    pub agent: &'a mut dyn Agent,
+    /// When the loop's own time is over.
+    pub deadline: Option<Instant>,
+}
+
+/// What a validation found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Validation {
+    /// The work is good.
+    pub ok: bool,
+    /// What it printed, cut to a readable length.
+    pub output: String,
+    /// What it cost, where an agent took part in it.
+    pub usage: Usage,
+}

@@ -1,0 +1,56 @@
+//! Commands that are run while the loop listens: balance, validation, the commands of a prompt, pushes.
+
+mod validation;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::engine::context::Context;
+use crate::engine::inbox::Wake;
+use crate::engine::outcome::End;
+use crate::engine::stop::Urgency;
+use crate::process::capture::{Captured, capture};
+use crate::process::supervised::{Launch, StartError};
+
+pub use validation::ValidationCommand;
+
+/// Bounds of a command beside the loop.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// How long it may take.
+    pub limit: Duration,
+    /// How many bytes of each of its two outputs are kept.
+    pub room: usize,
+    /// A request to stop that is as urgent as this ends it.
+    pub cut_at: Urgency,
+}
+
+/// Runs a command while the loop stays open to what is asked of it.
+///
+/// # Errors
+/// The outer one when the loop cannot go on, the inner one when the command cannot be started.
+pub fn run(
+    launch: &Launch,
+    bounds: Bounds,
+    context: &mut Context<'_>,
+) -> Result<Result<Captured, StartError>, End> {
+    let (port, mailbox) = context.open();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let (launch, flag) = (launch.clone(), Arc::clone(&cancelled));
+    std::thread::spawn(move || port.post(0, capture(&launch, bounds.limit, bounds.room, &flag)));
+    loop {
+        if context.urgency() >= bounds.cut_at {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+        match context.listen(&mailbox, None) {
+            Ok(Wake::Message(captured)) => return Ok(captured),
+            Ok(_) => {}
+            Err(end) => {
+                // The command must not outlive the loop.
+                cancelled.store(true, Ordering::Relaxed);
+                return Err(end);
+            }
+        }
+    }
+}
