@@ -1,4 +1,4 @@
-//! Many loops at once: one engine each, in a thread of its own. This room only starts them, says when, and gathers what
+//! Many loops at once: one engine each, in a thread of its own. This module only starts them, says when, and gathers what
 //! became of them.
 
 use std::collections::BTreeMap;
