@@ -1,5 +1,5 @@
 //! `ralph` runs coding agents in a loop: fresh context every iteration, memory in files and git, until the
-//! work is proven done. `ARCHITECTURE.md` is the map of the rooms below.
+//! work is proven done. `ARCHITECTURE.md` is the map of the modules below.
 
 pub mod agent;
 pub mod cli;

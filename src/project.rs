@@ -1,6 +1,6 @@
 //! Where things are: project root, ralph dir, every path.
 //!
-//! This room only looks and names; the one thing it creates is the ralph dir itself, on demand.
+//! This module only looks and names; the one thing it creates is the ralph dir itself, on demand.
 
 use std::ffi::OsString;
 use std::fs;

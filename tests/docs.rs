@@ -1,14 +1,21 @@
-//! The README names everything that a user can set, call or choose, and says about settings what the code says.
+//! The documents name everything that a user can set, call or choose, and say about it what the code says.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::CommandFactory as _;
 use ralph::agent::preset;
 use ralph::cli::Cli;
+use ralph::engine::outcome::{Outcome, Status};
+use ralph::engine::report::AttemptStatus;
 use ralph::git::refs::is_valid_branch;
 use ralph::plan::Plan;
 use ralph::settings::table::{Setting, TABLE};
 use ralph::settings::{Settings, Sources};
 
 const README: &str = include_str!("../README.md");
+const CONTRIBUTING: &str = include_str!("../CONTRIBUTING.md");
+const CHANGELOG: &str = include_str!("../CHANGELOG.md");
+const COMMAND_LINE: &str = include_str!("../specs/command-line.md");
 
 /// A setting's row in the configuration table.
 fn row(setting: &Setting) -> String {
@@ -31,25 +38,197 @@ fn every_setting_has_its_row() {
     assert!(README.contains(&rows.join("\n")), "the configuration table has to be:\n{}", rows.join("\n"));
 }
 
-#[test]
-fn every_verb_and_flag_is_there() {
-    check_verbs(&Cli::command(), "ralph");
+/// The rows of the table under a heading, each as its cells; without the heading of the table and the line below it.
+fn table(text: &str, heading: &str) -> Vec<Vec<String>> {
+    let (_, below) = text.split_once(heading).unwrap_or_else(|| panic!("no {heading}"));
+    let lines =
+        below.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    lines.skip(2).map(cells).collect()
 }
 
-/// The verbs of a command, and theirs. A verb that only has verbs of its own needs no row.
-fn check_verbs(command: &clap::Command, name: &str) {
-    for verb in command.get_subcommands() {
-        let name = format!("{name} {}", verb.get_name());
-        check_verbs(verb, &name);
-        assert!(
-            verb.has_subcommands() || README.contains(&format!("| `{name}")),
-            "the verb {name} is missing"
-        );
-        for flag in verb.get_arguments().filter_map(clap::Arg::get_long_and_visible_aliases).flatten() {
-            let is_there = ["| `", "`, `"].iter().any(|before| README.contains(&format!("{before}--{flag}")));
-            assert!(is_there, "--{flag} of {name} is missing");
+/// The text in backticks.
+fn codes(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// The verb that a command begins with: `loop build` in `ralph loop build -m 10`.
+fn verb(command: &str) -> String {
+    let is_verb = |word: &&str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_lowercase());
+    command.split(' ').skip(1).take_while(is_verb).collect::<Vec<_>>().join(" ")
+}
+
+/// Every verb with its own definition, `loop plan` and `loop build` like the others.
+fn verbs() -> BTreeMap<String, clap::Command> {
+    let mut verbs = BTreeMap::new();
+    for verb in Cli::command().get_subcommands() {
+        if !verb.has_subcommands() {
+            verbs.insert(verb.get_name().to_owned(), verb.clone());
+        }
+        for below in verb.get_subcommands() {
+            verbs.insert(format!("{} {}", verb.get_name(), below.get_name()), below.clone());
         }
     }
+    verbs
+}
+
+/// Every loop verb, and no other, takes the flags of the settings.
+const LOOP_VERBS: [&str; 6] = ["plan", "build", "prompt", "run", "loop plan", "loop build"];
+
+#[test]
+fn the_verbs_are_those_of_the_program() {
+    let known: BTreeSet<String> = verbs().into_keys().collect();
+    let rows = table(README, "## Commands");
+    let of_table: BTreeSet<String> = rows.iter().map(|row| verb(codes(&row[0])[0])).collect();
+    let others = BTreeSet::from(["help".to_owned()]);
+    assert_eq!(of_table, known.union(&others).cloned().collect(), "README");
+
+    let missing: Vec<&String> =
+        known.iter().filter(|verb| !CHANGELOG.contains(&format!("`ralph {verb}`"))).collect();
+    assert_eq!(missing, [""; 0], "CHANGELOG");
+
+    let list = COMMAND_LINE.lines().filter_map(|line| line.strip_prefix("- `ralph "));
+    let of_spec: BTreeSet<String> =
+        list.map(|line| verb(&format!("ralph {}", line.trim_end_matches('`')))).collect();
+    assert_eq!(of_spec, known, "specs/command-line.md");
+}
+
+#[test]
+fn the_flags_are_those_of_each_verb() {
+    let mut documented: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut listed = BTreeSet::new();
+    for row in table(README, "`loop` stands for") {
+        let flags = codes(&row[0]).into_iter().map(|flag| flag.split(' ').next().unwrap_or(flag).to_owned());
+        let flags: Vec<String> = flags.collect();
+        listed.extend(flags.iter().cloned());
+        for of in row[1].split(", ") {
+            let of = if of == "loop" { vec!["loop plan", "loop build"] } else { vec![of] };
+            for verb in of {
+                documented.entry(verb.to_owned()).or_default().extend(flags.iter().cloned());
+            }
+        }
+    }
+    for flag in TABLE.iter().filter_map(|setting| setting.flag).filter(|flag| !listed.contains(*flag)) {
+        for verb in LOOP_VERBS {
+            documented.entry(verb.to_owned()).or_default().insert(flag.to_owned());
+        }
+    }
+    let mut real: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, verb) in verbs() {
+        let shown = verb.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_id() != "help");
+        let flags: BTreeSet<String> = shown.flat_map(names).collect();
+        if !flags.is_empty() {
+            real.insert(name, flags);
+        }
+    }
+    assert_eq!(documented, real);
+}
+
+/// `--max-iterations`, `--max` and `-m`.
+fn names(arg: &clap::Arg) -> Vec<String> {
+    let long =
+        arg.get_long_and_visible_aliases().unwrap_or_default().into_iter().map(|long| format!("--{long}"));
+    long.chain(
+        arg.get_short_and_visible_aliases().unwrap_or_default().into_iter().map(|short| format!("-{short}")),
+    )
+    .collect()
+}
+
+/// Every command line of ralph's in an example, and in backticks where it is complete.
+#[test]
+fn the_examples_are_understood() {
+    let mut examples = 0;
+    let named: BTreeSet<String> = verbs().into_keys().chain(["loop".to_owned()]).collect();
+    for document in [README, CONTRIBUTING, &specs()] {
+        let blocks = document.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+        let spans = document.lines().flat_map(codes).filter(|code| !has_placeholder(code));
+        for line in blocks.flat_map(str::lines).chain(spans) {
+            let command = line.split(" #").next().unwrap_or(line).split(['|', '>']).next().unwrap_or(line);
+            // A verb alone is spoken of, not called.
+            let is_named = command.strip_prefix("ralph ").is_some_and(|verb| named.contains(verb));
+            if !command.starts_with("ralph ") || is_named {
+                continue;
+            }
+            let words = shlex::split(command).unwrap_or_else(|| panic!("{line}"));
+            if let Err(error) = Cli::read(words.into_iter().map(Into::into).collect()) {
+                assert!(!error.use_stderr(), "{line}: {error}");
+            }
+            examples += 1;
+        }
+    }
+    assert!(examples > 15, "only {examples} examples were found");
+}
+
+/// A word in capitals or in brackets stands for something; an arrow is a link.
+fn has_placeholder(code: &str) -> bool {
+    let is_capital = |word: &str| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase());
+    code.contains(['[', '…', '>']) || code.split(' ').any(is_capital)
+}
+
+#[test]
+fn every_flag_in_the_text_exists() {
+    let known: BTreeSet<String> =
+        verbs().values().flat_map(|verb| verb.get_arguments().flat_map(names).collect::<Vec<_>>()).collect();
+    // Of the RALPH.md and of the plan in the examples.
+    let others = ["--", "--dir", "--gzip", "--version"];
+    for code in [README, CONTRIBUTING, &specs()].into_iter().flat_map(str::lines).flat_map(codes) {
+        let flag = code.split([' ', '=']).next().unwrap_or(code);
+        let is_flag = code.starts_with("--");
+        assert!(!is_flag || known.contains(flag) || others.contains(&flag), "there is no {flag}");
+    }
+}
+
+#[test]
+fn the_ends_are_those_of_the_program() {
+    let status =
+        |status: Status| serde_json::to_value(status).unwrap().as_str().unwrap_or_default().to_owned();
+    let row = |outcome: Outcome| {
+        let word = format!("`{}`", outcome.word());
+        vec![outcome.reason().to_owned(), word, outcome.code().to_string(), status(outcome.status())]
+    };
+    let mut known: Vec<Vec<String>> = Outcome::ALL.into_iter().map(row).collect();
+    let mut told = table(include_str!("../specs/loop.md"), "## Ends");
+    known.sort();
+    told.sort();
+    assert_eq!(told, known);
+
+    let codes: BTreeSet<u8> = Outcome::ALL.into_iter().map(Outcome::code).collect();
+    let told: Vec<u8> = table(README, "### Exit codes").iter().map(|row| row[0].parse().unwrap()).collect();
+    assert_eq!(told, Vec::from_iter(codes));
+}
+
+#[test]
+fn the_states_of_an_attempt_are_those_of_the_program() {
+    use AttemptStatus::{AgentFailure, CompleteUnproven, Interrupted, Success, Timeout, UsageLimit};
+    let all = [Success, CompleteUnproven, AgentFailure, Timeout, UsageLimit, Interrupted];
+    let words: Vec<String> = all.iter().map(|status| format!("`{}`", status.word())).collect();
+    let records = include_str!("../specs/records.md");
+    assert!(records.contains(&format!("`Status:` ({})", words.join(", "))), "{words:?}");
+    let row = README.lines().find(|line| line.starts_with("| `attempt_ended`")).unwrap();
+    assert!(words.iter().all(|word| row.contains(word)), "{row}");
+}
+
+#[test]
+fn the_oldest_rust_is_named() {
+    assert!(README.contains(&format!("Rust {}\n", env!("CARGO_PKG_RUST_VERSION"))));
+}
+
+/// All specs in one.
+fn specs() -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+#[test]
+fn every_spec_is_in_the_list_of_specs() {
+    let list = table(include_str!("../specs/README.md"), "# Specs");
+    let listed: BTreeSet<String> =
+        list.iter().map(|row| row[0][1..].split(']').next().unwrap_or_default().to_owned()).collect();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
+    let files =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(listed, files.filter(|file| file != "README.md").collect());
 }
 
 #[test]

@@ -3,46 +3,34 @@
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so what is shown is what ralph does.
 
+use super::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::prompt;
 use crate::script_agent::PACE_VARIABLE;
 use anyhow::{Context as _, bail, ensure};
-use rustix::process::{Pid, kill_process};
-use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const SPEC: &str = include_str!("demo/greeting.md");
-const README: &str = "\
-# Greeting
-
-A scratch project made by `ralph demo`. `specs/greeting.md` says what it shall do; everything else that is not below
-`.ralph/` was written by the demo's agent, one task and one commit per iteration.
-";
-const AGENTS: &str = "\
-# For agents
-
-- Plain POSIX shell, nothing to install or build.
-- Check everything: `sh check.sh` (written with the first task).
-";
-const CONFIG: &str = "\
-# Settings of this project, one NAME=value per line. `ralph config` shows all of them with their origin.
-
-# The agent of the demo: built in, free, no network. Put claude, codex, gemini … here for real work.
-AGENT_TYPE=script
-
-SPECS_DIR=specs
-";
+const README: &str = include_str!("demo/README.md");
+const AGENTS: &str = include_str!("demo/AGENTS.md");
+const CONFIG: &str = include_str!("demo/config");
 /// `.ralph/ralph` is of this machine, not of the project.
 const IGNORED: &str = "/.ralph/ralph\n";
 
 /// Milliseconds between two events of the agent, when a person watches.
 const PACE: &str = "150";
+
+/// How often we look whether a loop has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs the demo in `dir` (made when missing, empty otherwise) or in a new folder that is kept.
 ///
@@ -57,7 +45,7 @@ pub fn run(dir: Option<&Path>, quiet: bool) -> anyhow::Result<u8> {
     let stage = Stage { ralph, repo, quiet };
     let place = stage.repo.display();
     stage.say(&format!("A scratch repository with a spec and the agent `script`: {place}\n"));
-    let mut signals = Waiter::new()?;
+    let signals = Signals::listen()?;
     for (verb, limit, what) in [
         ("plan", "3", "The agent turns the spec into a plan of small tasks"),
         ("build", "10", "A fresh agent for each task, until the plan is done"),
@@ -106,20 +94,13 @@ fn set_up(repo: &Path, ralph: &Path) -> anyhow::Result<()> {
             .and_then(|()| fs::write(&file, text))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
-    let link = repo.join(".ralph/ralph");
-    // A ralph that is vendored elsewhere would, through a link, go on working for the project it stands in.
-    let is_vendored = ["config", "prompts/plan.md", "prompts/build.md"]
-        .iter()
-        .any(|name| ralph.with_file_name(name).is_file());
-    let linked = if is_vendored { fs::copy(ralph, &link).map(drop) } else { symlink(ralph, &link) };
-    linked.with_context(|| format!("cannot make {}", link.display()))?;
+    let vendored = repo.join(".ralph/ralph");
+    fs::copy(ralph, &vendored).with_context(|| format!("cannot write {}", vendored.display()))?;
     git(repo, &["init", "--quiet", "--template="])?;
+    git(repo, &["config", "user.name", "ralph demo"])?;
+    git(repo, &["config", "user.email", "demo@ralph.invalid"])?;
     git(repo, &["add", "--all"])?;
-    let identity = ["-c", "user.name=ralph demo", "-c", "user.email=demo@ralph.invalid"];
-    git(
-        repo,
-        &[&identity[..], &["commit", "--quiet", "--message", "A spec, and ralph to build it"]].concat(),
-    )?;
+    git(repo, &["commit", "--quiet", "--message", "A spec, and ralph to build it"])?;
     Ok(())
 }
 
@@ -202,41 +183,47 @@ fn newest_log(repo: &Path) -> Option<PathBuf> {
     logs.filter(|path| path.extension().is_some_and(|extension| extension == "log")).max()
 }
 
-/// Waits for children without dying before them.
+/// The signals that came: we do not die before the loops.
 ///
-/// Ctrl+C reaches the loop by itself, it is in the same process group; SIGTERM is handed on.
-struct Waiter {
-    signals: Signals,
-    interrupted: bool,
+/// Ctrl+C reaches a loop by itself, it is in the same process group; SIGTERM is handed on.
+struct Signals {
+    interrupt: Arc<AtomicBool>,
+    terminate: Arc<AtomicBool>,
 }
 
-impl Waiter {
-    fn new() -> anyhow::Result<Self> {
-        // What was ignored when we were started stays ignored, here and in the loops.
-        let heeded = [SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal));
-        let signals = Signals::new(heeded.chain([SIGCHLD])).context("cannot listen to signals")?;
-        Ok(Self { signals, interrupted: false })
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let signals = Self { interrupt: Arc::default(), terminate: Arc::default() };
+        let ignored = ignored_signals();
+        for (signal, flag) in [(SIGINT, &signals.interrupt), (SIGTERM, &signals.terminate)] {
+            // What was ignored when we were started stays ignored, here and in the loops.
+            if ignored & (1 << (signal - 1)) == 0 {
+                signal_hook::flag::register(signal, flag.clone()).context("cannot listen to signals")?;
+            }
+        }
+        Ok(signals)
     }
 
     /// The exit code of `command`; 130 when a signal came although it ended well.
-    fn wait(&mut self, mut command: Command) -> anyhow::Result<u8> {
+    fn wait(&self, mut command: Command) -> anyhow::Result<u8> {
         let program = command.get_program().to_owned();
         let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
-        let mut signals = self.signals.forever();
         let status = loop {
             // Nobody but us reaps the child: until then its id is its own.
             if let Some(status) = child.try_wait().context("cannot wait for the loop")? {
                 break status;
             }
-            let signal = signals.next();
-            self.interrupted |= matches!(signal, Some(SIGINT | SIGTERM));
-            if let (Some(SIGTERM), Some(pid)) = (signal, child.id().try_into().ok().and_then(Pid::from_raw)) {
+            if self.terminate.swap(false, Ordering::Relaxed) {
+                self.interrupt.store(true, Ordering::Relaxed);
                 // It may have ended a moment ago.
-                let _ = kill_process(pid, rustix::process::Signal::TERM);
+                let _ = kill_process(Pid::from_child(&child), Signal::TERM);
             }
+            std::thread::sleep(LOOK);
         };
+        let was_interrupted =
+            [&self.interrupt, &self.terminate].iter().any(|flag| flag.load(Ordering::Relaxed));
         let code = exit_code(status);
-        Ok(if code == 0 && self.interrupted { 130 } else { code })
+        Ok(if code == 0 && was_interrupted { 130 } else { code })
     }
 }
 
@@ -245,36 +232,25 @@ fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask & (1 << (signal - 1)) != 0
-}
-
 fn git(repo: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let mut command = Command::new("git");
-    command.args(arguments);
-    printed(command, repo).context("the demo needs a working git")
+    printed("git", arguments, repo).context("the demo needs a working git")
 }
 
 fn sh(repo: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let mut command = Command::new("sh");
-    command.args(arguments);
-    printed(command, repo).context("what the demo built does not work")
+    printed("sh", arguments, repo).context("what the demo built does not work")
 }
 
-/// What `command` printed in `repo`, an error with the first line of its stderr (or stdout) when it failed.
-fn printed(mut command: Command, repo: &Path) -> anyhow::Result<String> {
+/// What a command prints in `repo`; an error with the first line of its stderr (or stdout) when it fails.
+fn printed(program: &str, arguments: &[&str], repo: &Path) -> anyhow::Result<String> {
+    let mut command = Command::new(program);
     undisturbed(&mut command);
-    let program = command.get_program().to_owned();
-    let ended = command.current_dir(repo).stdin(std::process::Stdio::null()).output();
-    let ended = ended.with_context(|| format!("cannot start {}", program.display()))?;
+    let ended = command.args(arguments).current_dir(repo).stdin(Stdio::null()).output();
+    let ended = ended.with_context(|| format!("cannot start {program}"))?;
     let output = String::from_utf8_lossy(&ended.stdout).into_owned();
     if !ended.status.success() {
         let told = String::from_utf8_lossy(&ended.stderr);
         let reason = told.lines().chain(output.lines()).find(|line| !line.trim().is_empty());
-        bail!("{} in {}: {}", program.display(), repo.display(), reason.unwrap_or("failed without a word"));
+        bail!("{program} in {}: {}", repo.display(), reason.unwrap_or("failed without a word"));
     }
     Ok(output)
 }
@@ -298,27 +274,17 @@ mod tests {
     #[test]
     fn sets_up_a_clean_repository_with_the_vendored_layout() {
         let folder = tempfile::tempdir().unwrap();
+        let ralph = folder.path().join("ralph");
+        fs::write(&ralph, "program").unwrap();
         let repo = scratch_folder(Some(&folder.path().join("new/demo"))).unwrap();
-        set_up(&repo, Path::new("/bin/true")).unwrap();
+        set_up(&repo, &ralph).unwrap();
         assert_eq!(git(&repo, &["status", "--porcelain"]).unwrap(), "");
         assert_eq!(
             git(&repo, &["ls-files"]).unwrap(),
             ".gitignore\n.ralph/config\n.ralph/prompts/build.md\n.ralph/prompts/plan.md\nAGENTS.md\nREADME.md\nspecs/greeting.md\n"
         );
-        assert_eq!(fs::read_link(repo.join(".ralph/ralph")).unwrap(), Path::new("/bin/true"));
-        assert_eq!(git(&repo, &["log", "--format=%an"]).unwrap(), "ralph demo\n");
-    }
-
-    #[test]
-    fn a_vendored_ralph_is_copied() {
-        let folder = tempfile::tempdir().unwrap();
-        let ralph = folder.path().join("ralph");
-        fs::write(&ralph, "program").unwrap();
-        fs::write(folder.path().join("config"), "").unwrap();
-        let repo = scratch_folder(Some(&folder.path().join("demo"))).unwrap();
-        set_up(&repo, &ralph).unwrap();
-        assert!(!repo.join(".ralph/ralph").is_symlink());
         assert_eq!(fs::read(repo.join(".ralph/ralph")).unwrap(), b"program");
+        assert_eq!(git(&repo, &["log", "--format=%an"]).unwrap(), "ralph demo\n");
     }
 
     #[test]
@@ -351,12 +317,12 @@ mod tests {
 
     #[test]
     fn exit_codes_are_passed_on() {
-        let mut waiter = Waiter::new().unwrap();
+        let signals = Signals::listen().unwrap();
         for (script, code) in [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137)] {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            assert_eq!(waiter.wait(command).unwrap(), code);
+            assert_eq!(signals.wait(command).unwrap(), code);
         }
-        assert!(message(waiter.wait(Command::new("/no/such/program"))).starts_with("cannot start /no/such"));
+        assert!(message(signals.wait(Command::new("/no/such/program"))).starts_with("cannot start /no/such"));
     }
 }

@@ -77,7 +77,7 @@ impl Signals {
 }
 
 /// The set of ignored signals, bit N-1 for signal N, as the kernel tells it; empty where it does not.
-fn ignored_signals() -> u64 {
+pub(super) fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()

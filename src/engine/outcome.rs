@@ -104,6 +104,30 @@ struct Row {
 }
 
 impl Outcome {
+    /// Every outcome, in the order of the declaration.
+    pub const ALL: [Self; 20] = [
+        Self::Complete,
+        Self::DonePattern,
+        Self::Idle,
+        Self::Cancelled,
+        Self::MaxIterations,
+        Self::LastFailed,
+        Self::BudgetReached,
+        Self::DurationReached,
+        Self::Replan,
+        Self::PlanMissing,
+        Self::PromptLost,
+        Self::RecordFailed,
+        Self::AgentFailed,
+        Self::Breaker,
+        Self::AgentMissing,
+        Self::NotLoggedIn,
+        Self::LimitTooFar,
+        Self::GitFailed,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
     const fn row(self) -> Row {
         use Status::{Failed, Paused, Stopped};
         let (code, reason, word, status) = match self {
@@ -153,5 +177,15 @@ impl Outcome {
     #[must_use]
     pub const fn status(self) -> Status {
         self.row().status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_all() {
+        assert!(Outcome::ALL.iter().enumerate().all(|(at, outcome)| *outcome as usize == at));
     }
 }

@@ -1,4 +1,4 @@
-//! Starts, supervises and ends programs. The only place that does (git has a room of its own).
+//! Starts, supervises and ends programs. The only place that does (git has a module of its own).
 //!
 //! Every program of a loop runs under a small *supervisor*: our own executable, started with a hidden verb. It
 //! gives the program a session of its own, adopts whatever the program leaves behind, and ends all of it when

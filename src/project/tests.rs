@@ -14,7 +14,7 @@ fn touch(path: &Path) {
     fs::write(path, "").unwrap();
 }
 
-/// The look of a repository, as far as this room cares.
+/// The look of a repository, as far as this module cares.
 fn repository(root: &Path) {
     touch(&root.join(".git/HEAD"));
 }

@@ -57,7 +57,7 @@ pub struct State {
     pub run: String,
     /// The loop's name.
     pub name: String,
-    /// `plan`, `build` or `prompt`.
+    /// `plan`, `build`, `prompt` or `run`.
     pub mode: String,
     /// The agent's name.
     pub agent: String,

@@ -19,6 +19,7 @@ mod branches;
 mod clean_worktrees;
 mod control;
 mod disk_full;
+mod documents;
 mod filters;
 mod git_safety;
 mod hostile_agents;

@@ -1,4 +1,4 @@
-//! The shortest way through the whole house.
+//! The shortest way through the whole program.
 
 use crate::scratch::{Scratch, claude_says};
 

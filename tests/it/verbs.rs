@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::scratch::{Run, Scratch, claude_says};
+use crate::scratch::{Run, Scratch, claude_says, wait_for};
 
 fn good(scratch: &Scratch, args: &str) -> Run {
     let run = scratch.run(args);
@@ -246,6 +246,19 @@ fn a_demo_without_git_makes_no_folder() {
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("git"), "{run:?}");
     assert!(!scratch.outside().join("demo").exists());
+}
+
+#[test]
+fn a_demo_that_is_told_to_end_ends_its_loop_first() {
+    let scratch = bare();
+    let demo = scratch.start("demo ../demo");
+    let log = scratch.outside().join("demo/.ralph/last_agent_output");
+    wait_for("an agent", || fs::read_to_string(&log).ok().filter(|output| !output.is_empty()));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&demo), rustix::process::Signal::TERM)
+        .unwrap();
+    let run = crate::scratch::finish(demo);
+    assert!(run.code == Some(130) && run.stdout.contains("Exit Reason: terminated\n"), "{run:?}");
+    assert!(run.stdout.contains("`ralph plan` ended with exit code 130; everything is kept in "), "{run:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Benchmarks of the rooms that every byte or every prompt passes, in one program because linking takes longer than
+//! Benchmarks of the modules that every byte or every prompt passes, in one program because linking takes longer than
 //! measuring. `cargo bench` measures; `cargo bench -- --test` only shows that they run.
 
 mod decode;

@@ -1,0 +1,49 @@
+//! What the specs list, held to what a real loop does.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{Scratch, wait_for};
+
+const RECORDS: &str = include_str!("../../specs/records.md");
+const AGENTS: &str = include_str!("../../specs/agents.md");
+
+/// What stands in backticks in the first column of a spec's tables.
+fn first_column(spec: &str) -> BTreeSet<String> {
+    let rows = spec.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect()
+}
+
+#[test]
+fn every_file_of_a_loop_is_in_the_spec() {
+    let scratch = Scratch::new();
+    fs::remove_file(scratch.path(".ralph/implementation_plan.md")).unwrap();
+    scratch.agent("claude", r#"while [ ! -e "$HOME/go" ]; do sleep 0.05; done; say ok; result"#);
+    let ralph = scratch.start("prompt p.md 1");
+    wait_for("an agent", || scratch.path(".ralph/last_agent_output").exists().then_some(()));
+    assert_eq!(scratch.run("note kind").code, Some(0));
+    fs::write(scratch.outside().join("home/go"), "").unwrap();
+    assert_eq!(crate::scratch::finish(ralph).code, Some(0));
+
+    let is_folder = |name: &str| scratch.path(".ralph").join(name).is_dir();
+    let entries = fs::read_dir(scratch.path(".ralph")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let found: BTreeSet<String> =
+        names.map(|name| if is_folder(&name) { name + "/" } else { name }).collect();
+    // Of a folder below there may be several rows.
+    let top = |file: String| file.split_inclusive('/').next().unwrap_or_default().to_owned();
+    assert_eq!(found, first_column(RECORDS).into_iter().map(top).collect());
+}
+
+#[test]
+fn every_variable_of_an_agent_is_in_the_spec() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    project.agent(r#"env | grep -o '^RALPH_[A-Z_]*' >> "$HOME/env"; work; end"#);
+    fs::create_dir_all(project.scratch.path("specs")).unwrap();
+    for verb in ["loop plan -m 1", "loop build"] {
+        assert_eq!(project.scratch.run(verb).code, Some(0), "{verb}");
+    }
+    let found: BTreeSet<String> = project.home("env").lines().map(str::to_owned).collect();
+    assert_eq!(found, first_column(AGENTS));
+}
