@@ -8,7 +8,7 @@ use ralph::plan::Plan;
 use ralph::settings::table::{Setting, TABLE};
 use ralph::settings::{Settings, Sources};
 
-const README: &str = include_str!("../README.md");
+const README: &str = include_str!("../../README.md");
 
 /// A setting's row in the configuration table.
 fn row(setting: &Setting) -> String {
