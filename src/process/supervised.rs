@@ -25,6 +25,8 @@ const CHUNK: usize = 64 * 1024;
 const PIPE_CAPACITY: usize = 1024 * 1024;
 /// How long the supervisor may take to say whether the program started.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How often a supervisor that has not said so is told to go on: the program may have stopped it by then.
+const START_LOOK: Duration = Duration::from_millis(100);
 /// How often a supervisor is started: a Ctrl+C at the terminal can end one that has not left our process group yet.
 const START_TRIES: u32 = 3;
 /// How long the supervisor may take to end what is left when there is no time to ask it for a ladder.
@@ -127,9 +129,7 @@ impl Supervised {
         let no_supervisor = |source| StartError::Supervisor { program: program(), source };
 
         let (mut supervisor, control, mut pipes) = start_supervisor(launch).map_err(no_supervisor)?;
-        control.set_read_timeout(Some(START_LIMIT)).map_err(no_supervisor)?;
-        let first = pipes.notes.next();
-        control.set_read_timeout(None).map_err(no_supervisor)?;
+        let first = if speaks(&supervisor, &control) { pipes.notes.next() } else { None };
         match first {
             Some(Note::Started(program_pid)) => {
                 let mark = launch.mark.clone();
@@ -253,6 +253,20 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
     }
     let notes = Notes(BufReader::new(control.try_clone()?));
     Ok((supervisor, control, Pipes { stdin, stdout, stderr, notes }))
+}
+
+/// Waits for a supervisor's first words.
+fn speaks(supervisor: &Child, control: &UnixStream) -> bool {
+    let deadline = Instant::now() + START_LIMIT;
+    let look = Timespec::try_from(START_LOOK).ok();
+    while Instant::now() < deadline {
+        match poll(&mut [PollFd::new(control, PollFlags::IN)], look.as_ref()) {
+            Ok(0) => drop(kill_process(Pid::from_child(supervisor), Signal::CONT)),
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return true,
+        }
+    }
+    false
 }
 
 fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> std::io::Result<()> {
