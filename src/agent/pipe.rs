@@ -35,6 +35,8 @@ pub struct PipeAgent {
     pub timeout: Duration,
     /// How long it may show no sign of life.
     pub inactivity_timeout: Duration,
+    /// How long it may live on after its own final event.
+    pub grace: Duration,
     /// The command line that it was taken from, when that was one.
     pub command: Option<AgentCommand>,
 }
@@ -71,6 +73,7 @@ impl PipeAgent {
         launch: Launch,
         timeout: Duration,
         inactivity_timeout: Duration,
+        grace: Duration,
     ) -> Result<Self, CompileError> {
         let mut agent = Self {
             name: String::new(),
@@ -81,6 +84,7 @@ impl PipeAgent {
             login: "",
             timeout,
             inactivity_timeout,
+            grace,
             command: None,
         };
         agent.adopt(command)?;
@@ -122,6 +126,7 @@ impl PipeAgent {
         let limits = Limits {
             attempt: self.timeout,
             inactivity: self.inactivity_timeout,
+            after_final: self.grace,
             loop_over: attempt.deadline,
         };
         let mut session = Session::new(supervised, hold, &launch.cwd, limits, &self.display);

@@ -25,15 +25,11 @@ use crate::reply::usage::Class;
 use crate::reply::verdict::{End, Evidence, Failure, Kind, judge};
 use crate::text::duration;
 
-/// How long an agent may live on after its own final event.
-const FINAL_GRACE: Duration = Duration::from_secs(10);
 /// How long the pipes of an agent that is gone may stay silent before we stop listening.
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long our readers may still work on what came before they stopped listening; a user's filter has 10 s for
 /// every line.
 const DECODING: Duration = Duration::from_secs(15);
-/// After this much time the supervisor must have ended everything; then it is given up itself.
-const LADDER_LIMIT: Duration = Duration::from_secs(12);
 /// How much of stderr is kept for the failure message, in bytes.
 const STDERR_TAIL: usize = 4096;
 
@@ -47,6 +43,8 @@ pub(super) struct Limits {
     pub(super) attempt: Duration,
     /// Without a sign of life.
     pub(super) inactivity: Duration,
+    /// After its own final event.
+    pub(super) after_final: Duration,
     /// At most until then.
     pub(super) loop_over: Option<Instant>,
 }
@@ -77,6 +75,8 @@ enum Program {
 /// One attempt while it runs.
 pub(super) struct Session {
     supervised: Supervised,
+    /// After this much time the supervisor must have ended everything; then it is given up itself.
+    ladder_limit: Duration,
     vital_signs: VitalSigns,
     /// When the attempt has taken too long.
     too_long: Instant,
@@ -125,11 +125,13 @@ impl Session {
         display: &DisplayRoute,
     ) -> Self {
         let now = Instant::now();
+        let ladder_limit = supervised.ladder().limit();
         let vital_signs =
             VitalSigns::new(supervised.supervisor_pid(), supervised.program_pid(), cwd, limits.inactivity);
         Self {
             vital_signs,
             supervised,
+            ladder_limit,
             too_long: now + limits.attempt,
             loop_over: limits.loop_over,
             after_final: None,
@@ -255,7 +257,7 @@ impl Session {
                     // A new tool call says so too.
                     self.after_final = None;
                 } else if note.is_final {
-                    self.after_final = Some(Instant::now() + FINAL_GRACE);
+                    self.after_final = Some(Instant::now() + self.left.limits.after_final);
                 }
                 None
             }
@@ -267,7 +269,7 @@ impl Session {
     /// not, because a stranger may hold them open.
     fn is_over(&mut self, now: Instant) -> bool {
         match self.program {
-            Program::Alive => self.closing.is_some_and(|since| now > since + LADDER_LIMIT),
+            Program::Alive => self.closing.is_some_and(|since| now > since + self.ladder_limit),
             Program::OutOfSight => true,
             Program::Gone if self.open == 0 && !self.displaying => true,
             Program::Gone => {
@@ -290,7 +292,7 @@ impl Session {
             return self.last_message + self.patience();
         }
         if let Some(since) = self.closing {
-            return since + LADDER_LIMIT;
+            return since + self.ladder_limit;
         }
         let next = self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long);
         self.loop_over.map_or(next, |deadline| next.min(deadline))

@@ -12,6 +12,7 @@ use crate::agent::pipe::PipeAgent;
 use crate::agent::preset::{self, Compiled, Preset, Prompt};
 use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan};
 use crate::process::OWN_EXECUTABLE;
+use crate::process::ladder::Ladder;
 use crate::process::supervised::Launch;
 use crate::project::Project;
 use crate::reply::filter::Program;
@@ -138,11 +139,13 @@ impl Choice {
             cwd: project.root().to_owned(),
             env,
             mark: mark.to_owned(),
+            ladder: ladder(settings),
         };
         let both = !command.is_empty() && !parser.is_empty();
         let display = match filters.display {
             DisplayRoute::Shell(shell) => {
-                DisplayRoute::Shell(Launch { env: launch.env.clone(), mark: mark.to_owned(), ..shell })
+                let (env, mark) = (launch.env.clone(), mark.to_owned());
+                DisplayRoute::Shell(Launch { env, mark, ladder: launch.ladder, ..shell })
             }
             other => other,
         };
@@ -155,9 +158,15 @@ impl Choice {
             display,
             timeout: settings.timeout,
             inactivity_timeout: settings.inactivity_timeout,
+            grace: settings.agent_grace,
             command: None,
         }
     }
+}
+
+/// How agents and what runs beside them are ended.
+pub(super) fn ladder(settings: &Settings) -> Ladder {
+    Ladder { interrupt: settings.interrupt_wait, terminate: settings.terminate_wait }
 }
 
 /// Refuses a program that is not there; `mend` names what chose it.

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+use super::ladder::Ladder;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
@@ -46,6 +47,8 @@ pub struct Launch {
     pub env: Vec<(OsString, OsString)>,
     /// The run mark of the loop, see [`super::sweep`].
     pub mark: String,
+    /// How it is ended.
+    pub ladder: Ladder,
 }
 
 /// A program could not be started.
@@ -75,6 +78,7 @@ pub struct Supervised {
     supervisor: Child,
     control: UnixStream,
     mark: String,
+    ladder: Ladder,
     program_pid: u32,
     /// KILL has been ordered.
     killed: bool,
@@ -132,8 +136,11 @@ impl Supervised {
         let first = if speaks(&supervisor, &control) { pipes.notes.next() } else { None };
         match first {
             Some(Note::Started(program_pid)) => {
-                let mark = launch.mark.clone();
-                Ok((Self { supervisor, control, mark, program_pid, killed: false, gone: false }, pipes))
+                let (mark, ladder) = (launch.mark.clone(), launch.ladder);
+                Ok((
+                    Self { supervisor, control, mark, ladder, program_pid, killed: false, gone: false },
+                    pipes,
+                ))
             }
             other => {
                 let _ = supervisor.kill();
@@ -161,7 +168,13 @@ impl Supervised {
         self.supervisor.id()
     }
 
-    /// Asks for the ladder: INT, 3 s, TERM, 2 s, KILL, then all that is left. The notes tell when it is done.
+    /// How it is ended.
+    #[must_use]
+    pub fn ladder(&self) -> Ladder {
+        self.ladder
+    }
+
+    /// Asks for the ladder: INT, TERM, KILL, then all that is left. The notes tell when it is done.
     pub fn stop(&mut self) {
         self.order(ORDER_STOP);
     }
@@ -233,6 +246,7 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
         .arg0("ralph")
         .arg(VERB)
         .arg(&launch.mark)
+        .args(launch.ladder.to_args())
         .arg(&launch.program)
         .args(&launch.args)
         .current_dir(&launch.cwd)
