@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::Timeouts;
 use super::codec::Decoded;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::reply::Reply;
@@ -16,15 +17,6 @@ use crate::text::duration;
 const STDERR_TAIL: usize = 4096;
 /// How much of what the assistant said is kept, in bytes.
 const TEXT_TAIL: usize = 256 * 1024;
-
-/// How long an attempt may go on.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Timeouts {
-    /// As a whole.
-    pub(super) attempt: Duration,
-    /// Without a sign of life.
-    pub(super) inactivity: Duration,
-}
 
 /// Why we end an agent that has not ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

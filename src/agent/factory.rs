@@ -1,14 +1,12 @@
 //! Makes the agent that a piece of work asks for.
 
-use std::time::Duration;
-
 use super::balance::BalanceQuery;
-use super::cannot_start;
 use super::command::resolve;
 use super::display::DisplayRoute;
 use super::pipe::PipeAgent;
 use super::preset::{self, Preset};
 use super::readers::ReaderPlan;
+use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt, CommandLine, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
@@ -42,12 +40,7 @@ impl Factory {
     ///
     /// # Errors
     /// When a filter of the agent's preset does not compile.
-    pub fn of_command(
-        command: &CommandLine,
-        launch: Launch,
-        timeout: Duration,
-        inactivity_timeout: Duration,
-    ) -> Result<Self, End> {
+    pub fn of_command(command: &CommandLine, launch: Launch, timeouts: Timeouts) -> Result<Self, End> {
         let unread = PipeAgent {
             name: String::new(),
             login: "",
@@ -55,8 +48,7 @@ impl Factory {
             readers: ReaderPlan::of(preset::unknown()).map_err(cannot_start)?,
             display: DisplayRoute::Raw,
             balance: None,
-            timeout,
-            inactivity_timeout,
+            timeouts,
         };
         let own = of_command(command, unread)?;
         let preset = resolve(command).0;

@@ -21,12 +21,24 @@ mod vital_signs;
 mod watch;
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use crate::engine::outcome::{End, Outcome};
 
 pub use balance::BalanceQuery;
 pub use display::DisplayRoute;
 pub use readers::ReaderPlan;
+
+/// How long an attempt may go on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timeouts {
+    /// As a whole.
+    pub attempt: Duration,
+    /// Without a sign of life.
+    pub inactivity: Duration,
+    /// After the agent's own final event.
+    pub grace: Duration,
+}
 
 /// The end of a loop whose agent cannot be started.
 fn cannot_start(why: impl Display) -> End {

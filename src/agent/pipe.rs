@@ -1,14 +1,14 @@
 //! The pipe: an agent that talks over its stdin and stdout.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::balance::BalanceQuery;
-use super::cannot_start;
 use super::display::DisplayRoute;
-use super::ended::{Judging, Timeouts};
+use super::ended::Judging;
 use super::readers::ReaderPlan;
 use super::threads::serve;
 use super::watch::{Clocks, Watch};
+use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
@@ -31,10 +31,8 @@ pub struct PipeAgent {
     pub display: DisplayRoute,
     /// How its account's balance is asked for.
     pub balance: Option<BalanceQuery>,
-    /// How long an attempt may take.
-    pub timeout: Duration,
-    /// How long it may show no sign of life.
-    pub inactivity_timeout: Duration,
+    /// How long an attempt may go on.
+    pub timeouts: Timeouts,
 }
 
 impl Agent for PipeAgent {
@@ -68,8 +66,7 @@ impl PipeAgent {
         })?;
         drop(port);
 
-        let timeouts = Timeouts { attempt: self.timeout, inactivity: self.inactivity_timeout };
-        let clocks = Clocks { timeouts, loop_over: attempt.deadline };
+        let clocks = Clocks { timeouts: self.timeouts, loop_over: attempt.deadline };
         let mut watch = Watch::new(supervised, mailbox, served, &launch.cwd, clocks);
         let watched = watch.listen(context);
         let traces = watch.finish();

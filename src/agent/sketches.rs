@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::Timeouts;
 use super::codec::{Codec, Decoded, Stdin, Turn};
 use super::display::DisplayRoute;
-use super::ended::{Judging, Timeouts, Traces};
+use super::ended::{Judging, Traces};
 use super::message::Message;
 use super::threads::{Served, serve};
 use super::watch::{Clocks, Watch};
@@ -167,7 +168,8 @@ fn launch(script: &str, argument: &str) -> Launch {
 }
 
 fn clocks(attempt: &Attempt<'_>) -> Clocks {
-    let timeouts = Timeouts { attempt: Duration::from_mins(1), inactivity: Duration::from_mins(1) };
+    let minute = Duration::from_mins(1);
+    let timeouts = Timeouts { attempt: minute, inactivity: minute, grace: minute };
     Clocks { timeouts, loop_over: attempt.deadline }
 }
 

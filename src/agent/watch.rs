@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::ended::{Ending, Timeouts, Traces};
+use super::Timeouts;
+use super::ended::{Ending, Traces};
 use super::message::Message;
 use super::threads::Served;
 use super::vital_signs::VitalSigns;
@@ -17,15 +18,11 @@ use crate::process::supervisor::Note;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 
-/// How long an agent may live on after its own final event.
-const FINAL_GRACE: Duration = Duration::from_secs(10);
 /// How long the pipes of an agent that is gone may stay silent before we stop listening.
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long our readers may still work on what came before they stopped listening; a user's filter has 10 s for
 /// every line.
 const DECODING: Duration = Duration::from_secs(15);
-/// After this much time the supervisor must have ended everything; then it is given up itself.
-const LADDER_LIMIT: Duration = Duration::from_secs(12);
 
 /// How long an attempt may go on.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +45,8 @@ enum Program {
 /// One attempt while it runs.
 pub(super) struct Watch {
     supervised: Supervised,
+    /// After this much time the supervisor must have ended everything; then it is given up itself.
+    ladder_limit: Duration,
     mailbox: Mailbox<Message>,
     vital_signs: VitalSigns,
     /// When the attempt has taken too long.
@@ -81,6 +80,7 @@ impl Watch {
         let now = Instant::now();
         let (supervisor, program) = (supervised.supervisor_pid(), supervised.program_pid());
         Self {
+            ladder_limit: supervised.ladder().limit(),
             supervised,
             mailbox,
             vital_signs: VitalSigns::new(supervisor, program, cwd, timeouts.inactivity),
@@ -198,7 +198,7 @@ impl Watch {
                     // A new tool call says so too.
                     self.after_final = None;
                 } else if note.is_final {
-                    self.after_final = Some(Instant::now() + FINAL_GRACE);
+                    self.after_final = Some(Instant::now() + self.traces.timeouts.grace);
                 }
                 None
             }
@@ -210,7 +210,7 @@ impl Watch {
     /// not, because a stranger may hold them open.
     fn is_over(&mut self, now: Instant) -> bool {
         match self.program {
-            Program::Alive => self.closing.is_some_and(|since| now > since + LADDER_LIMIT),
+            Program::Alive => self.closing.is_some_and(|since| now > since + self.ladder_limit),
             Program::OutOfSight => true,
             Program::Gone if self.served.open == 0 && !self.served.displaying => true,
             Program::Gone => {
@@ -233,7 +233,7 @@ impl Watch {
             return self.last_message + self.patience();
         }
         if let Some(since) = self.closing {
-            return since + LADDER_LIMIT;
+            return since + self.ladder_limit;
         }
         let next = self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long);
         self.loop_over.map_or(next, |deadline| next.min(deadline))

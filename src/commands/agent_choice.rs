@@ -11,8 +11,9 @@ use super::init::find_program;
 use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
 use crate::agent::preset::{self, Compiled, Preset, Prompt};
-use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan};
+use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan, Timeouts};
 use crate::process::OWN_EXECUTABLE;
+use crate::process::ladder::Ladder;
 use crate::process::supervised::Launch;
 use crate::project::Project;
 use crate::reply::filter::Program;
@@ -140,11 +141,13 @@ impl Choice {
             cwd: project.root().to_owned(),
             env,
             mark: mark.to_owned(),
+            ladder: ladder(settings),
         };
         let both = !command.is_empty() && !parser.is_empty();
         let display = match filters.display {
             DisplayRoute::Shell(shell) => {
-                DisplayRoute::Shell(Launch { env: launch.env.clone(), mark: mark.to_owned(), ..shell })
+                let (env, mark) = (launch.env.clone(), mark.to_owned());
+                DisplayRoute::Shell(Launch { env, mark, ladder: launch.ladder, ..shell })
             }
             other => other,
         };
@@ -155,10 +158,23 @@ impl Choice {
             launch,
             readers: filters.readers,
             display,
-            timeout: settings.timeout,
-            inactivity_timeout: settings.inactivity_timeout,
+            timeouts: timeouts(settings),
         };
         Factory::new(agent, self.preset, reports_cost)
+    }
+}
+
+/// How agents and what runs beside them are ended.
+pub(super) fn ladder(settings: &Settings) -> Ladder {
+    Ladder { interrupt: settings.interrupt_wait, terminate: settings.terminate_wait }
+}
+
+/// How long an attempt may go on.
+pub(super) fn timeouts(settings: &Settings) -> Timeouts {
+    Timeouts {
+        attempt: settings.timeout,
+        inactivity: settings.inactivity_timeout,
+        grace: settings.agent_grace,
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 use clap::CommandFactory as _;
 
-use super::agent_choice::check_program;
+use super::agent_choice::{check_program, ladder, timeouts};
 use super::house::{House, flag_values, open};
 use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
 use super::plain_loop::{agent_env, count, refused};
@@ -67,6 +67,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         cwd: project.root().to_owned(),
         env: agent_env(MODE, project, settings),
         mark: run.clone(),
+        ladder: ladder(settings),
         ..supervised::Launch::default()
     };
     let name = name_of(&path);
@@ -87,8 +88,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
     }
-    let agent = Factory::of_command(&command, launch, settings.timeout, settings.inactivity_timeout)
-        .map_err(refused)?;
+    let agent = Factory::of_command(&command, launch, timeouts(settings)).map_err(refused)?;
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
     let launch = Launch {
         name: args.flags.name.clone().unwrap_or(name),

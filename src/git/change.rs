@@ -19,7 +19,7 @@ use crate::text::jitter;
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
 /// How long a lock of another git is waited for.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
 /// The first pause before another try, and the longest; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 

@@ -91,7 +91,14 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &Identity, mar
     if let Some(command) = ssh_in_force(tree, identity, &set).as_deref().and_then(silent) {
         give("GIT_SSH_COMMAND", &command);
     }
-    Launch { program: "git".into(), args, cwd: tree.to_path_buf(), env, mark: mark.to_owned() }
+    Launch {
+        program: "git".into(),
+        args,
+        cwd: tree.to_path_buf(),
+        env,
+        mark: mark.to_owned(),
+        ..Launch::default()
+    }
 }
 
 /// The shell command by which git would reach an ssh server; `None` where it is said to be another program than

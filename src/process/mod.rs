@@ -7,6 +7,7 @@
 
 pub mod capture;
 pub mod identity;
+pub mod ladder;
 pub mod stat;
 pub mod supervised;
 pub mod supervisor;

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+use super::ladder::Ladder;
 use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
@@ -25,6 +26,8 @@ const CHUNK: usize = 64 * 1024;
 const PIPE_CAPACITY: usize = 1024 * 1024;
 /// How long the supervisor may take to say whether the program started.
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// How often a supervisor that has not said so is told to go on: the program may have stopped it by then.
+const START_LOOK: Duration = Duration::from_millis(100);
 /// How often a supervisor is started: a Ctrl+C at the terminal can end one that has not left our process group yet.
 const START_TRIES: u32 = 3;
 /// How long the supervisor may take to end what is left when there is no time to ask it for a ladder.
@@ -44,6 +47,8 @@ pub struct Launch {
     pub env: Vec<(OsString, OsString)>,
     /// The run mark of the loop, see [`super::sweep`].
     pub mark: String,
+    /// How it is ended.
+    pub ladder: Ladder,
 }
 
 /// A program could not be started.
@@ -73,6 +78,7 @@ pub struct Supervised {
     supervisor: Child,
     control: UnixStream,
     mark: String,
+    ladder: Ladder,
     program_pid: u32,
     /// KILL has been ordered.
     killed: bool,
@@ -134,13 +140,14 @@ impl Supervised {
         let no_supervisor = |source| StartError::Supervisor { program: program(), source };
 
         let (mut supervisor, control, mut pipes) = start_supervisor(launch).map_err(no_supervisor)?;
-        control.set_read_timeout(Some(START_LIMIT)).map_err(no_supervisor)?;
-        let first = pipes.notes.next();
-        control.set_read_timeout(None).map_err(no_supervisor)?;
+        let first = if speaks(&supervisor, &control) { pipes.notes.next() } else { None };
         match first {
             Some(Note::Started(program_pid)) => {
-                let mark = launch.mark.clone();
-                Ok((Self { supervisor, control, mark, program_pid, killed: false, gone: false }, pipes))
+                let (mark, ladder) = (launch.mark.clone(), launch.ladder);
+                Ok((
+                    Self { supervisor, control, mark, ladder, program_pid, killed: false, gone: false },
+                    pipes,
+                ))
             }
             other => {
                 let _ = supervisor.kill();
@@ -168,7 +175,13 @@ impl Supervised {
         self.supervisor.id()
     }
 
-    /// Asks for the ladder: INT, 3 s, TERM, 2 s, KILL, then all that is left. The notes tell when it is done.
+    /// How it is ended.
+    #[must_use]
+    pub fn ladder(&self) -> Ladder {
+        self.ladder
+    }
+
+    /// Asks for the ladder: INT, TERM, KILL, then all that is left. The notes tell when it is done.
     pub fn stop(&mut self) {
         self.order(ORDER_STOP);
     }
@@ -240,6 +253,7 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
         .arg0("ralph")
         .arg(VERB)
         .arg(&launch.mark)
+        .args(launch.ladder.to_args())
         .arg(&launch.program)
         .args(&launch.args)
         .current_dir(&launch.cwd)
@@ -260,6 +274,20 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
     }
     let notes = Notes::from(control.try_clone()?);
     Ok((supervisor, control, Pipes { stdin, stdout, stderr, notes }))
+}
+
+/// Waits for a supervisor's first words.
+fn speaks(supervisor: &Child, control: &UnixStream) -> bool {
+    let deadline = Instant::now() + START_LIMIT;
+    let look = Timespec::try_from(START_LOOK).ok();
+    while Instant::now() < deadline {
+        match poll(&mut [PollFd::new(control, PollFlags::IN)], look.as_ref()) {
+            Ok(0) => drop(kill_process(Pid::from_child(supervisor), Signal::CONT)),
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return true,
+        }
+    }
+    false
 }
 
 fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! The supervisor process: `ralph __supervise MARK PROGRAM [ARG …]`.
+//! The supervisor process: `ralph __supervise MARK INTERRUPT TERMINATE PROGRAM [ARG …]`.
 //!
 //! One small single-threaded process stands between ralph and each program it starts. It leads a session of its
 //! own (a Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves
@@ -12,8 +12,9 @@
 //! stdout   handed on to the program, so that its bytes go straight to ralph
 //! stderr   the same
 //! ```
-//! Orders and replies are the constants and [`Note`] below. The ladder is INT, 3 s, TERM, 2 s, KILL; after it, or
-//! when the program has ended by itself, everything still below the supervisor gets TERM, 2 s, KILL.
+//! Orders and replies are the constants and [`Note`] below. The [`Ladder`] is INT, TERM, KILL, with its waits in
+//! milliseconds as INTERRUPT and TERMINATE; after it, or when the program has ended by itself, everything still below
+//! the supervisor gets TERM and, after the same wait, KILL.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
+use super::ladder::Ladder;
 use super::stat::Stat;
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use super::tree;
@@ -44,11 +46,6 @@ pub(super) const ORDER_STOP: u8 = b's';
 /// Order: KILL everything now.
 pub(super) const ORDER_KILL: u8 = b'k';
 
-const AFTER_INT: Duration = Duration::from_secs(3);
-const AFTER_TERM: Duration = Duration::from_secs(2);
-/// After this much time in the final sweep the supervisor gives up on what cannot be killed (a process in
-/// uninterruptible sleep) and says so.
-const SWEEP_LIMIT: Duration = Duration::from_secs(4);
 /// How often the subtree is looked at for new processes while it is being ended.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -117,6 +114,7 @@ struct Supervisor {
     control: UnixStream,
     wake: UnixStream,
     asked_to_stop: Arc<AtomicBool>,
+    ladder: Ladder,
     program: Pid,
     running: bool,
     stage: Stage,
@@ -130,9 +128,10 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(argv: &[OsString]) -> std::io::Result<Self> {
-        let [mark, program, arguments @ ..] = argv else {
+        let [mark, interrupt, terminate, program, arguments @ ..] = argv else {
             return Err(std::io::ErrorKind::InvalidInput.into());
         };
+        let ladder = Ladder::from_args(interrupt, terminate)?;
         let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
         let stdin = receive_descriptor(&control)?;
         control.set_nonblocking(true)?;
@@ -157,6 +156,7 @@ impl Supervisor {
             control,
             wake,
             asked_to_stop,
+            ladder,
             program: rustix::process::getpid(),
             running: true,
             stage: Stage::Watch,
@@ -242,7 +242,7 @@ impl Supervisor {
             }
             Some(ORDER_STOP) if self.stage == Stage::Watch => {
                 self.signal_program(Signal::INT);
-                self.stage = Stage::Interrupted { until: Instant::now() + AFTER_INT };
+                self.stage = Stage::Interrupted { until: Instant::now() + self.ladder.interrupt };
             }
             _ => {}
         }
@@ -258,13 +258,13 @@ impl Supervisor {
             }
             Stage::Interrupted { until } if now >= until => {
                 self.signal_program(Signal::TERM);
-                self.stage = Stage::Terminated { until: now + AFTER_TERM };
+                self.stage = Stage::Terminated { until: now + self.ladder.terminate };
             }
             Stage::Terminated { until } if now >= until => {
                 self.signal_program(Signal::KILL);
                 self.stage = Stage::Killed { since: now };
             }
-            Stage::Killed { since } if now.duration_since(since) >= SWEEP_LIMIT => {
+            Stage::Killed { since } if now.duration_since(since) >= Ladder::AFTER_KILL => {
                 return Some(count(&tree::descendants(std::process::id())));
             }
             _ => {}
@@ -272,9 +272,9 @@ impl Supervisor {
         None
     }
 
-    /// Ends what the program left behind: TERM to each process once, KILL to all after two seconds.
+    /// Ends what the program left behind: TERM to each process once, KILL to all after the same wait.
     fn sweep(&mut self, spent: Duration) -> Option<u32> {
-        if self.at_once || spent >= AFTER_TERM {
+        if self.at_once || spent >= self.ladder.terminate {
             kill_all();
         } else {
             for stat in tree::descendants(std::process::id()) {
@@ -285,7 +285,8 @@ impl Supervisor {
                 }
             }
         }
-        (spent >= SWEEP_LIMIT).then(|| count(&tree::descendants(std::process::id())))
+        (spent >= self.ladder.terminate + Ladder::AFTER_KILL)
+            .then(|| count(&tree::descendants(std::process::id())))
     }
 
     /// To the program's process group: a wrapper script and what it runs in the foreground are one program.

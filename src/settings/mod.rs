@@ -37,6 +37,12 @@ pub struct Settings {
     pub agent_usage_cmd: Option<String>,
     /// Pipeline that finds the dollars in the balance, when not the preset's.
     pub agent_usage_parser: Option<String>,
+    /// How long an agent may live on after its final event.
+    pub agent_grace: Duration,
+    /// How long an agent that is ended has after SIGINT.
+    pub interrupt_wait: Duration,
+    /// How long it has after SIGTERM.
+    pub terminate_wait: Duration,
     /// Most iterations when the command line names no number, at least 1; `None` where nobody decided.
     pub max_iterations: Option<u32>,
     /// Retries after the first try of an iteration; `None` where nobody decided.
@@ -258,6 +264,9 @@ impl Settings {
             agent_result_filter: rows.overridden("agent.result_filter"),
             agent_usage_cmd: rows.overridden("agent.usage_cmd"),
             agent_usage_parser: rows.overridden("agent.usage_parser"),
+            agent_grace: rows.row("agent.grace").duration()?,
+            interrupt_wait: rows.row("agent.interrupt_wait").duration()?,
+            terminate_wait: rows.row("agent.terminate_wait").duration()?,
             max_iterations: rows.given("loop.max_iterations", Row::count)?,
             max_retries: rows.given("loop.max_retries", Row::count)?,
             backoff: rows.given("loop.backoff", Row::duration)?,

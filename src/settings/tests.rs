@@ -82,6 +82,25 @@ fn without_sources_the_defaults_hold() {
 }
 
 #[test]
+fn the_waits_of_an_agent_that_is_ended() {
+    let settings = Scene::new().settings();
+    let waits =
+        |settings: &Settings| [settings.agent_grace, settings.interrupt_wait, settings.terminate_wait];
+    assert_eq!(waits(&settings), [10, 3, 2].map(Duration::from_secs));
+    let scene = Scene::new()
+        .file("config", "AGENT_GRACE=1m")
+        .env("RALPH_AGENT_INTERRUPT_WAIT", "0.1")
+        .file("ralph.toml", "agent.terminate_wait = '200ms'");
+    assert!(scene.refusal().contains("`200ms` is not a duration"));
+    let scene = scene.file("ralph.toml", "agent.terminate_wait = 0.2");
+    assert_eq!(waits(&scene.settings()), [60_000, 100, 200].map(Duration::from_millis));
+    for value in ["0", "-1"] {
+        let scene = Scene::new().env("RALPH_AGENT_GRACE", value);
+        assert!(scene.refusal().contains("RALPH_AGENT_GRACE"), "{value}");
+    }
+}
+
+#[test]
 fn every_source_beats_the_weaker_ones() {
     let mut scene = Scene::new();
     let check = |scene: &Scene, retries: u32, expected: Origin| {

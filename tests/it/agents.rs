@@ -434,7 +434,8 @@ fn prompts_of_the_ralph_dir_come_before_the_built_in_ones() {
 fn an_agent_that_says_it_all_and_stays_is_ended() {
     let scratch = Scratch::new();
     let said = claude_text("<promise>COMPLETE</promise>");
-    scratch.agent("claude", &format!("{}\necho $$ > pid; exec sleep 1000", says(&[&said, CLAUDE_RESULT])));
+    scratch.agent("claude", &format!("{}\nexec sleep 1000", says(&[&said, CLAUDE_RESULT])));
+    scratch.write(".ralph/config", "AGENT_GRACE=1\n");
     completes(&scratch, "prompt p.md 1");
-    assert!(!crate::scratch::is_running(crate::scratch::pid_in(&scratch.path("pid"))));
+    scratch.assert_nothing_left();
 }

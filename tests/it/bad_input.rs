@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::scratch::{Run, Scratch, claude_says, finish, pid_in};
+use crate::scratch::{Run, Scratch, claude_says, finish, process_in};
 
 /// A project in which a loop would run.
 fn sound() -> Scratch {
@@ -251,7 +251,7 @@ fn a_second_loop_is_told_who_holds_the_first() {
     let fifo = scratch.path("go");
     assert!(scratch.command("mkfifo").arg(&fifo).status().unwrap().success());
     let first = scratch.start("prompt p.md 1 --max-retries 0");
-    pid_in(&scratch.path("pid"));
+    process_in(&scratch.path("pid"));
 
     let logs = scratch.session_logs().len();
     let run = scratch.run("build 1");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, Started, is_running, wait_for};
+use crate::scratch::{Run, Started, wait_for};
 
 /// Two fail always, one hangs, one meets a usage limit at first, four do their work.
 const NIGHT: &str = r#"case $RALPH_BRANCH in
@@ -11,7 +11,7 @@ const NIGHT: &str = r#"case $RALPH_BRANCH in
   hangs) setsid sleep 600 & sleep 600 ;;
   limited)
     if mkdir "$HOME/limited" 2> /dev/null; then
-      printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' $(( $(date +%s) + 2 ))
+      printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' $(( $(date +%s) + 3 ))
       echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit"}'
       exit 1
     fi ;;
@@ -35,13 +35,6 @@ fn everything_once(project: &BranchProject) {
     assert_eq!(project.plan().matches("Status: done\nPR: https://").count(), GOOD.len());
 }
 
-fn nobody_is_left(project: &BranchProject) {
-    for line in project.home("pids").lines() {
-        let pid: u32 = line.split(' ').next().unwrap().parse().unwrap();
-        wait_for("the end of everything that was started", || (!is_running(pid)).then_some(()));
-    }
-}
-
 #[test]
 fn eight_branches_survive_failures_and_a_kill() {
     let branches =
@@ -55,7 +48,7 @@ fn eight_branches_survive_failures_and_a_kill() {
         (calls.lines().any(|line| line.ends_with(" 2")) && calls.contains("hangs")).then_some(())
     });
     drop(ralph); // kill -9
-    nobody_is_left(&project);
+    project.scratch.await_nothing_left();
     let killed = project.scratch.run("status --json");
     assert!(
         killed.stdout.contains("monitor_disconnected") && !killed.stdout.contains("\"running\""),
@@ -69,7 +62,7 @@ fn eight_branches_survive_failures_and_a_kill() {
         assert!(project.commits(branch).starts_with(&before), "{branch} lost something");
     }
     everything_once(&project);
-    nobody_is_left(&project);
+    project.scratch.await_nothing_left();
     for (branch, reason) in [("fails-always", "failed"), ("fails-too", "failed"), ("hangs", "failed")] {
         assert_eq!(project.state(branch)["exit_reason"].as_str(), Some(reason), "{branch}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, finish, is_running, pid_in, wait_for};
+use crate::scratch::{Run, await_end, finish, process_in, wait_for};
 
 /// Puts a hook into the bare repository.
 fn hook(project: &BranchProject, name: &str, body: &str) {
@@ -175,7 +175,7 @@ fn a_push_that_hangs_is_ended_by_the_second_ctrl_c() {
     let pid = project.scratch.outside().join("hook.pid");
     hook(&project, "pre-receive", &format!("echo $$ > {}; sleep 600", pid.display()));
     let ralph = project.scratch.start("loop build");
-    let hook = pid_in(&pid);
+    let hook = process_in(&pid);
     let id = rustix::process::Pid::from_child(&ralph);
     let interrupt = || rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     interrupt();
@@ -188,7 +188,7 @@ fn a_push_that_hangs_is_ended_by_the_second_ctrl_c() {
     interrupt();
     let run = finish(ralph);
     assert_eq!(run.code, Some(130), "{run:?}");
-    wait_for("the hook's end", || (!is_running(hook)).then_some(()));
+    await_end(&hook);
 }
 
 #[test]

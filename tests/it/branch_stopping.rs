@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, finish, pid_in, wait_for};
+use crate::scratch::{Run, await_end, finish, process_in, wait_for};
 
 /// Notes begin and end of each agent, waits for `go` in its home between.
 const HELD: &str = r#"echo "+ $RALPH_BRANCH" >> "$HOME/times"
@@ -48,13 +48,6 @@ fn heard(project: &BranchProject, branches: &[&str], times: usize) {
         fs::read_to_string(events).unwrap().matches("\"asked\"").count()
     };
     wait_for("it to be heard by all", || branches.iter().all(|branch| asked(branch) >= times).then_some(()));
-}
-
-fn nobody_is_left(project: &BranchProject) {
-    for line in project.home("pids").lines() {
-        let pid = line.split(' ').next().unwrap().parse().unwrap();
-        wait_for("the agent's end", || (!crate::scratch::is_running(pid)).then_some(()));
-    }
 }
 
 fn ended(ralph: Child, code: i32) -> Run {
@@ -124,7 +117,7 @@ fn the_first_ctrl_c_lets_every_attempt_end_and_starts_nothing_more() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(project.commits("a"), ["Do 1 of a", "Do 2 of a"]);
     assert_eq!(project.commits("c"), ["Do 1 of c", "Do 2 of c"]);
-    nobody_is_left(&project);
+    project.scratch.await_nothing_left();
 }
 
 #[test]
@@ -139,7 +132,7 @@ fn the_second_ctrl_c_ends_all_agents_and_the_third_leaves_at_once() {
     }
     let run = ended(ralph, 130);
     assert!(run.stderr.contains("killing the agent"), "{run:?}");
-    nobody_is_left(&project);
+    project.scratch.await_nothing_left();
     assert_eq!(project.scratch.run("loop build --dry-run").code, Some(0));
 }
 
@@ -208,7 +201,9 @@ fn a_usage_limit_that_one_meets_is_known_to_all() {
              exit 1
            fi
            while [ ! -e "$HOME/reset" ]; do sleep 0.02; done
-           sleep 0.3; work; end"#,
+           # Not before it is known: whoever begins after this one has to wait.
+           until grep -q '"event":"waiting"' ../a/.ralph/logs/*.events.jsonl; do sleep 0.02; done
+           work; end"#,
     );
     let run = project.scratch.run("loop build --jobs 2");
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -230,14 +225,13 @@ fn a_work_tree_that_takes_for_ever_is_ended_by_the_second_ctrl_c() {
     fs::write(&hook, format!("#!/bin/sh\necho $$ > {}\nsleep 600\n", pid.display())).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let ralph = project.scratch.start("loop build");
-    let at_work = pid_in(&pid);
+    let at_work = process_in(&pid);
+    // Nobody says that it was heard, and the same signal twice at once would count as one.
     signal(&ralph, Signal::INT);
-    // Nobody says that it was heard; two signals at once would count as one.
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    signal(&ralph, Signal::INT);
+    signal(&ralph, Signal::TERM);
     let run = ended(ralph, 130);
     assert_eq!(project.home("calls"), "", "{run:?}");
-    wait_for("the hook's end", || (!crate::scratch::is_running(at_work)).then_some(()));
+    await_end(&at_work);
     fs::remove_file(hook).unwrap();
     assert_eq!(project.scratch.run("loop build").code, Some(0), "the next build mends what is half made");
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::scratch::{CLAUDE_RESULT, Run, Scratch, Started, claude_says, claude_text, is_running, wait_for};
+use crate::scratch::{CLAUDE_RESULT, Run, Scratch, Started, claude_says, claude_text, process_in, wait_for};
 
 /// An agent that says how often it was run, keeps its prompts, and works until a file `go` (then `go2`, …) is there.
 fn patient(scratch: &Scratch) {
@@ -134,8 +134,7 @@ fn cancel_lets_the_attempt_end_and_cancel_now_ends_it() {
     assert!(good(&run).starts_with("cancelled (was at iteration 1)\n"), "{run:?}");
     assert_eq!(status(&scratch)["pending"], "stop");
     assert!(scratch.run("status").stdout.contains("Status: running (ending after the current attempt)"));
-    let agent: u32 = scratch.read("agent.pid").trim().parse().unwrap();
-    assert!(is_running(agent));
+    let agent = process_in(&scratch.path("agent.pid"));
 
     let asked = Instant::now();
     assert!(good(&scratch.run("cancel --now")).starts_with("cancelled (was at iteration 1)\n"));
@@ -143,7 +142,7 @@ fn cancel_lets_the_attempt_end_and_cancel_now_ends_it() {
     assert!(asked.elapsed() < Duration::from_secs(12), "{run:?}");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("Exit Reason: cancelled\n"), "{run:?}");
-    assert!(!is_running(agent));
+    assert!(!agent.is_alive());
 
     let ended = status(&scratch);
     assert_eq!((&ended["status"], &ended["exit_reason"]), (&"stopped".into(), &"killed".into()));

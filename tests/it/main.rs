@@ -1,4 +1,5 @@
-//! Black-box tests: the real binary in scratch repositories, with real git, real signals and scripted agents.
+//! All tests of ralph from outside, in one program. Most are black-box tests: the real binary in scratch repositories,
+//! with real git, real signals and scripted agents. The others read streams, configs and the README with the library.
 
 mod agents;
 mod bad_input;
@@ -19,20 +20,25 @@ mod branches;
 mod clean_worktrees;
 mod control;
 mod disk_full;
+mod docs;
 mod documents;
 mod filters;
 mod git_safety;
 mod hostile_agents;
+mod hostile_streams;
 mod identity;
 mod json_events;
 mod login;
 mod places;
+mod play;
 mod policies;
 mod processes;
 mod ralph_md;
+mod recordings;
 mod revert;
 mod schema;
 mod scratch;
+mod shell_reader;
 mod smoke;
 mod state;
 mod status_line;

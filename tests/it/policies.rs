@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::scratch::{Run, Scratch, finish, is_running, pid_in, wait_for};
+use crate::scratch::{Run, Scratch, finish, wait_for};
 
 /// What an agent's script can say, in claude's words. It counts its attempts in `../count` and keeps every prompt in
 /// `../prompt-N`: outside of the project, where nothing of it is a change.
@@ -53,6 +53,11 @@ fn end(scratch: &Scratch) -> (String, String) {
     let state = scratch.state();
     let text = |key: &str| state[key].as_str().unwrap_or_default().to_owned();
     (text("exit_reason"), text("status"))
+}
+
+/// When the usage limit that the loop has met ends.
+fn reset(scratch: &Scratch) -> i64 {
+    scratch.state()["last"]["limited"]["reset"].as_integer().unwrap()
 }
 
 fn number(scratch: &Scratch, key: &str) -> i64 {
@@ -181,11 +186,11 @@ fn a_loop_that_changes_something_is_not_idle() {
 
 #[test]
 fn an_attempt_that_runs_past_the_loops_time_is_ended_and_can_be_resumed() {
-    let scratch = project("say starting; echo $$ > ../pid; sleep 300");
+    let scratch = project("say starting; setsid sleep 300 & sleep 300");
     let run = scratch.run("prompt p.md 3 --max-duration 1.5s");
     assert_end(&scratch, &run, 0, "max_duration", "paused");
     assert!(run.elapsed < Duration::from_secs(25), "{run:?}");
-    assert!(!is_running(pid_in(&beside(&scratch, "pid"))));
+    scratch.assert_nothing_left();
     assert_eq!(number(&scratch, "iteration"), 1);
 
     agent(&scratch, "complete");
@@ -273,30 +278,32 @@ fn an_unproven_complete_is_not_believed_and_the_next_prompt_says_why() {
 fn a_validation_that_hangs_is_ended_and_leaves_nothing_behind() {
     let scratch = project("[ $n = 1 ] && say first || complete; ok");
     scratch.write(".ralph/config", "VALIDATION_TIMEOUT=1.5\n");
-    let validate = "test -f ../pid && exit 0; setsid sleep 300 & echo $! > ../pid; echo working; sleep 300";
+    let validate = "test -f ../begun && exit 0; touch ../begun; setsid sleep 300 & echo working; sleep 300";
     let run = run(&scratch, "prompt p.md 5", &["--validate", validate]);
     assert_end(&scratch, &run, 0, "complete", "stopped");
     let second = prompt(&scratch, 2);
     assert!(second.contains("working\n(did not end within 1.5s and was ended)"), "{second}");
-    assert!(!is_running(pid_in(&beside(&scratch, "pid"))));
+    scratch.assert_nothing_left();
     assert!(run.elapsed < Duration::from_secs(30), "{run:?}");
 
     // One that ends by itself takes its children with it, too, also when they hold its output open.
-    let validate = "sleep 300 & echo $! > ../pid2; exit 0";
+    let validate = "sleep 300 & touch ../again; exit 0";
     let run = crate::policies::run(&scratch, "prompt p.md 1", &["--validate", validate]);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(!is_running(pid_in(&beside(&scratch, "pid2"))));
+    assert!(run.code == Some(0) && beside(&scratch, "again").exists(), "{run:?}");
+    scratch.assert_nothing_left();
 }
 
 #[test]
 fn a_usage_limit_is_waited_for_and_consumes_nothing() {
-    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 3 )); complete");
+    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 3 )); date +%s > ../began; complete");
     let child = scratch.start("prompt p.md 1 --max-retries 0");
     waiting_until(&scratch);
+    let reset = reset(&scratch);
     let run = finish(child);
     assert_end(&scratch, &run, 0, "complete", "stopped");
     assert!(run.stderr.contains("waiting until"), "{run:?}");
-    assert!(run.elapsed > Duration::from_secs(1), "{run:?}");
+    let began: i64 = std::fs::read_to_string(beside(&scratch, "began")).unwrap().trim().parse().unwrap();
+    assert!(began >= reset, "{began} is before {reset}: {run:?}");
     assert_eq!((attempts(&scratch), number(&scratch, "iteration"), number(&scratch, "retries")), (2, 1, 0));
     assert_eq!(prompt(&scratch, 1), prompt(&scratch, 2));
     assert!(scratch.session_log().contains("Status: usage-limit\n"));
@@ -392,7 +399,7 @@ fn a_reset_that_passed_meanwhile_is_not_waited_for() {
     waiting_until(&scratch);
     signal(&child, Signal::KILL);
     assert_eq!(finish(child).code, None);
-    let reset: i64 = scratch.state()["last"]["limited"]["reset"].as_integer().unwrap();
+    let reset = reset(&scratch);
     wait_for("the reset", || (chrono::Utc::now().timestamp() > reset).then_some(()));
     let run = scratch.run("prompt p.md 1 --resume");
     assert_end(&scratch, &run, 0, "complete", "stopped");
@@ -406,7 +413,7 @@ fn a_wait_survives_being_stopped_and_continued() {
     let child = scratch.start("prompt p.md 1");
     waiting_until(&scratch);
     signal(&child, Signal::STOP);
-    let reset: i64 = scratch.state()["last"]["limited"]["reset"].as_integer().unwrap();
+    let reset = reset(&scratch);
     wait_for("the reset", || (chrono::Utc::now().timestamp() > reset).then_some(()));
     assert_eq!(attempts(&scratch), 1);
     let continued = Instant::now();

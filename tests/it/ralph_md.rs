@@ -8,7 +8,7 @@ use std::time::Duration;
 use ralph::engine::stop::Request;
 use ralph::record::requests;
 
-use crate::scratch::{Run, Scratch, claude_says, finish, is_running, pid_in, wait_for};
+use crate::scratch::{Run, Scratch, await_end, claude_says, finish, process_in, wait_for};
 
 /// Keeps each prompt it gets as `prompt-N` and each command line as `args-N`.
 const RECORDER: &str = r#"cat > "prompt-$RALPH_ITERATION"; echo "$@" > "args-$RALPH_ITERATION""#;
@@ -380,27 +380,25 @@ fn ctrl_c_during_commands_starts_no_agent_and_leaves_nothing_behind() {
         "{{ commands.slow }}",
     );
     let child = scratch.start("run fix");
-    let tool = pid_in(&scratch.path("pid"));
+    let tool = process_in(&scratch.path("pid"));
     let ralph = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(ralph, rustix::process::Signal::INT).unwrap();
     let run = finish(child);
     assert_eq!(run.code, Some(130), "{run:?}");
-    assert!(
-        !is_running(tool) && !scratch.path("b").exists() && !scratch.path("prompt-1").exists(),
-        "{run:?}"
-    );
+    assert!(!tool.is_alive() && !scratch.path("b").exists() && !scratch.path("prompt-1").exists(), "{run:?}");
     assert!(run.stdout.ends_with("Done: 0 iterations — 0 succeeded, 0 failed, 0 timed out\n"), "{run:?}");
 }
 
 #[test]
 fn a_command_that_takes_too_long_ends_with_all_that_it_started() {
     let scratch = project(
-        "agent: mine\ncommands:\n- name: slow\n  run: bash -c 'setsid sleep 300 & echo $! > pid; wait'\n  timeout: 1",
+        "agent: mine\ncommands:\n- name: slow\n  run: bash -c 'setsid sleep 300 & touch begun; wait'\n  timeout: 1",
         "{{ commands.slow }}",
     );
     let run = scratch.run("run fix -n 1");
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(!is_running(pid_in(&scratch.path("pid"))));
+    assert!(scratch.path("begun").exists());
+    scratch.assert_nothing_left();
     assert!(scratch.read("prompt-1").contains("longer than 1s"));
 }
 
@@ -433,12 +431,12 @@ fn a_cancel_is_heard_while_commands_run() {
         "{{ commands.slow }}",
     );
     let child = scratch.start("run fix");
-    let command = pid_in(&scratch.path("pid"));
+    let command = process_in(&scratch.path("pid"));
     let run = scratch.state()["run"].as_str().unwrap().to_owned();
     requests::send(&scratch.path(".ralph/requests"), &run, Request::Cancel).unwrap();
     let run = finish(child);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(!is_running(command) && !scratch.path("prompt-1").exists(), "{run:?}");
+    assert!(!command.is_alive() && !scratch.path("prompt-1").exists(), "{run:?}");
     assert_eq!(scratch.state()["exit_reason"].as_str(), Some("killed"));
 }
 
@@ -450,10 +448,10 @@ fn a_killed_run_is_taken_up_with_what_the_file_says_by_then() {
         &format!("{RECORDER}\nif [ $RALPH_ITERATION = 2 ]; then echo $$ > pid; exec sleep 300; fi"),
     );
     let mut child = scratch.start("run fix -n 3");
-    let agent = pid_in(&scratch.path("pid"));
+    let agent = process_in(&scratch.path("pid"));
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_for("the agent to be gone", || (!is_running(agent)).then_some(()));
+    await_end(&agent);
     scratch.agent("mine", RECORDER);
     scratch.write("fix/RALPH.md", "---\nagent: mine\n---\n{{ ralph.iteration }} after\n");
     let run = scratch.run("run fix -n 3 --resume");

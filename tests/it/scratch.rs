@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use ralph::process::identity::Identity;
+
 /// No run of ralph in these tests may take longer; one that does is killed and fails the test.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -27,9 +29,14 @@ result() {
 note
 "#;
 
+/// The waits between INT, TERM and KILL in most tests: what does not heed a signal need not be waited for.
+const SHORT_LADDER: [(&str, &str); 2] =
+    [("RALPH_AGENT_INTERRUPT_WAIT", "0.5"), ("RALPH_AGENT_TERMINATE_WAIT", "0.5")];
+
 /// A scratch project. Its folder is removed when it is dropped.
 pub struct Scratch {
     dir: tempfile::TempDir,
+    ladder: &'static [(&'static str, &'static str)],
 }
 
 /// What a finished run of ralph left.
@@ -44,7 +51,7 @@ pub struct Run {
 impl Scratch {
     /// A git repository with `specs/`, an implementation plan and a prompt file `p.md` that may end with COMPLETE.
     pub fn new() -> Self {
-        let scratch = Self { dir: tempfile::tempdir().unwrap() };
+        let scratch = Self { dir: tempfile::tempdir().unwrap(), ladder: &SHORT_LADDER };
         for folder in ["home", "bin", "project/specs", "project/.ralph"] {
             fs::create_dir_all(scratch.dir.path().join(folder)).unwrap();
         }
@@ -52,6 +59,11 @@ impl Scratch {
         scratch.write(".ralph/implementation_plan.md", "- [ ] a task\n");
         scratch.write("p.md", "Do it, then say <promise>COMPLETE</promise>.\n");
         scratch
+    }
+
+    /// The same with the waits between INT, TERM and KILL that users have: for tests of just these.
+    pub fn with_default_ladder() -> Self {
+        Self { ladder: &[], ..Self::new() }
     }
 
     /// The folder around the project, the home and the agents: for what must not stand in the project.
@@ -111,6 +123,7 @@ impl Scratch {
         command.current_dir(self.root()).env_clear().env("PATH", path).env("HOME", &home);
         command.env("XDG_STATE_HOME", home.join("state")).env("XDG_CONFIG_HOME", home.join("config"));
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("LANG", "C.UTF-8");
+        command.envs(self.ladder.iter().copied());
         for (name, value) in [("NAME", "Test"), ("EMAIL", "test@example.com")] {
             command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
         }
@@ -253,16 +266,18 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Whether a process runs (a zombie does not).
-pub fn is_running(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
-    !matches!(state, None | Some(None | Some('Z' | 'X')))
+/// The living process whose pid a script wrote into a file, once it is there.
+#[track_caller]
+pub fn process_in(path: &Path) -> Identity {
+    let read = || fs::read_to_string(path).ok()?.trim().parse().ok();
+    let pid = wait_for(&format!("a pid in {}", path.display()), read);
+    Identity::of(pid).unwrap_or_else(|error| panic!("{pid}: {error}"))
 }
 
-/// The pid that a script wrote into a file, once it is there.
-pub fn pid_in(path: &Path) -> u32 {
-    wait_for(&format!("a pid in {}", path.display()), || fs::read_to_string(path).ok()?.trim().parse().ok())
+/// Waits until this very process has ended.
+#[track_caller]
+pub fn await_end(process: &Identity) {
+    wait_for("the end of a process", || (!process.is_alive()).then_some(()));
 }
 
 /// A stream of claude's that says `text` and ends well, as bash.

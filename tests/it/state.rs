@@ -208,12 +208,14 @@ fn a_state_file_that_is_not_understood_is_told_and_kept_aside() {
     }
 }
 
-/// Runs a trivial agent that often, and looks at time, memory and size on the way.
-fn many_iterations(count: u32) {
+/// What ten thousand of them leave, `policy::tests` knows.
+#[test]
+fn many_iterations_take_no_memory_and_leave_a_small_state() {
+    const COUNT: usize = 200;
     let scratch = Scratch::new();
     let config = "AGENT_TYPE=custom\nAGENT_CLI=/bin/echo\nAGENT_ARGS='{}'\n";
     scratch.write(".ralph/config", config);
-    let ralph = Started::new(&scratch, &format!("prompt p.md {count} --quiet"));
+    let ralph = Started::new(&scratch, &format!("prompt p.md {COUNT} --quiet"));
     let memory = |pid: u32| -> u64 {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
@@ -222,7 +224,7 @@ fn many_iterations(count: u32) {
     let pid = ralph.pid();
     let early = wait_for("a start", || {
         let at = status_or_null(&scratch)["current_iteration"].as_u64()?;
-        (at > u64::from(count) / 10).then(|| memory(pid))
+        (at > COUNT as u64 / 10).then(|| memory(pid))
     });
     let (mut late, deadline) = (early, Instant::now() + Duration::from_mins(10));
     while let Some(now) = Some(memory(pid)).filter(|now| *now > 0) {
@@ -232,23 +234,15 @@ fn many_iterations(count: u32) {
     }
     let run = ralph.finish();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(late < early + 4096, "memory grew from {early} to {late} KiB");
+    assert!(late < early + 512, "memory grew from {early} to {late} KiB");
 
     assert!(scratch.read(".ralph/state.toml").len() < 10_000);
-    let quickest = (0..10).map(|_| scratch.run("status").elapsed).min().unwrap();
-    assert!(quickest < Duration::from_millis(if cfg!(debug_assertions) { 100 } else { 20 }), "{quickest:?}");
-    assert_eq!(status(&scratch)["current_iteration"], count);
     let lines = scratch.read(".ralph/iterations.log").lines().count();
-    assert_eq!(lines, 2 * count as usize + 1);
-}
-
-#[test]
-fn a_hundred_iterations_leave_a_small_state() {
-    many_iterations(100);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn ten_thousand_iterations_are_no_burden() {
-    many_iterations(10_000);
+    assert_eq!(lines, 2 * COUNT + 1);
+    // To tell where it stands takes none of what grows.
+    let told = status(&scratch);
+    assert_eq!(told["current_iteration"], COUNT);
+    fs::remove_dir_all(scratch.path(".ralph/logs")).unwrap();
+    fs::remove_file(scratch.path(".ralph/iterations.log")).unwrap();
+    assert_eq!(status(&scratch), told);
 }

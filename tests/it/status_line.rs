@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::scratch::{Scratch, pid_in};
+use crate::scratch::{Scratch, process_in};
 use crate::terminal::Terminal;
 
 const WORDS: &str = r#"
@@ -134,7 +134,7 @@ fn it_says_what_ctrl_c_does_and_is_gone_after_the_third() {
         project("trap '' INT TERM; use_tool stubborn; echo $$ > ../pid; while :; do sleep 0.1; done");
     let mut terminal = start(&scratch, "prompt p.md 3", &[]);
     terminal.wait_for("the first hint", |screen| last_row(screen).ends_with(HINT));
-    pid_in(&beside(&scratch, "pid"));
+    process_in(&beside(&scratch, "pid"));
     terminal.press_ctrl_c();
     terminal.wait_for("the second hint", |screen| last_row(screen).ends_with("Ctrl+C: end the agent now"));
     terminal.press_ctrl_c();

@@ -77,28 +77,59 @@ fn a_finished_iteration_is_interrupted_all_the_same() {
     assert_ended(&scratch, &finish(ralph), "interrupted", "stopped");
 }
 
+/// Presses Ctrl+C twice. The agent heeds the last of these signals, KILL when there is none, and notes all of them; it
+/// takes so many seconds, at least and at most.
+#[track_caller]
+fn ends_by_the_ladder(scratch: &Scratch, signals: &[&str], at_least: f64, at_most: f64) {
+    let (last, before) = signals.split_last().unwrap();
+    let ignores = before.iter().map(|signal| format!("trap 'echo {signal} >> $HOME/signals' {signal}\n"));
+    let heeds = format!("trap 'echo {last} >> $HOME/signals; exit' {last}");
+    let heeds = if *last == "KILL" { "" } else { &heeds };
+    let agent =
+        format!("{}{heeds}\ntouch $HOME/began; while :; do sleep 0.05; done", ignores.collect::<String>());
+    scratch.agent("claude", &agent);
+    let mut stranger = scratch.look_alike("claude");
+    let ralph = scratch.start("prompt p.md 3");
+    began(scratch);
+    scratch.ask_to_stop(ralph.id(), Signal::INT);
+    let asked = Instant::now();
+    scratch.ask_to_stop(ralph.id(), Signal::INT);
+    let run = finish(ralph);
+    let took = asked.elapsed().as_secs_f64();
+    // The moment before ralph has heard it counts for it, too.
+    assert!((at_least..at_most).contains(&took), "{took} s");
+    let noted = std::fs::read_to_string(scratch.home().join("signals")).unwrap();
+    let noted: Vec<&str> = noted.lines().collect();
+    assert_eq!(noted, if *last == "KILL" { before } else { signals });
+    assert_ended(scratch, &run, "interrupted", "stopped");
+    assert!(run.stdout.contains("Status: interrupted\n"), "{run:?}");
+    stranger.assert_alive();
+}
+
 #[test]
-fn the_second_ctrl_c_ends_the_agent_by_the_ladder() {
-    for (agent, at_least, at_most) in [
-        ("touch $HOME/began; sleep 600", 0.0, 10.0),
-        ("trap '' INT; touch $HOME/began; while :; do sleep 0.1; done", 3.0, 13.0),
-        (STUBBORN, 5.0, 15.0),
-    ] {
-        let scratch = Scratch::new();
-        scratch.agent("claude", agent);
-        let mut stranger = scratch.look_alike("claude");
-        let ralph = scratch.start("prompt p.md 3");
-        began(&scratch);
-        scratch.ask_to_stop(ralph.id(), Signal::INT);
-        let asked = Instant::now();
-        scratch.ask_to_stop(ralph.id(), Signal::INT);
-        let run = finish(ralph);
-        let took = asked.elapsed().as_secs_f64();
-        assert!((at_least - 0.2..at_most).contains(&took), "{agent}: {took} s");
-        assert_ended(&scratch, &run, "interrupted", "stopped");
-        assert!(run.stdout.contains("Status: interrupted\n"), "{run:?}");
-        stranger.assert_alive();
-    }
+fn the_second_ctrl_c_interrupts_the_agent() {
+    // Long waits would show.
+    let scratch = Scratch::with_default_ladder();
+    scratch.write(".ralph/config", "AGENT_INTERRUPT_WAIT=1m\nAGENT_TERMINATE_WAIT=1m\n");
+    ends_by_the_ladder(&scratch, &["INT"], 0.0, 15.0);
+}
+
+#[test]
+fn an_agent_that_ignores_an_interrupt_is_terminated_after_three_seconds() {
+    ends_by_the_ladder(&Scratch::with_default_ladder(), &["INT", "TERM"], 3.0, 13.0);
+}
+
+#[test]
+fn an_agent_that_ignores_that_too_is_killed_after_two_more() {
+    ends_by_the_ladder(&Scratch::with_default_ladder(), &["INT", "TERM", "KILL"], 5.0, 15.0);
+}
+
+#[test]
+fn the_waits_of_the_ladder_can_be_set() {
+    let scratch = Scratch::with_default_ladder();
+    scratch.write(".ralph/config", "AGENT_INTERRUPT_WAIT=0.2\n");
+    scratch.write("ralph.toml", "agent.terminate_wait = 0.6\n");
+    ends_by_the_ladder(&scratch, &["INT", "TERM", "KILL"], 0.8, 4.9);
 }
 
 #[test]
@@ -239,12 +270,16 @@ fn ctrl_c_at_a_terminal_is_heard_at_any_moment() {
 #[test]
 fn no_timer_fires_when_ralph_was_stopped_for_a_while() {
     let scratch = Scratch::new();
-    scratch.agent("claude", PATIENT);
+    scratch.agent(
+        "claude",
+        &PATIENT.replace("until", "until [ -e $HOME/stopped ]; do sleep 0.02; done; say woken\nuntil"),
+    );
     let ralph = scratch.start("prompt p.md 1 --inactivity-timeout 4s --timeout 5s --max-retries 0");
     began(&scratch);
     stop_for(&ralph, Duration::from_secs(6));
-    // Some of both limits is left now; a timer that fires at once would have ended the agent.
-    std::thread::sleep(Duration::from_millis(300));
+    // Some of both limits is left now; a timer that fires at once ends the agent before it is heard again.
+    std::fs::write(scratch.home().join("stopped"), "").unwrap();
+    wait_for("the agent to be heard", || scratch.events().contains("woken").then_some(()));
     go(&scratch);
     let run = finish(ralph);
     assert_eq!(run.code, Some(0), "{run:?}");

@@ -375,3 +375,22 @@ proptest! {
         prop_assert_eq!(tally.succeeded + tally.error_count, tally.durations.count);
     }
 }
+
+#[test]
+fn ten_thousand_iterations_leave_no_more_than_a_hundred() {
+    let size_after = |count| {
+        let mut tally = Tally::default();
+        for iteration in 0..count {
+            tally.begin(Given::default());
+            if iteration % 3 == 0 {
+                book(&LIMITS, &mut tally, AgentFailure, Some(false));
+                tally.retry();
+            }
+            book(&LIMITS, &mut tally, Success, Some(true));
+        }
+        toml::to_string(&tally).unwrap().len()
+    };
+    let (few, many) = (size_after(100), size_after(10_000));
+    // Some numbers have more digits.
+    assert!(many < few + 50, "{few} bytes have become {many}");
+}

@@ -212,6 +212,7 @@ impl Publisher {
             cwd: self.tree.clone(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             mark: self.mark.clone(),
+            ..Launch::default()
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Streams recorded from real agents, read with their presets: the assistant's text, the sigils, the usage and the
 //! verdict have to be right for every one of them.
 
-mod play;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use play::{Played, play};
 use ralph::reply::show::Show;
 use ralph::reply::usage::Class;
 use ralph::reply::verdict::{End, Kind};
+
+use crate::play::{Played, play};
 
 const DONE: &str = "All tasks are finished and the tests pass.\n\n<promise>COMPLETE</promise>";
 const STALE: &str = "The plan does not match the code any more.\n\n<promise>REPLAN</promise>";

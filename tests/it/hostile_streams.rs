@@ -1,13 +1,12 @@
 //! Streams as no well-behaved agent writes them: nothing is lost, nothing is believed, nothing panics.
 
-mod play;
-
-use play::{Played, play};
 use proptest::prelude::*;
 use ralph::reply::decode::Counters;
 use ralph::reply::show::Show;
 use ralph::reply::usage::Class;
 use ralph::reply::verdict::{End, Kind};
+
+use crate::play::{Played, play};
 
 const OK: &str = r#"{"type":"result","subtype":"success","is_error":false}"#;
 

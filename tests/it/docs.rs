@@ -12,10 +12,10 @@ use ralph::plan::Plan;
 use ralph::settings::table::{Setting, TABLE};
 use ralph::settings::{Settings, Sources};
 
-const README: &str = include_str!("../README.md");
-const CONTRIBUTING: &str = include_str!("../CONTRIBUTING.md");
-const CHANGELOG: &str = include_str!("../CHANGELOG.md");
-const COMMAND_LINE: &str = include_str!("../specs/command-line.md");
+const README: &str = include_str!("../../README.md");
+const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
+const CHANGELOG: &str = include_str!("../../CHANGELOG.md");
+const COMMAND_LINE: &str = include_str!("../../specs/command-line.md");
 
 /// A setting's row in the configuration table.
 fn row(setting: &Setting) -> String {
