@@ -5,7 +5,8 @@ use ralph::agent::preset;
 use ralph::cli::Cli;
 use ralph::git::refs::is_valid_branch;
 use ralph::plan::Plan;
-use ralph::settings::table::{Setting, TABLE};
+use ralph::settings::setting::Setting;
+use ralph::settings::table::TABLE;
 use ralph::settings::{Settings, Sources};
 
 const README: &str = include_str!("../README.md");
@@ -14,12 +15,16 @@ const README: &str = include_str!("../README.md");
 fn row(setting: &Setting) -> String {
     let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
     let env: Vec<String> = setting.env.iter().map(|name| code(name)).collect();
+    let default = match setting.defaults_in_words() {
+        words if words == setting.default => code(&words),
+        words => words,
+    };
     let cells = [
         code(setting.shell),
         code(setting.key),
         env.join(", "),
-        code(setting.flag.unwrap_or_default()),
-        code(setting.default),
+        code(setting.flag.as_ref().map_or("", |flag| flag.long)),
+        default,
         setting.doc.to_owned(),
     ];
     format!("| {} |", cells.join(" | "))
@@ -83,6 +88,7 @@ fn the_settings_are_good_ones() {
     let path = dir.path().join("ralph.toml");
     std::fs::write(&path, example("## Branches in parallel", "toml")).unwrap();
     let settings = Settings::load(&Sources {
+        verb: None,
         flags: Vec::new(),
         env: &|_| None,
         shell_config: None,
