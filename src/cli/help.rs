@@ -135,6 +135,3 @@ Examples:
   ralph init fix/RALPH.md     Write a RALPH.md to start from, for 'ralph run fix'
   ralph init PROMPT.md        Write a prompt to start from, for 'ralph prompt PROMPT.md'
   ralph init ralph.toml       Write settings to start from";
-
-/// Where `--help` lists what stops or holds a loop.
-pub(super) const POLICIES: &str = "When to stop or wait";

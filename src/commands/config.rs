@@ -1,12 +1,15 @@
 //! `ralph config`: every setting with its value and where it came from.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::settings::{Origin, Row, Settings};
+use crate::settings::setting::Setting;
+use crate::settings::{Origin, Resolved, Settings, Verb};
 
 const HEAD: Style = Style::new().bold();
 const QUIET: Style = Style::new().dimmed();
@@ -19,7 +22,7 @@ const CHOSEN: Style = AnsiColor::Green.on_default();
 /// belong.
 pub fn write_table(settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
     let cells =
-        |row: &Row| [row.setting.key.to_owned(), row.setting.shell.to_owned(), row.origin.to_string()];
+        |row: &Resolved| [row.setting.key.to_owned(), row.setting.shell.to_owned(), row.origin.to_string()];
     let head = ["SETTING", "SHELL NAME", "ORIGIN"].map(str::to_owned);
     let mut widths = head.each_ref().map(String::len);
     for row in settings.rows() {
@@ -34,13 +37,28 @@ pub fn write_table(settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
         let [key, shell, origin] = cells(row);
         let style = if row.origin == Origin::Default { QUIET } else { CHOSEN };
         write!(out, "{key:key_width$}  {shell:shell_width$}  {style}{origin:origin_width$}{style:#}  ")?;
-        if row.value.is_empty() {
-            writeln!(out, "{QUIET}(the agent preset's own){QUIET:#}")?;
+        let value = value(row);
+        if value.is_empty() {
+            writeln!(out, "{QUIET}({}){QUIET:#}", row.setting.empty)?;
         } else {
-            writeln!(out, "{}", on_one_line(&row.value))?;
+            writeln!(out, "{}", on_one_line(&value))?;
         }
     }
     Ok(())
+}
+
+/// What was decided; the default with all that verbs make of it.
+fn value(row: &Resolved) -> Cow<'_, str> {
+    if row.origin == Origin::Default { default(row.setting) } else { Cow::Borrowed(&row.value) }
+}
+
+/// The default as one would write it, and where verbs differ in words: `3; 0 with run, loop`.
+fn default(setting: &Setting) -> Cow<'static, str> {
+    if setting.except.is_empty() {
+        Cow::Borrowed(setting.default)
+    } else {
+        Cow::Owned(setting.defaults_in_words())
+    }
 }
 
 /// Control characters as escapes, so that a value cannot break the table or the terminal.
@@ -53,7 +71,10 @@ fn on_one_line(value: &str) -> String {
 ///
 /// - `key`: path in `ralph.toml`; `shell`: name in the shell config; `env`: names in the environment, strongest
 ///   first; `flag`: with its dashes, or null; `doc`: one line
-/// - `value`, `default`: text as one would write it; an empty one leaves the choice to the agent's preset
+/// - `default`: text as one would write it; where verbs differ, in words: `3; 0 with run, loop`
+/// - `defaults`: an object with the default of each verb as one would write it where verbs differ, else null
+/// - `empty`: what an empty value means, in words, or null where a value is never empty
+/// - `value`: text as it was written, or that of `default`
 /// - `origin`: `kind` is `default`, `user_toml`, `project_toml`, `shell_config`, `env` or `flag`; `path` and `line`
 ///   (from 1) are set for the three files, `name` for the last two, and null otherwise
 pub fn write_json(settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
@@ -68,8 +89,10 @@ struct JsonRow<'a> {
     shell: &'a str,
     env: &'a [&'a str],
     flag: Option<&'a str>,
-    value: &'a str,
-    default: &'a str,
+    value: Cow<'a, str>,
+    default: Cow<'a, str>,
+    defaults: Option<BTreeMap<&'a str, &'a str>>,
+    empty: Option<&'a str>,
     origin: JsonOrigin<'a>,
     doc: &'a str,
 }
@@ -82,16 +105,19 @@ struct JsonOrigin<'a> {
     name: Option<&'a str>,
 }
 
-impl<'a> From<&'a Row> for JsonRow<'a> {
-    fn from(row: &'a Row) -> Self {
+impl<'a> From<&'a Resolved> for JsonRow<'a> {
+    fn from(row: &'a Resolved) -> Self {
         let setting = row.setting;
+        let by_verb = Verb::ALL.into_iter().map(|verb| (verb.words(), setting.default_of(Some(verb))));
         Self {
             key: setting.key,
             shell: setting.shell,
             env: setting.env,
-            flag: setting.flag,
-            value: &row.value,
-            default: setting.default,
+            flag: setting.flag.as_ref().map(|flag| flag.long),
+            value: value(row),
+            default: default(setting),
+            defaults: (!setting.except.is_empty()).then(|| by_verb.collect()),
+            empty: Some(setting.empty).filter(|empty| !empty.is_empty()),
             origin: JsonOrigin::from(&row.origin),
             doc: setting.doc,
         }
@@ -132,6 +158,7 @@ mod tests {
         fs::write(&config, "MY_TOKEN=hush\nAGENT_RESPONSE_FILTER=$'.a\\n| \\e[31m.b'\n").unwrap();
         let path = config.display().to_string();
         let sources = Sources {
+            verb: None,
             flags: vec![("loop.timeout", "90".to_owned())],
             env: &|name| (name == "RALPH_PROVIDER").then(|| "codex".to_owned()),
             shell_config: Some(config),
@@ -182,6 +209,8 @@ mod tests {
                 "flag": "--agent",
                 "value": "codex",
                 "default": "claude",
+                "defaults": null,
+                "empty": null,
                 "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_PROVIDER" },
                 "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, script or custom",
             })

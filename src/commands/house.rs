@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::cli::{ConfigArgs, DoctorArgs, InitArgs, LoopFlags, PlaceArgs};
 use crate::project::Project;
-use crate::settings::{Settings, Sources};
+use crate::settings::{Settings, Sources, Verb};
 
 use super::{agent_choice, config as config_verb, doctor as doctor_verb, init as init_verb};
 
@@ -25,13 +25,26 @@ pub(super) fn locate(ralph_dir: Option<&PathBuf>) -> anyhow::Result<Project> {
     Ok(Project::locate(&cwd, &env, ralph_dir.map(PathBuf::as_path), exe.as_deref())?)
 }
 
-/// Finds the project and reads its settings; `flags` are values by the setting's key.
-pub(super) fn open(place: &PlaceArgs, mut flags: Vec<(&'static str, String)>) -> anyhow::Result<House> {
+/// Finds the project and reads its settings, for a verb that runs no loop.
+pub(super) fn open(place: &PlaceArgs) -> anyhow::Result<House> {
+    open_for(None, place, &[])
+}
+
+/// Finds the project and reads the settings of a loop.
+pub(super) fn open_loop(verb: Verb, flags: &LoopFlags) -> anyhow::Result<House> {
+    open_for(Some(verb), &flags.place, &flags.settings.given)
+}
+
+fn open_for(
+    verb: Option<Verb>,
+    place: &PlaceArgs,
+    flags: &[(&'static str, String)],
+) -> anyhow::Result<House> {
     let project = locate(place.ralph_dir.as_ref())?;
     project.require_room()?;
-    flags.extend(place.agent.clone().map(|agent| ("agent.provider", agent)));
     let sources = Sources {
-        flags,
+        verb,
+        flags: [&place.agent.given, flags].concat(),
         // What is no text is no good value either; ignored in silence it would be worse.
         env: &|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()),
         shell_config: Some(place.config.clone().unwrap_or_else(|| project.config())),
@@ -41,27 +54,6 @@ pub(super) fn open(place: &PlaceArgs, mut flags: Vec<(&'static str, String)>) ->
     };
     let settings = Settings::load(&sources)?;
     Ok(House { project, settings })
-}
-
-/// The flags that are settings, by the setting's key.
-pub(super) fn flag_values(flags: &LoopFlags) -> Vec<(&'static str, String)> {
-    let values = [
-        ("loop.timeout", &flags.timeout),
-        ("loop.inactivity_timeout", &flags.inactivity_timeout),
-        ("loop.max_retries", &flags.max_retries),
-        ("loop.backoff", &flags.backoff),
-        ("loop.max_duration", &flags.max_duration),
-        ("loop.max_cost", &flags.max_cost),
-        ("loop.max_tokens", &flags.max_tokens),
-        ("loop.max_limit_wait", &flags.max_limit_wait),
-        ("loop.delay", &flags.delay),
-        ("loop.done_pattern", &flags.done_pattern),
-        ("completion.idle_threshold", &flags.idle),
-        ("monitoring.max_consecutive_errors", &flags.max_errors),
-        ("validation.command", &flags.validate),
-    ];
-    let given = values.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)));
-    given.chain(flags.stop_on_error.then(|| ("loop.stop_on_error", "true".to_owned()))).collect()
 }
 
 /// `PATH` as an agent will see it: the config may export another one.
@@ -75,8 +67,7 @@ pub(super) fn search_path(settings: &Settings) -> OsString {
 /// `ralph init`.
 pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
     let project = locate(args.ralph_dir.as_ref())?;
-    let settings =
-        open(&PlaceArgs { ralph_dir: args.ralph_dir, ..PlaceArgs::default() }, Vec::new())?.settings;
+    let settings = open(&PlaceArgs { ralph_dir: args.ralph_dir, ..PlaceArgs::default() })?.settings;
     let options = init_verb::InitOptions {
         agent: args.agent,
         force: args.force,
@@ -92,7 +83,7 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
 
 /// `ralph config`.
 pub(super) fn config(args: &ConfigArgs) -> anyhow::Result<u8> {
-    let house = open(&args.place, Vec::new())?;
+    let house = open(&args.place)?;
     super::print(|out| {
         if args.json {
             config_verb::write_json(&house.settings, out)
@@ -104,7 +95,7 @@ pub(super) fn config(args: &ConfigArgs) -> anyhow::Result<u8> {
 
 /// `ralph doctor`.
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
-    let House { project, settings } = open(&args.place, Vec::new())?;
+    let House { project, settings } = open(&args.place)?;
     let choice = agent_choice::Choice::of(&settings, &project);
     let options = doctor_verb::DoctorOptions {
         agent: settings.agent_type.clone(),

@@ -31,18 +31,6 @@ use crate::side_command::ValidationCommand;
 use crate::view::View;
 use crate::view::plain::Frame;
 
-/// What a verb does where neither flags nor settings say otherwise.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Defaults {
-    pub(super) max_iterations: Option<u64>,
-    pub(super) max_retries: u32,
-    pub(super) breaker: Option<u64>,
-    pub(super) idle: Option<u64>,
-    pub(super) on_failure: OnFailure,
-    /// A loop at its limit of iterations has failed when its last one has.
-    pub(super) last_counts: bool,
-}
-
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resume {
@@ -148,28 +136,17 @@ impl Launch<'_> {
     }
 }
 
-/// What ends a loop: the settings, else the verb's own defaults. `limit` is the number on the command line.
-pub(super) fn limits(limit: Option<u64>, settings: &Settings, defaults: Defaults) -> Limits {
-    let set = |value: Option<u32>, default: Option<u64>| match value {
-        // Zero switches a limit off that the verb would have by itself.
-        Some(0) => None,
-        Some(value) => Some(u64::from(value)),
-        None => default,
-    };
+/// What ends a loop. `limit` is the number on the command line.
+pub(super) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
+    let unless_zero = |value: u32| Some(u64::from(value)).filter(|value| *value > 0);
     Limits {
-        max_iterations: limit.or(set(settings.max_iterations, defaults.max_iterations)),
-        max_retries: settings.max_retries.unwrap_or(defaults.max_retries),
+        max_iterations: limit.or(settings.max_iterations.map(u64::from)),
+        max_retries: settings.max_retries,
         retry_pause: settings.backoff,
-        on_failure: match settings.stop_on_error {
-            Some(true) => OnFailure::End,
-            Some(false) => OnFailure::Count,
-            // A breaker that the user asked for would never see a second failure otherwise.
-            None if settings.max_consecutive_errors.is_some_and(|errors| errors > 0) => OnFailure::Count,
-            None => defaults.on_failure,
-        },
-        last_counts: defaults.last_counts,
-        breaker: set(settings.max_consecutive_errors, defaults.breaker),
-        idle: set(settings.idle_threshold, defaults.idle),
+        on_failure: if settings.stop_on_error { OnFailure::End } else { OnFailure::Count },
+        last_counts: false,
+        breaker: unless_zero(settings.max_consecutive_errors),
+        idle: unless_zero(settings.idle_threshold),
         max_duration: settings.max_duration,
         max_cost_usd: settings.max_cost,
         max_tokens: settings.max_tokens,

@@ -8,34 +8,34 @@ use anyhow::{anyhow, bail};
 
 use super::Refused;
 use super::agent_choice::{Choice, prompt_text};
-use super::house::{House, flag_values, open};
-use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
+use super::house::{House, open_loop};
+use super::launch::{Launch, Resume, check_budget, limits, run_id, validator};
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
 use crate::engine::board::Board;
 use crate::engine::outcome::End;
-use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::policy::Limits;
 use crate::project::Project;
 use crate::reply::sigil::COMPLETE;
-use crate::settings::Settings;
+use crate::settings::{Settings, Verb};
 use crate::source::prompt_file::{PromptFile, REPLAN, Text};
 use crate::view::plain::Frame;
 
 /// `ralph plan`.
 pub(super) fn plan(args: &LoopArgs) -> anyhow::Result<u8> {
     let limit = iterations(&args.iterations)?;
-    run("plan", None, limit, &args.flags)
+    run(Verb::Plan, None, limit, &args.flags)
 }
 
 /// `ralph build`.
 pub(super) fn build(args: &LoopArgs) -> anyhow::Result<u8> {
     let limit = iterations(&args.iterations)?;
-    run("build", None, limit, &args.flags)
+    run(Verb::Build, None, limit, &args.flags)
 }
 
 /// `ralph prompt`.
 pub(super) fn prompt(args: PromptArgs) -> anyhow::Result<u8> {
     let (file, limit) = file_and_iterations(args.file_and_iterations)?;
-    run("prompt", Some(&file), limit, &args.flags)
+    run(Verb::Prompt, Some(&file), limit, &args.flags)
 }
 
 /// The one bare number on the command line.
@@ -75,19 +75,10 @@ fn file_and_iterations(words: Vec<OsString>) -> anyhow::Result<(PathBuf, Option<
     Ok((file.into(), iterations(&rest)?))
 }
 
-/// What the three modes do where neither flags nor settings say otherwise.
-const DEFAULTS: Defaults = Defaults {
-    max_iterations: Some(10),
-    max_retries: 3,
-    breaker: None,
-    idle: None,
-    on_failure: OnFailure::End,
-    last_counts: false,
-};
-
 /// Runs one of the three modes; `file` is the prompt of mode `prompt`.
-fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -> anyhow::Result<u8> {
-    let house = open(&flags.place, flag_values(flags))?;
+fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -> anyhow::Result<u8> {
+    let mode = verb.words();
+    let house = open_loop(verb, flags)?;
     let House { project, settings } = &house;
     let choice = Choice::of(settings, project)?;
     project.require_git()?;
@@ -97,7 +88,7 @@ fn run(mode: &'static str, file: Option<&Path>, limit: Option<u64>, flags: &Loop
     if mode != "prompt" {
         require_specs(project.root(), settings)?;
     }
-    let limits = limits(limit, settings, DEFAULTS);
+    let limits = limits(limit, settings);
     let source = source(mode, file, &limits, project, settings)?;
     let run = run_id();
     let agent = choice.agent(filters, settings, project, agent_env(mode, project, settings), &run);

@@ -9,8 +9,8 @@ use anyhow::{anyhow, bail};
 use clap::CommandFactory as _;
 
 use super::agent_choice::{check_program, ladder, timeouts};
-use super::house::{House, flag_values, open};
-use super::launch::{Defaults, Launch, Resume, check_budget, limits, run_id, validator};
+use super::house::{House, open_loop};
+use super::launch::{Launch, Resume, check_budget, limits, run_id, validator};
 use super::plain_loop::{agent_env, count, refused};
 use super::signals::Signals;
 use crate::agent::command::resolve;
@@ -21,12 +21,13 @@ use crate::engine::board::Board;
 use crate::engine::context::Context;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
-use crate::engine::policy::OnFailure;
+use crate::engine::policy::Limits;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
 use crate::process::supervised;
 use crate::prompt::front_matter::Document;
 use crate::record::log_dir::LogDir;
+use crate::settings::Verb;
 use crate::source::ralph_md::RalphMd;
 use crate::text::nearest::nearest;
 use crate::view::plain::Frame;
@@ -36,32 +37,23 @@ use crate::view::run_lines::RunLines;
 const FILE: &str = "RALPH.md";
 const MODE: &str = "run";
 
-/// What a run does where neither flags nor settings say otherwise.
-const DEFAULTS: Defaults = Defaults {
-    max_iterations: None,
-    max_retries: 0,
-    breaker: None,
-    idle: None,
-    on_failure: OnFailure::Count,
-    last_counts: true,
-};
-
 /// `ralph run`.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(count).transpose()?;
-    if args.flags.place.agent.is_some() {
+    if !args.flags.place.agent.given.is_empty() {
         bail!(
             "the agent of a run is the line 'agent:' of its RALPH.md: change it there, and leave --agent out"
         );
     }
-    let house = open(&args.flags.place, flag_values(&args.flags))?;
+    let house = open_loop(Verb::Run, &args.flags)?;
     let House { project, settings } = &house;
     let path = path_of(args.target.as_deref(), project.cwd())?;
     let reserved = own_names(Cli::command().find_subcommand(MODE).unwrap_or(&Cli::command()));
     let (document, command) = RalphMd::read(&path, &reserved).map_err(|message| anyhow!(message))?;
     let values = values(&document, &args.user_args, &reserved)?;
 
-    let limits = limits(limit, settings, DEFAULTS);
+    // At the limit of iterations, a run has failed when its last one has.
+    let limits = Limits { last_counts: true, ..limits(limit, settings) };
     let run = run_id();
     let launch = supervised::Launch {
         cwd: project.root().to_owned(),

@@ -104,6 +104,7 @@ mod tests {
         for text in [RALPH_TOML, &uncommented] {
             std::fs::write(&path, text.replace("@AGENT@", "codex")).unwrap();
             let sources = Sources {
+                verb: None,
                 flags: Vec::new(),
                 env: &|_| None,
                 shell_config: None,

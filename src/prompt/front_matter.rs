@@ -19,7 +19,7 @@ pub struct Document {
     /// The words of the agent's command line; at least one.
     pub agent: Vec<String>,
     /// What is run before each iteration, in this order.
-    pub commands: Vec<Command>,
+    pub commands: Vec<NamedCommand>,
     /// The names of the arguments that the user can give, in the order of their positions.
     pub args: Vec<String>,
     /// Everything below the front matter.
@@ -28,7 +28,7 @@ pub struct Document {
 
 /// A command whose output the prompt can show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct NamedCommand {
     /// What placeholders call it.
     pub name: String,
     /// Its words, placeholders for arguments not yet resolved.
@@ -159,7 +159,7 @@ fn words(line: &Spanned<String>, key: &str) -> Result<Vec<String>, Problem> {
     Ok(words)
 }
 
-fn command(raw: RawCommand, names: &mut HashSet<String>) -> Result<Command, Problem> {
+fn command(raw: RawCommand, names: &mut HashSet<String>) -> Result<NamedCommand, Problem> {
     check_name(&raw.name, "a command")?;
     if !names.insert(raw.name.value.clone()) {
         let what = format!("there are two commands named '{}': rename one", raw.name.value);
@@ -177,7 +177,7 @@ fn command(raw: RawCommand, names: &mut HashSet<String>) -> Result<Command, Prob
             duration::parse(&text.value).map_err(|error| Problem::at(text, format!("timeout: {error}")))?
         }
     };
-    Ok(Command { name: raw.name.value, run, timeout })
+    Ok(NamedCommand { name: raw.name.value, run, timeout })
 }
 
 fn args(raw: Vec<Spanned<String>>, reserved: &[String]) -> Result<Vec<String>, Problem> {

@@ -2,6 +2,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
+use super::table::TABLE;
 use super::*;
 
 /// A folder with the three files and an environment.
@@ -10,11 +11,13 @@ struct Scene {
     env: Vec<(&'static str, &'static str)>,
     flags: Vec<(&'static str, String)>,
     explicit: bool,
+    verb: Option<Verb>,
 }
 
 impl Scene {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), env: Vec::new(), flags: Vec::new(), explicit: false }
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder, env: Vec::new(), flags: Vec::new(), explicit: false, verb: None }
     }
 
     fn file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
@@ -32,6 +35,11 @@ impl Scene {
         self
     }
 
+    fn verb(mut self, verb: Verb) -> Self {
+        self.verb = Some(verb);
+        self
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -42,6 +50,7 @@ impl Scene {
             found.map(|(_, value)| (*value).to_owned())
         };
         Settings::load(&Sources {
+            verb: self.verb,
             flags: self.flags.clone(),
             env: &env,
             shell_config: Some(self.path("config")),
@@ -72,13 +81,39 @@ fn without_sources_the_defaults_hold() {
     let settings = Scene::new().settings();
     assert_eq!(settings.agent_type, "claude");
     assert_eq!(settings.agent_cli, None);
-    assert_eq!((settings.max_iterations, settings.max_retries), (None, None), "left to the verb");
     assert_eq!(settings.timeout, Duration::from_hours(2));
     assert_eq!(settings.inactivity_timeout, Duration::from_mins(15));
     assert_eq!(settings.max_limit_wait, Duration::from_hours(6));
     assert_eq!(settings.specs_dir, "specs");
     assert!(settings.rows().all(|row| row.origin == Origin::Default));
     assert!(settings.warnings.is_empty() && settings.variables.is_empty());
+}
+
+#[test]
+fn defaults_depend_on_the_verb() {
+    let defaults = |verb: Option<Verb>| {
+        let settings = Scene { verb, ..Scene::new() }.settings();
+        let Settings { max_iterations, max_retries, max_consecutive_errors, .. } = settings;
+        (max_iterations, max_retries, max_consecutive_errors, settings.idle_threshold, settings.stop_on_error)
+    };
+    for verb in [None, Some(Verb::Plan), Some(Verb::Build), Some(Verb::Prompt)] {
+        assert_eq!(defaults(verb), (Some(10), 3, 0, 0, true), "{verb:?}");
+    }
+    assert_eq!(defaults(Some(Verb::Run)), (None, 0, 0, 0, false));
+    assert_eq!(defaults(Some(Verb::LoopPlan)), (Some(10), 0, 3, 2, false));
+    assert_eq!(defaults(Some(Verb::LoopBuild)), (Some(20), 0, 3, 2, false));
+
+    let scene = Scene::new().file("config", "DEFAULT_MAX_ITERATIONS=4\nMAX_RETRIES=5\nSTOP_ON_ERROR=true");
+    let settings = scene.verb(Verb::LoopBuild).settings();
+    assert_eq!((settings.max_iterations, settings.max_retries), (Some(4), 5));
+    assert!(settings.stop_on_error);
+}
+
+#[test]
+fn counting_failed_iterations_needs_more_than_one() {
+    let stops = |text: &str| Scene::new().file("config", text).verb(Verb::Build).settings().stop_on_error;
+    assert!(stops("MAX_CONSECUTIVE_ERRORS=0") && !stops("MAX_CONSECUTIVE_ERRORS=2"));
+    assert!(stops("MAX_CONSECUTIVE_ERRORS=2\nSTOP_ON_ERROR=true"));
 }
 
 #[test]
@@ -105,7 +140,7 @@ fn every_source_beats_the_weaker_ones() {
     let mut scene = Scene::new();
     let check = |scene: &Scene, retries: u32, expected: Origin| {
         let settings = scene.settings();
-        assert_eq!(settings.max_retries.unwrap_or(3), retries);
+        assert_eq!(settings.max_retries, retries);
         assert_eq!(origin(&settings, "loop.max_retries"), expected);
     };
     scene = scene.file("user.toml", "\n[loop]\nmax_retries = 11\n");
@@ -151,7 +186,7 @@ fn other_empty_values_are_no_decision() {
         .env("RALPH_AGENT_TYPE", "")
         .env("RALPH_PROVIDER", "codex");
     let settings = scene.settings();
-    assert_eq!((settings.max_retries, settings.specs_dir.as_str()), (Some(7), "specs"));
+    assert_eq!((settings.max_retries, settings.specs_dir.as_str()), (7, "specs"));
     assert_eq!(settings.agent_type, "codex");
     assert_eq!(
         Scene::new().flag("agent.provider", "").refusal(),
@@ -180,7 +215,7 @@ fn counts_are_whole_numbers() {
         let refusal = Scene::new().flag("loop.max_retries", value).refusal();
         assert_eq!(refusal, format!("--max-retries: `{value}` is not a whole number of 0 or more"));
     }
-    assert_eq!(Scene::new().flag("loop.max_retries", "0").settings().max_retries, Some(0));
+    assert_eq!(Scene::new().flag("loop.max_retries", "0").settings().max_retries, 0);
     let refusal = Scene::new().file("ralph.toml", "loop.max_iterations = 0").refusal();
     assert_eq!(refusal, "loop.max_iterations in ralph.toml line 1: `0` is not a whole number of 1 or more");
 }
@@ -272,18 +307,19 @@ fn a_flag_of_no_setting_is_an_error() {
 
 #[test]
 fn the_example_sets_every_default() {
-    let assignments = table::example()
+    let assignments = example()
         .lines()
         .filter_map(|line| line.strip_prefix("# "))
         .filter(|line| {
             line.split_once('=').is_some_and(|(name, _)| TABLE.iter().any(|row| row.shell == name))
         })
         .fold(String::new(), |text, line| text + line + "\n");
-    let scene = Scene::new().file("config", &assignments);
-    let settings = scene.settings();
-    assert_eq!(settings.variables.len(), TABLE.len());
-    for row in settings.rows() {
-        assert_eq!(row.value, row.setting.default, "{}", row.setting.key);
+    for verb in Verb::ALL {
+        let settings = Scene::new().verb(verb).file("config", &assignments).settings();
+        assert_eq!(settings.variables.len(), TABLE.len());
+        for row in settings.rows() {
+            assert_eq!(row.value, row.setting.default_of(Some(verb)), "{}", row.setting.key);
+        }
     }
 }
 

@@ -3,8 +3,18 @@
 use ::toml::Spanned;
 use ::toml::de::{DeArray, DeTable, DeValue};
 
-use super::table::{Kind, Setting, TABLE, WITHOUT_EFFECT};
+use super::setting::{Setting, ValueKind};
+use super::table::TABLE;
 use crate::text::nearest::nearest;
+
+/// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text.
+pub(super) const WITHOUT_EFFECT: &[&str] = &[
+    "monitoring.log_file",
+    "monitoring.log_format",
+    "monitoring.log_rotation",
+    "monitoring.notifications.on_complete",
+    "monitoring.notifications.on_error",
+];
 
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list of strings";
@@ -76,21 +86,26 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 /// The value of a setting as text, its type checked.
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     let wanted = match (setting.kind, value) {
-        (Kind::Text | Kind::Override | Kind::Duration, DeValue::String(text)) => return Ok(text.to_string()),
-        (Kind::Count { .. } | Kind::Duration | Kind::Money, DeValue::Integer(number)) => {
+        (
+            ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration,
+            DeValue::String(text),
+        ) => return Ok(text.to_string()),
+        (ValueKind::Count { .. } | ValueKind::Duration | ValueKind::Money, DeValue::Integer(number)) => {
             return i128::from_str_radix(number.as_str(), number.radix())
                 .map(|number| number.to_string())
                 .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key));
         }
-        (Kind::Duration | Kind::Money, DeValue::Float(number)) => return Ok(number.as_str().to_owned()),
-        (Kind::Switch, DeValue::Boolean(on)) => return Ok(on.to_string()),
-        (Kind::Words, DeValue::Array(list)) => return words(setting, list),
-        (Kind::Words, _) => LIST,
-        (Kind::Text | Kind::Override, _) => TEXT,
-        (Kind::Count { .. }, _) => "a whole number without quotes",
-        (Kind::Money, _) => "a number without quotes",
-        (Kind::Switch, _) => "true or false",
-        (Kind::Duration, _) => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
+        (ValueKind::Duration | ValueKind::Money, DeValue::Float(number)) => {
+            return Ok(number.as_str().to_owned());
+        }
+        (ValueKind::Switch, DeValue::Boolean(on)) => return Ok(on.to_string()),
+        (ValueKind::Words, DeValue::Array(list)) => return words(setting, list),
+        (ValueKind::Words, _) => LIST,
+        (ValueKind::Name | ValueKind::Text | ValueKind::Override, _) => TEXT,
+        (ValueKind::Count { .. }, _) => "a whole number without quotes",
+        (ValueKind::Money, _) => "a number without quotes",
+        (ValueKind::Switch, _) => "true or false",
+        (ValueKind::Duration, _) => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
     };
     Err(wrong_type(setting.key, value, wanted))
 }

@@ -12,7 +12,7 @@ use crate::engine::stop::Urgency;
 use crate::engine::tally::Given;
 use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
-use crate::prompt::front_matter::{Command, Document};
+use crate::prompt::front_matter::{Document, NamedCommand};
 use crate::prompt::placeholders::{Namespace, resolve, without_comments};
 use crate::prompt::sections::with_sections;
 use crate::side_command::{self, Bounds};
@@ -88,7 +88,7 @@ impl RalphMd {
     /// Runs one command and answers what it printed, as the prompt shows it.
     fn output(
         &self,
-        command: &Command,
+        command: &NamedCommand,
         loop_knows: &LoopKnows,
         context: &mut Context<'_>,
     ) -> Result<String, End> {
@@ -171,7 +171,7 @@ impl Source for RalphMd {
 }
 
 /// What a person watching should know about how a command ended; that it failed is for the prompt.
-fn notice(command: &Command, captured: &Result<Captured, StartError>) -> Option<String> {
+fn notice(command: &NamedCommand, captured: &Result<Captured, StartError>) -> Option<String> {
     let name = &command.name;
     match captured {
         Err(error) => Some(format!("command '{name}': {error}; the prompt says so")),
@@ -184,7 +184,7 @@ fn notice(command: &Command, captured: &Result<Captured, StartError>) -> Option<
 }
 
 /// What a command printed: stdout, then stderr, and how it ended where that was not by itself.
-fn text(command: &Command, captured: Result<Captured, StartError>) -> String {
+fn text(command: &NamedCommand, captured: Result<Captured, StartError>) -> String {
     let captured = match captured {
         Ok(captured) => captured,
         Err(error) => return format!("[ralph: command '{}' did not run: {error}]", command.name),

@@ -9,7 +9,8 @@ use ralph::engine::outcome::{Outcome, Status};
 use ralph::engine::report::AttemptStatus;
 use ralph::git::refs::is_valid_branch;
 use ralph::plan::Plan;
-use ralph::settings::table::{Setting, TABLE};
+use ralph::settings::setting::Setting;
+use ralph::settings::table::TABLE;
 use ralph::settings::{Settings, Sources};
 
 const README: &str = include_str!("../../README.md");
@@ -21,12 +22,16 @@ const COMMAND_LINE: &str = include_str!("../../specs/command-line.md");
 fn row(setting: &Setting) -> String {
     let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
     let env: Vec<String> = setting.env.iter().map(|name| code(name)).collect();
+    let default = match setting.defaults_in_words() {
+        words if words == setting.default => code(&words),
+        words => words,
+    };
     let cells = [
         code(setting.shell),
         code(setting.key),
         env.join(", "),
-        code(setting.flag.unwrap_or_default()),
-        code(setting.default),
+        code(setting.flag.as_ref().map_or("", |flag| flag.long)),
+        default,
         setting.doc.to_owned(),
     ];
     format!("| {} |", cells.join(" | "))
@@ -108,7 +113,11 @@ fn the_flags_are_those_of_each_verb() {
             }
         }
     }
-    for flag in TABLE.iter().filter_map(|setting| setting.flag).filter(|flag| !listed.contains(*flag)) {
+    for flag in TABLE
+        .iter()
+        .filter_map(|setting| Some(setting.flag.as_ref()?.long))
+        .filter(|flag| !listed.contains(*flag))
+    {
         for verb in LOOP_VERBS {
             documented.entry(verb.to_owned()).or_default().insert(flag.to_owned());
         }
@@ -169,8 +178,8 @@ fn has_placeholder(code: &str) -> bool {
 fn every_flag_in_the_text_exists() {
     let known: BTreeSet<String> =
         verbs().values().flat_map(|verb| verb.get_arguments().flat_map(names).collect::<Vec<_>>()).collect();
-    // Of the RALPH.md and of the plan in the examples.
-    let others = ["--", "--dir", "--gzip", "--version"];
+    // Of the RALPH.md and of the plan in the examples, and what clap adds by itself.
+    let others = ["--", "--dir", "--gzip", "--help", "--version"];
     for code in [README, CONTRIBUTING, &specs()].into_iter().flat_map(str::lines).flat_map(codes) {
         let flag = code.split([' ', '=']).next().unwrap_or(code);
         let is_flag = code.starts_with("--");
@@ -187,7 +196,7 @@ fn the_ends_are_those_of_the_program() {
         vec![outcome.reason().to_owned(), word, outcome.code().to_string(), status(outcome.status())]
     };
     let mut known: Vec<Vec<String>> = Outcome::ALL.into_iter().map(row).collect();
-    let mut told = table(include_str!("../specs/loop.md"), "## Ends");
+    let mut told = table(include_str!("../../specs/loop.md"), "## Ends");
     known.sort();
     told.sort();
     assert_eq!(told, known);
@@ -202,7 +211,7 @@ fn the_states_of_an_attempt_are_those_of_the_program() {
     use AttemptStatus::{AgentFailure, CompleteUnproven, Interrupted, Success, Timeout, UsageLimit};
     let all = [Success, CompleteUnproven, AgentFailure, Timeout, UsageLimit, Interrupted];
     let words: Vec<String> = all.iter().map(|status| format!("`{}`", status.word())).collect();
-    let records = include_str!("../specs/records.md");
+    let records = include_str!("../../specs/records.md");
     assert!(records.contains(&format!("`Status:` ({})", words.join(", "))), "{words:?}");
     let row = README.lines().find(|line| line.starts_with("| `attempt_ended`")).unwrap();
     assert!(words.iter().all(|word| row.contains(word)), "{row}");
@@ -222,7 +231,7 @@ fn specs() -> String {
 
 #[test]
 fn every_spec_is_in_the_list_of_specs() {
-    let list = table(include_str!("../specs/README.md"), "# Specs");
+    let list = table(include_str!("../../specs/README.md"), "# Specs");
     let listed: BTreeSet<String> =
         list.iter().map(|row| row[0][1..].split(']').next().unwrap_or_default().to_owned()).collect();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
@@ -262,6 +271,7 @@ fn the_settings_are_good_ones() {
     let path = dir.path().join("ralph.toml");
     std::fs::write(&path, example("## Branches in parallel", "toml")).unwrap();
     let settings = Settings::load(&Sources {
+        verb: None,
         flags: Vec::new(),
         env: &|_| None,
         shell_config: None,

@@ -38,6 +38,7 @@ mod recordings;
 mod revert;
 mod schema;
 mod scratch;
+mod settings;
 mod shell_reader;
 mod smoke;
 mod state;

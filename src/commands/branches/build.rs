@@ -11,7 +11,7 @@ use super::tree::{Tracked, Tree, worktree_identity};
 use super::{dry_run, limits_of, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
 use crate::commands::agent_choice::{Choice, Filters};
-use crate::commands::house::{House, flag_values, open};
+use crate::commands::house::{House, open_loop};
 use crate::commands::launch::{Launch, Resume, check_budget, done_pattern, run_id, validator};
 use crate::commands::plain_loop::{agent_env, prompt_names, refused};
 use crate::commands::signals::Signals;
@@ -28,7 +28,7 @@ use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::lock::Lock;
 use crate::record::recorder;
-use crate::settings::Settings;
+use crate::settings::{Settings, Verb};
 use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
 use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
@@ -38,7 +38,6 @@ use crate::view::screen::Screen;
 
 const VERB: &str = "loop build";
 const MODE: &str = "build";
-const MAX_ITERATIONS: u64 = 20;
 /// How many branches are built at once, unless the user says.
 const JOBS: usize = 8;
 
@@ -49,9 +48,9 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         bail!("--name is not for 'loop build': each loop is called after its branch");
     }
     let jobs = args.jobs.as_deref().map(|word| count(word, "--jobs")).transpose()?;
-    let house = open(&flags.place, flag_values(flags))?;
+    let house = open_loop(Verb::LoopBuild, flags)?;
     let House { project, settings } = &house;
-    let limits = limits_of(&args.shared, settings, MAX_ITERATIONS)?;
+    let limits = limits_of(&args.shared, settings)?;
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
     let branches = planned::read(project, settings)?;

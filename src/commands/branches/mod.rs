@@ -11,10 +11,10 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use super::launch::{Defaults, limits};
+use super::launch::limits;
 use super::target::count;
 use crate::cli::{BranchFlags, LoopVerb};
-use crate::engine::policy::{Limits, OnFailure};
+use crate::engine::policy::Limits;
 use crate::project::Project;
 use crate::settings::Settings;
 use crate::source::prompt_file::Text;
@@ -27,22 +27,10 @@ pub(super) fn run(verb: &LoopVerb) -> anyhow::Result<u8> {
     }
 }
 
-/// What both do where neither flags nor settings say otherwise.
-const fn defaults(max_iterations: u64) -> Defaults {
-    Defaults {
-        max_iterations: Some(max_iterations),
-        max_retries: 0,
-        breaker: Some(3),
-        idle: Some(2),
-        on_failure: OnFailure::Count,
-        last_counts: false,
-    }
-}
-
-fn limits_of(flags: &BranchFlags, settings: &Settings, max_iterations: u64) -> anyhow::Result<Limits> {
+fn limits_of(flags: &BranchFlags, settings: &Settings) -> anyhow::Result<Limits> {
     let limit = flags.max_iterations.as_deref().map(|word| count(word, "--max-iterations")).transpose()?;
     let limit = limit.and_then(|limit| u64::try_from(limit).ok());
-    let limits = limits(limit, settings, defaults(max_iterations));
+    let limits = limits(limit, settings);
     Ok(if flags.unlimited { Limits { max_iterations: None, ..limits } } else { limits })
 }
 

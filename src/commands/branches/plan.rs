@@ -4,21 +4,21 @@ use super::plan_check::PlanCheck;
 use super::{limits_of, refuse_inside_a_branch, template};
 use crate::cli::BranchFlags;
 use crate::commands::agent_choice::Choice;
-use crate::commands::house::{House, flag_values, open};
+use crate::commands::house::{House, open_loop};
 use crate::commands::launch::{Launch, Resume, check_budget, run_id, validator};
 use crate::commands::plain_loop::{agent_env, prompt_names, refused, require_specs};
 use crate::engine::board::Board;
 use crate::prompt;
+use crate::settings::Verb;
 use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::plain::Frame;
 
 const MODE: &str = "plan";
-const MAX_ITERATIONS: u64 = 10;
 
 /// `ralph loop plan`.
 pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let flags = &args.flags;
-    let house = open(&flags.place, flag_values(flags))?;
+    let house = open_loop(Verb::LoopPlan, flags)?;
     let House { project, settings } = &house;
     let choice = Choice::of(settings, project)?;
     project.require_git()?;
@@ -26,7 +26,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     choice.check_installed(settings, project)?;
     check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
     let filters = choice.compile(settings, project)?;
-    let limits = limits_of(args, settings, MAX_ITERATIONS)?;
+    let limits = limits_of(args, settings)?;
     let text = template(args, project, "PROMPT_plan.md", prompt::BRANCH_PLAN);
     if matches!(text, Text::BuiltIn(_)) {
         require_specs(project.root(), settings)?;

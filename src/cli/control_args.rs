@@ -1,0 +1,102 @@
+//! Arguments of the verbs that show, steer, undo and forget loops.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Which loop is meant.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TargetArgs {
+    /// Name of the loop, looked up in this project first, then on this machine
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
+/// `status`.
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `ls`.
+#[derive(Debug, Clone, Args)]
+pub struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `logs`.
+#[derive(Debug, Clone, Args)]
+pub struct LogsArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Go on printing what comes, until the loop ends
+    #[arg(long, short, visible_alias = "live")]
+    pub follow: bool,
+    /// Begin with the last N lines [default: all]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true)]
+    pub lines: Option<String>,
+    /// The session log: everything the agents wrote
+    #[arg(long)]
+    pub agent: bool,
+}
+
+/// `cancel`.
+#[derive(Debug, Clone, Args)]
+pub struct CancelArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// End the agent now instead of waiting for it
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// `note`.
+#[derive(Debug, Clone, Args)]
+pub struct NoteArgs {
+    /// Name of the loop, and what its agent should know
+    #[arg(value_name = "[NAME] TEXT", required = true)]
+    pub name_and_text: Vec<String>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
+/// `clean`.
+#[derive(Debug, Clone, Args)]
+pub struct CleanArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Every ended loop of this machine
+    #[arg(long, conflicts_with_all = ["name", "worktrees"])]
+    pub all: bool,
+    /// Remove worktrees below .worktrees/ instead: of branch NAME, or all; branches stay
+    #[arg(long)]
+    pub worktrees: bool,
+    /// With --worktrees: save what would be lost, and remove the tree
+    #[arg(long, requires = "worktrees")]
+    pub force: bool,
+}
+
+/// `revert`.
+#[derive(Debug, Clone, Args)]
+pub struct RevertArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// How many iterations to undo
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true)]
+    pub last: String,
+}

@@ -1,0 +1,126 @@
+//! Arguments of the verbs that run loops.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::project_args::PlaceArgs;
+use super::setting_flags::{LOOPS, SettingFlags};
+use super::user_args::UserArg;
+
+/// The setting that the number on the command line comes before. It has no flag that all verbs share.
+const MAX_ITERATIONS: &str = "loop.max_iterations";
+
+/// What the loop verbs share.
+#[derive(Debug, Clone, Args)]
+pub struct LoopFlags {
+    /// Where things are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// The settings that hold for this loop.
+    #[command(flatten)]
+    pub settings: SettingFlags<LOOPS>,
+    /// Name of the loop, for `ralph status` and the other verbs
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Go on where the last loop here was cut off
+    #[arg(long)]
+    pub resume: bool,
+    /// Show only the summary and what went wrong
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print events as JSON lines on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `plan` and `build`.
+#[derive(Debug, Clone, Args)]
+pub struct LoopArgs {
+    /// At most this many iterations
+    #[arg(id = MAX_ITERATIONS, value_name = "N", allow_negative_numbers = true)]
+    pub iterations: Vec<String>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
+/// `prompt`.
+#[derive(Debug, Clone, Args)]
+#[command(override_usage = "ralph prompt [OPTIONS] <FILE> [N]")]
+pub struct PromptArgs {
+    /// The prompt file, and at most how many iterations
+    #[arg(id = MAX_ITERATIONS, value_name = "FILE [N]", required = true, allow_negative_numbers = true)]
+    pub file_and_iterations: Vec<OsString>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
+/// `run`.
+#[derive(Debug, Clone, Args)]
+#[command(mut_arg("agent.provider", |agent| agent.hide(true)))]
+#[command(override_usage = "ralph run [OPTIONS] <TARGET> [--NAME VALUE]... [VALUE]... [-- VALUE...]")]
+pub struct RunArgs {
+    /// A RALPH.md, or its folder
+    #[arg(value_name = "TARGET")]
+    pub target: Option<PathBuf>,
+    /// At most this many iterations
+    #[arg(id = MAX_ITERATIONS, long = "max-iterations", short = 'n', value_name = "N", allow_hyphen_values = true)]
+    pub max_iterations: Option<String>,
+    /// Folder for one file per iteration with what its agent wrote
+    #[arg(long, short, value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
+    /// Run the commands, print the prompt of the first iteration and end
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What the RALPH.md gets.
+    #[arg(skip)]
+    pub user_args: Vec<UserArg>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
+/// What `loop plan` and `loop build` share.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("agent.provider", |agent| agent.visible_alias("provider")),
+    mut_arg("resume", |resume| resume.hide(true)),
+)]
+pub struct BranchFlags {
+    /// At most this many iterations
+    #[arg(id = MAX_ITERATIONS, long = "max-iterations", short = 'm', visible_alias = "max", value_name = "N", allow_hyphen_values = true)]
+    pub max_iterations: Option<String>,
+    /// As many iterations as it takes
+    #[arg(long, conflicts_with = MAX_ITERATIONS)]
+    pub unlimited: bool,
+    /// Prompt file to use instead of the project's own
+    #[arg(long, short, value_name = "FILE")]
+    pub prompt: Option<PathBuf>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
+}
+
+/// `loop build`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    mut_arg("name", |name| name.hide(true)),
+    mut_arg(MAX_ITERATIONS, |max| max.help("At most this many iterations of each branch")),
+)]
+pub struct LoopBuildArgs {
+    /// One branch after the other
+    #[arg(long, conflicts_with = "jobs")]
+    pub sequential: bool,
+    /// How many branches are built at once [default: all, at most 8]
+    #[arg(long, short, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<String>,
+    /// Show what would be built, and end
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What it shares with planning.
+    #[command(flatten)]
+    pub shared: BranchFlags,
+}

@@ -1,0 +1,71 @@
+//! Arguments of the verbs that look at a project: where it is, `init`, `config`, `doctor`; and of `demo`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::setting_flags::{EVERYWHERE, SettingFlags};
+
+/// Where things are, for every verb that looks at a project.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlaceArgs {
+    /// Config file to read instead of the ralph dir's own
+    #[arg(long, value_name = "PATH")]
+    pub config: Option<PathBuf>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+    /// The agent to run.
+    #[command(flatten)]
+    pub agent: SettingFlags<EVERYWHERE>,
+}
+
+/// `init`.
+#[derive(Debug, Clone, Args)]
+pub struct InitArgs {
+    /// Write this starter instead: RALPH.md, NAME/RALPH.md, PROMPT.md or ralph.toml
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+    /// Agent to write into the config, instead of the first one found on PATH
+    #[arg(long, value_name = "TYPE")]
+    pub agent: Option<String>,
+    /// Rewrite the config and the prompts where they exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `config`.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigArgs {
+    /// Where things are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Where things are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `demo`.
+#[derive(Debug, Clone, Args)]
+pub struct DemoArgs {
+    /// Folder for the scratch repository; must not exist or be empty [default: a new temporary one]
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Show only the summaries
+    #[arg(long, short)]
+    pub quiet: bool,
+}

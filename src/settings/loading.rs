@@ -1,0 +1,184 @@
+//! Lays the sources of settings over each other, the weakest first.
+
+use std::path::{Path, PathBuf};
+
+use super::setting::{Setting, ValueKind};
+use super::table::TABLE;
+use super::{Origin, Resolved, SettingsError, Verb, read, shell, toml};
+
+/// Where to look for settings. A path that does not exist is no error, except `shell_config` when it was named.
+pub struct Sources<'a> {
+    /// The verb that runs a loop, whose defaults hold; `None` for those of most.
+    pub verb: Option<Verb>,
+    /// Values of flags by the setting's key, such as `loop.timeout`; the last of a key wins.
+    pub flags: Vec<(&'static str, String)>,
+    /// The environment.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The shell-style config.
+    pub shell_config: Option<PathBuf>,
+    /// The user named the shell config, so it has to exist.
+    pub shell_config_explicit: bool,
+    /// `ralph.toml` at the project root.
+    pub project_toml: Option<PathBuf>,
+    /// The user's `ralph.toml`, see [`user_toml`].
+    pub user_toml: Option<PathBuf>,
+}
+
+/// Path of the user's `ralph.toml`: `${XDG_CONFIG_HOME:-~/.config}/ralph/ralph.toml`. A relative `XDG_CONFIG_HOME`
+/// is ignored, as its specification asks. None without a home.
+pub fn user_toml(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("ralph/ralph.toml"))
+}
+
+/// What the sources hold.
+pub(super) struct Loaded {
+    /// The settings, not yet read as what they have to be.
+    pub(super) values: Values,
+    /// All that the shell config assigns.
+    pub(super) assignments: Vec<shell::Assignment>,
+    /// Keys that have no effect yet, with their files.
+    pub(super) without_effect: Vec<(PathBuf, &'static str)>,
+}
+
+/// Reads all sources and lays them over each other. The first problem found ends it.
+pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
+    let mut values = Values::defaults(sources.verb);
+    let mut without_effect = Vec::new();
+    if let Some(path) = &sources.user_toml {
+        without_effect.extend(values.toml(path, |path, line| Origin::UserToml { path, line })?);
+    }
+    if let Some(path) = &sources.project_toml {
+        without_effect.extend(values.toml(path, |path, line| Origin::ProjectToml { path, line })?);
+    }
+    let assignments = shell_config(sources)?;
+    if let Some(path) = &sources.shell_config {
+        values.shell(path, &assignments);
+    }
+    values.environment(sources.env);
+    values.flags(&sources.flags)?;
+    Ok(Loaded { values, assignments, without_effect })
+}
+
+/// Reads the shell config, which may be missing unless it was named.
+fn shell_config(sources: &Sources<'_>) -> Result<Vec<shell::Assignment>, SettingsError> {
+    let Some(path) = &sources.shell_config else { return Ok(Vec::new()) };
+    match read::text(path)? {
+        Some(text) => shell::parse(&text, sources.env)
+            .map_err(|error| SettingsError::Shell { path: path.clone(), error }),
+        None if sources.shell_config_explicit => Err(SettingsError::NotFound(path.clone())),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// One value for each row of the table, in its order.
+pub(super) struct Values(Vec<Resolved>);
+
+impl Values {
+    /// What holds where nobody says anything.
+    fn defaults(verb: Option<Verb>) -> Self {
+        let row = |setting: &'static Setting| Resolved {
+            setting,
+            value: setting.default_of(verb).to_owned(),
+            origin: Origin::Default,
+        };
+        Self(TABLE.iter().map(row).collect())
+    }
+
+    pub(super) fn into_rows(self) -> Vec<Resolved> {
+        self.0
+    }
+
+    pub(super) fn row(&self, key: &str) -> &Resolved {
+        // Keys are literals of this module, and every load looks up each of them: the first test would fail.
+        self.0.iter().find(|row| row.setting.key == key).expect("the key of a row of the table")
+    }
+
+    /// A value, read by `read`.
+    pub(super) fn get<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&Resolved) -> Result<T, SettingsError>,
+    ) -> Result<T, SettingsError> {
+        read(self.row(key))
+    }
+
+    /// A value where there is one, read by `read`.
+    pub(super) fn maybe<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&Resolved) -> Result<T, SettingsError>,
+    ) -> Result<Option<T>, SettingsError> {
+        let row = self.row(key);
+        (!row.value.is_empty()).then(|| read(row)).transpose()
+    }
+
+    /// A text where there is one.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        Some(self.row(key).value.clone()).filter(|value| !value.is_empty())
+    }
+
+    /// Lays a `ralph.toml` over the rows and returns its keys without effect.
+    fn toml(
+        &mut self,
+        path: &Path,
+        origin: impl Fn(PathBuf, usize) -> Origin,
+    ) -> Result<Vec<(PathBuf, &'static str)>, SettingsError> {
+        let Some(text) = read::text(path)? else { return Ok(Vec::new()) };
+        let document = toml::parse(&text).map_err(|toml::Problem { line, message }| SettingsError::Toml {
+            path: path.to_owned(),
+            line,
+            problem: message,
+        })?;
+        for row in &mut self.0 {
+            let found = document.values.iter().find(|value| value.setting.key == row.setting.key);
+            if let Some(toml::Value { text, line, .. }) = found {
+                row.value.clone_from(text);
+                row.origin = origin(path.to_owned(), *line);
+            }
+        }
+        Ok(document.without_effect.into_iter().map(|key| (path.to_owned(), key)).collect())
+    }
+
+    fn shell(&mut self, path: &Path, assignments: &[shell::Assignment]) {
+        for row in &mut self.0 {
+            let assigned = assignments.iter().find(|assignment| assignment.name == row.setting.shell);
+            if let Some(assignment) = assigned.filter(|assignment| decides(row.setting, &assignment.value)) {
+                row.value.clone_from(&assignment.value);
+                row.origin = Origin::ShellConfig { path: path.to_owned(), line: assignment.line };
+            }
+        }
+    }
+
+    fn environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
+        for row in &mut self.0 {
+            let names = row.setting.env.iter();
+            let found = names
+                .filter_map(|name| Some((*name, env(name)?)))
+                .find(|(_, value)| decides(row.setting, value));
+            if let Some((name, value)) = found {
+                row.value = value;
+                row.origin = Origin::Env(name);
+            }
+        }
+    }
+
+    fn flags(&mut self, flags: &[(&'static str, String)]) -> Result<(), SettingsError> {
+        for (key, value) in flags {
+            let Some(row) = self.0.iter_mut().find(|row| row.setting.key == *key) else {
+                let problem = "there is no such setting; `ralph config` lists them".to_owned();
+                return Err(SettingsError::Invalid { place: (*key).to_owned(), problem });
+            };
+            row.value.clone_from(value);
+            row.origin = Origin::Flag(row.setting.flag.as_ref().map_or(key, |flag| flag.long));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a value from the shell config or the environment is a decision. An empty one is none, except that an
+/// empty override asks for the preset's own, and an empty list of words is one.
+fn decides(setting: &Setting, value: &str) -> bool {
+    matches!(setting.kind, ValueKind::Override | ValueKind::Words) || !value.is_empty()
+}

@@ -1,0 +1,76 @@
+//! One setting as it was decided, and its value read as what it has to be.
+
+use std::time::Duration;
+
+use super::setting::{Setting, ValueKind};
+use super::{Origin, SettingsError};
+use crate::text::duration;
+
+/// One setting as it was decided.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The row of the table.
+    pub setting: &'static Setting,
+    /// The value as it was written; an empty one is none, see [`Setting::empty`].
+    pub value: String,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+impl Resolved {
+    pub(super) fn name(&self) -> Result<String, SettingsError> {
+        if self.value.trim().is_empty() {
+            return Err(self.invalid("this is empty; write a value or leave it out".to_owned()));
+        }
+        Ok(self.value.clone())
+    }
+
+    pub(super) fn words(&self) -> Vec<String> {
+        self.value.split_whitespace().map(str::to_owned).collect()
+    }
+
+    pub(super) fn count<T: TryFrom<u64>>(&self) -> Result<T, SettingsError> {
+        let least = if let ValueKind::Count { least } = self.setting.kind { least } else { 0 };
+        let value = self.value.trim().parse().ok().filter(|value| *value >= u64::from(least));
+        value
+            .and_then(|value| T::try_from(value).ok())
+            .ok_or_else(|| self.invalid(format!("`{}` is not a whole number of {least} or more", self.value)))
+    }
+
+    pub(super) fn duration(&self) -> Result<Duration, SettingsError> {
+        duration::parse(&self.value).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    pub(super) fn duration_or_zero(&self) -> Result<Duration, SettingsError> {
+        duration::parse_or_zero(&self.value).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    pub(super) fn money(&self) -> Result<f64, SettingsError> {
+        let number = self.value.trim().trim_start_matches('$').parse().ok();
+        number.filter(|amount: &f64| amount.is_finite() && *amount > 0.0).ok_or_else(|| {
+            self.invalid(format!(
+                "`{}` is not an amount of US dollars above zero, such as 5 or 2.50",
+                self.value
+            ))
+        })
+    }
+
+    pub(super) fn switch(&self) -> Result<bool, SettingsError> {
+        match self.value.trim() {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" => Ok(false),
+            other => Err(self.invalid(format!("`{other}` is neither true nor false"))),
+        }
+    }
+
+    fn invalid(&self, problem: String) -> SettingsError {
+        let Setting { key, shell, .. } = self.setting;
+        let place = match &self.origin {
+            Origin::Default => (*key).to_owned(),
+            origin @ (Origin::UserToml { .. } | Origin::ProjectToml { .. }) => format!("{key} in {origin}"),
+            origin @ Origin::ShellConfig { .. } => format!("{shell} in {origin}"),
+            origin @ (Origin::Env(_) | Origin::Flag(_)) => origin.to_string(),
+        };
+        SettingsError::Invalid { place, problem }
+    }
+}

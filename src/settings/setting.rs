@@ -1,0 +1,157 @@
+//! What a row of the [`table`](super::table) tells about a setting.
+
+/// A verb that runs loops. Some defaults depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// `ralph plan`.
+    Plan,
+    /// `ralph build`.
+    Build,
+    /// `ralph prompt`.
+    Prompt,
+    /// `ralph run`.
+    Run,
+    /// `ralph loop plan`.
+    LoopPlan,
+    /// `ralph loop build`.
+    LoopBuild,
+}
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Plan, Self::Build, Self::Prompt, Self::Run, Self::LoopPlan, Self::LoopBuild];
+
+    /// What stands on the command line, such as `loop plan`.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Build => "build",
+            Self::Prompt => "prompt",
+            Self::Run => "run",
+            Self::LoopPlan => "loop plan",
+            Self::LoopBuild => "loop build",
+        }
+    }
+}
+
+/// What a setting's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Text that may not be empty, such as a name or a path.
+    Name,
+    /// Text.
+    Text,
+    /// Text that takes the place of an agent preset's own; empty means the preset's.
+    Override,
+    /// A whole number, `least` or more.
+    Count {
+        /// The smallest number that makes sense.
+        least: u32,
+    },
+    /// A duration above zero, see [`duration`](crate::text::duration).
+    Duration,
+    /// An amount of money above zero, in US dollars.
+    Money,
+    /// On or off: `true` or `false`. As a flag it has no value and means `true`.
+    Switch,
+    /// Words; a list in TOML, separated by blanks elsewhere. May be none.
+    Words,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Setting {
+    /// Path in `ralph.toml`, `section.name`.
+    pub key: &'static str,
+    /// Name in the shell-style config.
+    pub shell: &'static str,
+    /// Names in the environment, the first that is set wins.
+    pub env: &'static [&'static str],
+    /// The flag that sets it.
+    pub flag: Option<Flag>,
+    /// The default, as one would write it.
+    pub default: &'static str,
+    /// Verbs that have another default.
+    pub except: &'static [(&'static [Verb], &'static str)],
+    /// What it means that there is no value, in words; empty where there always is one.
+    pub empty: &'static str,
+    /// What the value is.
+    pub kind: ValueKind,
+    /// What it does, in one line.
+    pub doc: &'static str,
+}
+
+/// The flag of a setting.
+#[derive(Debug)]
+pub struct Flag {
+    /// Its name, with the dashes.
+    pub long: &'static str,
+    /// Its short name, without the dash.
+    pub short: Option<char>,
+    /// What `--help` calls its value; empty for a switch.
+    pub value: &'static str,
+    /// What stands above it in `--help`, where it is not among the general options.
+    pub heading: Option<&'static str>,
+    /// What `--help` says about it. The default comes behind it.
+    pub help: &'static str,
+    /// Every verb that looks at a project has it, not only those that run loops.
+    pub everywhere: bool,
+}
+
+impl Setting {
+    /// What most rows have in common.
+    pub(super) const ROW: Self = Self {
+        key: "",
+        shell: "",
+        env: &[],
+        flag: None,
+        default: "",
+        except: &[],
+        empty: "",
+        kind: ValueKind::Text,
+        doc: "",
+    };
+    /// What takes the place of an agent preset's own.
+    pub(super) const OVERRIDE: Self =
+        Self { kind: ValueKind::Override, empty: "the agent preset's own", ..Self::ROW };
+
+    /// The default of a verb, as one would write it; without a verb, that of most.
+    #[must_use]
+    pub fn default_of(&self, verb: Option<Verb>) -> &'static str {
+        let other = self.except.iter().find(|(verbs, _)| verb.is_some_and(|verb| verbs.contains(&verb)));
+        other.map_or(self.default, |(_, value)| value)
+    }
+
+    /// A value for people: where there is none, what that means.
+    #[must_use]
+    pub fn in_words<'a>(&self, value: &'a str) -> &'a str {
+        if value.is_empty() { self.empty } else { value }
+    }
+
+    /// The default for people, with all that verbs make of it: `3; 0 with run, loop`.
+    #[must_use]
+    pub fn defaults_in_words(&self) -> String {
+        let others = self.except.iter();
+        let others = others.map(|(verbs, value)| format!("; {} with {}", self.in_words(value), names(verbs)));
+        self.in_words(self.default).to_owned() + &others.collect::<String>()
+    }
+}
+
+impl Flag {
+    /// A general option of the verbs that run loops.
+    pub(super) const GENERAL: Self =
+        Self { long: "", short: None, value: "", heading: None, help: "", everywhere: false };
+    /// One for what ends or holds a loop.
+    pub(super) const STOPPING: Self = Self { heading: Some("When to stop or wait"), ..Self::GENERAL };
+}
+
+/// Verbs for people; `loop` stands for both of its verbs.
+fn names(verbs: &[Verb]) -> String {
+    let (verbs, both) = match verbs {
+        [verbs @ .., Verb::LoopPlan, Verb::LoopBuild] => (verbs, Some("loop")),
+        verbs => (verbs, None),
+    };
+    verbs.iter().map(|verb| verb.words()).chain(both).collect::<Vec<_>>().join(", ")
+}
