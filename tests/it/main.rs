@@ -30,7 +30,6 @@ mod policies;
 mod processes;
 mod ralph_md;
 mod revert;
-mod schema;
 mod scratch;
 mod smoke;
 mod state;
