@@ -2,6 +2,7 @@
 //! measuring. `cargo bench` measures; `cargo bench -- --test` only shows that they run.
 
 mod decode;
+mod event_lines;
 mod session_log;
 mod substitute;
 

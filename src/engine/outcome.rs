@@ -81,6 +81,7 @@ pub enum Outcome {
 
 /// What the world is told about a loop, running or ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// An agent is at work.

@@ -8,14 +8,15 @@ use crate::reply::usage::Usage;
 use crate::reply::verdict::Failure;
 
 /// How an attempt is booked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AttemptStatus {
     /// The agent did its turn.
     Success,
     /// It did, and said that all is done, but the validation command disagrees.
     CompleteUnproven,
-    /// It failed, see [`Failure`].
+    /// It failed; the report says why.
     AgentFailure,
     /// It ran or kept silent for too long.
     Timeout,
@@ -55,7 +56,7 @@ pub enum Signal {
 }
 
 /// What one attempt left.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Report {
     /// How it is booked.
     pub status: AttemptStatus,
@@ -74,7 +75,6 @@ pub struct Report {
     /// The assistant said `<promise>REPLAN</promise>`.
     pub replan: bool,
     /// The end of what the assistant said, as far as it is needed to look for a pattern.
-    #[serde(skip)]
     pub text: String,
     /// Cost, tokens, model and session as the agent reported them.
     pub usage: Usage,
@@ -85,7 +85,7 @@ pub struct Report {
 }
 
 /// An account's balance around an attempt, in US dollars.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
     /// What the attempt used up, if both balances are known.
     pub spent: Option<f64>,

@@ -1,156 +1,147 @@
-//! Events as JSON: what `--json` prints and what the events log keeps.
+//! Events as the lines that `--json` prints and the events log keeps.
 
-use chrono::{DateTime, Local, SecondsFormat};
-use serde_json::{Value, json};
+use chrono::{DateTime, Local};
 
+use super::event_line::{
+    Asked, AttemptEnded, Balance, EventLine, Fact, Failure, Fault, LoopEnded, Stopping, Usage, WaitReason,
+};
 use crate::engine::event::{Event, Identity, Stamped};
+use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::reply::show::Show;
 
-/// The version of the format, in every object as `v`. It grows when a field changes its meaning or goes away;
-/// new fields and new events may come without.
-pub const VERSION: u32 = 1;
-
-/// An event as lines, each a JSON object with `v`, `at` (RFC 3339), `run`, `loop` and `event`: one line for each
-/// thing that was shown, one for any other event, and none for raw bytes, which have a log of their own.
+/// An event as lines: one for each thing that was shown, one for any other event, and none for raw bytes, which have a
+/// log of their own.
 #[must_use]
 pub fn to_lines(stamped: &Stamped<'_>) -> String {
-    let bodies = match &stamped.event {
-        Event::Shown(shows) => shows.iter().map(shown).collect(),
-        event => Vec::from_iter(body(event)),
-    };
-    let common = envelope(stamped.at, stamped.identity).to_string();
-    let mut lines = String::new();
-    for body in bodies {
-        // `{…}` and `{…}`, neither of them empty, become `{…,…}`.
-        lines.push_str(&common[..common.len() - 1]);
-        lines.push(',');
-        lines.push_str(&body.to_string()[1..]);
-        lines.push('\n');
+    let line = |fact| to_line(stamped.at, stamped.identity, fact);
+    match &stamped.event {
+        Event::Shown(shows) => shows.iter().map(shown).map(line).collect(),
+        event => fact(event).map(line).unwrap_or_default(),
     }
-    lines
 }
 
-/// What every object has.
+/// A fact about a loop as a line; nothing for one that was read and not understood, which no loop has.
 #[must_use]
-pub fn envelope(at: DateTime<Local>, identity: &Identity) -> Value {
-    json!({
-        "v": VERSION,
-        "at": at.to_rfc3339_opts(SecondsFormat::Millis, false),
-        "run": identity.run,
-        "loop": identity.name,
-        "mode": identity.mode,
-        "agent": identity.agent,
-    })
+pub fn to_line(at: DateTime<Local>, identity: &Identity, fact: Fact<'_>) -> String {
+    EventLine::new(at, identity, fact).write().unwrap_or_default()
 }
 
-fn body(event: &Event<'_>) -> Option<Value> {
-    Some(match event {
-        Event::LoopStarted { project, limits, .. } => json!({
-            "event": "loop_started",
-            "project": project.display().to_string(),
-            "max_iterations": limits.max_iterations,
-            "max_retries": limits.max_retries,
-        }),
-        Event::AttemptStarted { tally, head } => json!({
-            "event": "attempt_started",
-            "iteration": tally.iteration,
-            "retry": tally.retries,
-            "head": head,
-        }),
+fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
+    Some(match *event {
+        Event::LoopStarted { project, limits, .. } => Fact::LoopStarted {
+            max_iterations: limits.max_iterations,
+            max_retries: limits.max_retries,
+            project: project.to_string_lossy(),
+        },
+        Event::AttemptStarted { tally, head } => Fact::AttemptStarted {
+            head: head.map(Into::into),
+            iteration: tally.iteration,
+            retry: tally.retries,
+        },
         Event::Output { .. } | Event::Shown(_) => return None,
-        Event::AttemptEnded { tally, report, head, changed } => json!({
-            "event": "attempt_ended",
-            "iteration": tally.iteration,
-            "retry": tally.retries,
-            "status": report.status,
-            "duration_s": report.duration.as_secs_f64(),
-            "exit_code": report.exit_code,
-            "signal": report.signal,
-            "failure": report.failure,
-            "complete": report.complete,
-            "replan": report.replan,
-            "usage": report.usage,
-            "balance": report.balance,
-            "skipped_lines": report.skipped_lines,
-            "head": head,
-            "changed": changed,
-        }),
-        Event::Validating => json!({ "event": "validating" }),
-        Event::Validated { ok, output } => json!({ "event": "validated", "ok": ok, "output": output }),
-        Event::Retrying { iteration, retry, max_retries, pause } => json!({
-            "event": "retrying",
-            "iteration": iteration,
-            "retry": retry,
-            "max_retries": max_retries,
-            "pause_s": pause.as_secs_f64(),
-        }),
-        Event::Waiting { until, .. } => json!({
-            "event": "waiting",
-            "reason": "usage_limit",
-            "until": until.to_rfc3339(),
-        }),
-        Event::Queued => json!({ "event": "queued" }),
-        Event::Paused { .. } => json!({ "event": "paused" }),
-        Event::Resumed { .. } => json!({ "event": "resumed" }),
-        Event::Asked { ask, urgency } => json!({
-            "event": "asked",
-            "what": what(ask),
-            "note": match ask {
-                Ask::Request(Request::Note(text)) => Some(text),
-                _ => None,
-            },
-            "stopping": how(*urgency),
-        }),
-        Event::Published(message) => json!({ "event": "published", "message": message }),
-        Event::Notice(message) => json!({ "event": "notice", "message": message }),
-        Event::LoopEnded { outcome, detail, tally, duration } => json!({
-            "event": "loop_ended",
-            "exit_reason": outcome.word(),
-            "exit_code": outcome.code(),
-            "status": outcome.status(),
-            "detail": detail,
-            "iterations": tally.iteration,
-            "succeeded": tally.succeeded,
-            "failed": tally.error_count,
-            "duration_s": duration.as_secs_f64(),
-            "cost_usd": tally.cost_usd,
-            "input_tokens": tally.input_tokens,
-            "output_tokens": tally.output_tokens,
+        Event::AttemptEnded { tally, report, head, changed } => Fact::AttemptEnded(Box::new(AttemptEnded {
+            changed,
+            head: head.map(Into::into),
+            iteration: tally.iteration,
+            retry: tally.retries,
+            ..attempt_ended(report)
+        })),
+        Event::Validating => Fact::Validating,
+        Event::Validated { ok, output } => Fact::Validated { ok, output: output.into() },
+        Event::Retrying { iteration, retry, max_retries, pause } => {
+            Fact::Retrying { iteration, max_retries, pause_s: pause.as_secs_f64(), retry }
+        }
+        Event::Waiting { until, .. } => {
+            Fact::Waiting { reason: WaitReason::UsageLimit.into(), until: until.fixed_offset() }
+        }
+        Event::Queued => Fact::Queued,
+        Event::Paused { .. } => Fact::Paused,
+        Event::Resumed { .. } => Fact::Resumed,
+        Event::Asked { ask, urgency } => asked(ask, urgency),
+        Event::Published(message) => Fact::Published { message: message.into() },
+        Event::Notice(message) => Fact::Notice { message: message.into() },
+        Event::LoopEnded { outcome, detail, tally, duration } => Fact::LoopEnded(LoopEnded {
+            cost_usd: tally.cost_usd,
+            detail: detail.map(Into::into),
+            duration_s: duration.as_secs_f64(),
+            exit_code: outcome.code(),
+            exit_reason: outcome.word().into(),
+            failed: tally.error_count,
+            input_tokens: tally.input_tokens,
+            iterations: tally.iteration,
+            output_tokens: tally.output_tokens,
+            status: outcome.status().into(),
+            succeeded: tally.succeeded,
         }),
     })
 }
 
-fn shown(show: &Show) -> Value {
+fn shown(show: &Show) -> Fact<'_> {
     match show {
-        Show::Text(text) => json!({ "event": "text", "text": text }),
-        Show::Delta(text) => json!({ "event": "text_delta", "text": text }),
-        Show::Tool { name, input } => json!({ "event": "tool", "name": name, "input": input }),
-        Show::Error(message) => json!({ "event": "agent_error", "message": message }),
-        Show::Notice(message) => json!({ "event": "agent_notice", "message": message }),
+        Show::Text(text) => Fact::Text { text: text.into() },
+        Show::Delta(text) => Fact::TextDelta { text: text.into() },
+        Show::Tool { name, input } => Fact::Tool { input: input.into(), name: name.into() },
+        Show::Error(message) => Fact::AgentError { message: message.into() },
+        Show::Notice(message) => Fact::AgentNotice { message: message.into() },
     }
 }
 
-fn what(ask: &Ask) -> &'static str {
-    match ask {
-        Ask::Interrupt => "interrupt",
-        Ask::Terminate => "terminate",
-        Ask::Request(Request::Pause) => "pause",
-        Ask::Request(Request::Resume) => "resume",
-        Ask::Request(Request::Cancel) => "cancel",
-        Ask::Request(Request::CancelNow) => "cancel_now",
-        Ask::Request(Request::Note(_)) => "note",
+/// What the report alone says; the rest is empty.
+fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
+    let usage = &report.usage;
+    AttemptEnded {
+        balance: report.balance.map(|balance| Balance { left: balance.left, spent: balance.spent }),
+        changed: None,
+        complete: report.complete,
+        duration_s: report.duration.as_secs_f64(),
+        exit_code: report.exit_code,
+        failure: report.failure.as_ref().map(|failure| Failure {
+            class: failure.class.into(),
+            kind: failure.kind.into(),
+            message: (&failure.message).into(),
+            reset_at: failure.reset_at,
+        }),
+        head: None,
+        iteration: 0,
+        replan: report.replan,
+        retry: 0,
+        signal: report.signal,
+        skipped_lines: report.skipped_lines,
+        status: report.status.into(),
+        usage: Usage {
+            cost_usd: usage.cost_usd,
+            fault: usage.fault.as_ref().map(|fault| Fault {
+                class: fault.class.into(),
+                message: (&fault.message).into(),
+                reset_at: fault.reset_at,
+            }),
+            input_tokens: usage.input_tokens,
+            model: usage.model.as_deref().map(Into::into),
+            output_tokens: usage.output_tokens,
+            session_id: usage.session_id.as_deref().map(Into::into),
+        },
     }
 }
 
-fn how(urgency: Urgency) -> &'static str {
-    match urgency {
-        Urgency::None => "not",
-        Urgency::AfterAttempt => "after_attempt",
-        Urgency::Now => "now",
-        Urgency::AtOnce => "at_once",
-    }
+fn asked(ask: &Ask, urgency: Urgency) -> Fact<'_> {
+    let (what, note) = match ask {
+        Ask::Interrupt => (Asked::Interrupt, None),
+        Ask::Terminate => (Asked::Terminate, None),
+        Ask::Request(Request::Pause) => (Asked::Pause, None),
+        Ask::Request(Request::Resume) => (Asked::Resume, None),
+        Ask::Request(Request::Cancel) => (Asked::Cancel, None),
+        Ask::Request(Request::CancelNow) => (Asked::CancelNow, None),
+        Ask::Request(Request::Note(text)) => (Asked::Note, Some(text.into())),
+    };
+    let stopping = match urgency {
+        Urgency::None => Stopping::Not,
+        Urgency::AfterAttempt => Stopping::AfterAttempt,
+        Urgency::Now => Stopping::Now,
+        Urgency::AtOnce => Stopping::AtOnce,
+    };
+    Fact::Asked { note, stopping: stopping.into(), what: what.into() }
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

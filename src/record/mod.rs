@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod event_json;
+pub mod event_line;
 pub mod events_log;
 pub mod iterations_log;
 pub mod lock;

@@ -1,10 +1,11 @@
 //! Which commits HEAD named before and after each iteration, read back from the events logs.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use super::event_line::{EventLine, Fact};
 
 /// One iteration that came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +16,8 @@ pub struct Iteration {
     pub heads: Vec<(Option<String>, String)>,
 }
 
-#[derive(Deserialize)]
-struct Line {
-    event: String,
+/// An attempt that began.
+struct Begun {
     run: String,
     iteration: u64,
     head: Option<String>,
@@ -49,22 +49,23 @@ fn is_events_log(path: &Path) -> bool {
 fn read(path: &Path) -> Vec<Iteration> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     let mut iterations: Vec<Iteration> = Vec::new();
-    let mut begun: Option<Line> = None;
+    let mut begun: Option<Begun> = None;
     let mut lines = BufReader::new(file);
     let mut bytes = Vec::new();
     while lines.read_until(b'\n', &mut bytes).is_ok_and(|length| length > 0) {
         // Most lines are what agents said; they need not be parsed.
         let line = std::str::from_utf8(&bytes).ok().filter(|line| line.contains("\"attempt_"));
-        let line: Option<Line> = line.and_then(|line| serde_json::from_str(line).ok());
-        match line {
-            Some(line) if line.event == "attempt_started" => begun = Some(line),
-            Some(line) if line.event == "attempt_ended" => {
+        match line.and_then(|line| EventLine::read(line).ok()) {
+            Some(EventLine { run, fact: Fact::AttemptStarted { head, iteration, .. }, .. }) => {
+                begun = Some(Begun { run: run.into_owned(), iteration, head: head.map(Cow::into_owned) });
+            }
+            Some(EventLine { run, fact: Fact::AttemptEnded(ended), .. }) => {
                 let begun =
-                    begun.take().filter(|begun| (&begun.run, begun.iteration) == (&line.run, line.iteration));
-                if let Some((begun, after)) = begun.zip(line.head)
-                    && begun.head.as_ref() != Some(&after)
+                    begun.take().filter(|begun| begun.run == run && begun.iteration == ended.iteration);
+                if let Some((begun, after)) = begun.zip(ended.head)
+                    && begun.head.as_deref() != Some(&*after)
                 {
-                    book(&mut iterations, line.iteration, (begun.head, after));
+                    book(&mut iterations, ended.iteration, (begun.head, after.into_owned()));
                 }
             }
             _ => {}
@@ -83,14 +84,23 @@ fn book(iterations: &mut Vec<Iteration>, number: u64, heads: (Option<String>, St
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn attempts_that_changed_head_are_paired_across_sessions() {
         let dir = tempfile::tempdir().unwrap();
         let line = |event: &str, iteration: u64, head: &str| {
-            let head = if head.is_empty() { "null".to_owned() } else { format!("\"{head}\"") };
-            format!("{{\"event\":\"{event}\",\"run\":\"r\",\"iteration\":{iteration},\"head\":{head}}}\n")
+            let head = (!head.is_empty()).then_some(head);
+            // What both events need, and a word that no release knows yet.
+            let line = json!({
+                "agent": "a", "at": "2026-01-01T00:00:00.000+00:00", "loop": "l", "mode": "m", "run": "r", "v": 1,
+                "event": event, "head": head, "iteration": iteration, "retry": 0, "text": "t",
+                "balance": null, "changed": null, "complete": false, "duration_s": 1.5, "exit_code": 0,
+                "failure": null, "replan": false, "signal": null, "skipped_lines": 0, "status": "new", "usage": {}
+            });
+            format!("{line}\n")
         };
         let (begin, end) = ("attempt_started", "attempt_ended");
         let first = [

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 /// What kind of error an agent reported; decides whether and when another try makes sense.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// A usage or rate limit: wait, then try again.
@@ -69,47 +70,36 @@ pub struct Note {
 }
 
 /// Why an attempt failed, in the agent's own words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Kind of the error.
     pub class: Class,
     /// The agent's message; may have several lines, may be empty.
     pub message: String,
     /// When a usage limit ends, in seconds since the epoch.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reset_at: Option<i64>,
 }
 
 /// All [`Note`]s of one attempt, folded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Cost in US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Input tokens, cached ones included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
     /// Output tokens, reasoning included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
     /// The model's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What the agent calls the session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The agent's own last event came.
-    #[serde(skip)]
     pub final_seen: bool,
     /// The last error that no good final event followed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// Ids of the tool calls that have begun and not ended.
-    #[serde(skip)]
     pub tools_in_flight: Vec<String>,
     /// A reset time that came before its error.
-    #[serde(skip)]
     reset_at: Option<i64>,
 }
 

@@ -65,6 +65,7 @@ pub struct Evidence<'a> {
 
 /// In which way an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The exit code is not 0.
@@ -90,7 +91,7 @@ pub enum Kind {
 }
 
 /// Why an attempt failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// In which way.
     pub kind: Kind,
@@ -99,7 +100,6 @@ pub struct Failure {
     /// One line for the person who must act on it.
     pub message: String,
     /// When a usage limit ends, in seconds since the epoch.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reset_at: Option<i64>,
 }
 

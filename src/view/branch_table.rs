@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use chrono::Local;
-use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::plain;
 use crate::engine::event::{Event, Identity, Stamped};
 use crate::engine::outcome::Outcome;
-use crate::record::event_json::envelope;
+use crate::record::event_json::to_line;
+use crate::record::event_line::{Branch, BranchResult, Fact};
 use crate::record::iterations_log::duration;
 
 /// What became of a branch.
@@ -41,17 +41,6 @@ impl Built {
         }
     }
 
-    /// In JSON.
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Unfinished => "unfinished",
-            Self::Failed => "failed",
-            Self::WaitingFor(_) => "waiting",
-            Self::NotStarted => "not_started",
-        }
-    }
-
     fn style(&self) -> Style {
         match self {
             Self::Done => AnsiColor::Green.on_default(),
@@ -67,7 +56,9 @@ impl Display for Built {
         match self {
             Self::WaitingFor(base) => write!(f, "waiting for {base}"),
             Self::NotStarted => f.write_str("not started"),
-            other => f.write_str(other.word()),
+            Self::Done => f.write_str("done"),
+            Self::Unfinished => f.write_str("unfinished"),
+            Self::Failed => f.write_str("failed"),
         }
     }
 }
@@ -164,26 +155,30 @@ impl Row {
         self.end.as_ref().filter(|_| self.built != Built::Done).map(|end| end.outcome.reason())
     }
 
-    fn json(&self) -> Value {
+    fn line(&self) -> Branch<'_> {
         let end = self.end.as_ref();
-        json!({
-            "branch": self.name,
-            "result": self.built.word(),
-            "waiting_for": match &self.built {
-                Built::WaitingFor(base) => Some(base),
-                _ => None,
-            },
-            "exit_reason": end.map(|end| end.outcome.word()),
-            "exit_code": end.map(|end| end.outcome.code()),
-            "detail": end.and_then(|end| end.detail.as_deref()),
-            "iterations": end.map(|end| end.iterations),
-            "failed": end.map(|end| end.failed),
-            "duration_s": end.map(|end| end.duration.as_secs_f64()),
-            "cost_usd": end.map(|end| end.cost_usd),
-            "commits": self.commits,
-            "pull_request": self.pull_request,
-            "notes": self.notes,
-        })
+        let (result, waiting_for) = match &self.built {
+            Built::Done => (BranchResult::Done, None),
+            Built::Unfinished => (BranchResult::Unfinished, None),
+            Built::Failed => (BranchResult::Failed, None),
+            Built::WaitingFor(base) => (BranchResult::Waiting, Some(base.into())),
+            Built::NotStarted => (BranchResult::NotStarted, None),
+        };
+        Branch {
+            branch: (&self.name).into(),
+            commits: self.commits,
+            cost_usd: end.map(|end| end.cost_usd),
+            detail: end.and_then(|end| end.detail.as_deref()).map(Into::into),
+            duration_s: end.map(|end| end.duration.as_secs_f64()),
+            exit_code: end.map(|end| end.outcome.code()),
+            exit_reason: end.map(|end| end.outcome.word().into()),
+            failed: end.map(|end| end.failed),
+            iterations: end.map(|end| end.iterations),
+            notes: (&self.notes).into(),
+            pull_request: self.pull_request.as_deref().map(Into::into),
+            result: result.into(),
+            waiting_for,
+        }
     }
 }
 
@@ -247,14 +242,14 @@ fn cell(cells: &[String; COLUMNS], column: usize, widths: &[usize; COLUMNS], sty
     format!("{style}{text}{style:#}{blanks}")
 }
 
-/// The last event of `--json`: what all branches of a build came to. `identity` is the build's own.
+/// The last line of `--json`: what all branches of a build came to. `identity` is the build's own.
 #[must_use]
-pub fn json(identity: &Identity, exit_code: u8, rows: &[Row]) -> Value {
-    let mut event = envelope(Local::now(), identity);
-    event["event"] = "build_ended".into();
-    event["exit_code"] = exit_code.into();
-    event["branches"] = rows.iter().map(Row::json).collect();
-    event
+pub fn json(identity: &Identity, exit_code: u8, rows: &[Row]) -> String {
+    to_line(
+        Local::now(),
+        identity,
+        Fact::BuildEnded { branches: rows.iter().map(Row::line).collect(), exit_code },
+    )
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::Value;
-
 use super::console::{Console, Target};
 use super::plain::Frame;
 use super::run_lines::RunLines;
@@ -59,10 +57,10 @@ impl Screen {
         }
     }
 
-    /// A line for stdout that must appear, only with `--json`.
-    pub fn say_json(&self, object: &Value) {
+    /// A line for stdout that must appear, with its newline; only with `--json`.
+    pub fn say_json(&self, line: &str) {
         if self.json {
-            self.console.say(Target::Stdout, format!("{object}\n"));
+            self.console.say(Target::Stdout, line.to_owned());
         }
     }
 

@@ -130,7 +130,7 @@ fn json_lines_of_all_branches_name_their_loop() {
         iteration(&mut screen.branch(place, name, 1), name, &["words"]);
     }
     screen.say("no table\n");
-    screen.say_json(&serde_json::json!({ "event": "build_ended" }));
+    screen.say_json("{\"event\":\"build_ended\"}\n");
     let text = written(&screen);
     let events: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,23 +1,18 @@
 //! `--json`: events as JSON lines on stdout and nothing else there; and colours only where they belong.
 
+use ralph::record::event_line::EventLine;
 use serde_json::Value;
 
 use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, says};
 
-/// The events on stdout; every line has to be one.
-fn events(run: &Run) -> Vec<Value> {
-    run.stdout
-        .lines()
-        .map(|line| {
-            let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            assert_eq!(event["v"], 1, "{line}");
-            for key in ["at", "run", "loop", "event"] {
-                assert!(event[key].is_string(), "{key}: {line}");
-            }
-            chrono::DateTime::parse_from_rfc3339(event["at"].as_str().unwrap()).unwrap();
-            event
-        })
-        .collect()
+/// The events on stdout; every line has to be one, of which the reader of the events log loses nothing.
+pub fn events(run: &Run) -> Vec<Value> {
+    let read = |line: &str| {
+        let event = EventLine::read(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(event.write().unwrap().trim_end(), line);
+        serde_json::from_str(line).unwrap()
+    };
+    run.stdout.lines().map(read).collect()
 }
 
 fn names(events: &[Value]) -> Vec<&str> {
@@ -69,6 +64,24 @@ fn a_run_with_a_retry() {
 
     let log = scratch.session_logs().pop().unwrap().with_extension("events.jsonl");
     assert_eq!(std::fs::read_to_string(log).unwrap(), run.stdout, "the events log holds the same");
+}
+
+#[test]
+fn a_validation_that_fails_once() {
+    let scratch = Scratch::new();
+    let good = claude_says("<promise>COMPLETE</promise>");
+    let agent =
+        format!("if [ $RALPH_ITERATION = 1 ] && [ ! -e failed ]; then touch failed; exit 7; fi\n{good}");
+    scratch.agent("claude", &agent);
+    let mut command = scratch.ralph("prompt p.md 3 --idle 2 --backoff 0.01s --json");
+    let run =
+        Scratch::finish(command.args(["--validate", "test $RALPH_ITERATION != 1 || { echo no; exit 1; }"]));
+    let events = events(&run);
+    for name in ["loop_started", "retrying", "validated", "attempt_ended", "loop_ended"] {
+        assert!(names(&events).contains(&name), "{name}: {run:?}");
+    }
+    let log = scratch.session_logs().pop().unwrap().with_extension("events.jsonl");
+    assert_eq!(std::fs::read_to_string(log).unwrap(), run.stdout);
 }
 
 #[test]

@@ -36,7 +36,6 @@ mod processes;
 mod ralph_md;
 mod recordings;
 mod revert;
-mod schema;
 mod scratch;
 mod settings;
 mod shell_reader;

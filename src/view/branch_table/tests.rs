@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::tally::Tally;
-use crate::record::event_json::tests::schema;
+use crate::record::event_line::{EventLine, Word};
 
 fn identity() -> Identity {
     Identity { run: "r".into(), name: "build".into(), mode: "build".into(), agent: "claude".into() }
@@ -85,20 +85,25 @@ fn an_outcome_says_what_became_of_the_branch() {
 }
 
 #[test]
-fn the_event_is_as_the_schema_says() {
-    let schema = schema::schema();
-    let event = json(&identity(), 4, &rows());
-    schema::check_event(&schema, &event).unwrap();
-    let branches = event["branches"].as_array().unwrap();
-    let results: Vec<&str> = branches.iter().filter_map(|branch| branch["result"].as_str()).collect();
-    assert_eq!(results, ["done", "unfinished", "failed", "waiting", "not_started"]);
-    assert_eq!((&branches[3]["waiting_for"], &branches[0]["waiting_for"]), (&json!("日本"), &Value::Null));
-    assert_eq!((&branches[0]["iterations"], &branches[4]["iterations"]), (&json!(12), &Value::Null));
-    for (key, value) in
-        [("result", json!("other")), ("commits", json!("1")), ("notes", json!([1])), ("x", json!(1))]
-    {
-        let mut bad = event.clone();
-        bad["branches"][0][key] = value;
-        assert!(schema::check_event(&schema, &bad).is_err(), "{key}");
-    }
+fn the_line_for_programs_says_the_same() {
+    let (identity, rows) = (identity(), rows());
+    let line = json(&identity, 4, &rows);
+    let read = EventLine::read(&line).unwrap();
+    assert_eq!(read.write().unwrap(), line);
+    let Fact::BuildEnded { branches, exit_code: 4 } = read.fact else { panic!("{line}") };
+    let results: Vec<&Word<BranchResult>> = branches.iter().map(|branch| &branch.result).collect();
+    let expected = [
+        BranchResult::Done,
+        BranchResult::Unfinished,
+        BranchResult::Failed,
+        BranchResult::Waiting,
+        BranchResult::NotStarted,
+    ];
+    assert_eq!(results, expected.map(Word::Known).iter().collect::<Vec<_>>());
+    assert_eq!(
+        (branches[3].waiting_for.as_deref(), branches[0].waiting_for.as_deref()),
+        (Some("日本"), None)
+    );
+    assert_eq!((branches[0].iterations, branches[4].iterations), (Some(12), None));
+    assert_eq!(branches[1].notes, rows[1].notes);
 }

@@ -1,0 +1,407 @@
+//! One line of `--json` and of the events log: written and read by the same types.
+//!
+//! The order of the keys is the order of the fields here: what every line has, by name, then `event`, then what
+//! belongs to this event, by name. Nothing is sorted while a line is written, so a new field goes to its place in the
+//! alphabet.
+//!
+//! A reader passes over fields that it does not know, reads an event that it does not know as [`Fact::Unknown`], and
+//! keeps a word that it does not know as [`Word::Other`].
+
+mod words;
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, FixedOffset, Local, SecondsFormat};
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::engine::event::Identity;
+use crate::engine::outcome::Status;
+use crate::engine::report::AttemptStatus;
+use crate::reply::usage::Class;
+use crate::reply::verdict::Kind;
+
+pub use words::{Asked, BranchResult, Stopping, WaitReason, Word};
+
+/// The version of the format, in every line as `v`. It grows when a field changes its meaning or goes away; new
+/// fields, events and words may come without.
+pub const VERSION: u32 = 1;
+
+/// One line of `--json` and of logs/session-*.events.jsonl. Later releases may add fields, events and words without a
+/// new version; a reader passes over what it does not know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, schemars(title = "Events of a ralph loop, version 1", extend("$id" = "ralph-events-1")))]
+pub struct EventLine<'a> {
+    /// The agent's name.
+    #[serde(borrow)]
+    pub agent: Cow<'a, str>,
+    /// Local time with its offset.
+    #[serde(serialize_with = "milliseconds")]
+    #[cfg_attr(test, schemars(with = "DateTime<FixedOffset>"))]
+    pub at: DateTime<FixedOffset>,
+    /// The loop's name.
+    #[serde(borrow, rename = "loop")]
+    pub name: Cow<'a, str>,
+    /// plan, build, prompt or run.
+    #[serde(borrow)]
+    pub mode: Cow<'a, str>,
+    /// Unique id of the run.
+    #[serde(borrow)]
+    pub run: Cow<'a, str>,
+    /// The format's version.
+    #[serde(deserialize_with = "known_version")]
+    #[cfg_attr(test, schemars(extend("const" = VERSION)))]
+    pub v: u32,
+    /// What happened.
+    #[serde(borrow, flatten)]
+    pub fact: Fact<'a>,
+}
+
+impl<'a> EventLine<'a> {
+    /// A fact about a loop.
+    #[must_use]
+    pub fn new(at: DateTime<Local>, identity: &'a Identity, fact: Fact<'a>) -> Self {
+        Self {
+            agent: (&identity.agent).into(),
+            at: at.fixed_offset(),
+            name: (&identity.name).into(),
+            mode: (&identity.mode).into(),
+            run: (&identity.run).into(),
+            v: VERSION,
+            fact,
+        }
+    }
+
+    /// Reads a line, with or without its newline.
+    ///
+    /// # Errors
+    /// When it is no JSON, lacks something that every version writes, or is of another version of the format.
+    pub fn read(line: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(line)
+    }
+
+    /// Writes the line, with its newline.
+    ///
+    /// # Errors
+    /// When the fact is [`Fact::Unknown`].
+    pub fn write(&self) -> serde_json::Result<String> {
+        let mut line = serde_json::to_string(self)?;
+        line.push('\n');
+        Ok(line)
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Fact<'a> {
+    /// The loop begins; nothing has run yet.
+    LoopStarted {
+        /// Null: no limit.
+        max_iterations: Option<u64>,
+        /// For each iteration.
+        max_retries: u32,
+        /// The agents' working directory.
+        #[serde(borrow)]
+        project: Cow<'a, str>,
+    },
+    /// One run of the agent on an iteration begins.
+    AttemptStarted {
+        /// The commit that HEAD names; null before the first one.
+        head: Option<Cow<'a, str>>,
+        /// Which iteration.
+        iteration: u64,
+        /// 0 for the first attempt of the iteration.
+        retry: u32,
+    },
+    /// What the assistant said.
+    Text {
+        /// A whole block of it.
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+    },
+    /// A piece of what the assistant says.
+    TextDelta {
+        /// Goes on where the last piece ended.
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+    },
+    /// A tool call of the agent.
+    Tool {
+        /// Shortened.
+        #[serde(borrow)]
+        input: Cow<'a, str>,
+        /// The tool's name.
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+    },
+    /// An error that the agent reported.
+    AgentError {
+        /// In its words.
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+    },
+    /// A remark of the agent, such as its own retry.
+    AgentNotice {
+        /// In its words.
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+    },
+    /// An attempt is over, and booked.
+    #[serde(borrow)]
+    AttemptEnded(Box<AttemptEnded<'a>>),
+    /// The validation command runs.
+    Validating,
+    /// The validation command is through.
+    Validated {
+        /// It succeeded.
+        ok: bool,
+        /// What it printed, cut to a readable length.
+        #[serde(borrow)]
+        output: Cow<'a, str>,
+    },
+    /// The iteration is tried again.
+    Retrying {
+        /// Which iteration.
+        iteration: u64,
+        /// How many retries there may be.
+        max_retries: u32,
+        /// How long the loop pauses before, in seconds.
+        pause_s: f64,
+        /// The number of the retry that follows.
+        retry: u32,
+    },
+    /// The loop waits for a usage limit to pass.
+    Waiting {
+        /// What for.
+        reason: Word<WaitReason>,
+        /// At most until then.
+        #[serde(serialize_with = "as_precise_as_it_is")]
+        #[cfg_attr(test, schemars(with = "DateTime<FixedOffset>"))]
+        until: DateTime<FixedOffset>,
+    },
+    /// The loop of a branch waits until fewer others are at work.
+    Queued,
+    /// The loop holds until somebody lets it go on.
+    Paused,
+    /// The loop goes on after a wait or a pause.
+    Resumed,
+    /// Something was asked of the loop, by a signal or from another terminal.
+    Asked {
+        /// The text of a note.
+        note: Option<Cow<'a, str>>,
+        /// How urgent stopping is by now.
+        stopping: Word<Stopping>,
+        /// What was asked.
+        what: Word<Asked>,
+    },
+    /// The work has come to where it belongs: a push, a pull request.
+    Published {
+        /// What, and where.
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+    },
+    /// Something the user should know; the loop goes on.
+    Notice {
+        /// In one line.
+        #[serde(borrow)]
+        message: Cow<'a, str>,
+    },
+    /// The loop is over.
+    LoopEnded(LoopEnded<'a>),
+    /// All branches of a build are over; the last line of `ralph loop build --json`, and in no events log.
+    BuildEnded {
+        /// In the order of the plan.
+        #[serde(borrow)]
+        branches: Vec<Branch<'a>>,
+        /// The build's.
+        exit_code: u8,
+    },
+    /// An event of a later release. Only read, never written.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// An attempt is over, and booked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct AttemptEnded<'a> {
+    /// The account's, where a usage command told it.
+    pub balance: Option<Balance>,
+    /// Whether HEAD, the work tree or the plan changed; null when nobody looked.
+    pub changed: Option<bool>,
+    /// The assistant said COMPLETE.
+    pub complete: bool,
+    /// How long it took, in seconds.
+    pub duration_s: f64,
+    /// The program's, where it exited.
+    pub exit_code: Option<i32>,
+    /// Null when it succeeded.
+    #[serde(borrow)]
+    pub failure: Option<Failure<'a>>,
+    /// The commit that HEAD names now; null before the first one.
+    pub head: Option<Cow<'a, str>>,
+    /// Which iteration.
+    pub iteration: u64,
+    /// The assistant said REPLAN.
+    pub replan: bool,
+    /// 0 for the first attempt of the iteration.
+    pub retry: u32,
+    /// The number of the signal that ended the program.
+    pub signal: Option<i32>,
+    /// Lines that were no JSON object, or too long.
+    pub skipped_lines: u64,
+    /// How it is booked.
+    pub status: Word<AttemptStatus>,
+    /// What the agent reported.
+    #[serde(borrow)]
+    pub usage: Usage<'a>,
+}
+
+/// The account's balance, in US dollars.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Balance {
+    /// What is left.
+    pub left: f64,
+    /// What the attempt used up; null when one of the two balances is not known.
+    pub spent: Option<f64>,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Failure<'a> {
+    /// What kind of error the agent reported.
+    pub class: Word<Class>,
+    /// In which way it failed.
+    pub kind: Word<Kind>,
+    /// One line for the person who must act on it.
+    #[serde(borrow)]
+    pub message: Cow<'a, str>,
+    /// When a usage limit ends, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<i64>,
+}
+
+/// What the agent reported; what it did not report is left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Usage<'a> {
+    /// In US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// The agent's own last error.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault<'a>>,
+    /// Cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    /// The model's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Cow<'a, str>>,
+    /// Reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// What the agent calls the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Cow<'a, str>>,
+}
+
+/// The agent's own last error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Fault<'a> {
+    /// Its kind.
+    pub class: Word<Class>,
+    /// In the agent's words; may have several lines, may be empty.
+    #[serde(borrow)]
+    pub message: Cow<'a, str>,
+    /// When a usage limit ends, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<i64>,
+}
+
+/// The loop is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LoopEnded<'a> {
+    /// In US dollars, as far as agents reported it.
+    pub cost_usd: f64,
+    /// What led there, where the reason alone does not say it.
+    pub detail: Option<Cow<'a, str>>,
+    /// How long it took, in seconds.
+    pub duration_s: f64,
+    /// The process's.
+    pub exit_code: u8,
+    /// Why it ended.
+    #[serde(borrow)]
+    pub exit_reason: Cow<'a, str>,
+    /// Attempts.
+    pub failed: u64,
+    /// Cached ones included.
+    pub input_tokens: u64,
+    /// Begun.
+    pub iterations: u64,
+    /// Reasoning included.
+    pub output_tokens: u64,
+    /// The loop's, from now on.
+    pub status: Word<Status>,
+    /// Attempts.
+    pub succeeded: u64,
+}
+
+/// What one branch of a build came to. What its loop would tell is null when that has not ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Branch<'a> {
+    /// Its name.
+    #[serde(borrow)]
+    pub branch: Cow<'a, str>,
+    /// Ahead of its base; null when nobody looked.
+    pub commits: Option<u64>,
+    /// In US dollars, as far as agents reported it.
+    pub cost_usd: Option<f64>,
+    /// What led there.
+    pub detail: Option<Cow<'a, str>>,
+    /// How long its loop took, in seconds.
+    pub duration_s: Option<f64>,
+    /// As in `loop_ended`.
+    pub exit_code: Option<u8>,
+    /// As in `loop_ended`.
+    pub exit_reason: Option<Cow<'a, str>>,
+    /// Attempts, in earlier runs, too.
+    pub failed: Option<u64>,
+    /// Begun, in earlier runs, too.
+    pub iterations: Option<u64>,
+    /// What was not done, and why.
+    pub notes: Cow<'a, [String]>,
+    /// Its address.
+    pub pull_request: Option<Cow<'a, str>>,
+    /// What became of it.
+    pub result: Word<BranchResult>,
+    /// The base branch that is not done yet.
+    pub waiting_for: Option<Cow<'a, str>>,
+}
+
+fn milliseconds<S: Serializer>(at: &DateTime<FixedOffset>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Millis, false))
+}
+
+fn as_precise_as_it_is<S: Serializer>(at: &DateTime<FixedOffset>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&at.to_rfc3339())
+}
+
+fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        VERSION => Ok(VERSION),
+        other => Err(D::Error::custom(format!("version {other} of the format, only {VERSION} is known"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

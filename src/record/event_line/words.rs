@@ -1,0 +1,99 @@
+//! The words of event lines that no other part of the program writes.
+
+#[cfg(test)]
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+/// A word out of a list that may grow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Word<T> {
+    /// One of the list.
+    Known(T),
+    /// One of a later release. Only read, never written.
+    Other(String),
+}
+
+impl<T> From<T> for Word<T> {
+    fn from(word: T) -> Self {
+        Self::Known(word)
+    }
+}
+
+/// The schema says what is written: the words of the list.
+#[cfg(test)]
+impl<T: JsonSchema> JsonSchema for Word<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// What a loop waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// The end of the agent's usage limit.
+    UsageLimit,
+}
+
+/// What was asked of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// Ctrl+C.
+    Interrupt,
+    /// SIGTERM or SIGHUP.
+    Terminate,
+    /// To hold after the current attempt.
+    Pause,
+    /// To go on.
+    Resume,
+    /// To end after the current attempt.
+    Cancel,
+    /// To end, and the agent too.
+    CancelNow,
+    /// To put a note into the next prompt.
+    Note,
+}
+
+/// How urgent it is that a loop stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Stopping {
+    /// It goes on.
+    Not,
+    /// When the running attempt has ended by itself.
+    AfterAttempt,
+    /// Now: the agent is ended.
+    Now,
+    /// At once: the agent is killed.
+    AtOnce,
+}
+
+/// What became of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum BranchResult {
+    /// All its tasks are done.
+    Done,
+    /// There is more to do; a later run goes on.
+    Unfinished,
+    /// It ended by a failure.
+    Failed,
+    /// Its base is not done yet.
+    Waiting,
+    /// Its turn never came.
+    NotStarted,
+}
