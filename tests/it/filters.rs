@@ -1,6 +1,6 @@
 //! Filters that misbehave, and where a sigil counts.
 
-use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, says};
+use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, says, side_by_side};
 
 /// A project whose agent says COMPLETE, with this line in its config.
 fn with_config(config: &str) -> Scratch {
@@ -18,7 +18,10 @@ fn ends(run: &Run, code: i32, reason: &str) {
 /// A filter of the user's that dies fails the attempt and is named, with the reason.
 fn dies(setting: &str, filter: &str, words: &[&str]) {
     let scratch = with_config(&format!("{setting}='{filter}'"));
-    let run = scratch.run("prompt p.md 1 --max-retries 0");
+    // Some of them keep a core busy for seconds: other tests come first.
+    let mut command = scratch.command("nice");
+    command.args(["-n", "19", env!("CARGO_BIN_EXE_ralph")]).args("prompt p.md 1 --max-retries 0".split(' '));
+    let run = Scratch::finish(&mut command);
     ends(&run, 4, "agent failure exceeded retries");
     for word in words {
         assert!(run.stderr.contains(word), "{word}: {run:?}");
@@ -62,7 +65,7 @@ fn a_jq_error_on_one_line_is_no_death() {
 
 #[test]
 fn no_display_stops_the_stream() {
-    for filter in [
+    let filters = [
         "env; exit 1",
         "true",
         "false",
@@ -77,7 +80,8 @@ fn no_display_stops_the_stream() {
         r#"repeat("yes")"#,
         r#"error("x")"#,
         "def f: 1 + f; f",
-    ] {
+    ];
+    side_by_side(&filters, |filter| {
         let scratch = with_config(&format!("AGENT_DISPLAY_FILTER='{filter}'"));
         let stream = format!(
             "head -c 3000000 /dev/zero | tr '\\0' ' '; echo; {}",
@@ -92,7 +96,7 @@ fn no_display_stops_the_stream() {
             scratch.read(".ralph/last_agent_output").ends_with(&format!("{CLAUDE_RESULT}\n")),
             "{filter}"
         );
-    }
+    });
 }
 
 #[test]

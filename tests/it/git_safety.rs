@@ -11,9 +11,10 @@ use std::process::Stdio;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use ralph::git::revert;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, side_by_side};
 
 const BRANCHES: [&str; 3] = ["a", "b", "feature/c"];
 /// Every branch changes it, so that merges conflict.
@@ -216,17 +217,17 @@ impl World {
     fn check(&mut self) {
         // Every HEAD, ref, reflog and index of every tree that is there, and what a rebase has put aside.
         let autostashes = self.autostashes();
-        let all = ["rev-list", "--all", "--reflog", "--indexed-objects"].into_iter();
-        let tips: Vec<&str> = all.chain(autostashes.iter().map(String::as_str)).collect();
-        let ids = |output: String| -> BTreeSet<String> {
-            output.lines().map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect()
-        };
-        let commits = ids(self.scratch.git(&tips));
+        let all = ["rev-list", "--objects", "--all", "--reflog", "--indexed-objects"].into_iter();
+        let found = self.scratch.git(&all.chain(autostashes.iter().map(String::as_str)).collect::<Vec<_>>());
+        // Trees and files have a path, an empty one at the top; commits have none.
+        let commits: BTreeSet<String> =
+            found.lines().filter(|line| !line.contains(' ')).map(str::to_owned).collect();
         let lost: Vec<String> = self.commits.difference(&commits).cloned().collect();
         assert!(lost.is_empty(), "lost commits: {lost:?}");
         self.commits = commits;
 
-        let objects = ids(self.scratch.git(&[&tips[..], &["--objects"]].concat()));
+        assert!(!self.commits.is_empty());
+        let objects: BTreeSet<&str> = found.lines().filter_map(|line| line.split(' ').next()).collect();
         let mut texts = self.contents(&objects);
         texts.extend(self.scratch.snapshot().into_iter().flat_map(|(_, content)| content));
         let texts = String::from_utf8_lossy(&texts);
@@ -242,9 +243,9 @@ impl World {
     }
 
     /// Everything in these objects, one after the other.
-    fn contents(&self, objects: &BTreeSet<String>) -> Vec<u8> {
+    fn contents(&self, objects: &BTreeSet<&str>) -> Vec<u8> {
         let list = self.scratch.outside().join("objects");
-        fs::write(&list, objects.iter().cloned().collect::<Vec<_>>().join("\n")).unwrap();
+        fs::write(&list, objects.iter().copied().collect::<Vec<_>>().join("\n")).unwrap();
         let mut command = self.scratch.command("git");
         command.args(["cat-file", "--batch"]).stdin(fs::File::open(list).unwrap());
         command.output().unwrap().stdout
@@ -256,20 +257,24 @@ fn has_hidden(tree: &Path) -> bool {
     fs::read_to_string(tree.join("hidden")).is_ok_and(|content| content.contains("word"))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(30),
+#[test]
+fn nothing_is_ever_lost() {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(30_u32);
+    let config = ProptestConfig {
+        cases: cases.div_ceil(3),
         max_shrink_iters: 40,
         failure_persistence: None,
         ..ProptestConfig::default()
-    })]
-
-    #[test]
-    fn nothing_is_ever_lost(steps in vec(step(), 4..16)) {
-        let mut world = World::new();
-        for step in steps {
-            world.take(step);
-            world.check();
-        }
-    }
+    };
+    side_by_side(&[(); 3], |()| {
+        let found = TestRunner::new(config.clone()).run(&vec(step(), 4..16), |steps| {
+            let mut world = World::new();
+            for step in steps {
+                world.take(step);
+                world.check();
+            }
+            Ok(())
+        });
+        found.unwrap_or_else(|error| panic!("{error}"));
+    });
 }

@@ -1,6 +1,9 @@
 //! Plays a stream through a preset's filters, as an attempt does.
 
-use ralph::agent::preset::preset;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use ralph::agent::preset::{self, Compiled, Preset};
 use ralph::reply::Reply;
 use ralph::reply::decode::{Counters, Decoder, Item};
 use ralph::reply::show::Show;
@@ -15,10 +18,16 @@ pub(crate) struct Played {
     pub(crate) verdict: Result<(), Failure>,
 }
 
+/// Every preset with its filters: compiling them takes longer than most streams.
+static PRESETS: LazyLock<BTreeMap<&str, (&Preset, Compiled)>> = LazyLock::new(|| {
+    let presets = preset::known().filter_map(preset::preset);
+    presets.map(|preset| (preset.name, (preset, preset.compile().unwrap()))).collect()
+});
+
 /// Plays a stream in pieces of `step` bytes.
 pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: End, step: usize) -> Played {
-    let preset = preset(agent).unwrap();
-    let mut decoder = Decoder::new(preset.compile().unwrap().filters());
+    let (preset, compiled) = &PRESETS[agent];
+    let mut decoder = Decoder::new(compiled.filters());
     let (mut reply, mut text, mut shows) = (Reply::default(), String::new(), Vec::new());
     let mut take = |item: Item| {
         reply.fold(&item);

@@ -253,6 +253,15 @@ pub fn finish(child: Child) -> Run {
     run
 }
 
+/// Checks several things at a time, in a test that checks many.
+pub fn side_by_side<T: Sync>(things: &[T], check: impl Fn(&T) + Sync) {
+    std::thread::scope(|scope| {
+        for share in things.chunks(things.len().div_ceil(4)) {
+            scope.spawn(|| share.iter().for_each(&check));
+        }
+    });
+}
+
 /// Waits until `condition` holds, looking often; fails when it does not within fifteen seconds.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
