@@ -7,6 +7,7 @@ pub mod commands;
 pub mod engine;
 pub mod files;
 pub mod git;
+mod job;
 pub mod parallel;
 pub mod plan;
 pub mod process;

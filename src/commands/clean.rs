@@ -7,8 +7,9 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::control::{say, warn};
-use super::{clean_worktrees, house, target};
+use super::{clean_worktrees, target};
 use crate::cli::CleanArgs;
+use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::{recorder, registry};
@@ -19,7 +20,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         return clean_worktrees::run(args);
     }
     let (here, loops) = if args.all {
-        let here = house::locate(args.target.ralph_dir.as_ref())?;
+        let here = workspace::locate(args.target.ralph_dir.as_ref())?;
         let loops = lookup::of_machine(&here);
         (here, loops)
     } else {

@@ -7,13 +7,13 @@ use anyhow::bail;
 
 use super::clean::forget_pointers_below;
 use super::control::{say, warn};
-use super::house;
 use crate::cli::CleanArgs;
 use crate::git;
 use crate::git::keep::{self, Findings};
 use crate::git::remove;
 use crate::git::save::{Saved, What};
 use crate::git::worktrees::{self, Tree};
+use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup;
 use crate::record::recorder;
@@ -37,7 +37,7 @@ impl From<anyhow::Error> for Kept {
 
 /// `ralph clean --worktrees`.
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
-    let here = house::locate(args.target.ralph_dir.as_ref())?;
+    let here = workspace::locate(args.target.ralph_dir.as_ref())?;
     here.require_git()?;
     let folder = trees_folder(&here)?;
     let all: Vec<Tree> = worktrees::list(here.root())?

@@ -8,12 +8,20 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::cli::ConfigArgs;
+use crate::job::workspace::open;
 use crate::settings::setting::Setting;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 
 const HEAD: Style = Style::new().bold();
 const QUIET: Style = Style::new().dimmed();
 const CHOSEN: Style = AnsiColor::Green.on_default();
+
+/// `ralph config`.
+pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
+    let settings = open(&args.place)?.settings;
+    super::print(|out| if args.json { write_json(&settings, out) } else { write_table(&settings, out) })
+}
 
 /// Writes one aligned line per setting: key, name in the shell config, origin, value. Only the settings of the
 /// table are shown, never other variables of the config, which may be secrets.

@@ -3,7 +3,7 @@
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so what is shown is what ralph does.
 
-use super::signals::ignored_signals;
+use crate::job::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::prompt;
 use crate::script_agent::PACE_VARIABLE;

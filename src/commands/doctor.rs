@@ -9,8 +9,10 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use super::init::find_program;
+use crate::cli::DoctorArgs;
 use crate::git::{self, output_within};
+use crate::job::agent_choice::Choice;
+use crate::job::workspace::{Workspace, find_program, open, search_path};
 use crate::project::Project;
 use crate::record::lock;
 
@@ -280,6 +282,30 @@ fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// `ralph doctor`.
+pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
+    let Workspace { project, settings } = open(&args.place)?;
+    let choice = Choice::of(&settings, &project);
+    let options = DoctorOptions {
+        agent: settings.agent_type.clone(),
+        program: choice.as_ref().ok().and_then(Choice::program_name),
+        specs_dir: settings.specs_dir.clone().into(),
+        search_path: search_path(&settings),
+        json: args.json,
+    };
+    let filters = choice.and_then(|choice| choice.compile(&settings, &project).map(drop));
+    let finding = match filters {
+        Ok(()) => Finding::ok("filters", "compile"),
+        Err(error) => Finding::fail("filters", format!("{error:#}"), "mend the setting it names"),
+    };
+    let mut healthy = true;
+    super::print(|out| {
+        healthy = run(&project, &options, vec![finding], out).map_err(std::io::Error::other)?;
+        Ok(())
+    })?;
+    Ok(u8::from(!healthy))
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! `ralph init`: sets a project up, without touching what is already there.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
-
+use crate::cli::{InitArgs, PlaceArgs};
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
 use crate::git;
+use crate::job::workspace::{self, find_program};
 use crate::project::Project;
 
 /// The agents that are looked for, the one that is chosen first in front.
@@ -204,12 +204,22 @@ pub(super) fn quoted(path: &Path) -> String {
     shlex::try_quote(&text).map_or_else(|_| text.to_string(), |quoted| quoted.to_string())
 }
 
-/// The executable file `name` in the folders of `search_path` (the value of `PATH`).
-pub(crate) fn find_program(name: &str, search_path: &OsStr) -> Option<PathBuf> {
-    std::env::split_paths(search_path)
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
+/// `ralph init`.
+pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
+    let project = workspace::locate(args.ralph_dir.as_ref())?;
+    let settings =
+        workspace::open(&PlaceArgs { ralph_dir: args.ralph_dir, ..PlaceArgs::default() })?.settings;
+    let options = InitOptions {
+        agent: args.agent,
+        force: args.force,
+        specs_dir: settings.specs_dir.into(),
+        search_path: std::env::var_os("PATH").unwrap_or_default(),
+    };
+    // All is done before any of it is told: a reader that has seen enough does not stop the work half-way.
+    let mut told = Vec::new();
+    let done = run(&project, &options, &mut told);
+    super::print(|out| out.write_all(&told))?;
+    done.map(|()| 0)
 }
 
 #[cfg(test)]

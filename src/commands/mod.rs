@@ -1,6 +1,5 @@
 //! One file per verb: turn arguments into a job and run it, or read records.
 
-mod agent_choice;
 mod branches;
 mod clean;
 mod clean_worktrees;
@@ -8,20 +7,16 @@ pub mod config;
 mod control;
 pub mod demo;
 pub mod doctor;
-mod house;
 pub mod init;
-mod launch;
 mod logs;
 mod man;
 mod plain_loop;
 mod resume;
 mod revert;
 mod run_ralph_md;
-mod signals;
 mod starter;
 mod status;
 mod target;
-mod worktree;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -29,16 +24,7 @@ use std::process::ExitCode;
 use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Command};
-
-/// A refusal with an exit code of its own.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct Refused {
-    /// The process exit code.
-    pub code: u8,
-    /// What, where, and what to do.
-    pub message: String,
-}
+use crate::job::Refused;
 
 /// Runs a verb and answers the process exit code.
 ///
@@ -51,10 +37,10 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Prompt(args) => plain_loop::prompt(args),
         Command::Init(args) => match &args.file {
             Some(file) => starter::write(file, &args),
-            None => house::init(args),
+            None => init::init(args),
         },
-        Command::Config(args) => house::config(&args),
-        Command::Doctor(args) => house::doctor(&args),
+        Command::Config(args) => config::run(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Demo(args) => demo::run(args.dir.as_deref(), args.quiet),
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => status::list(&args),

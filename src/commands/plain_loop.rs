@@ -1,20 +1,20 @@
 //! `ralph plan`, `ralph build`, `ralph prompt FILE`: the loop over one prompt file.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 
-use super::Refused;
-use super::agent_choice::{Choice, prompt_text};
-use super::house::{House, open_loop};
-use super::launch::{Launch, Resume, check_budget, limits, run_id, validator};
 use crate::cli::{LoopArgs, LoopFlags, PromptArgs};
-use crate::engine::board::Board;
-use crate::engine::outcome::End;
 use crate::engine::policy::Limits;
+use crate::job::Refused;
+use crate::job::preflight::Preflight;
+use crate::job::ready::{Ready, run_id};
+use crate::job::resume::Resume;
+use crate::job::variables::{agent_env, prompt_names};
+use crate::job::workspace::{Workspace, open_loop};
 use crate::project::Project;
+use crate::prompt;
 use crate::reply::sigil::COMPLETE;
 use crate::settings::{Settings, Verb};
 use crate::source::prompt_file::{PromptFile, REPLAN, Text};
@@ -77,40 +77,21 @@ fn file_and_iterations(words: Vec<OsString>) -> anyhow::Result<(PathBuf, Option<
 
 /// Runs one of the three modes; `file` is the prompt of mode `prompt`.
 fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -> anyhow::Result<u8> {
-    let mode = verb.words();
-    let house = open_loop(verb, flags)?;
-    let House { project, settings } = &house;
-    let choice = Choice::of(settings, project)?;
+    let workspace = open_loop(verb, flags)?;
+    let Workspace { project, settings } = &workspace;
     project.require_git()?;
-    choice.check_installed(settings, project)?;
-    check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
-    let filters = choice.compile(settings, project)?;
-    if mode != "prompt" {
+    let preflight = Preflight::of_settings(&workspace, limit)?;
+    let mode = verb.words();
+    if verb != Verb::Prompt {
         require_specs(project.root(), settings)?;
     }
-    let limits = limits(limit, settings);
-    let source = source(mode, file, &limits, project, settings)?;
+    let source = source(mode, file, &preflight.limits, &workspace)?;
     let run = run_id();
-    let agent = choice.agent(filters, settings, project, agent_env(mode, project, settings), &run);
-    let launch = Launch {
-        name: flags.name.clone().unwrap_or_else(|| mode.to_owned()),
-        verb: mode,
-        resume: if flags.resume { Resume::Asked } else { Resume::No },
-        validator: validator(settings, agent.launch()),
-        source: Box::new(source),
-        plan: project.implementation_plan(),
-        board: Board::default(),
-        ticket: None,
-        started_from: None,
-        sinks: Vec::new(),
-        project,
-        settings,
-        mode,
-        limits,
-        run,
-        agent,
-    };
-    launch.run(flags, Frame::Blocks)
+    let agent = preflight.factory(&workspace, project, agent_env(mode, project, settings), &run)?;
+    let ready = Ready::new(&workspace, verb, &preflight, (agent, run), source);
+    let name = flags.name.clone().unwrap_or_else(|| mode.to_owned());
+    let resume = if flags.resume { Resume::Asked } else { Resume::No };
+    Ready { name, resume, ..ready }.run(flags, Frame::Blocks)
 }
 
 pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {
@@ -125,22 +106,31 @@ pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<
     Ok(())
 }
 
+/// Where the prompt of a mode comes from: the ralph dir, or what ralph brings along.
+fn own_prompt(project: &Project, mode: &str) -> Text {
+    let path = project.prompt(mode);
+    match (path.exists(), mode) {
+        (true, _) => Text::File(path),
+        (false, "plan") => Text::BuiltIn(prompt::PLAN),
+        (false, _) => Text::BuiltIn(prompt::BUILD),
+    }
+}
+
 /// The source of prompts, checked: whatever would end the loop at once is refused here.
 fn source(
     mode: &str,
     file: Option<&Path>,
     limits: &Limits,
-    project: &Project,
-    settings: &Settings,
+    Workspace { project, settings }: &Workspace,
 ) -> anyhow::Result<PromptFile> {
     let text = match file {
         Some(path) => Text::File(project.cwd().join(path)),
-        None => prompt_text(project, mode),
+        None => own_prompt(project, mode),
     };
     let plan = (mode == "build").then(|| project.implementation_plan());
     let source = PromptFile::new(text, plan, prompt_names(mode, limits, project, settings), REPLAN);
-    source.check_plan().map_err(refused)?;
-    let template = source.read().map_err(refused)?;
+    source.check_plan().map_err(Refused::from)?;
+    let template = source.read().map_err(Refused::from)?;
     if mode == "prompt" && !template.contains(COMPLETE) {
         bail!(
             "prompt file {} does not mention {COMPLETE}: tell the agent to answer with it when all is done, or \
@@ -149,40 +139,6 @@ fn source(
         );
     }
     Ok(source)
-}
-
-pub(super) fn refused(end: End) -> Refused {
-    let message = end.detail.unwrap_or_else(|| end.outcome.reason().to_owned());
-    Refused { code: end.outcome.code(), message }
-}
-
-/// What prompts may refer to: everything the config assigns, and what the loop knows.
-pub(super) fn prompt_names(
-    mode: &str,
-    limits: &Limits,
-    project: &Project,
-    settings: &Settings,
-) -> BTreeMap<String, String> {
-    let mut names = settings.variables.clone();
-    let limit = limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
-    names.extend([
-        ("MODE".to_owned(), mode.to_owned()),
-        ("SPECS_DIR".to_owned(), settings.specs_dir.clone()),
-        ("RALPH_HOME".to_owned(), project.ralph_home().to_string_lossy().into_owned()),
-        ("MAX_ITERATIONS".to_owned(), limit),
-    ]);
-    names
-}
-
-/// What agents get on top of our own environment.
-pub(super) fn agent_env(mode: &str, project: &Project, settings: &Settings) -> Vec<(OsString, OsString)> {
-    let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
-    let ours = [
-        ("RALPH_MODE".into(), mode.into()),
-        ("RALPH_HOME".into(), project.ralph_home().into_os_string()),
-        ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
-    ];
-    exports.chain(ours).collect()
 }
 
 #[cfg(test)]

@@ -8,23 +8,21 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 use clap::CommandFactory as _;
 
-use super::agent_choice::{check_program, ladder, timeouts};
-use super::house::{House, open_loop};
-use super::launch::{Launch, Resume, check_budget, limits, run_id, validator};
-use super::plain_loop::{agent_env, count, refused};
-use super::signals::Signals;
-use crate::agent::command::resolve;
-use crate::agent::factory::Factory;
+use super::plain_loop::count;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::{Cli, RunArgs};
-use crate::engine::board::Board;
 use crate::engine::context::Context;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
-use crate::engine::policy::Limits;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
-use crate::process::supervised;
+use crate::job::Refused;
+use crate::job::preflight::{Preflight, launch, limits};
+use crate::job::ready::{Ready, run_id};
+use crate::job::resume::Resume;
+use crate::job::signals::Signals;
+use crate::job::variables::agent_env;
+use crate::job::workspace::{Workspace, open_loop};
 use crate::prompt::front_matter::Document;
 use crate::record::log_dir::LogDir;
 use crate::settings::Verb;
@@ -45,62 +43,41 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
             "the agent of a run is the line 'agent:' of its RALPH.md: change it there, and leave --agent out"
         );
     }
-    let house = open_loop(Verb::Run, &args.flags)?;
-    let House { project, settings } = &house;
+    let workspace = open_loop(Verb::Run, &args.flags)?;
+    let Workspace { project, settings } = &workspace;
     let path = path_of(args.target.as_deref(), project.cwd())?;
     let reserved = own_names(Cli::command().find_subcommand(MODE).unwrap_or(&Cli::command()));
     let (document, command) = RalphMd::read(&path, &reserved).map_err(|message| anyhow!(message))?;
-    let values = values(&document, &args.user_args, &reserved)?;
 
-    // At the limit of iterations, a run has failed when its last one has.
-    let limits = Limits { last_counts: true, ..limits(limit, settings) };
     let run = run_id();
-    let launch = supervised::Launch {
-        cwd: project.root().to_owned(),
-        env: agent_env(MODE, project, settings),
-        mark: run.clone(),
-        ladder: ladder(settings),
-        ..supervised::Launch::default()
-    };
+    let env = agent_env(MODE, project, settings);
     let name = name_of(&path);
     let source = RalphMd {
         name: name.clone(),
-        max_iterations: limits.max_iterations,
-        args: values,
+        max_iterations: limits(limit, settings).max_iterations,
+        args: values(&document, &args.user_args, &reserved)?,
         reserved,
-        launch: launch.clone(),
+        launch: launch(project, settings, env.clone(), &run),
         path,
     };
     if args.dry_run {
         return dry_run(source);
     }
-    let (preset, _) = resolve(&command);
-    check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
-    check_budget(settings, command.name(), preset.reports_cost)?;
-    if limits.idle.is_some() && !project.in_git() {
+    let mut preflight = Preflight::of_command(&workspace, limit, command)?;
+    // At the limit of iterations, a run has failed when its last one has.
+    preflight.limits.last_counts = true;
+    if preflight.limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
     }
-    let agent = Factory::of_command(&command, launch, timeouts(settings)).map_err(refused)?;
+    let agent = preflight.factory(&workspace, project, env, &run)?;
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
-    let launch = Launch {
+    let ready = Ready {
         name: args.flags.name.clone().unwrap_or(name),
-        verb: MODE,
-        mode: MODE,
         resume: if args.flags.resume { Resume::Asked } else { Resume::No },
-        validator: validator(settings, agent.launch()),
-        source: Box::new(source),
-        plan: project.implementation_plan(),
-        board: Board::default(),
-        ticket: None,
-        started_from: None,
         sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
-        project,
-        settings,
-        limits,
-        run,
-        agent,
+        ..Ready::new(&workspace, Verb::Run, &preflight, (agent, run), source)
     };
-    launch.run(&args.flags, Frame::Lines(RunLines::default()))
+    ready.run(&args.flags, Frame::Lines(RunLines::default()))
 }
 
 /// The RALPH.md that the target names: with a `/`, ending in `.md`, or existing on disk it is a path.
@@ -196,7 +173,7 @@ fn dry_run(mut source: RalphMd) -> anyhow::Result<u8> {
     if let Some(outcome) = context.stopped_by() {
         return Ok(outcome.code());
     }
-    let mut prompt = work.map_err(refused)?.prompt;
+    let mut prompt = work.map_err(Refused::from)?.prompt;
     if !prompt.ends_with('\n') {
         prompt.push('\n');
     }

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use super::house::locate;
-use super::init::{AGENTS, choose_agent, find_program, quoted};
+use super::init::{AGENTS, choose_agent, quoted};
 use crate::agent::preset::{self, Prompt};
 use crate::cli::InitArgs;
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
+use crate::job::workspace::{find_program, locate};
 
 const RALPH_MD: &str = include_str!("starter/RALPH.md");
 const PROMPT_MD: &str = include_str!("starter/PROMPT.md");

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write as _};
 
-use super::house::locate;
 use super::{print, target};
 use crate::cli::{ListArgs, StatusArgs};
+use crate::job::workspace::locate;
 use crate::record::lookup;
 use crate::view::status::{Standing, write_table, write_text};
 

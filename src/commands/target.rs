@@ -1,7 +1,7 @@
 //! Which loops a verb is about.
 
-use super::house::locate;
 use crate::cli::TargetArgs;
+use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 

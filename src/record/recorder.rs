@@ -16,7 +16,6 @@ use crate::engine::event::{Identity, Stamped};
 use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile};
-use crate::git;
 use crate::process::identity::Identity as Process;
 use crate::process::sweep::sweep;
 use crate::project::Project;
@@ -47,11 +46,6 @@ impl Recorder {
         let lock = Lock::acquire(&project.lock(), &holder)?;
 
         let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
-        if project.in_git()
-            && let Err(error) = git::exclude(project.root(), &git::runtime_patterns(project))
-        {
-            warnings.push(format!("ralph's own files may show up in git status: {error}"));
-        }
         if let Some(warning) = register(project, identity) {
             warnings.push(warning);
         }

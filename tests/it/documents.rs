@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use ralph::settings::table::TABLE;
+
 use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Scratch, wait_for};
 
@@ -44,6 +46,9 @@ fn every_variable_of_an_agent_is_in_the_spec() {
     for verb in ["loop plan -m 1", "loop build"] {
         assert_eq!(project.scratch.run(verb).code, Some(0), "{verb}");
     }
-    let found: BTreeSet<String> = project.home("env").lines().map(str::to_owned).collect();
+    // Settings are the user's own variables, here those of the test.
+    let is_setting = |name: &str| TABLE.iter().any(|setting| setting.env.contains(&name));
+    let env = project.home("env");
+    let found: BTreeSet<String> = env.lines().filter(|name| !is_setting(name)).map(str::to_owned).collect();
     assert_eq!(found, first_column(AGENTS));
 }

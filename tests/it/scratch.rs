@@ -1,7 +1,7 @@
 //! A scratch project: a git repository of its own, a home of its own, and agents that are small shell scripts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -109,8 +109,14 @@ impl Scratch {
         let path = self.dir.path().join("bin").join(name);
         // Bash reads a script while it runs it: an agent at work must keep its own.
         let _ = fs::remove_file(&path);
-        fs::write(&path, format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        // Not written by us: what another test starts at this moment would hold the file open for writing for a moment,
+        // and a file that is open for writing cannot be executed.
+        let script = format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n");
+        let mut writer = Command::new("sh");
+        writer.args(["-c", "cat >\"$1\" && chmod 755 \"$1\"", "sh"]).arg(&path).stdin(Stdio::piped());
+        let mut writer = writer.spawn().unwrap();
+        writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        assert!(writer.wait().unwrap().success());
         self
     }
 

@@ -8,27 +8,28 @@ use anyhow::{Context as _, bail};
 
 use super::planned::{self, Planned};
 use super::tree::{Tracked, Tree, worktree_identity};
-use super::{dry_run, limits_of, refuse_inside_a_branch, template};
+use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
-use crate::commands::agent_choice::{Choice, Filters};
-use crate::commands::house::{House, open_loop};
-use crate::commands::launch::{Launch, Resume, check_budget, done_pattern, run_id, validator};
-use crate::commands::plain_loop::{agent_env, prompt_names, refused};
-use crate::commands::signals::Signals;
 use crate::commands::target::count;
 use crate::engine::board::Board;
 use crate::engine::event::Identity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
 use crate::engine::places::{Places, Ticket};
-use crate::engine::policy::Limits;
 use crate::git::{self, GitError};
+use crate::job::Refused;
+use crate::job::preflight::Preflight;
+use crate::job::ready::{Ready, run_id};
+use crate::job::resume::Resume;
+use crate::job::signals::Signals;
+use crate::job::variables::{agent_env, prompt_names};
+use crate::job::workspace::{Workspace, open_loop};
 use crate::parallel::{self, Fate};
 use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::lock::Lock;
 use crate::record::recorder;
-use crate::settings::{Settings, Verb};
+use crate::settings::Verb;
 use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
 use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
@@ -48,22 +49,20 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         bail!("--name is not for 'loop build': each loop is called after its branch");
     }
     let jobs = args.jobs.as_deref().map(|word| count(word, "--jobs")).transpose()?;
-    let house = open_loop(Verb::LoopBuild, flags)?;
-    let House { project, settings } = &house;
-    let limits = limits_of(&args.shared, settings)?;
+    limit_of(&args.shared)?;
+    let workspace = open_loop(Verb::LoopBuild, flags)?;
+    let Workspace { project, settings } = &workspace;
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
     let branches = planned::read(project, settings)?;
     if args.dry_run {
         return dry_run::show(project, &branches, flags.json);
     }
-    let choice = Choice::of(settings, project)?;
-    choice.check_installed(settings, project)?;
-    check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
-    done_pattern(settings)?;
-    let filters = choice.compile(settings, project)?;
+    let preflight = preflight(&workspace, &args.shared)?;
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
-    PromptFile::new(text.clone(), None, BTreeMap::default(), REPLAN_BRANCHES).read().map_err(refused)?;
+    PromptFile::new(text.clone(), None, BTreeMap::default(), REPLAN_BRANCHES)
+        .read()
+        .map_err(Refused::from)?;
     let identity = worktree_identity(project, settings);
     git::identity::check(&identity)?;
     git::identity::try_signature(project.root(), &identity)?;
@@ -74,11 +73,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
-        project,
-        settings,
-        limits,
-        choice,
-        filters,
+        workspace: &workspace,
+        preflight,
         text,
         trees: git::worktrees::list(project.root())?,
         remote: git::remote::remote(project.root()),
@@ -111,11 +107,8 @@ fn take_project(project: &Project, identity: &git::identity::Identity) -> anyhow
 
 /// What all branches of one build share.
 struct Building<'a> {
-    project: &'a Project,
-    settings: &'a Settings,
-    limits: Limits,
-    choice: Choice,
-    filters: Filters,
+    workspace: &'a Workspace,
+    preflight: Preflight,
     text: Text,
     trees: Vec<git::worktrees::Tree>,
     remote: Option<git::remote::Remote>,
@@ -134,7 +127,7 @@ struct Building<'a> {
 impl Building<'_> {
     /// Builds everything, shows what came of it, and answers the exit code.
     fn run(&self) -> u8 {
-        self.settings.warnings.iter().for_each(|warning| self.screen.warn(warning));
+        self.workspace.settings.warnings.iter().for_each(|warning| self.screen.warn(warning));
         let open: Vec<usize> =
             (0..self.branches.len()).filter(|&which| !self.branches[which].section.is_done).collect();
         // The unfinished ones by their place among themselves.
@@ -194,7 +187,7 @@ impl Building<'_> {
             run: run_id(),
             name: VERB.to_owned(),
             mode: MODE.to_owned(),
-            agent: self.settings.agent_type.clone(),
+            agent: self.workspace.settings.agent_type.clone(),
         };
         self.screen.say_json(&json(&identity, code, rows));
         let heard = self.signals.count();
@@ -227,16 +220,11 @@ impl Building<'_> {
         let section = &branch.section;
         let run = run_id();
         let Some(tree) = self.tree(branch)? else { return Ok(Outcome::Interrupted.code()) };
-        let agent = self.choice.clone().rooted_at(self.project.root()).agent(
-            self.filters.clone(),
-            self.settings,
-            &tree.project,
-            self.env(&tree.project, &section.name),
-            &run,
-        );
+        let env = self.env(&tree.project, &section.name);
+        let agent = self.preflight.factory(self.workspace, &tree.project, env, &run)?;
         let facts =
             Facts { name: section.name.clone(), goal: section.goal.clone(), base: branch.base.clone() };
-        let mut names = prompt_names(MODE, &self.limits, &tree.project, self.settings);
+        let mut names = prompt_names(MODE, &self.preflight.limits, &tree.project, &self.workspace.settings);
         names.insert("BRANCH_NAME".to_owned(), section.name.clone());
         let publisher = self.publisher(branch, &tree, &run);
         let mut source = Branch::new(
@@ -248,28 +236,21 @@ impl Building<'_> {
         );
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
-        let launch = Launch {
+        let ready = Ready {
+            project: &tree.project,
             name: section.name.clone(),
-            verb: VERB,
-            mode: MODE,
             resume: Resume::ByItself,
-            validator: validator(self.settings, agent.launch()),
-            source: Box::new(&mut source),
             plan: tree.project.branch_plan(),
             board: self.board.join(),
             ticket: Some(ticket),
-            started_from: Some(self.project.ralph_dir().to_owned()),
+            started_from: Some(self.workspace.project.ralph_dir().to_owned()),
             sinks: vec![Box::new(|stamped| {
                 row.take(stamped);
                 Ok(())
             })],
-            project: &tree.project,
-            settings: self.settings,
-            limits: self.limits.clone(),
-            run,
-            agent,
+            ..Ready::new(self.workspace, Verb::LoopBuild, &self.preflight, (agent, run), &mut source)
         };
-        let end = launch.run_as(view, &inbox)?;
+        let end = ready.run_as(view, &inbox)?;
         let is_done = source.is_done();
         let publisher = source.into_publisher();
         row.commits = publisher.commits();
@@ -291,14 +272,14 @@ impl Building<'_> {
         if self.signals.count() > 0 {
             return Ok(None);
         }
-        Tree::prepare(self.project, branch, &self.trees, &self.identity, &self.tracked).map(Some)
+        Tree::prepare(&self.workspace.project, branch, &self.trees, &self.identity, &self.tracked).map(Some)
     }
 
     fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {
-        let mut env = agent_env(MODE, tree, self.settings);
+        let mut env = agent_env(MODE, tree, &self.workspace.settings);
         env.push(("RALPH_BRANCH".into(), branch.into()));
         // An agent that loses its work tree must not find the user's checkout above it.
-        let mut ceiling = self.project.root().join(".worktrees").into_os_string();
+        let mut ceiling = self.workspace.project.root().join(".worktrees").into_os_string();
         if let Some(more) = std::env::var_os("GIT_CEILING_DIRECTORIES").filter(|more| !more.is_empty()) {
             ceiling.push(":");
             ceiling.push(more);
@@ -310,12 +291,12 @@ impl Building<'_> {
 
     fn publisher(&self, branch: &Planned, tree: &Tree, run: &str) -> Publisher {
         let name = &branch.section.name;
-        let git = &self.settings.git;
+        let git = &self.workspace.settings.git;
         Publisher {
             tree: tree.project.root().to_owned(),
             branch: name.clone(),
             base: tree.start.clone(),
-            base_branch: git::refs::base_branch(self.project.root(), &branch.base),
+            base_branch: git::refs::base_branch(self.workspace.project.root(), &branch.base),
             remote: self.remote.clone(),
             identity: self.identity.clone(),
             auto_push: git.auto_push,

@@ -11,12 +11,11 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use super::launch::limits;
 use super::target::count;
 use crate::cli::{BranchFlags, LoopVerb};
-use crate::engine::policy::Limits;
+use crate::job::preflight::Preflight;
+use crate::job::workspace::Workspace;
 use crate::project::Project;
-use crate::settings::Settings;
 use crate::source::prompt_file::Text;
 
 /// `ralph loop`.
@@ -27,11 +26,19 @@ pub(super) fn run(verb: &LoopVerb) -> anyhow::Result<u8> {
     }
 }
 
-fn limits_of(flags: &BranchFlags, settings: &Settings) -> anyhow::Result<Limits> {
+/// The number of iterations on the command line.
+fn limit_of(flags: &BranchFlags) -> anyhow::Result<Option<u64>> {
     let limit = flags.max_iterations.as_deref().map(|word| count(word, "--max-iterations")).transpose()?;
-    let limit = limit.and_then(|limit| u64::try_from(limit).ok());
-    let limits = limits(limit, settings);
-    Ok(if flags.unlimited { Limits { max_iterations: None, ..limits } } else { limits })
+    Ok(limit.and_then(|limit| u64::try_from(limit).ok()))
+}
+
+/// What is checked before branches are planned or built.
+fn preflight(workspace: &Workspace, flags: &BranchFlags) -> anyhow::Result<Preflight> {
+    let mut preflight = Preflight::of_settings(workspace, limit_of(flags)?)?;
+    if flags.unlimited {
+        preflight.limits.max_iterations = None;
+    }
+    Ok(preflight)
 }
 
 /// The template of prompts: the one that the user names, else the project's own, else what ralph brings along.

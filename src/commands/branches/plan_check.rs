@@ -12,7 +12,7 @@ pub(super) struct PlanCheck<'a> {
     pub(super) project: &'a Project,
     pub(super) settings: &'a Settings,
     /// The user's own.
-    pub(super) then: Option<Box<dyn Validator>>,
+    pub(super) then: Option<Box<dyn Validator + 'a>>,
 }
 
 impl Validator for PlanCheck<'_> {

@@ -4,8 +4,8 @@ use std::fs;
 
 use anyhow::{Context as _, anyhow, bail};
 
-use super::super::Refused;
 use crate::git;
+use crate::job::Refused;
 use crate::plan::{Plan, PlanError, Section};
 use crate::project::Project;
 use crate::settings::Settings;

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// The signals that came, and the loops of this process that hear them.
 #[derive(Clone, Default)]
-pub(super) struct Signals(Arc<Mutex<Heard>>);
+pub(crate) struct Signals(Arc<Mutex<Heard>>);
 
 #[derive(Default)]
 struct Heard {
@@ -28,7 +28,7 @@ struct Heard {
 impl Signals {
     /// From here on Ctrl+C, SIGTERM and SIGHUP are requests to loops. A signal that was ignored when we were started
     /// (`nohup`, `&` in a script) stays ignored.
-    pub(super) fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         let ignored = ignored_signals();
         let is_wanted = |signal: &i32| ignored & (1 << (signal - 1)) == 0;
         let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_wanted).collect();
@@ -44,14 +44,14 @@ impl Signals {
     }
 
     /// From here on this loop hears them, too, and at once those that came before it was there.
-    pub(super) fn join(&self, inbox: &Arc<Inbox>) {
+    pub(crate) fn join(&self, inbox: &Arc<Inbox>) {
         let mut heard = self.lock();
         heard.asks.iter().for_each(|ask| inbox.ask(ask.clone()));
         heard.inboxes.push(Arc::downgrade(inbox));
     }
 
     /// How many came so far.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.lock().asks.len()
     }
 
@@ -77,14 +77,14 @@ impl Signals {
 }
 
 /// The set of ignored signals, bit N-1 for signal N, as the kernel tells it; empty where it does not.
-pub(super) fn ignored_signals() -> u64 {
+pub(crate) fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
 /// From here on requests that other terminals leave in `folder` for `run` reach the loop, as long as it is there.
-pub(super) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox>) {
+pub(crate) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox>) {
     let inbox = Arc::downgrade(inbox);
     std::thread::spawn(move || {
         while let Some(inbox) = inbox.upgrade() {

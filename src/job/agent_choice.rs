@@ -1,13 +1,12 @@
 //! From settings to an agent that can run: the preset, and what overrides it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
 
-use super::house::search_path;
-use super::init::find_program;
+use super::workspace::{find_program, search_path};
 use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
 use crate::agent::preset::{self, Compiled, Preset, Prompt};
@@ -21,7 +20,7 @@ use crate::settings::Settings;
 
 /// A preset and the command line that its agent is started with.
 #[derive(Clone)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     preset: &'static Preset,
     /// `None`: our own executable, which holds the scripted agent.
     program: Option<String>,
@@ -30,14 +29,14 @@ pub(super) struct Choice {
 
 /// Filters that are known to compile.
 #[derive(Clone)]
-pub(super) struct Filters {
+pub(crate) struct CheckedFilters {
     readers: ReaderPlan,
     display: DisplayRoute,
 }
 
 impl Choice {
     /// Reads the settings about the agent's command line.
-    pub(super) fn of(settings: &Settings, project: &Project) -> anyhow::Result<Self> {
+    pub(crate) fn of(settings: &Settings, project: &Project) -> anyhow::Result<Self> {
         let name = &settings.agent_type;
         let preset = preset::preset(name).ok_or_else(|| {
             let known: Vec<&str> = preset::known().collect();
@@ -65,12 +64,12 @@ impl Choice {
     }
 
     /// The program to look for on PATH; `None` for our own.
-    pub(super) fn program_name(&self) -> Option<String> {
+    pub(crate) fn program_name(&self) -> Option<String> {
         self.program.clone()
     }
 
     /// The same program wherever the agent works: a path to it starts at `root`.
-    pub(super) fn rooted_at(self, root: &Path) -> Self {
+    pub(crate) fn rooted_at(self, root: &Path) -> Self {
         let program = self.program.map(|program| {
             if program.contains('/') { root.join(program).to_string_lossy().into_owned() } else { program }
         });
@@ -78,7 +77,7 @@ impl Choice {
     }
 
     /// Whether the cost of an iteration can be known.
-    pub(super) fn reports_cost(&self, settings: &Settings) -> bool {
+    pub(crate) fn reports_cost(&self, settings: &Settings) -> bool {
         let (command, parser) = self.balance(settings);
         self.preset.reports_cost
             || settings.agent_result_filter.is_some()
@@ -96,13 +95,13 @@ impl Choice {
     }
 
     /// Refuses an agent that is not installed.
-    pub(super) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
+    pub(crate) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
         check_program(program, self.preset, "AGENT_CLI", settings, project)
     }
 
     /// Compiles every filter that is in force.
-    pub(super) fn compile(&self, settings: &Settings, project: &Project) -> anyhow::Result<Filters> {
+    pub(crate) fn compile(&self, settings: &Settings, project: &Project) -> anyhow::Result<CheckedFilters> {
         let preset = self.preset;
         let compiled: Compiled = preset.compile().context("a built-in filter does not compile")?;
         let response = users_program("AGENT_RESPONSE_FILTER", settings.agent_response_filter.as_deref())?;
@@ -121,13 +120,13 @@ impl Choice {
             preset_displays: matches!(display, DisplayRoute::Preset),
             has_final: preset.has_final,
         };
-        Ok(Filters { readers, display })
+        Ok(CheckedFilters { readers, display })
     }
 
     /// The agent, ready to run. `env` is what it gets on top of our environment, `mark` the run mark.
-    pub(super) fn agent(
+    pub(crate) fn agent(
         self,
-        filters: Filters,
+        filters: CheckedFilters,
         settings: &Settings,
         project: &Project,
         env: Vec<(OsString, OsString)>,
@@ -165,12 +164,12 @@ impl Choice {
 }
 
 /// How agents and what runs beside them are ended.
-pub(super) fn ladder(settings: &Settings) -> Ladder {
+pub(crate) fn ladder(settings: &Settings) -> Ladder {
     Ladder { interrupt: settings.interrupt_wait, terminate: settings.terminate_wait }
 }
 
 /// How long an attempt may go on.
-pub(super) fn timeouts(settings: &Settings) -> Timeouts {
+pub(crate) fn timeouts(settings: &Settings) -> Timeouts {
     Timeouts {
         attempt: settings.timeout,
         inactivity: settings.inactivity_timeout,
@@ -179,7 +178,7 @@ pub(super) fn timeouts(settings: &Settings) -> Timeouts {
 }
 
 /// Refuses a program that is not there; `mend` names what chose it.
-pub(super) fn check_program(
+pub(crate) fn check_program(
     program: &str,
     preset: &Preset,
     mend: &str,
@@ -275,17 +274,6 @@ fn jq_call(text: &str) -> Option<JqCall> {
     let program = program?;
     let shell_syntax = !text.contains(['\'', '"']) && program.contains(['>', '<', '&', ';', '`', '$']);
     (!shell_syntax).then_some(JqCall { program, join })
-}
-
-/// Where the prompt of a mode comes from: the ralph dir, or what ralph brings along.
-pub(super) fn prompt_text(project: &Project, mode: &str) -> crate::source::prompt_file::Text {
-    use crate::source::prompt_file::Text;
-    let path: PathBuf = project.prompt(mode);
-    match (path.exists(), mode) {
-        (true, _) => Text::File(path),
-        (false, "plan") => Text::BuiltIn(crate::prompt::PLAN),
-        (false, _) => Text::BuiltIn(crate::prompt::BUILD),
-    }
 }
 
 #[cfg(test)]

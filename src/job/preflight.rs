@@ -1,0 +1,155 @@
+//! Everything that is checked and compiled before a loop starts: what can be refused is refused here.
+
+use std::ffi::OsString;
+
+use anyhow::{anyhow, bail};
+use regex::Regex;
+
+use super::Refused;
+use super::agent_choice::{CheckedFilters, Choice, check_program, ladder, timeouts};
+use super::workspace::Workspace;
+use crate::agent::command::resolve;
+use crate::agent::factory::Factory;
+use crate::engine::agent::CommandLine;
+use crate::engine::policy::{Limits, OnFailure};
+use crate::process::supervised::Launch;
+use crate::project::Project;
+use crate::settings::Settings;
+
+/// What a loop needs besides its work, checked and compiled.
+pub(crate) struct Preflight {
+    /// What ends it.
+    pub(crate) limits: Limits,
+    /// The assistant's text that ends it.
+    pub(crate) done_pattern: Option<Regex>,
+    agent: Chosen,
+}
+
+/// The agent of a loop, known to be there.
+enum Chosen {
+    /// As the settings have it.
+    Preset(Box<(Choice, CheckedFilters)>),
+    /// As a RALPH.md has it.
+    Command(CommandLine),
+}
+
+impl Preflight {
+    /// For a loop with the agent of the settings. `limit` is the number on the command line.
+    ///
+    /// # Errors
+    /// When the agent is not there, a budget could not be kept, or something does not compile.
+    pub(crate) fn of_settings(workspace: &Workspace, limit: Option<u64>) -> anyhow::Result<Self> {
+        let Workspace { project, settings } = workspace;
+        let choice = Choice::of(settings, project)?;
+        choice.check_installed(settings, project)?;
+        check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
+        let done_pattern = done_pattern(settings)?;
+        let filters = choice.compile(settings, project)?;
+        Ok(Self {
+            limits: limits(limit, settings),
+            done_pattern,
+            agent: Chosen::Preset(Box::new((choice, filters))),
+        })
+    }
+
+    /// For a loop whose agent is a command line.
+    ///
+    /// # Errors
+    /// As with [`Preflight::of_settings`].
+    pub(crate) fn of_command(
+        workspace: &Workspace,
+        limit: Option<u64>,
+        command: CommandLine,
+    ) -> anyhow::Result<Self> {
+        let Workspace { project, settings } = workspace;
+        let (preset, _) = resolve(&command);
+        check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
+        check_budget(settings, command.name(), preset.reports_cost)?;
+        let done_pattern = done_pattern(settings)?;
+        Ok(Self { limits: limits(limit, settings), done_pattern, agent: Chosen::Command(command) })
+    }
+
+    /// The agent, ready to run in `project`, which may be a work tree of the workspace. `env` is what it gets on top of our
+    /// environment, `mark` the run mark.
+    ///
+    /// # Errors
+    /// When a filter of a preset does not compile.
+    pub(crate) fn factory(
+        &self,
+        workspace: &Workspace,
+        project: &Project,
+        env: Vec<(OsString, OsString)>,
+        mark: &str,
+    ) -> Result<Factory, Refused> {
+        let settings = &workspace.settings;
+        match &self.agent {
+            Chosen::Preset(preset) => {
+                let (choice, filters) = (**preset).clone();
+                let (root, elsewhere) =
+                    (workspace.project.root(), project.root() != workspace.project.root());
+                let choice = if elsewhere { choice.rooted_at(root) } else { choice };
+                Ok(choice.agent(filters, settings, project, env, mark))
+            }
+            Chosen::Command(command) => {
+                let launch = launch(project, settings, env, mark);
+                Ok(Factory::of_command(command, launch, timeouts(settings))?)
+            }
+        }
+    }
+}
+
+/// How something runs in `project`, as the settings have it; what, its user adds.
+#[must_use]
+pub(crate) fn launch(
+    project: &Project,
+    settings: &Settings,
+    env: Vec<(OsString, OsString)>,
+    mark: &str,
+) -> Launch {
+    let (cwd, mark) = (project.root().to_owned(), mark.to_owned());
+    Launch { cwd, env, mark, ladder: ladder(settings), ..Launch::default() }
+}
+
+/// What ends a loop. `limit` is the number on the command line.
+#[must_use]
+pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
+    let unless_zero = |value: u32| Some(u64::from(value)).filter(|value| *value > 0);
+    Limits {
+        max_iterations: limit.or(settings.max_iterations.map(u64::from)),
+        max_retries: settings.max_retries,
+        retry_pause: settings.backoff,
+        on_failure: if settings.stop_on_error { OnFailure::End } else { OnFailure::Count },
+        last_counts: false,
+        breaker: unless_zero(settings.max_consecutive_errors),
+        idle: unless_zero(settings.idle_threshold),
+        max_duration: settings.max_duration,
+        max_cost_usd: settings.max_cost,
+        max_tokens: settings.max_tokens,
+        max_limit_wait: settings.max_limit_wait,
+    }
+}
+
+/// A budget in money needs an agent that says what it costs.
+fn check_budget(settings: &Settings, agent: &str, reports_cost: bool) -> anyhow::Result<()> {
+    if settings.max_cost.is_some() && !reports_cost {
+        bail!(
+            "agent '{agent}' does not report what it costs, so --max-cost could never be reached: use --max-tokens, or \
+             set AGENT_USAGE_CMD and AGENT_USAGE_PARSER"
+        );
+    }
+    Ok(())
+}
+
+fn done_pattern(settings: &Settings) -> anyhow::Result<Option<Regex>> {
+    let compile = |pattern: &String| {
+        Regex::new(pattern).map_err(|error| {
+            // The last line of several says what is wrong.
+            let error = error.to_string();
+            let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let row = settings.rows().find(|row| row.setting.key == "loop.done_pattern");
+            let place = row.map_or_else(|| "done pattern".to_owned(), |row| row.origin.to_string());
+            anyhow!("{place}: `{pattern}` is no regular expression: {reason}; '\\' makes a special character a plain one")
+        })
+    };
+    settings.done_pattern.as_ref().map(compile).transpose()
+}

@@ -1,0 +1,200 @@
+//! From a loop that is ready to its exit code.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use regex::Regex;
+
+use super::preflight::Preflight;
+use super::resume::{Resume, resume};
+use super::signals::{Signals, watch_requests};
+use super::workspace::Workspace;
+use super::worktree::GitWorktree;
+use crate::agent::factory::Factory;
+use crate::cli::LoopFlags;
+use crate::engine::board::Board;
+use crate::engine::context::{Context, Sink};
+use crate::engine::event::Identity;
+use crate::engine::inbox::Inbox;
+use crate::engine::outcome::End;
+use crate::engine::places::Ticket;
+use crate::engine::policy::Limits;
+use crate::engine::run::{Job, run as run_engine};
+use crate::engine::source::Source;
+use crate::engine::validator::Validator;
+use crate::git;
+use crate::process::supervised;
+use crate::project::Project;
+use crate::record::recorder::Recorder;
+use crate::record::state::Setup;
+use crate::settings::{Settings, Verb};
+use crate::side_command::ValidationCommand;
+use crate::view::View;
+use crate::view::plain::Frame;
+
+/// A loop that is ready but for its records.
+pub(crate) struct Ready<'a> {
+    /// Where things are.
+    pub(crate) project: &'a Project,
+    /// Which settings hold.
+    pub(crate) settings: &'a Settings,
+    /// The loop's name.
+    pub(crate) name: String,
+    /// What starts such a loop.
+    pub(crate) verb: Verb,
+    /// What ends it.
+    pub(crate) limits: Limits,
+    /// The assistant's text that ends it.
+    pub(crate) done_pattern: Option<Regex>,
+    /// Unique id of this run, see [`run_id`].
+    pub(crate) run: String,
+    /// Whether it goes on where the last one was cut off.
+    pub(crate) resume: Resume,
+    /// Who works.
+    pub(crate) agent: Factory,
+    /// What on.
+    pub(crate) source: Box<dyn Source + 'a>,
+    /// What proves the work.
+    pub(crate) validator: Option<Box<dyn Validator + 'a>>,
+    /// Counts as part of the work tree wherever it lies.
+    pub(crate) plan: PathBuf,
+    /// What it knows of other loops.
+    pub(crate) board: Board,
+    /// Its turn among other loops.
+    pub(crate) ticket: Option<Ticket>,
+    /// The ralph dir of the command line that started it, where that is not the loop's own.
+    pub(crate) started_from: Option<PathBuf>,
+    /// Who listens besides the records and the view.
+    pub(crate) sinks: Vec<Sink<'a>>,
+}
+
+impl<'a> Ready<'a> {
+    /// A loop of its own in this workspace, validated as the settings say.
+    #[must_use]
+    pub(crate) fn new(
+        workspace: &'a Workspace,
+        verb: Verb,
+        preflight: &Preflight,
+        (agent, run): (Factory, String),
+        source: impl Source + 'a,
+    ) -> Self {
+        let Workspace { project, settings } = workspace;
+        Self {
+            project,
+            settings,
+            name: mode(verb).to_owned(),
+            verb,
+            limits: preflight.limits.clone(),
+            done_pattern: preflight.done_pattern.clone(),
+            run,
+            resume: Resume::No,
+            validator: validator(settings, agent.launch()),
+            agent,
+            source: Box::new(source),
+            plan: project.implementation_plan(),
+            board: Board::default(),
+            ticket: None,
+            started_from: None,
+            sinks: Vec::new(),
+        }
+    }
+
+    /// Runs the only loop of this process and answers its exit code.
+    pub(crate) fn run(self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<u8> {
+        let inbox = Arc::new(Inbox::default());
+        Signals::listen()?.join(&inbox);
+        let mut view = View::start(flags.json, flags.quiet, frame);
+        for warning in &self.settings.warnings {
+            view.warn(warning);
+        }
+        let end = self.run_as(&mut view, &inbox)?;
+        view.finish(&inbox);
+        Ok(end.outcome.code())
+    }
+
+    /// Opens the records and runs the loop to its end.
+    pub(crate) fn run_as(mut self, view: &mut View, inbox: &Arc<Inbox>) -> anyhow::Result<End> {
+        let project = self.project;
+        let identity = Identity {
+            run: self.run.clone(),
+            name: std::mem::take(&mut self.name),
+            mode: mode(self.verb).to_owned(),
+            agent: self.agent.name().to_owned(),
+        };
+        let file = self.source.file();
+        let setup = Setup {
+            verb: self.verb.words().to_owned(),
+            prompt_file: file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
+            done_pattern: self.settings.done_pattern.clone(),
+            inactivity_timeout: Some(self.settings.inactivity_timeout.as_secs_f64()),
+            started_from: self.started_from.take(),
+        };
+        // Looked at first: a refused start leaves no session log.
+        let resumed = resume(self.resume, project, &identity, &setup)?;
+        let mut recorder = Recorder::open(project, &identity, setup)?;
+        if let Some(warning) = hide_own_files(project) {
+            recorder.warn(warning);
+        }
+        let (tally, from) = resumed.unzip();
+        recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
+        watch_requests(project.requests(), self.run, inbox);
+
+        let mut sinks = std::mem::take(&mut self.sinks);
+        // Records come first.
+        sinks.insert(0, Box::new(|stamped| recorder.take(stamped)));
+        sinks.push(Box::new(|stamped| {
+            view.take(stamped);
+            Ok(())
+        }));
+        let job = Job {
+            context: Context::new(identity, Arc::clone(inbox), sinks),
+            project: project.root().to_owned(),
+            limits: self.limits,
+            tally: tally.unwrap_or_default(),
+            delay: self.settings.delay,
+            done_pattern: self.done_pattern,
+            source: self.source,
+            validator: self.validator,
+            agent: Box::new(self.agent),
+            worktree: Box::new(GitWorktree::new(project, self.plan)),
+            board: self.board,
+            ticket: self.ticket,
+        };
+        let end = run_engine(job);
+        recorder.close();
+        Ok(end)
+    }
+}
+
+/// Enters ralph's own files among those that git ignores, so that no agent commits them; answers a warning when that fails.
+fn hide_own_files(project: &Project) -> Option<String> {
+    if !project.in_git() {
+        return None;
+    }
+    let hidden = git::exclude(project.root(), &git::runtime_patterns(project));
+    hidden.err().map(|error| format!("ralph's own files may show up in git status: {error}"))
+}
+
+/// What the settings say about proving the work; it runs where the agent does.
+pub(crate) fn validator(settings: &Settings, launch: &supervised::Launch) -> Option<Box<dyn Validator>> {
+    let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
+    let command = ValidationCommand::new(command, settings.validation_timeout, launch);
+    Some(Box::new(command))
+}
+
+/// What prompts and records call a loop of this verb.
+fn mode(verb: Verb) -> &'static str {
+    verb.words().rsplit(' ').next().unwrap_or_default()
+}
+
+/// Unique on this machine: the time in nanoseconds, our pid, and how many this process has made before.
+#[must_use]
+pub(crate) fn run_id() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let (now, pid) = (chrono::Utc::now(), std::process::id());
+    match MADE.fetch_add(1, Ordering::Relaxed) {
+        0 => format!("{}-{pid}", now.format("%Y%m%dT%H%M%S%9f")),
+        made => format!("{}-{pid}-{made}", now.format("%Y%m%dT%H%M%S%9f")),
+    }
+}

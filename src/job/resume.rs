@@ -1,0 +1,79 @@
+//! Whether and where a loop goes on that was cut off.
+
+use anyhow::{Context as _, bail};
+
+use crate::engine::event::Identity;
+use crate::engine::tally::{Last, Tally};
+use crate::project::Project;
+use crate::record::state::{self, Found, Setup, State};
+
+/// Whether a loop goes on where the last one in its ralph dir was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resume {
+    /// It starts afresh.
+    No,
+    /// The user wants it to, so whatever speaks against it is an error.
+    Asked,
+    /// It does so by itself, where it can.
+    ByItself,
+}
+
+/// The count to go on from, and what to tell about it; `None` to start afresh. A state file that cannot be understood is
+/// put aside when the records are opened.
+pub(super) fn resume(
+    how: Resume,
+    project: &Project,
+    identity: &Identity,
+    setup: &Setup,
+) -> anyhow::Result<Option<(Tally, String)>> {
+    if how == Resume::No {
+        return Ok(None);
+    }
+    let found = state::read(&project.state())
+        .with_context(|| format!("cannot read {}", project.state().display()))?;
+    let (state, why_not) = match found {
+        Found::State(state) => {
+            // One that goes on by itself is the same with another prompt, too.
+            let same_prompt = how == Resume::ByItself || is_same_prompt(&state, setup);
+            let why_not = another_loop(&state, identity, setup, same_prompt);
+            (Some(state), why_not)
+        }
+        Found::Nothing | Found::Unknown(_) => (None, None),
+    };
+    let state = match (state, why_not, how) {
+        (_, Some(why_not), Resume::Asked) => bail!("{why_not}: resume that one, or start without --resume"),
+        (None, _, Resume::Asked) => {
+            let text = "there is nothing to resume; starting afresh".to_owned();
+            return Ok(Some((Tally::default(), text)));
+        }
+        (Some(state), None, _) => state,
+        _ => return Ok(None),
+    };
+    let interrupted = state.was_interrupted();
+    let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
+    let from = match (interrupted, tally.last) {
+        (false, _) => "the last loop had ended; a new one goes on after",
+        (true, Last::Nothing | Last::Settled(_)) => "resuming after",
+        (true, _) => "resuming at",
+    };
+    let from = format!("{from} iteration {}", tally.iteration);
+    Ok(Some((tally, from)))
+}
+
+/// Why a state is that of another loop than the one to be started; `None` when it is not.
+fn another_loop(state: &State, identity: &Identity, setup: &Setup, same_prompt: bool) -> Option<String> {
+    // States of older versions do not tell the verb.
+    let same_verb = state.setup.verb.is_empty() || state.setup.verb == setup.verb;
+    if !same_verb || state.mode != identity.mode {
+        let last = if same_verb { &state.mode } else { &state.setup.verb };
+        let this = if same_verb { &identity.mode } else { &setup.verb };
+        return Some(format!("the last loop here was '{last}', not '{this}'"));
+    }
+    let file = state.setup.prompt_file.as_ref().filter(|_| !same_prompt)?;
+    Some(format!("the last loop here ran {}", file.display()))
+}
+
+fn is_same_prompt(state: &State, setup: &Setup) -> bool {
+    let files = state.setup.prompt_file.as_ref().zip(setup.prompt_file.as_ref());
+    files.is_none_or(|(last, this)| last == this)
+}

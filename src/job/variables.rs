@@ -1,0 +1,39 @@
+//! What prompts and agents are told about the loop.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use crate::engine::policy::Limits;
+use crate::project::Project;
+use crate::settings::Settings;
+
+/// What prompts may refer to: everything the config assigns, and what the loop knows.
+#[must_use]
+pub(crate) fn prompt_names(
+    mode: &str,
+    limits: &Limits,
+    project: &Project,
+    settings: &Settings,
+) -> BTreeMap<String, String> {
+    let mut names = settings.variables.clone();
+    let limit = limits.max_iterations.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+    names.extend([
+        ("MODE".to_owned(), mode.to_owned()),
+        ("SPECS_DIR".to_owned(), settings.specs_dir.clone()),
+        ("RALPH_HOME".to_owned(), project.ralph_home().to_string_lossy().into_owned()),
+        ("MAX_ITERATIONS".to_owned(), limit),
+    ]);
+    names
+}
+
+/// What agents get on top of our own environment.
+#[must_use]
+pub(crate) fn agent_env(mode: &str, project: &Project, settings: &Settings) -> Vec<(OsString, OsString)> {
+    let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
+    let ours = [
+        ("RALPH_MODE".into(), mode.into()),
+        ("RALPH_HOME".into(), project.ralph_home().into_os_string()),
+        ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
+    ];
+    exports.chain(ours).collect()
+}
