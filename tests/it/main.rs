@@ -28,6 +28,7 @@ mod hostile_agents;
 mod hostile_streams;
 mod identity;
 mod json_events;
+mod layers;
 mod login;
 mod places;
 mod play;
