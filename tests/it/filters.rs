@@ -18,10 +18,7 @@ fn ends(run: &Run, code: i32, reason: &str) {
 /// A filter of the user's that dies fails the attempt and is named, with the reason.
 fn dies(setting: &str, filter: &str, words: &[&str]) {
     let scratch = with_config(&format!("{setting}='{filter}'"));
-    // Some of them keep a core busy for seconds: other tests come first.
-    let mut command = scratch.command("nice");
-    command.args(["-n", "19", env!("CARGO_BIN_EXE_ralph")]).args("prompt p.md 1 --max-retries 0".split(' '));
-    let run = Scratch::finish(&mut command);
+    let run = scratch.run("prompt p.md 1 --max-retries 0");
     ends(&run, 4, "agent failure exceeded retries");
     for word in words {
         assert!(run.stderr.contains(word), "{word}: {run:?}");

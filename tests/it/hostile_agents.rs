@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::processes::tail;
-use crate::scratch::{Run, Scratch, finish, wait_for};
+use crate::scratch::{Run, Scratch, finish, side_by_side, wait_for};
 
 const DONE: &str = "say '<promise>COMPLETE</promise>'; result";
 
@@ -197,10 +197,10 @@ fn death_by_a_signal() {
 fn a_result_without_an_end_is_a_success_after_the_grace() {
     // The limit is not about an agent that has said its last word.
     let agent = format!("trap '' INT; cat > /dev/null; {DONE}; while :; do sleep 0.1; done");
-    let (_, run) = complete_with("AGENT_GRACE=4", &agent, "--inactivity-timeout 2s");
+    let (_, run) = complete_with("AGENT_GRACE=5", &agent, "--inactivity-timeout 3s");
     assert!(
-        run.elapsed > Duration::from_millis(4400),
-        "four seconds of grace, a half on the ladder: {run:?}"
+        run.elapsed > Duration::from_millis(5400),
+        "five seconds of grace, a half on the ladder: {run:?}"
     );
 }
 
@@ -245,14 +245,14 @@ fn silence_is_inactivity() {
 #[test]
 fn signs_of_life() {
     let tool = r#"echo '{"type":"assistant","message":{"model":"m","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}]},"parent_tool_use_id":null}'
-sleep 3
+sleep 5
 echo '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}'"#;
-    let busy = "( end=$((SECONDS + 3)); while [ $SECONDS -lt $end ]; do :; done )";
-    let files = "for n in {1..30}; do echo $n > written; sleep 0.1; done";
-    for agent in [tool, busy, files] {
-        let (_, run) = complete(&format!("{agent}\n{DONE}"), "--inactivity-timeout 1s");
-        assert!(run.elapsed > Duration::from_secs(2), "{run:?}");
-    }
+    let busy = "( end=$((SECONDS + 6)); while [ $SECONDS -lt $end ]; do :; done )";
+    let files = "for n in {1..50}; do echo $n > written; sleep 0.1; done";
+    side_by_side(&[tool, busy, files], |agent| {
+        let (_, run) = complete(&format!("{agent}\n{DONE}"), "--inactivity-timeout 2s");
+        assert!(run.elapsed > Duration::from_millis(4900), "{run:?}");
+    });
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ralph::process::identity::Identity;
 
-/// No run of ralph in these tests may take longer; one that does is killed and fails the test.
+/// No run of ralph in these tests may take longer, and nothing is waited for longer: what does fails the test.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What an agent may use: `note` books the process that calls it, so that a test can ask whether it is left;
@@ -268,7 +268,7 @@ pub fn side_by_side<T: Sync>(things: &[T], check: impl Fn(&T) + Sync) {
     });
 }
 
-/// Waits until `condition` holds, looking often; fails when it does not within fifteen seconds.
+/// Waits until `condition` holds, looking often; fails when it does not within a minute.
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
@@ -276,7 +276,7 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(started.elapsed() < Duration::from_secs(15), "waited in vain for {what}");
+        assert!(started.elapsed() < PATIENCE, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
