@@ -15,7 +15,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::ladder::Ladder;
-use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
+use super::supervisor::{ORDER_KILL, ORDER_STOP, SupervisorNote, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
 
@@ -110,13 +110,13 @@ impl From<UnixStream> for Notes {
 }
 
 impl Iterator for Notes {
-    type Item = Note;
+    type Item = SupervisorNote;
 
     /// Blocks for the next note; `None` when the supervisor is gone.
-    fn next(&mut self) -> Option<Note> {
+    fn next(&mut self) -> Option<SupervisorNote> {
         let mut line = String::new();
         self.0.read_line(&mut line).ok()?;
-        Note::parse(&line)
+        SupervisorNote::parse(&line)
     }
 }
 
@@ -142,7 +142,7 @@ impl Supervised {
         let (mut supervisor, control, mut pipes) = start_supervisor(launch).map_err(no_supervisor)?;
         let first = if speaks(&supervisor, &control) { pipes.notes.next() } else { None };
         match first {
-            Some(Note::Started(program_pid)) => {
+            Some(SupervisorNote::Started(program_pid)) => {
                 let (mark, ladder) = (launch.mark.clone(), launch.ladder);
                 Ok((
                     Self { supervisor, control, mark, ladder, program_pid, killed: false, gone: false },
@@ -152,7 +152,7 @@ impl Supervised {
             other => {
                 let _ = supervisor.kill();
                 let _ = supervisor.wait();
-                if let Some(Note::Refused(errno)) = other {
+                if let Some(SupervisorNote::Refused(errno)) = other {
                     let source = std::io::Error::from_raw_os_error(errno);
                     return Err(StartError::Program { program: program(), source });
                 }
@@ -201,8 +201,8 @@ impl Supervised {
         let _ = kill_process(Pid::from_child(&self.supervisor), Signal::CONT);
     }
 
-    /// To be called after [`Note::Gone`] came or the notes ended: reaps the supervisor. One that ended without
-    /// saying `Gone`, or does not end, is given up; then the marked processes are swept instead.
+    /// To be called after [`SupervisorNote::Gone`] came or the notes ended: reaps the supervisor. One that ended
+    /// without saying `Gone`, or does not end, is given up; then the marked processes are swept instead.
     pub fn finish(mut self, said_gone: bool) {
         self.gone = said_gone;
     }
