@@ -10,7 +10,8 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use super::init::find_program;
-use crate::git::{self, output_within};
+use crate::git;
+use crate::process::short::output_within;
 use crate::project::Project;
 use crate::record::lock;
 

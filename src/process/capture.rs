@@ -8,7 +8,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::supervised::{Launch, StartError, Supervised, pump};
+use super::pump::pump;
+use super::supervised::{Launch, StartError, Supervised};
 use super::supervisor::SupervisorNote;
 
 /// How often a running command is checked for being cancelled.
