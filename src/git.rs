@@ -19,28 +19,21 @@ pub mod worktrees;
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
 use crate::process::REPOSITORY_VARIABLES;
+use crate::process::short::output_within;
 use crate::project::Project;
 use head_file::Head;
 
 /// The longest any of these short commands may take.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How often is looked whether a command is still wanted.
-const LOOK: Duration = Duration::from_millis(100);
 /// The longest the search for a changed file may take; it is repeated while an agent is silent.
 const SEARCH_LIMIT: Duration = Duration::from_secs(3);
 /// A clock may be slightly ahead on a network file system; a file from further in the future proves nothing.
@@ -297,70 +290,6 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
         path: root.to_path_buf(),
         message: message.trim_start_matches("fatal: ").to_owned(),
     })
-}
-
-/// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
-/// the error is [`io::ErrorKind::TimedOut`].
-pub(crate) fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
-    output_of(command.stdin(Stdio::null()), limit, &|| false)
-}
-
-/// The same with the stdin that the command has been given, and at most until `is_given_up`.
-fn output_of(command: &mut Command, limit: Duration, is_given_up: &dyn Fn() -> bool) -> io::Result<Output> {
-    let deadline = Instant::now() + limit;
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // Of its own group: Ctrl+C on the terminal is for ralph to judge.
-        .process_group(0)
-        .spawn()?;
-    let stdout = collect(child.stdout.take());
-    let stderr = collect(child.stderr.take());
-    let ended = ends_before(&child, deadline, is_given_up).unwrap_or(false);
-    let output = if ended { receive(&stdout, deadline).zip(receive(&stderr, deadline)) } else { None };
-    if output.is_none() {
-        // Not reaped yet, or something else of its group holds the pipes: the group is ours either way.
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-    }
-    let status = child.wait()?;
-    let Some((stdout, stderr)) = output else { return Err(io::ErrorKind::TimedOut.into()) };
-    Ok(Output { status, stdout, stderr })
-}
-
-/// Reads a pipe to its end in a thread of its own; the thread ends with the pipe.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // What came before an error is still worth having.
-            let _ = pipe.read_to_end(&mut bytes);
-        }
-        let _ = sender.send(bytes);
-    });
-    receiver
-}
-
-fn receive(bytes: &mpsc::Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {
-    let rest = deadline.saturating_duration_since(Instant::now());
-    bytes.recv_timeout(rest.max(Duration::from_millis(100))).ok()
-}
-
-/// Waits for the child's end without reaping it.
-fn ends_before(child: &Child, deadline: Instant, is_given_up: &dyn Fn() -> bool) -> io::Result<bool> {
-    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    loop {
-        let rest = deadline.saturating_duration_since(Instant::now());
-        if rest.is_zero() || is_given_up() {
-            return Ok(false);
-        }
-        let timeout = Timespec::try_from(rest.min(LOOK)).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) {
-            Ok(ready) if ready > 0 => return Ok(true),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 #[cfg(test)]

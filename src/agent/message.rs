@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::codec::Decoded;
 use crate::engine::event::Stream;
-use crate::process::supervisor::Note;
+use crate::process::supervisor::SupervisorNote;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 
@@ -18,7 +18,7 @@ pub enum Message {
     /// One of the agent's pipes is at its end.
     Closed,
     /// The supervisor said something.
-    Note(Note),
+    Note(SupervisorNote),
     /// The supervisor says nothing any more.
     NotesEnded,
     /// The user's own display filter printed something.

@@ -10,7 +10,8 @@ use super::display::{DisplayRoute, Feed};
 use super::message::Message;
 use crate::engine::event::Stream;
 use crate::engine::inbox::Port;
-use crate::process::supervised::{Pipes, pump};
+use crate::process::pump::pump;
+use crate::process::supervised::Pipes;
 
 /// Holds the threads of one attempt; when it is dropped they stop listening to the agent's pipes, even if a
 /// stranger keeps these open.

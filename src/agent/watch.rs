@@ -14,7 +14,7 @@ use crate::engine::inbox::{Mailbox, Wake};
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::process::supervised::Supervised;
-use crate::process::supervisor::Note;
+use crate::process::supervisor::SupervisorNote;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 
@@ -163,15 +163,15 @@ impl Watch {
                     "the display filter is dropped: {reason}; see AGENT_DISPLAY_FILTER"
                 )))?;
             }
-            Message::Note(Note::Exited(code)) => {
+            Message::Note(SupervisorNote::Exited(code)) => {
                 self.traces.exit_code = Some(code);
                 self.closing.get_or_insert_with(Instant::now);
             }
-            Message::Note(Note::Signaled(signal)) => {
+            Message::Note(SupervisorNote::Signaled(signal)) => {
                 self.traces.signal = Some(signal);
                 self.closing.get_or_insert_with(Instant::now);
             }
-            Message::Note(Note::Gone(left)) => {
+            Message::Note(SupervisorNote::Gone(left)) => {
                 self.program = Program::Gone;
                 if left > 0 {
                     let text = format!("{left} processes of the agent cannot be killed and are left behind");

@@ -5,6 +5,7 @@
 
 use crate::job::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
+use crate::process::short::output_within;
 use crate::prompt;
 use crate::script_agent::PACE_VARIABLE;
 use anyhow::{Context as _, bail, ensure};
@@ -14,7 +15,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -31,6 +32,8 @@ const PACE: &str = "150";
 
 /// How often we look whether a loop has ended.
 const LOOK: Duration = Duration::from_millis(20);
+/// The longest that git, or what the agent has built, may take for one answer.
+const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
 /// Runs the demo in `dir` (made when missing, empty otherwise) or in a new folder that is kept.
 ///
@@ -244,8 +247,8 @@ fn sh(repo: &Path, arguments: &[&str]) -> anyhow::Result<String> {
 fn printed(program: &str, arguments: &[&str], repo: &Path) -> anyhow::Result<String> {
     let mut command = Command::new(program);
     undisturbed(&mut command);
-    let ended = command.args(arguments).current_dir(repo).stdin(Stdio::null()).output();
-    let ended = ended.with_context(|| format!("cannot start {program}"))?;
+    let ended = output_within(command.args(arguments).current_dir(repo), ANSWER_LIMIT);
+    let ended = ended.with_context(|| format!("cannot run {program}"))?;
     let output = String::from_utf8_lossy(&ended.stdout).into_owned();
     if !ended.status.success() {
         let told = String::from_utf8_lossy(&ended.stderr);

@@ -10,9 +10,10 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
-use crate::git::{self, output_within};
+use crate::git;
 use crate::job::agent_choice::Choice;
 use crate::job::workspace::{Workspace, find_program, open, search_path};
+use crate::process::short::output_within;
 use crate::project::Project;
 use crate::record::lock;
 

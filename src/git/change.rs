@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::output_of;
 use crate::process::REPOSITORY_VARIABLES;
+use crate::process::short::output_unless;
 use crate::text::jitter;
 
 /// The longest that one of them may take: hooks run, and files are written.
@@ -105,7 +105,7 @@ fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> io::Resu
     }
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
     command.envs(how.env.iter().map(|(name, value)| (name, value)));
-    output_of(command.stdin(stdin(&how.input)?), how.limit, &|| LEAVING.load(Ordering::Relaxed))
+    output_unless(command.stdin(stdin(&how.input)?), how.limit, &|| LEAVING.load(Ordering::Relaxed))
 }
 
 /// A file and not a pipe: nobody has to write while git reads.

@@ -8,8 +8,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::supervised::{Launch, StartError, Supervised, pump};
-use super::supervisor::Note;
+use super::pump::pump;
+use super::supervised::{Launch, StartError, Supervised};
+use super::supervisor::SupervisorNote;
 
 /// How often a running command is checked for being cancelled.
 const LOOK: Duration = Duration::from_millis(50);
@@ -119,9 +120,9 @@ pub fn capture(
     let gone = loop {
         match notes.recv_timeout(LOOK) {
             // That it died of our own signal is not why it ended.
-            Ok(Note::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
-            Ok(Note::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
-            Ok(Note::Gone(_)) => break true,
+            Ok(SupervisorNote::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
+            Ok(SupervisorNote::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
+            Ok(SupervisorNote::Gone(_)) => break true,
             Err(RecvTimeoutError::Disconnected) => break false,
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
         }

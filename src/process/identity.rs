@@ -9,7 +9,7 @@ use super::stat::Stat;
 
 /// One process of one boot of this machine, and no later one that happens to get the same pid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// The process id.
     pub pid: u32,
     /// When it started, in clock ticks since the boot (field 22 of `/proc/PID/stat`).
@@ -18,7 +18,7 @@ pub struct Identity {
     pub boot_id: String,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// The identity of the calling process.
     pub fn of_self() -> io::Result<Self> {
         Self::of(std::process::id())
@@ -53,23 +53,23 @@ mod tests {
 
     #[test]
     fn we_are_alive_and_stable() {
-        let identity = Identity::of_self().unwrap();
+        let identity = ProcessIdentity::of_self().unwrap();
         assert_eq!(identity.pid, std::process::id());
         assert!(identity.is_alive());
-        assert_eq!(identity, Identity::of_self().unwrap());
+        assert_eq!(identity, ProcessIdentity::of_self().unwrap());
     }
 
     #[test]
     fn another_start_or_boot_is_another_process() {
-        let identity = Identity::of_self().unwrap();
-        assert!(!Identity { start_ticks: identity.start_ticks + 1, ..identity.clone() }.is_alive());
-        assert!(!Identity { boot_id: "another".into(), ..identity }.is_alive());
+        let identity = ProcessIdentity::of_self().unwrap();
+        assert!(!ProcessIdentity { start_ticks: identity.start_ticks + 1, ..identity.clone() }.is_alive());
+        assert!(!ProcessIdentity { boot_id: "another".into(), ..identity }.is_alive());
     }
 
     #[test]
     fn a_child_lives_until_it_ends_even_if_nobody_reaps_it() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let identity = Identity::of(child.id()).unwrap();
+        let identity = ProcessIdentity::of(child.id()).unwrap();
         assert!(identity.is_alive());
         drop(child.stdin.take());
         // stdout ends when the process does; being a zombie follows within the same exit, so wait for it by id.
@@ -84,6 +84,6 @@ mod tests {
 
     #[test]
     fn there_is_no_such_process() {
-        assert!(Identity::of(u32::MAX).is_err());
+        assert!(ProcessIdentity::of(u32::MAX).is_err());
     }
 }

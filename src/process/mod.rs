@@ -6,8 +6,12 @@
 //! ralph's end of the line.
 
 pub mod capture;
+pub mod handle;
 pub mod identity;
 pub mod ladder;
+pub mod pump;
+pub mod ready;
+pub mod short;
 pub mod stat;
 pub mod supervised;
 pub mod supervisor;

@@ -1,7 +1,7 @@
 //! Ralph's end of a supervised program: start it, move its bytes, end it.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -10,18 +10,17 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::Signal;
 
+use super::handle::ProcessHandle;
 use super::ladder::Ladder;
-use super::supervisor::{Note, ORDER_KILL, ORDER_STOP, VERB};
+use super::ready::is_ready_by;
+use super::supervisor::{ORDER_KILL, ORDER_STOP, SupervisorNote, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
 
-/// How many bytes one read of a program's output takes at most. More would save few system calls, but what is read
-/// would be gone from the processor's cache before it is written and decoded.
-const CHUNK: usize = 64 * 1024;
 /// Pipe capacity asked of the kernel: fewer and larger reads where a program writes a lot.
 const PIPE_CAPACITY: usize = 1024 * 1024;
 /// How long the supervisor may take to say whether the program started.
@@ -60,7 +59,7 @@ pub enum StartError {
         /// The program as configured.
         program: String,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// No supervisor could be started for it.
     #[error("cannot start the supervisor process for '{program}': {source}")]
@@ -68,14 +67,20 @@ pub enum StartError {
         /// The program as configured.
         program: String,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
+}
+
+impl StartError {
+    fn supervisor(launch: &Launch, source: io::Error) -> Self {
+        Self::Supervisor { program: launch.program.to_string_lossy().into_owned(), source }
+    }
 }
 
 /// A running supervised program. Dropping it kills the program and everything below it.
 #[derive(Debug)]
 pub struct Supervised {
-    supervisor: Child,
+    supervisor: Supervisor,
     control: UnixStream,
     mark: String,
     ladder: Ladder,
@@ -110,13 +115,13 @@ impl From<UnixStream> for Notes {
 }
 
 impl Iterator for Notes {
-    type Item = Note;
+    type Item = SupervisorNote;
 
     /// Blocks for the next note; `None` when the supervisor is gone.
-    fn next(&mut self) -> Option<Note> {
+    fn next(&mut self) -> Option<SupervisorNote> {
         let mut line = String::new();
         self.0.read_line(&mut line).ok()?;
-        Note::parse(&line)
+        SupervisorNote::parse(&line)
     }
 }
 
@@ -136,29 +141,33 @@ impl Supervised {
     }
 
     fn try_start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
-        let program = || launch.program.to_string_lossy().into_owned();
-        let no_supervisor = |source| StartError::Supervisor { program: program(), source };
+        let (supervisor, control, mut pipes) =
+            start_supervisor(launch).map_err(|source| StartError::supervisor(launch, source))?;
+        Ok((Self::when_started(supervisor, control, &mut pipes.notes, launch)?, pipes))
+    }
 
-        let (mut supervisor, control, mut pipes) = start_supervisor(launch).map_err(no_supervisor)?;
-        let first = if speaks(&supervisor, &control) { pipes.notes.next() } else { None };
+    /// Waits until the supervisor has started the program, or could not.
+    fn when_started(
+        mut supervisor: Supervisor,
+        control: UnixStream,
+        notes: &mut Notes,
+        launch: &Launch,
+    ) -> Result<Self, StartError> {
+        let first = if speaks(&supervisor, &control) { notes.next() } else { None };
         match first {
-            Some(Note::Started(program_pid)) => {
+            Some(SupervisorNote::Started(program_pid)) => {
                 let (mark, ladder) = (launch.mark.clone(), launch.ladder);
-                Ok((
-                    Self { supervisor, control, mark, ladder, program_pid, killed: false, gone: false },
-                    pipes,
-                ))
+                Ok(Self { supervisor, control, mark, ladder, program_pid, killed: false, gone: false })
             }
             other => {
-                let _ = supervisor.kill();
-                let _ = supervisor.wait();
-                if let Some(Note::Refused(errno)) = other {
-                    let source = std::io::Error::from_raw_os_error(errno);
-                    return Err(StartError::Program { program: program(), source });
+                supervisor.end_by(Instant::now());
+                if let Some(SupervisorNote::Refused(errno)) = other {
+                    let program = launch.program.to_string_lossy().into_owned();
+                    return Err(StartError::Program { program, source: io::Error::from_raw_os_error(errno) });
                 }
                 // It may have started the program before it was killed.
-                sweep_program(&launch.mark, supervisor.id());
-                Err(no_supervisor(std::io::Error::other("it ended without a word")))
+                sweep_program(&launch.mark, supervisor.handle.pid());
+                Err(StartError::supervisor(launch, io::Error::other("it ended without a word")))
             }
         }
     }
@@ -172,7 +181,7 @@ impl Supervised {
     /// Process id of its supervisor; everything the program starts is below it.
     #[must_use]
     pub fn supervisor_pid(&self) -> u32 {
-        self.supervisor.id()
+        self.supervisor.handle.pid()
     }
 
     /// How it is ended.
@@ -198,29 +207,13 @@ impl Supervised {
         // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
         let _ = self.control.write_all(&[order]);
         // The program may have stopped it.
-        let _ = kill_process(Pid::from_child(&self.supervisor), Signal::CONT);
+        self.supervisor.handle.send(Signal::CONT);
     }
 
-    /// To be called after [`Note::Gone`] came or the notes ended: reaps the supervisor. One that ended without
-    /// saying `Gone`, or does not end, is given up; then the marked processes are swept instead.
+    /// To be called after [`SupervisorNote::Gone`] came or the notes ended: reaps the supervisor. One that ended
+    /// without saying `Gone`, or does not end, is given up; then the marked processes are swept instead.
     pub fn finish(mut self, said_gone: bool) {
         self.gone = said_gone;
-    }
-
-    /// Waits for the supervisor to end, for a limited time: it may have been stopped.
-    fn wait_for_supervisor(&mut self) {
-        let deadline = Instant::now() + END_LIMIT;
-        if let Ok(ended) = pidfd_open(Pid::from_child(&self.supervisor), PidfdFlags::empty()) {
-            let poll_once = || {
-                let left = deadline.saturating_duration_since(Instant::now());
-                poll(&mut [PollFd::new(&ended, PollFlags::IN)], Timespec::try_from(left).ok().as_ref())
-            };
-            while poll_once() == Err(rustix::io::Errno::INTR) {}
-        }
-        if !matches!(self.supervisor.try_wait(), Ok(Some(_))) {
-            let _ = self.supervisor.kill();
-            let _ = self.supervisor.wait();
-        }
     }
 }
 
@@ -229,27 +222,55 @@ impl Drop for Supervised {
         if !self.gone {
             self.kill();
         }
-        self.wait_for_supervisor();
+        self.supervisor.end_by(Instant::now() + END_LIMIT);
         if !self.gone {
-            sweep_program(&self.mark, self.supervisor.id());
+            sweep_program(&self.mark, self.supervisor.handle.pid());
         }
     }
 }
 
+/// The process of a supervisor.
+#[derive(Debug)]
+struct Supervisor {
+    handle: ProcessHandle,
+    child: Child,
+}
+
+impl Supervisor {
+    fn new(mut child: Child) -> io::Result<Self> {
+        match ProcessHandle::of_child(&child) {
+            Ok(handle) => Ok(Self { handle, child }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// Reaps it when it has ended, by `deadline` at the latest: it may have been stopped.
+    fn end_by(&mut self, deadline: Instant) {
+        if !self.handle.ends_by(deadline).unwrap_or(false) {
+            self.handle.send(Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
 /// Starts the supervisor and hands it the program's stdin.
-fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipes)> {
-    let (program_stdin, stdin) = std::io::pipe()?;
-    let (stdout, program_stdout) = std::io::pipe()?;
-    let (stderr, program_stderr) = std::io::pipe()?;
+fn start_supervisor(launch: &Launch) -> io::Result<(Supervisor, UnixStream, Pipes)> {
+    let (program_stdin, stdin) = io::pipe()?;
+    let (stdout, program_stdout) = io::pipe()?;
+    let (stderr, program_stderr) = io::pipe()?;
     let (control, supervisor_control) = UnixStream::pair()?;
     // The default capacity serves as well, only with more system calls.
     let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
 
-    let mut supervisor = Command::new(OWN_EXECUTABLE);
+    let mut command = Command::new(OWN_EXECUTABLE);
     for name in REPOSITORY_VARIABLES {
-        supervisor.env_remove(name);
+        command.env_remove(name);
     }
-    let mut supervisor = supervisor
+    let child = command
         .arg0("ralph")
         .arg(VERB)
         .arg(&launch.mark)
@@ -267,9 +288,9 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
         // Not in reach of a Ctrl+C at the terminal, from the first moment on.
         .process_group(0)
         .spawn()?;
+    let mut supervisor = Supervisor::new(child)?;
     if let Err(error) = send_descriptor(&control, &program_stdin) {
-        let _ = supervisor.kill();
-        let _ = supervisor.wait();
+        supervisor.end_by(Instant::now());
         return Err(error);
     }
     let notes = Notes::from(control.try_clone()?);
@@ -277,51 +298,22 @@ fn start_supervisor(launch: &Launch) -> std::io::Result<(Child, UnixStream, Pipe
 }
 
 /// Waits for a supervisor's first words.
-fn speaks(supervisor: &Child, control: &UnixStream) -> bool {
+fn speaks(supervisor: &Supervisor, control: &UnixStream) -> bool {
     let deadline = Instant::now() + START_LIMIT;
-    let look = Timespec::try_from(START_LOOK).ok();
     while Instant::now() < deadline {
-        match poll(&mut [PollFd::new(control, PollFlags::IN)], look.as_ref()) {
-            Ok(0) => drop(kill_process(Pid::from_child(supervisor), Signal::CONT)),
-            Err(rustix::io::Errno::INTR) => {}
+        match is_ready_by(control, PollFlags::IN, Instant::now() + START_LOOK) {
+            Ok(false) => supervisor.handle.send(Signal::CONT),
             _ => return true,
         }
     }
     false
 }
 
-fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> std::io::Result<()> {
+fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let descriptors = [descriptor.as_fd()];
     ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
     sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
     Ok(())
-}
-
-/// Reads `pipe` to its end and hands every chunk to `take`, until `take` answers `false` or the other end of
-/// `stop` is closed. A stranger that holds the pipe open can therefore not hold us.
-pub fn pump(mut pipe: PipeReader, stop: &UnixStream, mut take: impl FnMut(&[u8]) -> bool) {
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let mut descriptors = [PollFd::new(&pipe, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-        match poll(&mut descriptors, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(_) => return,
-            Ok(_) => {}
-        }
-        if descriptors[0].revents().is_empty() {
-            return;
-        }
-        match pipe.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(count) => {
-                if !take(&buffer[..count]) {
-                    return;
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
-    }
 }

@@ -12,9 +12,9 @@
 //! stdout   handed on to the program, so that its bytes go straight to ralph
 //! stderr   the same
 //! ```
-//! Orders and replies are the constants and [`Note`] below. The [`Ladder`] is INT, TERM, KILL, with its waits in
-//! milliseconds as INTERRUPT and TERMINATE; after it, or when the program has ended by itself, everything still below
-//! the supervisor gets TERM and, after the same wait, KILL.
+//! Orders and replies are the constants and [`SupervisorNote`] below. The [`Ladder`] is INT, TERM, KILL, with its waits
+//! in milliseconds as INTERRUPT and TERMINATE; after it, or when the program has ended by itself, everything still
+//! below the supervisor gets TERM and, after the same wait, KILL.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -51,7 +51,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// What the supervisor reports, one per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Note {
+pub enum SupervisorNote {
     /// The program runs with this pid.
     Started(u32),
     /// The program could not be started: the operating system's error number.
@@ -64,7 +64,7 @@ pub enum Note {
     Gone(u32),
 }
 
-impl Note {
+impl SupervisorNote {
     fn to_line(&self) -> String {
         match self {
             Self::Started(pid) => format!("started {pid}\n"),
@@ -101,7 +101,7 @@ enum Stage {
 }
 
 /// Entry point of the hidden verb. Returns the process exit code, which nobody reads: what matters travels as
-/// [`Note`]s.
+/// [`SupervisorNote`]s.
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
     match Supervisor::start(argv) {
@@ -175,7 +175,7 @@ impl Supervisor {
         match spawned {
             Ok(child) => supervisor.program = Pid::from_child(&child),
             Err(error) => {
-                supervisor.report(&Note::Refused(error.raw_os_error().unwrap_or_default()));
+                supervisor.report(&SupervisorNote::Refused(error.raw_os_error().unwrap_or_default()));
                 return Err(error);
             }
         }
@@ -183,7 +183,7 @@ impl Supervisor {
         let _ = rustix::stdio::dup2_stdin(&null);
         let _ = rustix::stdio::dup2_stdout(&null);
         let _ = rustix::stdio::dup2_stderr(&null);
-        supervisor.report(&Note::Started(supervisor.program.as_raw_nonzero().get().unsigned_abs()));
+        supervisor.report(&SupervisorNote::Started(supervisor.program.as_raw_nonzero().get().unsigned_abs()));
         Ok(supervisor)
     }
 
@@ -191,12 +191,12 @@ impl Supervisor {
         loop {
             let children_left = self.reap();
             if !self.running && !children_left {
-                self.report(&Note::Gone(0));
+                self.report(&SupervisorNote::Gone(0));
                 return 0;
             }
             self.obey();
             if let Some(left) = self.advance(Instant::now()) {
-                self.report(&Note::Gone(left));
+                self.report(&SupervisorNote::Gone(left));
                 return 0;
             }
             self.wait();
@@ -210,8 +210,8 @@ impl Supervisor {
                 Ok(Some((pid, status))) if pid == self.program => {
                     self.running = false;
                     let note = match status.terminating_signal() {
-                        Some(signal) => Note::Signaled(signal),
-                        None => Note::Exited(status.exit_status().unwrap_or_default()),
+                        Some(signal) => SupervisorNote::Signaled(signal),
+                        None => SupervisorNote::Exited(status.exit_status().unwrap_or_default()),
                     };
                     self.report(&note);
                 }
@@ -318,7 +318,7 @@ impl Supervisor {
     }
 
     /// Nobody may be listening any more; the work goes on regardless.
-    fn report(&mut self, note: &Note) {
+    fn report(&mut self, note: &SupervisorNote) {
         let _ = self.control.write_all(note.to_line().as_bytes());
     }
 }
@@ -370,9 +370,10 @@ mod tests {
 
     #[test]
     fn notes_survive_the_line() {
-        for note in [Note::Started(7), Note::Refused(2), Note::Exited(3), Note::Signaled(9), Note::Gone(0)] {
-            assert_eq!(Note::parse(&note.to_line()), Some(note));
+        use SupervisorNote::{Exited, Gone, Refused, Signaled, Started};
+        for note in [Started(7), Refused(2), Exited(3), Signaled(9), Gone(0)] {
+            assert_eq!(SupervisorNote::parse(&note.to_line()), Some(note));
         }
-        assert_eq!(Note::parse("nonsense"), None);
+        assert_eq!(SupervisorNote::parse("nonsense"), None);
     }
 }

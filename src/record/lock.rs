@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::identity::Identity;
+use crate::process::identity::ProcessIdentity;
 
 /// Who holds a lock, or held it when it died; written in the lock file for people and for `status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Holder {
     pub mode: String,
     /// The process of the loop.
     #[serde(flatten)]
-    pub identity: Identity,
+    pub identity: ProcessIdentity,
 }
 
 /// Why a lock was not acquired.
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn me(mode: &str) -> Holder {
-        Holder { run_id: "r1".into(), mode: mode.into(), identity: Identity::of_self().unwrap() }
+        Holder { run_id: "r1".into(), mode: mode.into(), identity: ProcessIdentity::of_self().unwrap() }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::engine::event::{Identity, Stamped};
 use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile};
-use crate::process::identity::Identity as Process;
+use crate::process::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
 use crate::project::Project;
 
@@ -39,7 +39,7 @@ impl Recorder {
     /// # Errors
     /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
     pub fn open(project: &Project, identity: &Identity, setup: Setup) -> anyhow::Result<Self> {
-        let process = Process::of_self().context("cannot read our own process information")?;
+        let process = ProcessIdentity::of_self().context("cannot read our own process information")?;
         project.create_ralph_dir()?;
         let holder =
             Holder { run_id: identity.run.clone(), mode: identity.mode.clone(), identity: process.clone() };
@@ -98,7 +98,7 @@ impl Recorder {
 /// # Errors
 /// When a loop holds the lock, or it cannot be taken.
 pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
-    let identity = Process::of_self().context("cannot read our own process information")?;
+    let identity = ProcessIdentity::of_self().context("cannot read our own process information")?;
     let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
     let lock = Lock::acquire(&project.lock(), &holder)?;
     let _ = sweep_after(&lock);
@@ -147,7 +147,7 @@ fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
     }
 }
 
-fn first_state(identity: &Identity, process: Process) -> State {
+fn first_state(identity: &Identity, process: ProcessIdentity) -> State {
     State {
         version: state::VERSION,
         run: identity.run.clone(),

@@ -12,7 +12,7 @@ use crate::engine::stop::{Ask, Request};
 use crate::engine::tally::{Last, Tally};
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
-use crate::process::identity::Identity;
+use crate::process::identity::ProcessIdentity;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -105,7 +105,7 @@ pub struct State {
     /// Where it was started.
     pub cwd: PathBuf,
     /// Which process it is.
-    pub process: Identity,
+    pub process: ProcessIdentity,
     /// What happened so far.
     #[serde(flatten)]
     pub tally: Tally,

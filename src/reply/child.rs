@@ -10,12 +10,13 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::decode::Elsewhere;
 use super::filter::{Event, Output, Program, RunError};
 use crate::process::OWN_EXECUTABLE;
+use crate::process::ready::is_ready_by;
 
 /// Memory of the child, in bytes of address space.
 const MEMORY: u64 = 512 << 20;
@@ -214,16 +215,7 @@ impl Drop for Asker {
 
 /// Waits until `fd` is ready, or broken, which the next read or write tells.
 fn wait(fd: &impl AsFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(fd, flags)], Some(&timeout)) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    if is_ready_by(fd, flags, deadline)? { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
 #[cfg(test)]

@@ -86,7 +86,8 @@ fn arrows() -> BTreeMap<(String, String), PathBuf> {
         let text = code(&file);
         assert!(!grouped.is_match(&text), "{}: one `use` for each module", file.display());
         let from_root = absolute.captures_iter(&text).map(|path| (path[1].to_owned(), path.get(2)));
-        let ups = relative.captures_iter(&text).filter(|path| path[1].matches("super").count() >= place.len());
+        let ups =
+            relative.captures_iter(&text).filter(|path| path[1].matches("super").count() >= place.len());
         let all = from_root.chain(ups.map(|path| (path[2].to_owned(), path.get(3))));
         for (module, part) in all.filter(|(module, _)| *module != place[0]) {
             let part = part.map(|part| part.as_str()).filter(|part| REPLY_DATA.contains(part));
@@ -109,7 +110,10 @@ fn every_arrow_points_down_and_is_in_the_table() {
         assert!(upper < lower || is_main, "{shown}, which stands above it");
         let may = table[upper].1.as_ref();
         let as_whole = to.trim_end_matches(" (data)");
-        assert!(may.is_none_or(|may| may.contains(&to) || may.contains(as_whole)), "{shown}, not in the table");
+        assert!(
+            may.is_none_or(|may| may.contains(&to) || may.contains(as_whole)),
+            "{shown}, not in the table"
+        );
     }
 }
 

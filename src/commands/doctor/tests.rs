@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
-use crate::process::identity::Identity;
+use crate::process::identity::ProcessIdentity;
 use crate::record::lock::{Holder, Lock};
 
 struct Scratch {
@@ -138,7 +138,8 @@ fn prompts_specs_and_ralph_dir_are_looked_at() {
 fn a_running_loop_is_named() {
     let scratch = scratch();
     scratch.healthy();
-    let holder = Holder { run_id: "r".into(), mode: "build".into(), identity: Identity::of_self().unwrap() };
+    let holder =
+        Holder { run_id: "r".into(), mode: "build".into(), identity: ProcessIdentity::of_self().unwrap() };
     let _lock = Lock::acquire(&scratch.project().lock(), &holder).unwrap();
     assert!(scratch.finding("lock").detail.contains(&format!("ralph build, pid {}", std::process::id())));
 }
