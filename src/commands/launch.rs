@@ -28,6 +28,7 @@ use crate::record::recorder::Recorder;
 use crate::record::state::{self, Found, Setup, State};
 use crate::settings::Settings;
 use crate::side_command::ValidationCommand;
+use crate::text::timestamp;
 use crate::view::View;
 use crate::view::plain::Frame;
 
@@ -249,9 +250,9 @@ fn is_same_prompt(state: &State, setup: &Setup) -> bool {
 /// Unique on this machine: the time in nanoseconds, our pid, and how many this process has made before.
 pub(super) fn run_id() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let (now, pid) = (chrono::Utc::now(), std::process::id());
+    let (now, pid) = (timestamp::exact(chrono::Utc::now()), std::process::id());
     match MADE.fetch_add(1, Ordering::Relaxed) {
-        0 => format!("{}-{pid}", now.format("%Y%m%dT%H%M%S%9f")),
-        made => format!("{}-{pid}-{made}", now.format("%Y%m%dT%H%M%S%9f")),
+        0 => format!("{now}-{pid}"),
+        made => format!("{now}-{pid}-{made}"),
     }
 }

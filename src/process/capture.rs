@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::supervised::{Launch, StartError, Supervised, pump};
 use super::supervisor::Note;
+use crate::text::head_and_tail::around_gap;
 
 /// How often a running command is checked for being cancelled.
 const LOOK: Duration = Duration::from_millis(50);
@@ -89,7 +90,7 @@ impl Kept {
             return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
-        format!("{head}\n[… {} bytes left out …]\n{tail}", self.dropped)
+        around_gap(&head, self.dropped, &tail)
     }
 }
 
