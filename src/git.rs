@@ -30,6 +30,7 @@ use crate::files::atomic::{self, Durability};
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::short::output_within;
 use crate::project::Project;
+use crate::text::line;
 use head_file::Head;
 
 /// The longest any of these short commands may take.
@@ -283,8 +284,7 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let message =
-        said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("failed without a word");
+    let message = line::first(&said).unwrap_or("failed without a word");
     Err(GitError::Refused {
         command: arguments.first().copied().unwrap_or_default().to_owned(),
         path: root.to_path_buf(),

@@ -17,6 +17,7 @@ use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup;
 use crate::record::recorder;
+use crate::text::list::some_of;
 
 /// How many of the ignored files that go with a tree are named.
 const SHOWN: usize = 5;
@@ -164,7 +165,7 @@ fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &
             let stays = branch.map_or_else(String::new, |branch| format!("; branch {branch} stays"));
             say(&format!("removed {path}{stays}"));
             if !findings.ignored.is_empty() {
-                say(&format!("  ignored files went with it: {}", first_of(&findings.ignored)));
+                say(&format!("  ignored files went with it: {}", some_of(&findings.ignored, SHOWN)));
             }
         }
         Err(Kept { reasons, .. }) => {
@@ -189,15 +190,6 @@ fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &
                 }
             }
         }
-    }
-}
-
-/// The first few of these, and how many more there are.
-fn first_of(names: &[String]) -> String {
-    let some = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => some,
-        more => format!("{some} and {more} more"),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::cli::ConfigArgs;
 use crate::job::workspace::open;
 use crate::settings::setting::Setting;
 use crate::settings::{Origin, Resolved, Settings, Verb};
+use crate::text::line::escaped;
 
 const HEAD: Style = Style::new().bold();
 const QUIET: Style = Style::new().dimmed();
@@ -49,7 +50,7 @@ pub fn write_table(settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
         if value.is_empty() {
             writeln!(out, "{QUIET}({}){QUIET:#}", row.setting.empty)?;
         } else {
-            writeln!(out, "{}", on_one_line(&value))?;
+            writeln!(out, "{}", escaped(&value))?;
         }
     }
     Ok(())
@@ -67,12 +68,6 @@ fn default(setting: &Setting) -> Cow<'static, str> {
     } else {
         Cow::Owned(setting.defaults_in_words())
     }
-}
-
-/// Control characters as escapes, so that a value cannot break the table or the terminal.
-fn on_one_line(value: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    value.chars().map(shown).collect()
 }
 
 /// Writes a JSON array with one object per setting, in the table's order:

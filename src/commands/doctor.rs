@@ -16,11 +16,14 @@ use crate::job::workspace::{Workspace, find_program, open, search_path};
 use crate::process::short::output_within;
 use crate::project::Project;
 use crate::record::lock;
+use crate::text::{duration, line};
 
 /// The version of the JSON layout.
 const SCHEMA: u32 = 1;
 /// How long an agent may think about its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
+/// The longest version that is shown, in characters.
+const LONGEST_VERSION: usize = 80;
 /// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
 const ENOUGH_SPACE: u64 = 1 << 30;
 
@@ -190,7 +193,7 @@ fn check_agent(project: &Project, options: &DoctorOptions) -> Finding {
 fn version_of(program: &Path) -> Result<String, String> {
     let output = output_within(Command::new(program).arg("--version"), VERSION_LIMIT).map_err(|error| {
         if error.kind() == io::ErrorKind::TimedOut {
-            "no answer within 5 s".to_owned()
+            format!("no answer within {}", duration::format(VERSION_LIMIT))
         } else {
             error.to_string()
         }
@@ -199,8 +202,8 @@ fn version_of(program: &Path) -> Result<String, String> {
         return Err(output.status.to_string());
     }
     let said = String::from_utf8_lossy(&output.stdout);
-    let line = said.lines().map(str::trim).find(|line| !line.is_empty()).ok_or("it said nothing")?;
-    Ok(line.chars().filter(|character| !character.is_control()).take(80).collect())
+    let line = line::first(&said).ok_or("it said nothing")?;
+    Ok(line::one_line_within(line, LONGEST_VERSION))
 }
 
 fn check_prompt(project: &Project, mode: &'static str) -> Finding {

@@ -25,6 +25,7 @@ use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Command};
 use crate::job::Refused;
+use crate::text::line::joined;
 
 /// Runs a verb and answers the process exit code.
 ///
@@ -81,7 +82,7 @@ fn print(render: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Re
 #[must_use]
 pub fn report_error(error: &anyhow::Error) -> ExitCode {
     let code = error.downcast_ref::<Refused>().map_or(1, |refused| refused.code);
-    let text = format!("{error:#}").replace('\n', " ");
+    let text = joined(&format!("{error:#}"), " ");
     // Nobody may be reading any more.
     let _ = writeln!(anstream::stderr(), "error: {text}");
     ExitCode::from(code)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Local, Utc};
+use chrono::{DateTime, Utc};
 use regex::Regex;
 
 use super::agent::Agent;
@@ -18,7 +18,7 @@ use super::source::{Source, Work};
 use super::tally::{Given, Last, Tally};
 use super::validator::Validator;
 use super::worktree::Worktree;
-use crate::text::{duration, jitter};
+use crate::text::{duration, jitter, timestamp};
 
 /// One loop, ready to run.
 pub struct Job<'a> {
@@ -195,7 +195,7 @@ impl Loop<'_> {
             _ => board.closed_until(Utc::now(), Instant::now()),
         };
         let until = match end {
-            Some(end) => format!("it lasts until {}", end.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S")),
+            Some(end) => format!("it lasts until {}", timestamp::local(&end)),
             None => "nobody says until when".to_owned(),
         };
         format!(

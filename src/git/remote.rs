@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::identity::Identity;
 use super::{LIMIT, run};
 use crate::process::supervised::Launch;
+use crate::text::line::one_line_within;
 
 /// What ssh is told beyond the user's own words, which win: to ask nothing, and to notice that nobody answers.
 const SSH_OPTIONS: &str =
@@ -158,8 +159,7 @@ pub fn why_refused(stdout: &str, stderr: &str) -> String {
         }
         None => complaint(stderr).to_owned(),
     };
-    let reason = reason.chars().map(|character| if character.is_control() { ' ' } else { character });
-    reason.take(LONGEST_REASON).collect()
+    one_line_within(&reason, LONGEST_REASON)
 }
 
 /// The line that tells most.

@@ -1,13 +1,13 @@
 //! Undoing commits by revert commits, so that nothing is ever lost: not what was undone, not uncommitted work.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use super::change::change;
 use super::keep::hidden;
 use super::progress::{Operation, in_progress};
 use super::{GitError, LIMIT, head_file, run};
+use crate::text::list::some_of;
 
 /// How many paths an error names.
 const SHOWN: usize = 3;
@@ -172,7 +172,7 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     };
     overlap.extend(touched.iter().filter(is_in_the_way));
     if !overlap.is_empty() {
-        return Err(RevertError::Overlap { paths: shown(overlap.into_iter()) });
+        return Err(RevertError::Overlap { paths: shown(overlap) });
     }
     let before = super::head(root);
     let mut arguments = vec!["revert", "--no-edit"];
@@ -241,13 +241,8 @@ fn overlaps(one: &str, other: &str) -> bool {
 }
 
 /// The first few of these paths, and how many more there are.
-pub(super) fn shown<'a>(paths: impl ExactSizeIterator<Item = &'a String>) -> String {
-    let more = paths.len().saturating_sub(SHOWN);
-    let mut text = paths.take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        let _ = write!(text, " and {more} more"); // writing to a String cannot fail
-    }
-    text
+pub(super) fn shown<'a>(paths: impl IntoIterator<Item = &'a String>) -> String {
+    some_of(paths, SHOWN)
 }
 
 #[cfg(test)]

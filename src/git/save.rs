@@ -11,6 +11,7 @@ use chrono::Local;
 use super::change::{CHANGE_LIMIT, How, change_with};
 use super::remove::RemoveError;
 use super::{GitError, LIMIT, run};
+use crate::text::timestamp;
 
 /// How many commits are asked about at once: all of them have to fit on a command line.
 const AT_ONCE: usize = 1000;
@@ -122,15 +123,14 @@ fn collect_ids(folder: &Path, ids: &mut BTreeSet<String>) -> io::Result<()> {
 /// Makes a ref that keeps the commit `id`; `name` says whose it was.
 pub(super) fn keep(root: &Path, name: &str, id: &str, what: What) -> Result<Saved, GitError> {
     let folder = format!("refs/ralph/keep/{}", ref_name(name));
-    let stamp = format!("{folder}/{}", Local::now().format("%Y%m%d-%H%M%S"));
+    let stamp = format!("{folder}/{}", timestamp::for_names(Local::now()));
     let output = run(root, &["for-each-ref", "--format=%(refname)", &folder], LIMIT)?;
     let taken = String::from_utf8_lossy(&output);
-    let mut reference = stamp.clone();
     let mut number = 1;
-    while taken.lines().any(|name| name == reference) {
+    while taken.lines().any(|name| name == timestamp::numbered(&stamp, number)) {
         number += 1;
-        reference = format!("{stamp}-{number}");
     }
+    let reference = timestamp::numbered(&stamp, number);
     // The last word: it must not exist.
     write(root, &["update-ref", "-m", "ralph clean", &reference, id, ""], None, b"")?;
     Ok(Saved { reference, what })

@@ -11,6 +11,7 @@ use super::change::{How, alone, change, change_with};
 use super::refs::branch_commit;
 use super::{GitError, LIMIT, escape_pattern, exclude, head_file, run};
 use crate::text::jitter;
+use crate::text::line::one_line;
 
 /// The longest that making a work tree may take: all files of the project are written, and its hook runs.
 const ADD_LIMIT: Duration = Duration::from_hours(1);
@@ -323,10 +324,6 @@ fn without_links(path: &Path) -> PathBuf {
         (Err(_), Some(parent), Some(name)) => without_links(parent).join(name),
         _ => path.to_path_buf(),
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the commit has a file at `path` (relative to the top, with slashes).

@@ -30,6 +30,7 @@ use crate::record::recorder::Recorder;
 use crate::record::state::Setup;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
+use crate::text::timestamp;
 use crate::view::View;
 use crate::view::plain::Frame;
 
@@ -192,9 +193,9 @@ fn mode(verb: Verb) -> &'static str {
 #[must_use]
 pub(crate) fn run_id() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
-    let (now, pid) = (chrono::Utc::now(), std::process::id());
+    let (now, pid) = (timestamp::exact(chrono::Utc::now()), std::process::id());
     match MADE.fetch_add(1, Ordering::Relaxed) {
-        0 => format!("{}-{pid}", now.format("%Y%m%dT%H%M%S%9f")),
-        made => format!("{}-{pid}-{made}", now.format("%Y%m%dT%H%M%S%9f")),
+        0 => format!("{now}-{pid}"),
+        made => format!("{now}-{pid}-{made}"),
     }
 }

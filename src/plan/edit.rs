@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::scan::{Block, Field, Label, Line, Outline, TaskLines};
 use super::{DONE, PlanError, Task};
+use crate::text::line;
 
 /// Which of two boxes counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result
         edits.extend(others.map(|field| (field.bytes.clone(), line.clone())));
     };
     set(Label::Status, DONE);
-    let address = pull_request.and_then(|address| address.trim().lines().next());
+    let address = pull_request.and_then(line::first);
     if let Some(address) = address {
         set(Label::PullRequest, address);
     }

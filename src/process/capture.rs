@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::pump::pump;
 use super::supervised::{Launch, StartError, Supervised};
 use super::supervisor::SupervisorNote;
+use crate::text::head_and_tail::around_gap;
 
 /// How often a running command is checked for being cancelled.
 const LOOK: Duration = Duration::from_millis(50);
@@ -90,7 +91,7 @@ impl Kept {
             return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
-        format!("{head}\n[… {} bytes left out …]\n{tail}", self.dropped)
+        around_gap(&head, self.dropped, &tail)
     }
 }
 

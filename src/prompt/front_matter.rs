@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_saphyr::{Error as YamlError, Spanned};
 
 use super::placeholders::{self, Namespace};
-use crate::text::duration;
 use crate::text::nearest::nearest;
+use crate::text::{duration, line};
 
 /// How long a command may take when its `timeout` does not say so.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
@@ -145,7 +145,7 @@ fn yaml_problem(error: &YamlError) -> Problem {
 /// The parser's own words, without the place, which is said in front.
 fn first_line(error: &YamlError) -> String {
     let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
+    let line = line::first(&text).unwrap_or_default();
     line.rfind(" at line ").map_or(line, |place| &line[..place]).to_owned()
 }
 

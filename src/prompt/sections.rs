@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::text::head_and_tail::head_and_tail;
+
 /// How many bytes of a validation's output reach the prompt.
 const ROOM: usize = 64 * 1024;
 
@@ -35,18 +37,6 @@ pub fn with_sections(prompt: String, validation_error: Option<&str>, notes: &[St
     prompt
 }
 
-/// The beginning and the end of `text`, at most `room` bytes together, with a line that says what is left out.
-#[must_use]
-pub fn head_and_tail(text: &str, room: usize) -> String {
-    if text.len() <= room {
-        return text.to_owned();
-    }
-    let head = text.floor_char_boundary(room / 2);
-    let tail = text.ceil_char_boundary(text.len() - room / 2);
-    let (head, cut, tail) = (&text[..head], tail - head, &text[tail..]);
-    format!("{head}\n[… {cut} bytes left out …]\n{tail}")
-}
-
 /// A code fence longer than any run of backticks inside `text`.
 fn fence_for(text: &str) -> String {
     let longest = text.split(|char| char != '`').map(str::len).max().unwrap_or_default();
@@ -70,13 +60,5 @@ mod tests {
                         ````\na ``` b\n````\n\nFix this first, before you do anything else.\n\n\
                         ## Notes from the user\n\n- look\n  here\n- too\n";
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn a_long_text_keeps_head_and_tail() {
-        let text = format!("begin{}end", "é".repeat(100));
-        let cut = head_and_tail(&text, 20);
-        assert!(cut.starts_with("begin") && cut.ends_with("end") && cut.contains("bytes left out"), "{cut}");
-        assert_eq!(head_and_tail("short", 20), "short");
     }
 }

@@ -8,6 +8,7 @@ use chrono::{DateTime, Local};
 use crate::engine::outcome::Outcome;
 use crate::engine::report::Report;
 use crate::engine::tally::Tally;
+use crate::text::{duration, timestamp};
 
 const DOUBLE: &str = "================================================================================";
 const SINGLE: &str = "--------------------------------------------------------------------------------";
@@ -15,7 +16,7 @@ const SINGLE: &str = "----------------------------------------------------------
 /// The block before an attempt.
 #[must_use]
 pub fn header(iteration: u64, mode: &str, at: DateTime<Local>) -> String {
-    let time = timestamp(at);
+    let time = timestamp::local(&at);
     format!("{DOUBLE}\nITERATION {iteration}\n{DOUBLE}\nMode: {mode}\nStart Time: {time}\n{SINGLE}\n")
 }
 
@@ -25,8 +26,8 @@ pub fn footer(tally: &Tally, report: &Report, at: DateTime<Local>) -> String {
     let mut text = format!(
         "{SINGLE}\nITERATION {} COMPLETE\nEnd Time: {}\nDuration: {}\n",
         tally.iteration,
-        timestamp(at),
-        seconds(report.duration)
+        timestamp::local(&at),
+        duration::in_seconds(report.duration)
     );
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         // Writing to a String cannot fail.
@@ -66,18 +67,8 @@ pub fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> String {
         tally.iteration,
         tally.succeeded,
         tally.error_count,
-        seconds(duration),
+        duration::in_seconds(duration),
         outcome.reason(),
         outcome.code()
     )
-}
-
-/// `2026-01-31 23:59:59`, local time.
-fn timestamp(at: DateTime<Local>) -> String {
-    at.format("%Y-%m-%d %H:%M:%S").to_string()
-}
-
-/// `42s`, as these blocks show durations.
-fn seconds(duration: Duration) -> String {
-    format!("{}s", duration.as_secs())
 }

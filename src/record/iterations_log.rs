@@ -1,11 +1,11 @@
 //! `iterations.log`: one short line per step, append-only over all runs of a ralph dir.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::engine::event::{Event, Stamped};
 use crate::engine::report::AttemptStatus;
 use crate::files::{FileError, RecordFile};
+use crate::text::{duration, timestamp};
 
 /// The log of iterations.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl IterationsLog {
                     (None, Some(signal)) => format!("signal-{signal}"),
                     (None, None) => "unknown".to_owned(),
                 };
-                let duration = duration(report.duration);
+                let duration = duration::elapsed(report.duration);
                 format!("[{tag}] iteration {} exit={exit} duration={duration}", tally.iteration)
             }
             Event::LoopEnded { outcome, tally, .. } => {
@@ -50,31 +50,8 @@ impl IterationsLog {
             }
             _ => return Ok(()),
         };
-        let time = stamped.at.format("%Y-%m-%dT%H:%M:%S");
+        let time = timestamp::iso(stamped.at);
         self.file.write(format!("{time} {line}\n").as_bytes())?;
         self.file.flush()
-    }
-}
-
-/// `5m42s`, `1h02m03s`, `7s`.
-#[must_use]
-pub fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds}s"),
-        (0, _) => format!("{minutes}m{seconds}s"),
-        _ => format!("{hours}h{minutes:02}m{seconds:02}s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_well() {
-        let text = |seconds| duration(Duration::from_secs(seconds));
-        assert_eq!((text(7), text(342), text(3723)), ("7s".into(), "5m42s".into(), "1h02m03s".into()));
     }
 }

@@ -6,6 +6,7 @@ use super::whole_lines::WholeLines;
 use crate::engine::context::Sink;
 use crate::engine::event::{Event, Stamped};
 use crate::files::{FileError, RecordFile};
+use crate::text::timestamp;
 
 /// The folder of these files, `NNN_YYYYMMDD-HHMMSS.log`. Further attempts at an iteration go on in its file.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl LogDir {
             (Event::AttemptStarted { tally, .. }, current) => {
                 let iteration = tally.iteration;
                 if current.as_ref().is_none_or(|(number, _)| *number != iteration) {
-                    let name = format!("{iteration:03}_{}.log", stamped.at.format("%Y%m%d-%H%M%S"));
+                    let name = format!("{iteration:03}_{}.log", timestamp::for_names(stamped.at));
                     let file = RecordFile::append(&self.folder.join(name))?;
                     *current = Some((iteration, WholeLines::new(file)));
                 }

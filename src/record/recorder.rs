@@ -1,6 +1,6 @@
 //! All records of one loop: opened together, fed together, closed together.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use chrono::{Local, Utc};
@@ -19,6 +19,7 @@ use crate::files::{FileError, RecordFile};
 use crate::process::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
 use crate::project::Project;
+use crate::text::timestamp;
 
 /// All records of one loop.
 #[derive(Debug)]
@@ -119,7 +120,9 @@ fn sweep_after(lock: &Lock) -> Option<String> {
 fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     let failed = |reason| FileError { path: path.to_owned(), reason };
     let Found::Unknown(why) = state::read(path).map_err(failed)? else { return Ok(None) };
-    let aside = path.with_extension(format!("toml.{}", Local::now().format("%Y%m%d-%H%M%S%3f")));
+    let now = Local::now();
+    let stamp = format!("{}{:03}", timestamp::for_names(now), now.timestamp_subsec_millis());
+    let aside = path.with_extension(format!("toml.{stamp}"));
     std::fs::rename(path, &aside).map_err(failed)?;
     Ok(Some(format!("{} is set aside as {}: {why}", path.display(), aside.display())))
 }
@@ -134,14 +137,16 @@ fn register(project: &Project, identity: &Identity) -> Option<String> {
 /// The two logs of a new session. Two sessions in one second get two names.
 fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
     std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
-    let stamp = Local::now().format("session-%Y%m%d-%H%M%S");
-    let mut attempt = 1;
+    let stamp = format!("session-{}", timestamp::for_names(Local::now()));
+    let mut number = 1;
     loop {
-        let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
-        let name = |end: &str| -> PathBuf { folder.join(format!("{stamp}{suffix}{end}")) };
-        match RecordFile::create_new(&name(".log")) {
-            Ok(file) => return Ok((SessionLog::new(file), EventsLog::create(&name(".events.jsonl"))?)),
-            Err(error) if error.reason.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
+        let name = timestamp::numbered(&stamp, number);
+        match RecordFile::create_new(&folder.join(format!("{name}.log"))) {
+            Ok(file) => {
+                let events = EventsLog::create(&folder.join(format!("{name}.events.jsonl")))?;
+                return Ok((SessionLog::new(file), events));
+            }
+            Err(error) if error.reason.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
             Err(error) => return Err(error),
         }
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::stop::Request;
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
+use crate::text::timestamp;
 
 #[derive(Serialize, Deserialize)]
 struct Addressed {
@@ -20,7 +21,7 @@ struct Addressed {
 pub fn send(folder: &Path, run: &str, request: Request) -> Result<PathBuf, FileError> {
     std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
     // The name sorts by time, so that requests are taken in the order they were made.
-    let now = chrono::Utc::now().format("%Y%m%dT%H%M%S%9f");
+    let now = timestamp::exact(chrono::Utc::now());
     let path = folder.join(format!("{now}-{}.json", std::process::id()));
     let text = serde_json::to_vec(&Addressed { run: run.to_owned(), request })
         .map_err(|error| FileError { path: path.clone(), reason: error.into() })?;

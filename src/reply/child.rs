@@ -17,6 +17,7 @@ use super::decode::Elsewhere;
 use super::filter::{Event, Output, Program, RunError};
 use crate::process::OWN_EXECUTABLE;
 use crate::process::ready::is_ready_by;
+use crate::text::duration;
 
 /// Memory of the child, in bytes of address space.
 const MEMORY: u64 = 512 << 20;
@@ -195,7 +196,9 @@ impl Asker {
             (false, _) => error.to_string(),
             (true, Some(NOT_COMPILED)) => "it does not compile".into(),
             (true, Some(HALTED)) => "it called halt".into(),
-            (true, Some(TOO_SLOW)) => format!("it took more than {} s for one line", PER_LINE.as_secs()),
+            (true, Some(TOO_SLOW)) => {
+                format!("it took more than {} for one line", duration::format(PER_LINE))
+            }
             (true, Some(TOO_LONG)) => "it printed more than 1 MiB for one line".into(),
             (true, Some(code)) => format!("it exited with code {code}"),
             (true, None) => {
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn says_why_the_child_died() {
         for (script, words) in [
-            ("read x; exit 11", "it took more than 10 s for one line"),
+            ("read x; exit 11", "it took more than 10s for one line"),
             ("read x; exit 10", "it called halt"),
             ("exit 2", "it does not compile"),
             ("read x; exit 7", "it exited with code 7"),

@@ -8,6 +8,7 @@ use jaq_core::{Compiler, Ctx, Vars};
 use jaq_json::Val;
 
 use super::line;
+use crate::text::line::one_line_within;
 
 /// A compiled jq program. Compile it once per loop; it can be shared between threads.
 ///
@@ -168,7 +169,7 @@ fn expected_found(expected: &str, found: &str) -> String {
     let piece = found.lines().next().unwrap_or("");
     match piece {
         "" => format!("expected {expected}, found the end of the program"),
-        _ => format!("expected {expected}, found \"{}\"", line::one_line(piece, 40)),
+        _ => format!("expected {expected}, found \"{}\"", one_line_within(piece, 40)),
     }
 }
 

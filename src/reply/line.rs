@@ -183,25 +183,6 @@ fn escaped_unit(bytes: &[u8]) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
 }
 
-/// `text` on one line of at most `max` characters: white space and control characters become single blanks, and
-/// a cut shows as `…`.
-pub(super) fn one_line(text: &str, max: usize) -> String {
-    let mut out = String::new();
-    let mut length = 0;
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
-        for c in (length > 0).then_some(' ').into_iter().chain(word.chars()) {
-            if length == max {
-                out.pop();
-                out.push('…');
-                return out;
-            }
-            out.push(c);
-            length += 1;
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,13 +228,5 @@ mod tests {
         assert_eq!(repair(r"\ud83d \ude00\ud83d\ud83d\ude00"), r"\ufffd \ufffd\ufffd\ud83d\ude00");
         assert_eq!(repair(r"\u00e9\uD83"), r"\u00e9\uD83");
         assert_eq!(repair(r"a\"), r"a\");
-    }
-
-    #[test]
-    fn one_line_cuts_visibly_between_characters() {
-        assert_eq!(one_line(" a\n\tb\u{1b} c ", 10), "a b c");
-        assert_eq!(one_line("ééééé", 5), "ééééé");
-        assert_eq!(one_line("éééééé", 5), "éééé…");
-        assert_eq!(one_line("aaaa bbb", 5), "aaaa…");
     }
 }

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::line::one_line;
+use crate::text::line::one_line_within;
 
 /// Longest tool name and input, in characters.
 const MAX_INPUT: usize = 120;
@@ -55,7 +55,7 @@ pub enum Show {
 impl Show {
     /// A call of the tool `name`.
     pub(crate) fn tool(name: &str, input: Option<&Value>) -> Self {
-        Self::Tool { name: one_line(name, MAX_INPUT), input: input.map(brief).unwrap_or_default() }
+        Self::Tool { name: one_line_within(name, MAX_INPUT), input: input.map(brief).unwrap_or_default() }
     }
 
     /// Reads one output of a preset's display filter. `None` if it is none of the objects above.
@@ -68,8 +68,8 @@ impl Show {
         text("text")
             .map(|text| Self::Text(text.to_owned()))
             .or_else(|| text("delta").map(|text| Self::Delta(text.to_owned())))
-            .or_else(|| text("error").map(|text| Self::Error(one_line(text, MAX_MESSAGE))))
-            .or_else(|| text("notice").map(|text| Self::Notice(one_line(text, MAX_MESSAGE))))
+            .or_else(|| text("error").map(|text| Self::Error(one_line_within(text, MAX_MESSAGE))))
+            .or_else(|| text("notice").map(|text| Self::Notice(one_line_within(text, MAX_MESSAGE))))
     }
 }
 
@@ -81,12 +81,12 @@ fn brief(input: &Value) -> String {
     match input.as_object().and_then(telling).as_ref().unwrap_or(input) {
         Value::Null => String::new(),
         Value::Object(map) if map.is_empty() => String::new(),
-        Value::String(text) => one_line(text, MAX_INPUT),
+        Value::String(text) => one_line_within(text, MAX_INPUT),
         Value::Array(parts) if parts.iter().all(Value::is_string) => {
             let parts: Vec<_> = parts.iter().filter_map(Value::as_str).collect();
-            one_line(&parts.join("; "), MAX_INPUT)
+            one_line_within(&parts.join("; "), MAX_INPUT)
         }
-        other => one_line(&other.to_string(), MAX_INPUT),
+        other => one_line_within(&other.to_string(), MAX_INPUT),
     }
 }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::decode::Counters;
-use super::line;
 use super::usage::{Class, Fault};
+use crate::text::line::one_line_within;
 
 /// Longest quotation of an agent in a failure's message, in characters.
 const MAX_QUOTE: usize = 300;
@@ -111,7 +111,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     }
     let agent = evidence.agent;
     let quote = match evidence.fault {
-        Some(fault) if kind != Kind::Filter => line::one_line(&fault.message, MAX_QUOTE),
+        Some(fault) if kind != Kind::Filter => one_line_within(&fault.message, MAX_QUOTE),
         _ => last_words(evidence.stderr_tail),
     };
     let message =
@@ -190,7 +190,7 @@ fn last_words(stderr: &str) -> String {
     let Some(line) = lines().find(mentions_error).or_else(|| lines().next()) else { return String::new() };
     let json = serde_json::from_str::<serde_json::Value>(line).ok();
     let message = json.as_ref().and_then(|json| json.get("message")?.as_str());
-    line::one_line(message.unwrap_or(line), MAX_QUOTE)
+    one_line_within(message.unwrap_or(line), MAX_QUOTE)
 }
 
 #[cfg(test)]

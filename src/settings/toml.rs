@@ -5,6 +5,7 @@ use ::toml::de::{DeArray, DeTable, DeValue};
 
 use super::setting::{Setting, ValueKind};
 use super::table::TABLE;
+use crate::text::line::joined;
 use crate::text::nearest::nearest;
 
 /// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text.
@@ -49,7 +50,7 @@ pub(super) struct Problem {
 pub(super) fn parse(text: &str) -> Result<Document, Problem> {
     let table = DeTable::parse(text).map_err(|error| Problem {
         line: line(text, error.span().map_or(0, |span| span.start)),
-        message: format!("not valid TOML: {}", error.message().replace('\n', "; ")),
+        message: format!("not valid TOML: {}", joined(error.message(), "; ")),
     })?;
     let mut document = Document::default();
     collect(text, "", table.get_ref(), &mut document)?;

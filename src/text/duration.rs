@@ -1,4 +1,6 @@
-//! Durations as people write them: `30s`, `5m`, `2h`, `1h30m`, `1.5s`, or bare seconds.
+//! Durations as people write them, `30s`, `5m`, `2h`, `1h30m`, `1.5s` or bare seconds, and as they read them.
+//!
+//! What somebody has set is shown as they would write it ([`format`]), what was measured in the other forms.
 
 use std::time::Duration;
 
@@ -105,6 +107,45 @@ pub fn format(duration: Duration) -> String {
     part(hours, 'h') + &part(minutes, 'm') + &seconds
 }
 
+/// What was measured, in whole seconds: `7s`, `5m42s`, `1h02m03s`.
+#[must_use]
+pub fn elapsed(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes:02}m{seconds:02}s"),
+    }
+}
+
+/// The same, below a minute with a tenth of a second: `1.2s`, `5m42s`.
+#[must_use]
+pub fn elapsed_tenths(duration: Duration) -> String {
+    if duration < Duration::from_mins(1) {
+        format!("{:.1}s", duration.as_secs_f64())
+    } else {
+        elapsed(duration)
+    }
+}
+
+/// What was measured, in seconds and no other unit: `342s`.
+#[must_use]
+pub fn in_seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs())
+}
+
+/// Enough for an estimate, from a minute on to the nearest one: `42s`, `16m`, `5h 0m`.
+#[must_use]
+pub fn rough(duration: Duration) -> String {
+    let minutes = (duration.as_secs() + 30) / 60;
+    match (minutes / 60, minutes % 60) {
+        _ if duration.as_secs() < 60 => in_seconds(duration),
+        (0, minutes) => format!("{minutes}m"),
+        (hours, minutes) => format!("{hours}h {minutes}m"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -182,6 +223,21 @@ mod tests {
         ] {
             assert_eq!(format(Duration::from_millis(millis)), text);
         }
+    }
+
+    #[test]
+    fn what_was_measured_reads_well() {
+        let text = |seconds| elapsed(Duration::from_secs(seconds));
+        assert_eq!([7, 120, 342, 3723].map(text), ["7s", "2m0s", "5m42s", "1h02m03s"]);
+        let text = |millis| elapsed_tenths(Duration::from_millis(millis));
+        assert_eq!([1_234, 59_940, 342_900].map(text), ["1.2s", "59.9s", "5m42s"]);
+        assert_eq!(in_seconds(Duration::from_millis(342_900)), "342s");
+    }
+
+    #[test]
+    fn estimates_are_rounded() {
+        let text = |seconds| rough(Duration::from_secs(seconds));
+        assert_eq!([42, 60, 936, 3599, 18_000].map(text), ["42s", "1m", "16m", "1h 0m", "5h 0m"]);
     }
 
     proptest! {

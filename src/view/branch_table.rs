@@ -12,7 +12,8 @@ use crate::engine::event::{Event, Identity, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::record::event_json::to_line;
 use crate::record::event_line::{Branch, BranchResult, Fact};
-use crate::record::iterations_log::duration;
+use crate::text::duration;
+use crate::text::list::some_of;
 
 /// What became of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +143,7 @@ impl Row {
             Some(self.name.clone()),
             Some(self.built.to_string()),
             iterations,
-            end.map(|end| duration(end.duration)),
+            end.map(|end| duration::elapsed(end.duration)),
             cost,
             self.commits.map(|commits| commits.to_string()),
             self.pull_request.clone().or(self.reason().map(str::to_owned)),
@@ -205,9 +206,7 @@ pub fn table(rows: &[Row]) -> String {
         text += "\n";
     }
     for (note, names) in notes(rows) {
-        let more = names.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        text += &plain(&format!("{}{more}: {note}", names[..names.len().min(NAMED)].join(", ")));
+        text += &plain(&format!("{}: {note}", some_of(names, NAMED)));
         text += "\n";
     }
     text

@@ -2,6 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::text::line::one_line;
+
 /// `text` in at most `width` cells; `…` stands for what is left out.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
@@ -21,15 +23,10 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     text.to_owned() + &" ".repeat(width.saturating_sub(text.width()))
 }
 
-/// `text` on one line.
-pub(super) fn one_line(text: &str) -> String {
-    text.split(['\n', '\t']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
 /// `text` on one line, single blanks in it, and nothing that could drive the terminal, not even a colour.
 pub(super) fn plain(text: &str) -> String {
     let text: String = anstream::adapter::strip_str(text).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "")
+    one_line(&text)
 }
 
 #[cfg(test)]
@@ -48,7 +45,6 @@ mod tests {
 
     #[test]
     fn nothing_breaks_the_line() {
-        assert_eq!(one_line("a\n  b\tc\n"), "a b c");
         assert_eq!(plain("a\x1b[31m b\n\t--c\x07  d\x1b]0;e\x07"), "a b --c d");
     }
 }

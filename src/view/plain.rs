@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use chrono::Local;
 
 use super::cells;
 use super::console::Target;
@@ -16,8 +15,8 @@ use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
 use crate::record::blocks;
-use crate::record::iterations_log::duration;
 use crate::reply::show::Show;
+use crate::text::{duration, timestamp};
 
 const TOOL: Style = AnsiColor::Cyan.on_default();
 const ERROR: Style = AnsiColor::Red.on_default();
@@ -84,7 +83,7 @@ impl Plain {
                 self.line(NOTE, "↻", &text);
             }
             Event::Waiting { until, .. } => {
-                let until = until.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+                let until = timestamp::local(&until);
                 let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
@@ -222,7 +221,7 @@ fn branch_ended(
         reason = format!("{reason}: {}", cells::plain(detail));
     }
     let plural = if tally.iteration == 1 { "" } else { "s" };
-    let mut facts = vec![reason, format!("{} iteration{plural}", tally.iteration), duration(took)];
+    let mut facts = vec![reason, format!("{} iteration{plural}", tally.iteration), duration::elapsed(took)];
     if tally.cost_usd > 0.0 {
         facts.push(format!("${:.2}", tally.cost_usd));
     }

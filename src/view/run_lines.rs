@@ -1,7 +1,5 @@
 //! What `ralph run` prints in place of the blocks: a line before and after each iteration, and a count at the end.
 
-use std::time::Duration;
-
 use crate::engine::report::{AttemptStatus, Report};
 use crate::text::duration;
 
@@ -38,7 +36,7 @@ impl RunLines {
     /// The line after an attempt.
     pub fn end(&mut self, report: &Report) -> String {
         let iteration = self.iteration;
-        let took = took(report.duration);
+        let took = duration::elapsed_tenths(report.duration);
         match report.status {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
                 self.ended.succeeded += 1;
@@ -72,17 +70,10 @@ impl RunLines {
     }
 }
 
-/// `1.2s`, from a minute on `1m12s`.
-fn took(time: Duration) -> String {
-    if time < Duration::from_mins(1) {
-        format!("{:.1}s", time.as_secs_f64())
-    } else {
-        duration::format(Duration::from_secs(time.as_secs()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn report(status: AttemptStatus, exit_code: Option<i32>) -> Report {
@@ -115,11 +106,5 @@ mod tests {
         lines.begin(8);
         lines.end(&report(AttemptStatus::Interrupted, None));
         assert_eq!(lines.summary(), "Done: 2 iterations — 1 succeeded, 0 failed, 0 timed out\n");
-    }
-
-    #[test]
-    fn long_durations_are_readable() {
-        assert_eq!(took(Duration::from_millis(59_940)), "59.9s");
-        assert_eq!(took(Duration::from_millis(342_900)), "5m42s");
     }
 }

@@ -4,15 +4,13 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use chrono::{DateTime, Local, Utc};
 use serde_json::{Value, json};
 
-use super::cells::one_line;
 use super::plain::clean;
 use crate::engine::outcome::Status;
-use crate::record::iterations_log::duration;
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
+use crate::text::{duration, line, timestamp};
 
 /// Where a loop stands at this moment.
 #[derive(Debug)]
@@ -123,8 +121,10 @@ impl<'a> Standing<'a> {
 
     fn iteration(&self, state: &State) -> String {
         let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
-        let average = Self::average(state).map(|seconds| format!("avg {}/iter", duration(span(seconds))));
-        let rest = self.remaining(state).map(|seconds| format!("~{} remaining", rough(span(seconds))));
+        let average =
+            Self::average(state).map(|seconds| format!("avg {}/iter", duration::elapsed(span(seconds))));
+        let rest =
+            self.remaining(state).map(|seconds| format!("~{} remaining", duration::rough(span(seconds))));
         let notes: Vec<String> = average.into_iter().chain(rest).collect();
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         format!("{}{of}{notes}", state.tally.iteration)
@@ -133,8 +133,7 @@ impl<'a> Standing<'a> {
 
 /// Writes what `ralph status` prints about one loop.
 pub fn write_text(standing: &Standing<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut line =
-        |name: &str, value: &dyn Display| writeln!(out, "{name}: {}", clean(&one_line(&value.to_string())));
+    let mut line = |name: &str, value: &dyn Display| writeln!(out, "{name}: {}", shown(&value.to_string()));
     line("Ralph Loop", &standing.found.name)?;
     let state = match &standing.found.state {
         Ok(state) => state,
@@ -148,18 +147,18 @@ pub fn write_text(standing: &Standing<'_>, out: &mut dyn Write) -> io::Result<()
     line("Status", &format_args!("{}{pending}", standing.word()))?;
     line("Mode", &format_args!("{}, agent {}", state.mode, state.agent))?;
     line("Iteration", &standing.iteration(state))?;
-    line("Started", &time(state.started_at))?;
+    line("Started", &timestamp::local(&state.started_at))?;
     match (state.tally.in_attempt && standing.alive, state.last_iteration_at, state.last_iteration_ended_at) {
-        (true, Some(at), _) => line("Current iteration started", &time(at))?,
-        (false, _, Some(at)) => line("Last iteration ended", &time(at))?,
+        (true, Some(at), _) => line("Current iteration started", &timestamp::local(&at))?,
+        (false, _, Some(at)) => line("Last iteration ended", &timestamp::local(&at))?,
         _ => {}
     }
     if let Some(until) = state.waiting_until.filter(|_| standing.alive) {
-        line("Waiting until", &time(until))?;
+        line("Waiting until", &timestamp::local(&until))?;
     }
     if let Some(ended) = state.ended_at {
         let total = (ended - state.started_at).to_std().unwrap_or_default();
-        line("Total duration", &rough(total))?;
+        line("Total duration", &duration::rough(total))?;
     }
     write_counts(state, &mut line)?;
     if standing.alive {
@@ -227,44 +226,21 @@ fn row(standing: &Standing<'_>) -> [String; 7] {
                 format!("{}{of}", state.tally.iteration),
                 state.tally.error_count.to_string(),
                 state.agent.clone(),
-                time(state.started_at),
+                timestamp::local(&state.started_at),
             ]
         }
         Err(_) => std::array::from_fn(|_| "-".to_owned()),
     };
     let project = standing.found.project.root().display().to_string();
     let name = standing.found.name.clone();
-    [name, standing.word().to_owned(), iteration, failures, agent, started, project]
-        .map(|cell| clean(&one_line(&cell)))
+    [name, standing.word().to_owned(), iteration, failures, agent, started, project].map(|cell| shown(&cell))
 }
 
-fn time(at: DateTime<Utc>) -> String {
-    at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+/// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.
+fn shown(value: &str) -> String {
+    clean(&line::joined(&value.replace('\t', " "), " "))
 }
 
 fn span(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
-}
-
-/// `5h 0m`, `16m`, `42s`: enough for an estimate.
-fn rough(duration: Duration) -> String {
-    // To the nearest minute from a minute on.
-    let minutes = (duration.as_secs() + 30) / 60;
-    match (minutes / 60, minutes % 60) {
-        _ if duration.as_secs() < 60 => format!("{}s", duration.as_secs()),
-        (0, minutes) => format!("{minutes}m"),
-        (hours, minutes) => format!("{hours}h {minutes}m"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_rounded_for_people() {
-        let text = |seconds| rough(Duration::from_secs(seconds));
-        assert_eq!((text(42), text(936), text(18_000)), ("42s".into(), "16m".into(), "5h 0m".into()));
-        assert_eq!((text(60), text(3599)), ("1m".into(), "1h 0m".into()));
-    }
 }

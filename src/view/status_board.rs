@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::cells::cut;
 use super::status_line::StatusLine;
 use crate::engine::stop::Urgency;
+use crate::text::list::and_more;
 
 /// So many rows of the terminal are for what scrolls by.
 const OTHER_ROWS: usize = 2;
@@ -48,7 +49,7 @@ impl Board {
         let mut lines: Vec<String> =
             self.0.values().take(shown).map(|status| status.text(now, width)).collect();
         if shown < count {
-            lines.push(cut(&format!("… and {} more", count - shown), width));
+            lines.push(cut(&format!("…{}", and_more(count - shown)), width));
         }
         lines.push(cut(self.hint(), width));
         lines.truncate(room);

@@ -9,8 +9,8 @@ use super::cells::{cut, pad, plain};
 use crate::engine::event::{Event, Stamped};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
-use crate::record::iterations_log::duration;
 use crate::reply::show::Show;
+use crate::text::{duration, timestamp};
 
 /// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.
 const LEAST_DOING: usize = 16;
@@ -131,10 +131,10 @@ impl StatusLine {
             Some(last) => format!("iteration {}/{last}", self.iteration),
             None => format!("iteration {}", self.iteration),
         }];
-        facts.push(duration(now.saturating_duration_since(self.started)));
+        facts.push(duration::elapsed(now.saturating_duration_since(self.started)));
         let mean = self.mean.filter(|_| self.name.is_none());
         if let Some(mean) = mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
-            facts.push(format!("avg {}", duration(mean)));
+            facts.push(format!("avg {}", duration::elapsed(mean)));
         }
         if self.cost_usd > 0.0 {
             facts.push(format!("${:.2}", self.cost_usd));
@@ -151,11 +151,7 @@ impl StatusLine {
             Doing::BetweenAttempts => "between attempts".to_owned(),
             Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
             Doing::Waiting(until) => {
-                let until = until.with_timezone(&Local);
-                // A date is only worth its room when it is not today's.
-                let same_day = until.date_naive() == Local::now().date_naive();
-                let form = if same_day { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
-                format!("usage limit, waiting until {}", until.format(form))
+                format!("usage limit, waiting until {}", timestamp::nearby(until, Local::now()))
             }
             Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),

@@ -92,7 +92,7 @@ fn what_the_other_side_said_is_told() {
     hook(&there, "pre-receive", "printf '\\n  Not on \\033[31mFridays.\\n'; exit 1");
     assert_eq!(
         pushed(&root).unwrap_err(),
-        "[remote rejected] (pre-receive hook declined): Not on  [31mFridays."
+        "[remote rejected] (pre-receive hook declined): Not on [31mFridays."
     );
     hook(&root.join(".git"), "pre-push", "echo testing; echo '2 tests failed' >&2; exit 1");
     assert_eq!(pushed(&root).unwrap_err(), "2 tests failed");
@@ -138,7 +138,7 @@ fn reasons_of_known_servers_are_found() {
     let asked = "fatal: could not read Username for 'https://h': terminal prompts disabled\n";
     assert!(why_refused("", asked).ends_with("terminal prompts disabled"));
     assert_eq!(why_refused("", ""), "no reason given");
-    assert_eq!(why_refused("", &"x".repeat(10_000)).len(), LONGEST_REASON);
+    assert_eq!(why_refused("", &"x".repeat(10_000)).chars().count(), LONGEST_REASON);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::process::capture::{Captured, Ended};
 use crate::process::supervised::{Launch, StartError};
 use crate::project::BRANCH_PLAN;
 use crate::side_command::{self, Bounds};
-use crate::text::duration;
+use crate::text::{duration, line};
 
 /// The longest that a push may take.
 const PUSH_LIMIT: Duration = Duration::from_mins(5);
@@ -269,7 +269,7 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Unpubl
         }
         _ => {}
     }
-    let line = stderr.lines().chain(stdout.lines()).map(str::trim).find(|line| !line.is_empty());
+    let line = line::first(&stderr).or_else(|| line::first(&stdout));
     let line = line.map_or_else(|| format!("gh ended with exit code {code}"), |line| format!("gh: {line}"));
     if code == GH_LOGIN || said.contains("gh auth login") {
         Err(Unpublished::Impossible(

@@ -1,0 +1,30 @@
+//! The beginning and the end of a text that is too long: what went wrong mostly stands in one of them.
+
+/// The beginning and the end of `text`, at most `room` bytes together, with a line that says what is left out.
+#[must_use]
+pub fn head_and_tail(text: &str, room: usize) -> String {
+    if text.len() <= room {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(room / 2);
+    let tail = text.ceil_char_boundary(text.len() - room / 2);
+    around_gap(&text[..head], tail - head, &text[tail..])
+}
+
+/// A beginning and an end, with a line that says how many bytes are left out between them.
+#[must_use]
+pub fn around_gap(head: &str, left_out: usize, tail: &str) -> String {
+    format!("{head}\n[… {left_out} bytes left out …]\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_head_and_tail() {
+        let text = format!("begin{}end", "é".repeat(100));
+        assert_eq!(head_and_tail(&text, 20), "beginéé\n[… 190 bytes left out …]\néééend");
+        assert_eq!(head_and_tail("short", 20), "short");
+    }
+}

@@ -1,0 +1,82 @@
+//! Text of others where a single line of it is wanted.
+
+/// `text` on one line: white space and control characters become single blanks.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    one_line_within(text, usize::MAX)
+}
+
+/// The same in at most `max` characters; a cut shows as `…`.
+#[must_use]
+pub fn one_line_within(text: &str, max: usize) -> String {
+    let mut out = String::new();
+    let mut length = 0;
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        for c in (length > 0).then_some(' ').into_iter().chain(word.chars()) {
+            if length == max {
+                out.pop();
+                out.push('…');
+                return out;
+            }
+            out.push(c);
+            length += 1;
+        }
+    }
+    out
+}
+
+/// The lines of `text` as one, `between` in their place. Blanks at their ends go, those inside of a line count and stay.
+#[must_use]
+pub fn joined(text: &str, between: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(between)
+}
+
+/// The first line with something in it, without the blanks around it.
+#[must_use]
+pub fn first(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).find(|line| !line.is_empty())
+}
+
+/// `text` with its control characters as escapes, so that it stays on its line and can still be read exactly.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_and_control_characters_become_single_blanks() {
+        assert_eq!(one_line(" a\n\tb\u{1b} c "), "a b c");
+        assert_eq!(one_line("\r\n"), "");
+    }
+
+    #[test]
+    fn a_cut_is_visible_and_between_characters() {
+        assert_eq!(one_line_within(" a\n\tb\u{1b} c ", 10), "a b c");
+        assert_eq!(one_line_within("ééééé", 5), "ééééé");
+        assert_eq!(one_line_within("éééééé", 5), "éééé…");
+        assert_eq!(one_line_within("aaaa bbb", 5), "aaaa…");
+    }
+
+    #[test]
+    fn joined_lines_keep_their_own_blanks() {
+        assert_eq!(joined("a  b\n\n  c\r\n", " "), "a  b c");
+        assert_eq!(joined("a\nb", "; "), "a; b");
+        assert_eq!(joined(" \n", "; "), "");
+    }
+
+    #[test]
+    fn the_first_line_has_something_in_it() {
+        assert_eq!(first("\n \n  a b \nc"), Some("a b"));
+        assert_eq!(first(" \n"), None);
+    }
+
+    #[test]
+    fn escapes_stand_for_control_characters_alone() {
+        assert_eq!(escaped("a\tb\né\u{1b} \\"), "a\\tb\\né\\u{1b} \\");
+    }
+}
