@@ -122,7 +122,7 @@ impl Traces {
                 _ => AttemptStatus::AgentFailure,
             },
         };
-        let Sigils { complete, replan } = match status {
+        let sigils = match status {
             AttemptStatus::Success => self.reply.scanner.sigils(),
             _ => Sigils::default(),
         };
@@ -137,8 +137,7 @@ impl Traces {
                 _ => None,
             },
             failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
-            complete,
-            replan,
+            sigils,
             text: self.text,
             usage: self.reply.usage,
             balance: None,

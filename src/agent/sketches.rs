@@ -27,6 +27,7 @@ use crate::engine::testing::{TestAgent, context, job, success};
 use crate::engine::validator::{Proof, Validation, Validator};
 use crate::process::supervised::{Launch, Pipes, Supervised};
 use crate::reply::decode::Item;
+use crate::reply::sigil::{PROMISE, Sigil};
 use crate::reply::usage::Note;
 use crate::reply::verdict::Readers;
 
@@ -97,7 +98,7 @@ impl Validator for Verifier {
         let attempt =
             Attempt { iteration: proof.iteration, prompt: &prompt, how: &how, deadline: proof.deadline };
         let verdict = proof.agent.run(&attempt, context)?;
-        let ok = verdict.status == AttemptStatus::Success && verdict.complete;
+        let ok = verdict.status == AttemptStatus::Success && verdict.sigils.complete();
         Ok(Some(Validation { ok, output: verdict.text, usage: verdict.usage }))
     }
 }
@@ -117,7 +118,11 @@ fn two_loops_share_a_list_and_a_second_agent_verifies() {
                     }
                     verified += 1;
                     // The first look at it finds fault.
-                    Ok(Report { complete: verified > 1, ..success() })
+                    let promise = Sigil { name: PROMISE.name, body: "COMPLETE".to_owned() };
+                    Ok(Report {
+                        sigils: (verified > 1).then_some(promise).into_iter().collect(),
+                        ..success()
+                    })
                 });
                 let source = Claims { tasks, holder, claimed: None };
                 let limits = Limits { max_iterations: None, ..Limits::EXAMPLE };

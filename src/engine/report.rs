@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 use crate::reply::verdict::Failure;
 
@@ -70,10 +71,8 @@ pub struct Report {
     pub exceeded: Option<Duration>,
     /// Why it failed; `None` when it succeeded.
     pub failure: Option<Failure>,
-    /// The assistant said `<promise>COMPLETE</promise>`.
-    pub complete: bool,
-    /// The assistant said `<promise>REPLAN</promise>`.
-    pub replan: bool,
+    /// What the assistant said in sigils; nothing where it failed.
+    pub sigils: Sigils,
     /// The end of what the assistant said, as far as it is needed to look for a pattern.
     pub text: String,
     /// Cost, tokens, model and session as the agent reported them.
@@ -104,8 +103,7 @@ impl Report {
             signal: None,
             exceeded: None,
             failure: None,
-            complete: false,
-            replan: false,
+            sigils: Sigils::default(),
             text: String::new(),
             usage: Usage::default(),
             balance: None,

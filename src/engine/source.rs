@@ -33,7 +33,7 @@ pub trait Source {
 
     /// What a successful attempt means for the work as a whole. Changes nothing.
     fn settle(&self, report: &Report) -> Signal {
-        match (report.complete, report.replan) {
+        match (report.sigils.complete(), report.sigils.replan()) {
             (true, _) => Signal::Complete,
             (false, true) => Signal::Replan,
             (false, false) => Signal::Continue,

@@ -23,13 +23,15 @@ use super::tally::Last;
 use super::testing::{Call, TestAgent, TestSource, TestValidator, TestWorktree, context, job, success};
 use super::validator::{Proof, Validation};
 use crate::files::FileError;
+use crate::reply::sigil::{PROMISE, Sigil};
 use crate::reply::usage::{Class, Usage};
 use crate::reply::verdict::{Failure, Kind};
 
 const FOREVER: Limits = Limits { max_iterations: None, max_retries: 0, ..Limits::EXAMPLE };
 
 fn complete() -> Report {
-    Report { complete: true, ..success() }
+    let promise = Sigil { name: PROMISE.name, body: "COMPLETE".to_owned() };
+    Report { sigils: [promise].into_iter().collect(), ..success() }
 }
 
 fn failed(class: Class) -> Report {

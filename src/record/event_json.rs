@@ -93,7 +93,7 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
     AttemptEnded {
         balance: report.balance.map(|balance| Balance { left: balance.left, spent: balance.spent }),
         changed: None,
-        complete: report.complete,
+        complete: report.sigils.complete(),
         duration_s: report.duration.as_secs_f64(),
         exit_code: report.exit_code,
         failure: report.failure.as_ref().map(|failure| Failure {
@@ -104,7 +104,7 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
         }),
         head: None,
         iteration: 0,
-        replan: report.replan,
+        replan: report.sigils.replan(),
         retry: 0,
         signal: report.signal,
         skipped_lines: report.skipped_lines,

@@ -96,11 +96,11 @@ impl Case {
             assert_eq!(played.text, self.text, "{name}: text");
             let sigils = played.reply.scanner.sigils();
             assert_eq!(
-                sigils.complete,
+                sigils.complete(),
                 self.text.contains("<promise>COMPLETE</promise>"),
                 "{name}: complete"
             );
-            assert_eq!(sigils.replan, self.text.contains("<promise>REPLAN</promise>"), "{name}: replan");
+            assert_eq!(sigils.replan(), self.text.contains("<promise>REPLAN</promise>"), "{name}: replan");
             let failure = played.verdict.as_ref().err().map(|f| (f.kind, f.class, f.message.as_str()));
             assert_eq!(failure, self.failure, "{name}: verdict");
             assert_eq!(played.verdict.err().and_then(|f| f.reset_at), self.reset_at, "{name}: reset");

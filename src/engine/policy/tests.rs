@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::report::AttemptStatus::{self, AgentFailure, Interrupted, Success, Timeout, UsageLimit};
 use crate::engine::report::Report;
 use crate::engine::tally::{Given, Settled};
+use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};
 
@@ -18,8 +19,7 @@ fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report 
         exit_code: Some(0),
         signal: None,
         failure: failed.then_some(Failure { kind: Kind::Reported, class, message, reset_at }),
-        complete: false,
-        replan: false,
+        sigils: Sigils::default(),
         text: String::new(),
         usage: Usage::default(),
         balance: None,

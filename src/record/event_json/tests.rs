@@ -10,6 +10,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::{self, AttemptStatus};
 use crate::engine::tally::Tally;
+use crate::reply::sigil::Sigils;
 use crate::reply::usage::{self, Class};
 use crate::reply::verdict::{self, Kind};
 
@@ -33,8 +34,7 @@ fn report() -> Report {
             message,
             reset_at: Some(1),
         }),
-        complete: false,
-        replan: false,
+        sigils: Sigils::default(),
         text: String::new(),
         usage,
         balance: Some(report::Balance { spent: None, left: 1.0 }),
