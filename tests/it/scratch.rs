@@ -1,7 +1,7 @@
 //! A scratch project: a git repository of its own, a home of its own, and agents that are small shell scripts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -107,10 +107,7 @@ impl Scratch {
     /// [`PRELUDE`].
     pub fn agent(&self, name: &str, body: &str) -> &Self {
         let path = self.dir.path().join("bin").join(name);
-        // Bash reads a script while it runs it: an agent at work must keep its own.
-        let _ = fs::remove_file(&path);
-        fs::write(&path, format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&path, &format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n"));
         self
     }
 
@@ -251,6 +248,19 @@ pub fn finish(child: Child) -> Run {
         Run { code: status.code(), stdout: text(stdout), stderr: text(stderr), elapsed: started.elapsed() };
     assert!(!watchdog.join().unwrap(), "ralph did not end within {PATIENCE:?}: {run:?}");
     run
+}
+
+/// Writes a program. A process of its own does: as long as a thread of ours had it open for writing, so had whatever
+/// another thread was just starting, and what is open for writing cannot be executed.
+pub fn executable(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // Bash reads a script while it runs it: an agent at work must keep its own.
+    let _ = fs::remove_file(path);
+    let mut install = Command::new("install");
+    let mut install =
+        install.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped()).spawn().unwrap();
+    install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(install.wait().unwrap().success(), "{}", path.display());
 }
 
 /// Checks several things at a time, in a test that checks many.
