@@ -1,17 +1,14 @@
 //! Pushing, pull requests, and honesty about what could not be done.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, await_end, finish, process_in, wait_for};
+use crate::scratch::{Run, await_end, executable, finish, process_in, wait_for};
 
 /// Puts a hook into the bare repository.
 fn hook(project: &BranchProject, name: &str, body: &str) {
     let path = project.remote().join("hooks").join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&path, &format!("#!/bin/sh\n{body}\n"));
 }
 
 fn settings(project: &BranchProject, text: &str) {

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Child;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, await_end, finish, process_in, wait_for};
+use crate::scratch::{Run, await_end, executable, finish, process_in, wait_for};
 
 /// Notes begin and end of each agent, waits for `go` in its home between.
 const HELD: &str = r#"echo "+ $RALPH_BRANCH" >> "$HOME/times"
@@ -221,9 +220,7 @@ fn a_work_tree_that_takes_for_ever_is_ended_by_the_second_ctrl_c() {
     let project = BranchProject::without_remote(&plan(&[("a", 1), ("b", 1)]));
     let pid = project.scratch.outside().join("hook.pid");
     let hook = project.scratch.path(".git/hooks/post-checkout");
-    fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, format!("#!/bin/sh\necho $$ > {}\nsleep 600\n", pid.display())).unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&hook, &format!("#!/bin/sh\necho $$ > {}\nsleep 600\n", pid.display()));
     let ralph = project.scratch.start("loop build");
     let at_work = process_in(&pid);
     // Nobody says that it was heard, and the same signal twice at once would count as one.

@@ -1,11 +1,10 @@
 //! `ralph clean --worktrees`: removes worktrees, never branches, and loses nothing.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, Scratch, Started, wait_for};
+use crate::scratch::{Run, Scratch, Started, executable, wait_for};
 
 const PLAN: &str = "IMPLEMENTATION_PLAN.md";
 
@@ -230,8 +229,7 @@ fn force_saves_what_is_not_committed() {
     scratch.git(&["config", "user.signingKey", "none"]);
     scratch.git(&["config", "commit.gpgSign", "true"]);
     let hook = scratch.path(".git/hooks/reference-transaction");
-    scratch.write(".git/hooks/reference-transaction", "#!/bin/sh\nexit 1\n");
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&hook, "#!/bin/sh\nexit 1\n");
     for (name, content) in
         [("file", "staged\n"), ("new", "staged too\n"), ("forced.log", "ignored, and added nevertheless\n")]
     {

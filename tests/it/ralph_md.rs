@@ -1,14 +1,13 @@
 //! `ralph run`: RALPH.md loops.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Duration;
 
 use ralph::engine::stop::Request;
 use ralph::record::requests;
 
-use crate::scratch::{Run, Scratch, await_end, claude_says, finish, process_in, wait_for};
+use crate::scratch::{Run, Scratch, await_end, claude_says, executable, finish, process_in, wait_for};
 
 /// Keeps each prompt it gets as `prompt-N` and each command line as `args-N`.
 const RECORDER: &str = r#"cat > "prompt-$RALPH_ITERATION"; echo "$@" > "args-$RALPH_ITERATION""#;
@@ -28,8 +27,7 @@ fn run_words(scratch: &Scratch, words: &[&str]) -> Run {
 }
 
 fn script(scratch: &Scratch, path: &str, body: &str) {
-    scratch.write(path, format!("#!/usr/bin/env bash\n{body}\n"));
-    fs::set_permissions(scratch.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&scratch.path(path), &format!("#!/usr/bin/env bash\n{body}\n"));
 }
 
 #[test]

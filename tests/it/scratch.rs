@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ralph::process::identity::ProcessIdentity;
+use ralph::process::identity::Identity;
 
 /// No run of ralph in these tests may take longer, and nothing is waited for longer: what does fails the test.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -107,16 +107,7 @@ impl Scratch {
     /// [`PRELUDE`].
     pub fn agent(&self, name: &str, body: &str) -> &Self {
         let path = self.dir.path().join("bin").join(name);
-        // Bash reads a script while it runs it: an agent at work must keep its own.
-        let _ = fs::remove_file(&path);
-        // Not written by us: what another test starts at this moment would hold the file open for writing for a moment,
-        // and a file that is open for writing cannot be executed.
-        let script = format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n");
-        let mut writer = Command::new("sh");
-        writer.args(["-c", "cat >\"$1\" && chmod 755 \"$1\"", "sh"]).arg(&path).stdin(Stdio::piped());
-        let mut writer = writer.spawn().unwrap();
-        writer.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-        assert!(writer.wait().unwrap().success());
+        executable(&path, &format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n"));
         self
     }
 
@@ -259,6 +250,19 @@ pub fn finish(child: Child) -> Run {
     run
 }
 
+/// Writes a program. A process of its own does: as long as a thread of ours had it open for writing, so had whatever
+/// another thread was just starting, and what is open for writing cannot be executed.
+pub fn executable(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // Bash reads a script while it runs it: an agent at work must keep its own.
+    let _ = fs::remove_file(path);
+    let mut install = Command::new("install");
+    let mut install =
+        install.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped()).spawn().unwrap();
+    install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(install.wait().unwrap().success(), "{}", path.display());
+}
+
 /// Checks several things at a time, in a test that checks many.
 pub fn side_by_side<T: Sync>(things: &[T], check: impl Fn(&T) + Sync) {
     std::thread::scope(|scope| {
@@ -283,15 +287,15 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 
 /// The living process whose pid a script wrote into a file, once it is there.
 #[track_caller]
-pub fn process_in(path: &Path) -> ProcessIdentity {
+pub fn process_in(path: &Path) -> Identity {
     let read = || fs::read_to_string(path).ok()?.trim().parse().ok();
     let pid = wait_for(&format!("a pid in {}", path.display()), read);
-    ProcessIdentity::of(pid).unwrap_or_else(|error| panic!("{pid}: {error}"))
+    Identity::of(pid).unwrap_or_else(|error| panic!("{pid}: {error}"))
 }
 
 /// Waits until this very process has ended.
 #[track_caller]
-pub fn await_end(process: &ProcessIdentity) {
+pub fn await_end(process: &Identity) {
     wait_for("the end of a process", || (!process.is_alive()).then_some(()));
 }
 

@@ -182,12 +182,13 @@ fn folders_behind_links_are_recognised() {
 
 #[test]
 fn a_failing_hook_is_named_and_the_next_run_goes_on() {
-    use std::os::unix::fs::PermissionsExt as _;
     let (_guard, root, id) = with_files(&["a"]);
-    let hook = root.join(".git/hooks/post-checkout");
+    let (text, hook) = (root.join(".git/text"), root.join(".git/hooks/post-checkout"));
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, "#!/bin/sh\npwd > \"$0.ran\"\necho no disk >&2\nexit 3\n").unwrap();
-    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&text, "#!/bin/sh\npwd > \"$0.ran\"\necho no disk >&2\nexit 3\n").unwrap();
+    // Another process writes the hook: what a child of a test beside this one holds open could not be started.
+    let installed = Command::new("install").args(["-m", "755"]).args([&text, &hook]).status();
+    assert!(installed.unwrap().success());
     assert!(said(add_at(&root, "x", &id)).starts_with("the post-checkout hook failed (no disk), "));
     let ran = fs::read_to_string(root.join(".git/hooks/post-checkout.ran")).unwrap();
     assert_eq!(Path::new(ran.trim()), place(&root, "x"));
