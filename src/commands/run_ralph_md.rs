@@ -17,6 +17,7 @@ use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::{Cli, RunArgs};
+use crate::engine::agent::CommandLine;
 use crate::engine::board::Board;
 use crate::engine::context::Context;
 use crate::engine::event::Identity;
@@ -74,12 +75,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return dry_run(source);
     }
-    let (preset, _) = resolve(&command);
-    check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
-    check_budget(settings, command.name(), preset.reports_cost)?;
-    if limits.idle.is_some() && !project.in_git() {
-        bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
-    }
+    check(&command, &limits, &house)?;
     let agent = Factory::of_command(&command, launch, timeouts(settings)).map_err(refused)?;
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
     let launch = Launch {
@@ -101,6 +97,18 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         agent,
     };
     launch.run(&args.flags, Frame::Lines(RunLines::default()))
+}
+
+/// Whether such a run can do what it is to do.
+fn check(command: &CommandLine, limits: &Limits, house: &House) -> anyhow::Result<()> {
+    let House { project, settings } = house;
+    let (preset, _) = resolve(command);
+    check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
+    check_budget(settings, command.name(), preset.reports_cost)?;
+    if limits.idle.is_some() && !project.in_git() {
+        bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
+    }
+    Ok(())
 }
 
 /// The RALPH.md that the target names: with a `/`, ending in `.md`, or existing on disk it is a path.

@@ -4,7 +4,9 @@ use chrono::{DateTime, Local, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::engine::event::{Event, Identity, Stamped};
+use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
+use crate::engine::tally::Tally;
 use crate::reply::show::Show;
 
 /// The version of the format, in every object as `v`. It grows when a field changes its meaning or goes away;
@@ -59,23 +61,7 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "head": head,
         }),
         Event::Output { .. } | Event::Shown(_) => return None,
-        Event::AttemptEnded { tally, report, head, changed } => json!({
-            "event": "attempt_ended",
-            "iteration": tally.iteration,
-            "retry": tally.retries,
-            "status": report.status,
-            "duration_s": report.duration.as_secs_f64(),
-            "exit_code": report.exit_code,
-            "signal": report.signal,
-            "failure": report.failure,
-            "complete": report.complete,
-            "replan": report.replan,
-            "usage": report.usage,
-            "balance": report.balance,
-            "skipped_lines": report.skipped_lines,
-            "head": head,
-            "changed": changed,
-        }),
+        Event::AttemptEnded { tally, report, head, changed } => attempt_ended(tally, report, *head, *changed),
         Event::Validating => json!({ "event": "validating" }),
         Event::Validated { ok, output } => json!({ "event": "validated", "ok": ok, "output": output }),
         Event::Retrying { iteration, retry, max_retries, pause } => json!({
@@ -118,6 +104,26 @@ fn body(event: &Event<'_>) -> Option<Value> {
             "input_tokens": tally.input_tokens,
             "output_tokens": tally.output_tokens,
         }),
+    })
+}
+
+fn attempt_ended(tally: &Tally, report: &Report, head: Option<&str>, changed: Option<bool>) -> Value {
+    json!({
+        "event": "attempt_ended",
+        "iteration": tally.iteration,
+        "retry": tally.retries,
+        "status": report.status,
+        "duration_s": report.duration.as_secs_f64(),
+        "exit_code": report.exit_code,
+        "signal": report.signal,
+        "failure": report.failure,
+        "complete": report.complete,
+        "replan": report.replan,
+        "usage": report.usage,
+        "balance": report.balance,
+        "skipped_lines": report.skipped_lines,
+        "head": head,
+        "changed": changed,
     })
 }
 
