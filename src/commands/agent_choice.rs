@@ -16,7 +16,7 @@ use crate::process::OWN_EXECUTABLE;
 use crate::process::ladder::Ladder;
 use crate::process::supervised::Launch;
 use crate::project::Project;
-use crate::reply::filter::Program;
+use crate::reply::filter::JqProgram;
 use crate::settings::Settings;
 
 /// A preset and the command line that its agent is started with.
@@ -30,7 +30,7 @@ pub(super) struct Choice {
 
 /// Filters that are known to compile.
 #[derive(Clone)]
-pub(super) struct Filters {
+pub(super) struct CheckedFilters {
     readers: ReaderPlan,
     display: DisplayRoute,
 }
@@ -102,7 +102,7 @@ impl Choice {
     }
 
     /// Compiles every filter that is in force.
-    pub(super) fn compile(&self, settings: &Settings, project: &Project) -> anyhow::Result<Filters> {
+    pub(super) fn compile(&self, settings: &Settings, project: &Project) -> anyhow::Result<CheckedFilters> {
         let preset = self.preset;
         let compiled: Compiled = preset.compile().context("a built-in filter does not compile")?;
         let response = users_program("AGENT_RESPONSE_FILTER", settings.agent_response_filter.as_deref())?;
@@ -121,13 +121,13 @@ impl Choice {
             preset_displays: matches!(display, DisplayRoute::Preset),
             has_final: preset.has_final,
         };
-        Ok(Filters { readers, display })
+        Ok(CheckedFilters { readers, display })
     }
 
     /// The agent, ready to run. `env` is what it gets on top of our environment, `mark` the run mark.
     pub(super) fn agent(
         self,
-        filters: Filters,
+        filters: CheckedFilters,
         settings: &Settings,
         project: &Project,
         env: Vec<(OsString, OsString)>,
@@ -213,17 +213,17 @@ fn split(setting: &str, text: &str) -> anyhow::Result<Vec<String>> {
 fn users_program(setting: &str, filter: Option<&str>) -> anyhow::Result<Option<String>> {
     let Some(filter) = filter else { return Ok(None) };
     let program = jq_call(filter).map_or_else(|| filter.to_owned(), |call| call.program);
-    Program::compile(&program).with_context(|| format!("{setting} does not compile"))?;
+    JqProgram::compile(&program).with_context(|| format!("{setting} does not compile"))?;
     Ok(Some(program))
 }
 
 /// A display filter of the user's: a plain call of jq, a jq program, or a command for `sh`.
 fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow::Result<DisplayRoute> {
     if let Some(JqCall { program, join }) = jq_call(filter) {
-        Program::compile(&program).context("AGENT_DISPLAY_FILTER does not compile")?;
+        JqProgram::compile(&program).context("AGENT_DISPLAY_FILTER does not compile")?;
         return Ok(DisplayRoute::Program { program, join });
     }
-    let Err(error) = Program::compile(filter) else {
+    let Err(error) = JqProgram::compile(filter) else {
         return Ok(DisplayRoute::Program { program: filter.to_owned(), join: false });
     };
     let ends_a_word = |char: char| char.is_whitespace() || ";|&<>".contains(char);

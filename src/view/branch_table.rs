@@ -75,13 +75,13 @@ impl Display for Built {
 
 /// One branch.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct BranchRow {
     /// The branch.
     pub name: String,
     /// What became of it: by its outcome, until somebody who knows better says otherwise.
     pub built: Built,
     /// What its loop came to; `None` while it has not ended.
-    pub end: Option<End>,
+    pub end: Option<BranchEnd>,
     /// How many commits it is ahead of its base, where somebody looked.
     pub commits: Option<u64>,
     /// Where its pull request is.
@@ -92,7 +92,7 @@ pub struct Row {
 
 /// What the loop of a branch came to.
 #[derive(Debug, Clone)]
-pub struct End {
+pub struct BranchEnd {
     /// Why it ended.
     pub outcome: Outcome,
     /// What led there, where the outcome alone does not say it.
@@ -107,7 +107,7 @@ pub struct End {
     pub cost_usd: f64,
 }
 
-impl Row {
+impl BranchRow {
     /// A branch whose loop has not started.
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -127,7 +127,7 @@ impl Row {
             Event::LoopStarted { .. } => self.built = Built::Unfinished,
             Event::LoopEnded { outcome, detail, tally, duration } => {
                 self.built = Built::by(outcome);
-                self.end = Some(End {
+                self.end = Some(BranchEnd {
                     outcome,
                     detail: detail.map(str::to_owned),
                     iterations: tally.iteration,
@@ -196,7 +196,7 @@ const RESULT: usize = 1;
 
 /// The table, and below it what was not done. A column in which nothing is known is left out.
 #[must_use]
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[BranchRow]) -> String {
     let heads = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)];
     let mut lines = vec![(heads.map(str::to_owned), Style::new())];
     lines.extend(rows.iter().map(|row| (row.cells(), row.built.style())));
@@ -218,7 +218,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// Every note once, with the branches it is about.
-fn notes(rows: &[Row]) -> Vec<(&str, Vec<&str>)> {
+fn notes(rows: &[BranchRow]) -> Vec<(&str, Vec<&str>)> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, note) in rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
         match notes.iter_mut().find(|(known, _)| known == note) {
@@ -229,7 +229,7 @@ fn notes(rows: &[Row]) -> Vec<(&str, Vec<&str>)> {
     notes
 }
 
-fn last_head(rows: &[Row]) -> &'static str {
+fn last_head(rows: &[BranchRow]) -> &'static str {
     let linked = rows.iter().any(|row| row.pull_request.is_some());
     let explained = rows.iter().any(|row| row.pull_request.is_none() && row.reason().is_some());
     match (linked, explained) {
@@ -248,11 +248,11 @@ fn cell(cells: &[String; COLUMNS], column: usize, widths: &[usize; COLUMNS], sty
 
 /// The last event of `--json`: what all branches of a build came to. `identity` is the build's own.
 #[must_use]
-pub fn json(identity: &Identity, exit_code: u8, rows: &[Row]) -> Value {
+pub fn json(identity: &Identity, exit_code: u8, rows: &[BranchRow]) -> Value {
     let mut event = envelope(Local::now(), identity);
     event["event"] = "build_ended".into();
     event["exit_code"] = exit_code.into();
-    event["branches"] = rows.iter().map(Row::json).collect();
+    event["branches"] = rows.iter().map(BranchRow::json).collect();
     event
 }
 

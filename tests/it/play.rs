@@ -4,7 +4,7 @@ use ralph::agent::preset::preset;
 use ralph::reply::Reply;
 use ralph::reply::decode::{Counters, Decoder, Item};
 use ralph::reply::show::Show;
-use ralph::reply::verdict::{End, Evidence, Failure, Readers, judge};
+use ralph::reply::verdict::{AgentEnd, Evidence, Failure, Readers, judge};
 
 /// All that a stream led to.
 pub(crate) struct Played {
@@ -16,7 +16,7 @@ pub(crate) struct Played {
 }
 
 /// Plays a stream in pieces of `step` bytes.
-pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: End, step: usize) -> Played {
+pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: AgentEnd, step: usize) -> Played {
     let preset = preset(agent).unwrap();
     let mut decoder = Decoder::new(preset.compile().unwrap().filters());
     let (mut reply, mut text, mut shows) = (Reply::default(), String::new(), Vec::new());
