@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use ralph::git::identity::{Identity, configure, prepare};
+use ralph::git::identity::{CommitIdentity, configure, prepare};
 use ralph::git::worktrees::{add, is_tracked, list};
 
 const FILES: usize = 20;
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     let (mut plain, mut ours, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         plain.push(each(trees, &|root| by_git(root, trees)));
-        ours.push(each(trees, &|root| by_ralph(root, trees, &Identity::default())));
+        ours.push(each(trees, &|root| by_ralph(root, trees, &CommitIdentity::default())));
         known.push(each(trees, &|root| by_ralph(root, trees, &identity(root))));
     }
     let plain = median(plain);
@@ -65,9 +65,9 @@ fn by_git(root: &Path, trees: u32) {
 }
 
 /// As `ralph loop build` does it, one after the other.
-fn by_ralph(root: &Path, trees: u32, identity: &Identity) {
+fn by_ralph(root: &Path, trees: u32, identity: &CommitIdentity) {
     let known = list(root).expect("git lists its work trees");
-    if *identity != Identity::default() {
+    if *identity != CommitIdentity::default() {
         prepare(root).expect("the repository can have an identity for each work tree");
     }
     assert!(!is_tracked(root, "master", "IMPLEMENTATION_PLAN.md"));
@@ -80,8 +80,8 @@ fn by_ralph(root: &Path, trees: u32, identity: &Identity) {
 }
 
 /// Everything that an identity can have.
-fn identity(root: &Path) -> Identity {
-    Identity {
+fn identity(root: &Path) -> CommitIdentity {
+    CommitIdentity {
         name: Some("Agent".into()),
         email: Some("agent@example.com".into()),
         signing_key: Some("0123456789ABCDEF".into()),

@@ -5,7 +5,7 @@ use divan::{Bencher, black_box};
 use ralph::agent::preset::preset;
 use ralph::reply::Reply;
 use ralph::reply::decode::Decoder;
-use ralph::reply::filter::Program;
+use ralph::reply::filter::JqProgram;
 
 const STREAM: usize = 20_000_000;
 
@@ -38,7 +38,7 @@ fn deltas(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn compile(bencher: Bencher<'_, '_>) {
-    bencher.bench(|| Program::compile(black_box(".message.content[]? | .text")));
+    bencher.bench(|| JqProgram::compile(black_box(".message.content[]? | .text")));
 }
 
 fn claude_says(block: &str) -> String {

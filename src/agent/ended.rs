@@ -10,7 +10,7 @@ use crate::reply::Reply;
 use crate::reply::decode::Item;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Class;
-use crate::reply::verdict::{End, Evidence, Failure, Kind, Readers, judge};
+use crate::reply::verdict::{AgentEnd, Evidence, Failure, Kind, Readers, judge};
 use crate::text::duration;
 
 /// How much of stderr is kept for the failure message, in bytes.
@@ -162,16 +162,16 @@ impl Traces {
         failure
     }
 
-    fn end(&self) -> End {
+    fn end(&self) -> AgentEnd {
         match (self.ending, self.exit_code, self.signal) {
-            (Some(Ending::AfterFinal), ..) => End::EndedAfterFinal,
-            (Some(Ending::TimedOut), ..) => End::TimedOut,
-            (Some(Ending::Inactive), ..) => End::Inactive,
-            (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => End::Interrupted,
-            (None, Some(code), _) => End::Exited(code),
-            (None, None, Some(signal)) => End::Signaled(signal),
+            (Some(Ending::AfterFinal), ..) => AgentEnd::EndedAfterFinal,
+            (Some(Ending::TimedOut), ..) => AgentEnd::TimedOut,
+            (Some(Ending::Inactive), ..) => AgentEnd::Inactive,
+            (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => AgentEnd::Interrupted,
+            (None, Some(code), _) => AgentEnd::Exited(code),
+            (None, None, Some(signal)) => AgentEnd::Signaled(signal),
             // Its supervisor was killed before it could tell.
-            (None, None, None) => End::Signaled(9),
+            (None, None, None) => AgentEnd::Signaled(9),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
-use crate::reply::filter::{CompileError, Program};
+use crate::reply::filter::{CompileError, JqProgram};
 
 pub use how::ReadOnly;
 
@@ -86,9 +86,9 @@ pub struct Structured {
 /// A preset's filters, compiled. Compile once per loop, then make [`Filters`] for every attempt.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    response: Option<Arc<Program>>,
-    display: Option<Arc<Program>>,
-    result: Option<Arc<Program>>,
+    response: Option<Arc<JqProgram>>,
+    display: Option<Arc<JqProgram>>,
+    result: Option<Arc<JqProgram>>,
     types: &'static [&'static str],
     shortcut: Option<(&'static str, Shortcut)>,
     tool_results: Option<ToolResults>,
@@ -122,7 +122,7 @@ impl Preset {
     /// Compiles the filters.
     pub fn compile(&self) -> Result<Compiled, CompileError> {
         let program =
-            |source: &str| (!source.is_empty()).then(|| Program::compile(source).map(Arc::new)).transpose();
+            |source: &str| (!source.is_empty()).then(|| JqProgram::compile(source).map(Arc::new)).transpose();
         Ok(Compiled {
             response: program(self.response)?,
             display: program(self.display)?,
@@ -141,7 +141,7 @@ impl Compiled {
     /// The filters for one attempt. A slot may then be replaced by the user's filter.
     #[must_use]
     pub fn filters(&self) -> Filters {
-        let slot = |program: &Option<Arc<Program>>| program.clone().map_or(Slot::Off, Slot::Here);
+        let slot = |program: &Option<Arc<JqProgram>>| program.clone().map_or(Slot::Off, Slot::Here);
         Filters {
             response: slot(&self.response),
             display: slot(&self.display),

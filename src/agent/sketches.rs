@@ -28,7 +28,7 @@ use crate::engine::validator::{Proof, Validation, Validator};
 use crate::process::supervised::{Launch, Pipes, Supervised};
 use crate::reply::decode::Item;
 use crate::reply::sigil::{PROMISE, Sigil};
-use crate::reply::usage::Note;
+use crate::reply::usage::UsageNote;
 use crate::reply::verdict::Readers;
 
 /// A list of tasks that several loops share: who has claimed each, and whether it is done.
@@ -148,7 +148,7 @@ impl Codec for Conversation {
     fn read(&mut self, bytes: &[u8], turn: &mut Turn) {
         for line in String::from_utf8_lossy(bytes).lines() {
             if line == "bye" {
-                turn.item(Item::Note(Note { is_final: true, ..Note::default() }));
+                turn.item(Item::Note(UsageNote { is_final: true, ..UsageNote::default() }));
                 turn.hang_up();
             } else {
                 self.asked += 1;

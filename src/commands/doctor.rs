@@ -30,7 +30,7 @@ const ENOUGH_SPACE: u64 = 1 << 30;
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum Health {
     /// As it should be.
     Ok,
     /// A loop runs, but perhaps not as expected.
@@ -45,7 +45,7 @@ pub struct Finding {
     /// What was looked at: one short lower-case word or two, stable.
     pub check: &'static str,
     /// How it came out.
-    pub status: Status,
+    pub status: Health,
     /// What was found, one line.
     pub detail: String,
     /// What to do about it; absent when all is well.
@@ -57,19 +57,19 @@ impl Finding {
     /// All is well.
     #[must_use]
     pub fn ok(check: &'static str, detail: impl Into<String>) -> Self {
-        Self { check, status: Status::Ok, detail: detail.into(), fix: None }
+        Self { check, status: Health::Ok, detail: detail.into(), fix: None }
     }
 
     /// A loop runs, but perhaps not as expected; `fix` says what to do.
     #[must_use]
     pub fn warn(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, status: Status::Warn, detail: detail.into(), fix: Some(fix.into()) }
+        Self { check, status: Health::Warn, detail: detail.into(), fix: Some(fix.into()) }
     }
 
     /// A loop cannot run; `fix` says what to do.
     #[must_use]
     pub fn fail(check: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, status: Status::Fail, detail: detail.into(), fix: Some(fix.into()) }
+        Self { check, status: Health::Fail, detail: detail.into(), fix: Some(fix.into()) }
     }
 }
 
@@ -97,7 +97,7 @@ pub fn run(
 ) -> anyhow::Result<bool> {
     let mut findings = examine(project, options);
     findings.extend(extra);
-    let healthy = findings.iter().all(|finding| finding.status != Status::Fail);
+    let healthy = findings.iter().all(|finding| finding.status != Health::Fail);
     if options.json {
         let report = serde_json::json!({ "schema": SCHEMA, "ok": healthy, "findings": findings });
         serde_json::to_writer_pretty(&mut *out, &report)?;
@@ -275,9 +275,9 @@ fn check_lock(project: &Project) -> Finding {
 fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     for finding in findings {
         let (mark, colour) = match finding.status {
-            Status::Ok => ('✓', AnsiColor::Green),
-            Status::Warn => ('!', AnsiColor::Yellow),
-            Status::Fail => ('✗', AnsiColor::Red),
+            Health::Ok => ('✓', AnsiColor::Green),
+            Health::Warn => ('!', AnsiColor::Yellow),
+            Health::Fail => ('✗', AnsiColor::Red),
         };
         let style = Style::new().fg_color(Some(colour.into()));
         writeln!(out, "{style}{mark}{style:#} {:<12}  {}", finding.check, finding.detail)?;

@@ -6,7 +6,7 @@ use super::{print, target};
 use crate::cli::{ListArgs, StatusArgs};
 use crate::job::workspace::locate;
 use crate::record::lookup;
-use crate::view::status::{Standing, write_table, write_text};
+use crate::view::status::{LoopSnapshot, write_table, write_text};
 
 /// `ralph status`.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
@@ -17,15 +17,15 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     }
     print(|out| {
         for (at, found) in loops.iter().enumerate() {
-            let standing = Standing::of(found);
+            let snapshot = LoopSnapshot::of(found);
             if args.json {
-                serde_json::to_writer(&mut *out, &standing.json()).map_err(io::Error::other)?;
+                serde_json::to_writer(&mut *out, &snapshot.json()).map_err(io::Error::other)?;
                 writeln!(out)?;
             } else {
                 if at > 0 {
                     writeln!(out)?;
                 }
-                write_text(&standing, out)?;
+                write_text(&snapshot, out)?;
             }
         }
         Ok(())
@@ -35,16 +35,16 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
 /// `ralph ls`.
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
     let loops = lookup::of_machine(&locate(None)?);
-    let standings: Vec<Standing<'_>> = loops.iter().map(Standing::of).collect();
+    let snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(LoopSnapshot::of).collect();
     print(|out| {
         if args.json {
-            let objects: Vec<_> = standings.iter().map(Standing::json).collect();
+            let objects: Vec<_> = snapshots.iter().map(LoopSnapshot::json).collect();
             serde_json::to_writer_pretty(&mut *out, &objects).map_err(io::Error::other)?;
             writeln!(out)
-        } else if standings.is_empty() {
+        } else if snapshots.is_empty() {
             writeln!(out, "no loops on this machine")
         } else {
-            write_table(&standings, out)
+            write_table(&snapshots, out)
         }
     })
 }

@@ -33,7 +33,7 @@ pub fn leave() {
 }
 
 /// How a change is run.
-pub(super) struct How {
+pub(super) struct ChangeOptions {
     /// Variables on top of our own environment, such as `GIT_INDEX_FILE`.
     pub(super) env: Vec<(OsString, OsString)>,
     /// What git reads from its stdin.
@@ -42,7 +42,7 @@ pub(super) struct How {
     pub(super) limit: Duration,
 }
 
-impl Default for How {
+impl Default for ChangeOptions {
     fn default() -> Self {
         Self { env: Vec::new(), input: Vec::new(), limit: CHANGE_LIMIT }
     }
@@ -61,14 +61,14 @@ pub(super) fn alone() -> MutexGuard<'static, ()> {
 /// # Errors
 /// One line: what git said, or which lock was in the way.
 pub(super) fn change<S: AsRef<OsStr>>(root: &Path, arguments: &[S]) -> Result<(), String> {
-    change_with(root, arguments, &How::default()).map(drop)
+    change_with(root, arguments, &ChangeOptions::default()).map(drop)
 }
 
 /// The same, in a way of the caller's; answers what git printed.
 pub(super) fn change_with<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],
-    how: &How,
+    how: &ChangeOptions,
 ) -> Result<Vec<u8>, String> {
     let mut said = String::new();
     let done = patiently(|| match attempt(root, arguments, how) {
@@ -96,7 +96,7 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
     }
 }
 
-fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &How) -> io::Result<Output> {
+fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &ChangeOptions) -> io::Result<Output> {
     let mut command = Command::new("git");
     // As for readers: a file monitor would be started as a daemon of ours.
     command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
@@ -227,13 +227,16 @@ mod tests {
     fn the_environment_and_the_limit_are_the_callers() {
         let (_guard, root) = repository();
         let index = root.join("other index");
-        let how = How { env: vec![("GIT_INDEX_FILE".into(), index.clone().into())], ..How::default() };
+        let how = ChangeOptions {
+            env: vec![("GIT_INDEX_FILE".into(), index.clone().into())],
+            ..ChangeOptions::default()
+        };
         fs::write(root.join("a"), "a").unwrap();
         change_with(&root, &["add", "a"], &how).unwrap();
         assert!(index.exists());
         assert_eq!(change_with(&root, &["ls-files"], &how).unwrap(), b"a\n");
-        assert_eq!(change_with(&root, &["ls-files"], &How::default()).unwrap(), b"");
-        let how = How { limit: Duration::from_millis(200), ..How::default() };
+        assert_eq!(change_with(&root, &["ls-files"], &ChangeOptions::default()).unwrap(), b"");
+        let how = ChangeOptions { limit: Duration::from_millis(200), ..ChangeOptions::default() };
         change_with(&root, &["-c", "alias.hang=!sleep 60", "hang"], &how).unwrap_err();
     }
 }

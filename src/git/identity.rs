@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::change::{How, alone, change, change_with, patiently};
+use super::change::{ChangeOptions, alone, change, change_with, patiently};
 use super::{GitError, LIMIT, common_dir, head, head_file, run};
 
 /// The longest that a trial signature may take.
@@ -17,7 +17,7 @@ const SIGNATURE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Who commits and pushes. What is `None` stays as the user's own configuration has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct CommitIdentity {
     /// Author and committer.
     pub name: Option<String>,
     /// Their address.
@@ -28,7 +28,7 @@ pub struct Identity {
     pub ssh_key: Option<PathBuf>,
 }
 
-impl Identity {
+impl CommitIdentity {
     /// The same with the ssh key's path absolute: `~` expanded, a relative one below `root`.
     #[must_use]
     pub fn located(mut self, root: &Path) -> Self {
@@ -55,7 +55,7 @@ fn expanded(path: PathBuf) -> PathBuf {
 }
 
 /// Looks whether ssh will take the key.
-pub fn check(identity: &Identity) -> Result<(), GitError> {
+pub fn check(identity: &CommitIdentity) -> Result<(), GitError> {
     let Some(path) = identity.ssh_key.clone().map(expanded) else { return Ok(()) };
     let fail = |what: &str, way_out: &str| Err(GitError::in_the_way(what, path.display(), way_out));
     let bytes = path.as_os_str().as_bytes();
@@ -96,7 +96,7 @@ pub fn prepare(root: &Path) -> Result<(), GitError> {
     let read = ["config", "-z", "--get-regexp", pattern].map(OsStr::new);
     let read = [&read[..1], &["--file".as_ref(), file.as_os_str()], &read[1..]].concat();
     // git fails where there is none of them.
-    let output = change_with(root, &read, &How::default()).unwrap_or_default();
+    let output = change_with(root, &read, &ChangeOptions::default()).unwrap_or_default();
     let (mut is_prepared, mut is_bare, mut worktree) = (false, false, None);
     for entry in output.split(|&byte| byte == 0).filter(|entry| !entry.is_empty()) {
         let at = entry.iter().position(|&byte| byte == b'\n').unwrap_or(entry.len());
@@ -185,7 +185,7 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
 
 /// Gives the work tree `tree` this identity, after [`prepare`]. Only what differs is written. What is there and not
 /// asked for stays: nobody knows whether it is ours or the user's.
-pub fn configure(tree: &Path, identity: &Identity) -> Result<(), GitError> {
+pub fn configure(tree: &Path, identity: &CommitIdentity) -> Result<(), GitError> {
     let text = |value: &Option<String>| value.as_ref().map(OsString::from);
     let wanted = [
         ("user.name", text(&identity.name)),
@@ -222,13 +222,13 @@ fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
 }
 
 /// Signs something with the identity's key, before anything depends on it. No reference and no file changes.
-pub fn try_signature(root: &Path, identity: &Identity) -> Result<(), GitError> {
+pub fn try_signature(root: &Path, identity: &CommitIdentity) -> Result<(), GitError> {
     let Some(key) = &identity.signing_key else { return Ok(()) };
     let mut env = agent_env(identity);
     // Nobody is asked for a passphrase on our terminal: not by gpg's agent, not by ssh-keygen.
     let silent = [("GPG_TTY", "/dev/null"), ("SSH_ASKPASS", "false"), ("SSH_ASKPASS_REQUIRE", "force")];
     env.extend(silent.map(|(name, value)| (name.into(), value.into())));
-    let how = How { env, limit: SIGNATURE_LIMIT, ..How::default() };
+    let how = ChangeOptions { env, limit: SIGNATURE_LIMIT, ..ChangeOptions::default() };
     let signed = tree_of(root).and_then(|tree| {
         let signing = format!("user.signingKey={key}");
         change_with(root, &["-c", &signing, "commit-tree", "-S", "-m", "A trial signature.", &tree], &how)
@@ -245,14 +245,14 @@ fn tree_of(root: &Path) -> Result<String, String> {
     if let Some(commit) = head(root) {
         return Ok(format!("{commit}^{{tree}}"));
     }
-    let tree = change_with(root, &["mktree"], &How::default())?;
+    let tree = change_with(root, &["mktree"], &ChangeOptions::default())?;
     Ok(String::from_utf8_lossy(&tree).trim().to_owned())
 }
 
 /// Variables for programs that commit and push in a work tree of this identity: where our own environment has these, it
 /// would win over the work tree's configuration.
 #[must_use]
-pub fn agent_env(identity: &Identity) -> Vec<(OsString, OsString)> {
+pub fn agent_env(identity: &CommitIdentity) -> Vec<(OsString, OsString)> {
     let mut env = Vec::new();
     for (what, value) in [("NAME", &identity.name), ("EMAIL", &identity.email)] {
         for who in ["AUTHOR", "COMMITTER"] {

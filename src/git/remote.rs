@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::identity::Identity;
+use super::identity::CommitIdentity;
 use super::{LIMIT, run};
 use crate::process::supervised::Launch;
 use crate::text::line::one_line_within;
@@ -65,7 +65,7 @@ pub(super) fn name(root: &Path) -> Option<String> {
 /// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
 /// without making it follow that one, which would be written into the configuration that all work trees share.
 #[must_use]
-pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &Identity, mark: &str) -> Launch {
+pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentity, mark: &str) -> Launch {
     let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
     let mut args: Vec<OsString> = Vec::new();
     for (url, folder) in &remote.relative {
@@ -106,7 +106,7 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &Identity, mar
 /// OpenSSH's. The identity's key wins, then the order is git's.
 fn ssh_in_force(
     tree: &Path,
-    identity: &Identity,
+    identity: &CommitIdentity,
     set: &dyn Fn(&str) -> Option<OsString>,
 ) -> Option<OsString> {
     let configured = |key: &str| {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use chrono::Local;
 
-use super::change::{CHANGE_LIMIT, How, change_with};
+use super::change::{CHANGE_LIMIT, ChangeOptions, change_with};
 use super::remove::RemoveError;
 use super::{GitError, LIMIT, run};
 use crate::text::timestamp;
@@ -167,7 +167,11 @@ pub(super) fn write(
 ) -> Result<Vec<u8>, GitError> {
     let variables = ENVIRONMENT.into_iter().map(|(name, value)| (name.into(), value.into()));
     let index = index.map(|index| ("GIT_INDEX_FILE".into(), index.into()));
-    let how = How { env: variables.chain(index).collect(), input: input.to_vec(), ..How::default() };
+    let how = ChangeOptions {
+        env: variables.chain(index).collect(),
+        input: input.to_vec(),
+        ..ChangeOptions::default()
+    };
     change_with(path, &[&CONFIG[..], arguments].concat(), &how)
         .map_err(|message| GitError::refused(arguments.first().unwrap_or(&""), path, message))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::change::{How, alone, change, change_with};
+use super::change::{ChangeOptions, alone, change, change_with};
 use super::refs::branch_commit;
 use super::{GitError, LIMIT, escape_pattern, exclude, head_file, run};
 use crate::text::jitter;
@@ -60,7 +60,7 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
 
 /// What a folder's HEAD is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum CheckedOut {
     /// This branch.
     Branch(String),
     /// No branch, as in the middle of a rebase.
@@ -71,16 +71,16 @@ pub enum Standing {
 
 /// What the HEAD of the work tree `root` is on.
 #[must_use]
-pub fn standing(root: &Path) -> Standing {
+pub fn checked_out(root: &Path) -> CheckedOut {
     let head = head_file::git_dir(root).and_then(|folder| fs::read_to_string(folder.join("HEAD")).ok());
     let name = match head.as_deref().map(str::trim_end) {
-        None => return Standing::NoTree,
+        None => return CheckedOut::NoTree,
         // Where branches are not files, only git knows.
         Some("ref: refs/heads/.invalid") => run(root, &["symbolic-ref", "HEAD"], LIMIT)
             .map_or_else(|_| String::new(), |name| String::from_utf8_lossy(&name).trim_end().to_owned()),
         Some(head) => head.trim_start_matches("ref: ").to_owned(),
     };
-    name.strip_prefix("refs/heads/").map_or(Standing::Detached, |name| Standing::Branch(name.to_owned()))
+    name.strip_prefix("refs/heads/").map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned()))
 }
 
 /// The lock of the work tree's index, where there is one: a git is at work there, or was killed.
@@ -220,7 +220,7 @@ impl New<'_> {
         };
         arguments.push("--".as_ref());
         arguments.extend(what);
-        let how = How { limit: ADD_LIMIT, ..How::default() };
+        let how = ChangeOptions { limit: ADD_LIMIT, ..ChangeOptions::default() };
         let result = {
             let _alone = alone();
             change_with(self.root, &arguments, &how)
@@ -275,7 +275,7 @@ impl New<'_> {
         let folder = tempfile::tempdir().map_err(|error| refused(error.to_string()))?;
         // Its own index may be missing, or locked by the git that was killed.
         let index = folder.path().join("index").into_os_string();
-        let how = How { env: vec![("GIT_INDEX_FILE".into(), index)], ..How::default() };
+        let how = ChangeOptions { env: vec![("GIT_INDEX_FILE".into(), index)], ..ChangeOptions::default() };
         if change_with(self.path, &["read-tree", "HEAD"], &how).is_err() {
             // Killed before it had a HEAD: then nothing was checked out either.
             change_with(self.path, &["read-tree", "--empty"], &how).map_err(refused)?;

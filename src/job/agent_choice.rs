@@ -15,7 +15,7 @@ use crate::process::OWN_EXECUTABLE;
 use crate::process::ladder::Ladder;
 use crate::process::supervised::Launch;
 use crate::project::Project;
-use crate::reply::filter::Program;
+use crate::reply::filter::JqProgram;
 use crate::settings::Settings;
 
 /// A preset and the command line that its agent is started with.
@@ -212,17 +212,17 @@ fn split(setting: &str, text: &str) -> anyhow::Result<Vec<String>> {
 fn users_program(setting: &str, filter: Option<&str>) -> anyhow::Result<Option<String>> {
     let Some(filter) = filter else { return Ok(None) };
     let program = jq_call(filter).map_or_else(|| filter.to_owned(), |call| call.program);
-    Program::compile(&program).with_context(|| format!("{setting} does not compile"))?;
+    JqProgram::compile(&program).with_context(|| format!("{setting} does not compile"))?;
     Ok(Some(program))
 }
 
 /// A display filter of the user's: a plain call of jq, a jq program, or a command for `sh`.
 fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow::Result<DisplayRoute> {
     if let Some(JqCall { program, join }) = jq_call(filter) {
-        Program::compile(&program).context("AGENT_DISPLAY_FILTER does not compile")?;
+        JqProgram::compile(&program).context("AGENT_DISPLAY_FILTER does not compile")?;
         return Ok(DisplayRoute::Program { program, join });
     }
-    let Err(error) = Program::compile(filter) else {
+    let Err(error) = JqProgram::compile(filter) else {
         return Ok(DisplayRoute::Program { program: filter.to_owned(), join: false });
     };
     let ends_a_word = |char: char| char.is_whitespace() || ";|&<>".contains(char);

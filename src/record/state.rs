@@ -208,80 +208,85 @@ impl StateFile {
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let state = &mut self.state;
-        // What must survive a power cut is synchronised; the steps between come often and need not.
-        let durability = match stamped.event {
+        let Some(durability) = self.state.take(stamped) else { return Ok(()) };
+        let text = toml::to_string(&self.state)
+            .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
+        atomic::write(&self.path, text.as_bytes(), durability)
+    }
+}
+
+impl State {
+    /// Takes one event. Answers how the file is to be written: what must survive a power cut is synchronised, the steps
+    /// between come often and need not; `None` where nothing has changed.
+    fn take(&mut self, stamped: &Stamped<'_>) -> Option<Durability> {
+        Some(match stamped.event {
             Event::LoopStarted { tally, limits, .. } => {
-                state.tally = tally.clone();
-                state.max_iterations = limits.max_iterations;
+                self.tally = tally.clone();
+                self.max_iterations = limits.max_iterations;
                 Durability::Synced
             }
             Event::AttemptStarted { tally, .. } => {
-                state.tally = tally.clone();
-                state.status = Status::Running;
-                state.waiting_until = None;
-                state.last_iteration_at = Some(stamped.at.to_utc());
+                self.stands(Status::Running, None, tally);
+                self.last_iteration_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
             Event::AttemptEnded { tally, report, .. } => {
-                state.tally = tally.clone();
-                state.agent_session.clone_from(&report.usage.session_id);
-                state.last_iteration_ended_at = Some(stamped.at.to_utc());
+                self.tally = tally.clone();
+                self.agent_session.clone_from(&report.usage.session_id);
+                self.last_iteration_ended_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
             // Kept here until the engine has booked it, so that no crash loses a note.
             Event::Asked { ask: Ask::Request(Request::Note(text)), .. } => {
-                state.tally.notes.push(text.clone());
+                self.tally.notes.push(text.clone());
                 Durability::Synced
             }
             Event::Asked { ask, .. } => {
-                state.pending = match ask {
-                    Ask::Request(Request::Pause) => state.pending.or(Some(Pending::Pause)),
-                    Ask::Request(Request::Resume) => {
-                        state.pending.filter(|pending| *pending == Pending::Stop)
-                    }
-                    _ => Some(Pending::Stop),
-                };
+                self.pending = self.pending_after(ask);
                 Durability::Atomic
             }
             Event::Paused { tally } => {
-                state.tally = tally.clone();
-                state.status = Status::Paused;
-                state.waiting_until = None;
-                state.pending = None;
+                self.stands(Status::Paused, None, tally);
+                self.pending = None;
                 Durability::Synced
             }
             Event::Resumed { tally } => {
-                state.tally = tally.clone();
-                state.status = Status::Running;
-                state.waiting_until = None;
+                self.stands(Status::Running, None, tally);
                 Durability::Atomic
             }
             Event::Waiting { until, tally } => {
-                state.tally = tally.clone();
-                state.status = Status::Waiting;
-                state.waiting_until = Some(until);
+                self.stands(Status::Waiting, Some(until), tally);
                 Durability::Synced
             }
             Event::Queued => {
-                state.status = Status::Waiting;
+                self.status = Status::Waiting;
                 Durability::Atomic
             }
             Event::LoopEnded { outcome, tally, .. } => {
-                state.tally = tally.clone();
-                state.active = false;
-                state.pending = None;
-                state.status = outcome.status();
-                state.waiting_until = None;
-                state.ended_at = Some(stamped.at.to_utc());
-                state.exit_reason = Some(outcome.word().to_owned());
-                state.exit_code = Some(outcome.code());
+                self.stands(outcome.status(), None, tally);
+                self.active = false;
+                self.pending = None;
+                self.ended_at = Some(stamped.at.to_utc());
+                self.exit_reason = Some(outcome.word().to_owned());
+                self.exit_code = Some(outcome.code());
                 Durability::Synced
             }
-            _ => return Ok(()),
-        };
-        let text = toml::to_string(state)
-            .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
-        atomic::write(&self.path, text.as_bytes(), durability)
+            _ => return None,
+        })
+    }
+
+    fn stands(&mut self, status: Status, waiting_until: Option<DateTime<Utc>>, tally: &Tally) {
+        self.status = status;
+        self.waiting_until = waiting_until;
+        self.tally = tally.clone();
+    }
+
+    /// What is left to do once this is asked for, too.
+    fn pending_after(&self, ask: &Ask) -> Option<Pending> {
+        match ask {
+            Ask::Request(Request::Pause) => self.pending.or(Some(Pending::Pause)),
+            Ask::Request(Request::Resume) => self.pending.filter(|pending| *pending == Pending::Stop),
+            _ => Some(Pending::Stop),
+        }
     }
 }

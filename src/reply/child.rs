@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::decode::Elsewhere;
-use super::filter::{Event, Output, Program, RunError};
+use super::filter::{Input, JqProgram, Output, RunError};
 use crate::process::OWN_EXECUTABLE;
 use crate::process::ready::is_ready_by;
 use crate::text::duration;
@@ -43,7 +43,7 @@ pub const VERB: &str = "__filter";
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
     let Some(program) = argv.first().and_then(|program| program.to_str()) else { return NOT_COMPILED };
-    let Ok(program) = Program::compile(program) else { return NOT_COMPILED };
+    let Ok(program) = JqProgram::compile(program) else { return NOT_COMPILED };
     for (resource, limit) in [(Resource::As, MEMORY), (Resource::Core, 0)] {
         // Without the limit the filter still works; the watchdog remains.
         _ = setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) });
@@ -64,7 +64,12 @@ fn watch(turns: &mpsc::Receiver<()>) {
 }
 
 /// Answers line by line; `turn` is called when work on a line begins and when it ends.
-fn serve(program: &Program, input: &mut dyn BufRead, output: &mut dyn Write, turn: &mut dyn FnMut()) -> i32 {
+fn serve(
+    program: &JqProgram,
+    input: &mut dyn BufRead,
+    output: &mut dyn Write,
+    turn: &mut dyn FnMut(),
+) -> i32 {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -89,8 +94,8 @@ fn serve(program: &Program, input: &mut dyn BufRead, output: &mut dyn Write, tur
 }
 
 /// The outputs for one line, or the exit code to leave with.
-fn answer(program: &Program, line: &[u8]) -> Result<Vec<String>, i32> {
-    let Some(event) = Event::parse(line) else { return Ok(Vec::new()) };
+fn answer(program: &JqProgram, line: &[u8]) -> Result<Vec<String>, i32> {
+    let Some(event) = Input::parse(line) else { return Ok(Vec::new()) };
     let (mut outputs, mut length) = (Vec::new(), 0);
     let result = program.run(&event, &mut |output| {
         let (Output::Text(text) | Output::Json(text)) = output;
@@ -233,7 +238,7 @@ mod tests {
 
     #[test]
     fn serves_line_by_line_and_survives_what_is_no_json() {
-        let program = Program::compile(".a, .b.c").unwrap();
+        let program = JqProgram::compile(".a, .b.c").unwrap();
         let input = b"{\"a\":\"x\\ny\"}\nnoise\n{\"a\":{\"k\":1},\"b\":5}\n";
         let (mut output, mut turns) = (Vec::new(), 0);
         assert_eq!(serve(&program, &mut input.as_slice(), &mut output, &mut || turns += 1), 0);
@@ -243,7 +248,7 @@ mod tests {
 
     #[test]
     fn halt_leaves_with_its_code() {
-        let program = Program::compile("halt").unwrap();
+        let program = JqProgram::compile("halt").unwrap();
         assert_eq!(serve(&program, &mut b"{}\n{}\n".as_slice(), &mut Vec::new(), &mut || {}), HALTED);
     }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::filter::{Event, Output, Program, RunError};
+use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
 use super::show::Show;
-use super::usage::Note;
+use super::usage::UsageNote;
 
 /// A longer line, in bytes, is counted and not parsed.
 pub const MAX_LINE: usize = 16 << 20;
@@ -29,7 +29,7 @@ pub enum Item {
     /// Something for the live display.
     Show(Show),
     /// Something the agent reports about its run.
-    Note(Note),
+    Note(UsageNote),
 }
 
 /// What was counted in a stream.
@@ -55,7 +55,7 @@ pub enum Slot {
     /// Nowhere: there is no such filter.
     Off,
     /// Here, by a preset's program; it sees the lines whose type is in [`Filters::types`].
-    Here(Arc<Program>),
+    Here(Arc<JqProgram>),
     /// Elsewhere, by a filter the user wrote; it sees every JSON object.
     Elsewhere(Elsewhere),
 }
@@ -66,7 +66,7 @@ pub struct Filters {
     pub response: Slot,
     /// Renders lines for the live display.
     pub display: Slot,
-    /// Finds [`Note`]s.
+    /// Finds [`UsageNote`]s.
     pub result: Slot,
     /// The values of `type` that the programs [`Slot::Here`] look at.
     pub types: &'static [&'static str],
@@ -198,7 +198,7 @@ impl Decoder {
             return;
         }
         let event = if self.filters.types.contains(&&*kind) {
-            let Some(event) = Event::parse(line) else {
+            let Some(event) = Input::parse(line) else {
                 self.counters.malformed += 1;
                 return;
             };
@@ -212,7 +212,7 @@ impl Decoder {
         self.note(line, &kind, event.as_ref(), out);
     }
 
-    fn respond(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Item)) {
+    fn respond(&mut self, line: &[u8], event: Option<&Input>, out: &mut dyn FnMut(Item)) {
         let result = self.filters.response.run(line, event, &mut |output| match output {
             Output::Text(text) => out(Item::Text(text)),
             // A preset's filter prints texts; anything else is a change of the agent's format.
@@ -223,7 +223,7 @@ impl Decoder {
         }
     }
 
-    fn display(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Item)) {
+    fn display(&mut self, line: &[u8], event: Option<&Input>, out: &mut dyn FnMut(Item)) {
         let result = self.filters.display.run(line, event, &mut |output| {
             let show = match output {
                 Output::Text(text) => Some(Show::Text(text)),
@@ -238,10 +238,10 @@ impl Decoder {
         }
     }
 
-    fn note(&mut self, line: &[u8], kind: &str, event: Option<&Event>, out: &mut dyn FnMut(Item)) {
+    fn note(&mut self, line: &[u8], kind: &str, event: Option<&Input>, out: &mut dyn FnMut(Item)) {
         let result = self.filters.result.run(line, event, &mut |output| {
             let (Output::Text(json) | Output::Json(json)) = output;
-            if let Some(note) = Note::from_json(&json) {
+            if let Some(note) = UsageNote::from_json(&json) {
                 out(Item::Note(note));
             }
         });
@@ -251,7 +251,7 @@ impl Decoder {
         if let Some(tools) = self.filters.tool_results.as_ref().filter(|tools| tools.kind == kind) {
             for id in tools.id.captures_iter(line).filter_map(|captures| captures.get(1)) {
                 let tool_finished = Some(String::from_utf8_lossy(id.as_bytes()).into_owned());
-                out(Item::Note(Note { tool_finished, ..Note::default() }));
+                out(Item::Note(UsageNote { tool_finished, ..UsageNote::default() }));
             }
         }
     }
@@ -260,7 +260,7 @@ impl Decoder {
 impl Slot {
     /// Runs the filter on one line; `event` is the line parsed, if programs look at lines of its type. An error
     /// means that the filter died. It is off from then on.
-    fn run(&mut self, line: &[u8], event: Option<&Event>, out: &mut dyn FnMut(Output)) -> Result<(), String> {
+    fn run(&mut self, line: &[u8], event: Option<&Input>, out: &mut dyn FnMut(Output)) -> Result<(), String> {
         let result = match self {
             Self::Off => Ok(()),
             Self::Here(program) => match event.map_or(Ok(()), |event| program.run(event, out)) {
@@ -318,7 +318,7 @@ mod tests {
     fn notes_from_elsewhere_are_read_as_json() {
         let note = |_: &[u8]| Ok(vec![r#"{"final":true}"#.to_owned(), "null".to_owned(), "noise".to_owned()]);
         let (items, _) = decode(Filters { result: elsewhere(note), ..Filters::none() }, "{}");
-        assert_eq!(items, [Item::Note(Note { is_final: true, ..Note::default() })]);
+        assert_eq!(items, [Item::Note(UsageNote { is_final: true, ..UsageNote::default() })]);
     }
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
         let dead = || elsewhere(|_: &[u8]| Err("it exited".to_owned()));
         let (_, decoder) = decode(Filters { result: dead(), ..Filters::none() }, "{}\n{}");
         assert_eq!(decoder.dead_filter(), Some("the result filter died: it exited"));
-        let halt = Slot::Here(Arc::new(Program::compile("halt").unwrap()));
+        let halt = Slot::Here(Arc::new(JqProgram::compile("halt").unwrap()));
         let (_, decoder) =
             decode(Filters { response: halt, types: &["x"], ..Filters::none() }, r#"{"type":"x"}"#);
         assert_eq!(decoder.dead_filter(), Some("the response filter died: the filter called halt(0)"));

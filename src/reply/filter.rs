@@ -14,14 +14,14 @@ use crate::text::line::one_line_within;
 ///
 /// The program runs in this very process: one from a user belongs into a bounded child instead, because jq
 /// programs can exhaust time, stack and memory.
-pub struct Program {
+pub struct JqProgram {
     filter: jaq_core::Filter<JustLut<Val>>,
 }
 
 /// One JSON value, parsed and ready to be the input of several programs.
-pub struct Event(Val);
+pub struct Input(Val);
 
-/// One output of a [`Program`].
+/// One output of a [`JqProgram`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A string, raw.
@@ -30,7 +30,7 @@ pub enum Output {
     Json(String),
 }
 
-/// Why a run of a [`Program`] stopped before its last output.
+/// Why a run of a [`JqProgram`] stopped before its last output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// A jq error, such as an index into a number. jq itself prints it and goes on with the next input.
@@ -60,7 +60,7 @@ impl fmt::Display for CompileError {
     }
 }
 
-impl Program {
+impl JqProgram {
     /// Compiles a jq program with the whole standard library of jaq.
     pub fn compile(source: &str) -> Result<Self, CompileError> {
         let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
@@ -79,7 +79,7 @@ impl Program {
     /// Runs the program on one event and hands its outputs over one by one.
     ///
     /// The outputs before an error have been handed over when it is returned.
-    pub fn run(&self, event: &Event, out: &mut dyn FnMut(Output)) -> Result<(), RunError> {
+    pub fn run(&self, event: &Input, out: &mut dyn FnMut(Output)) -> Result<(), RunError> {
         let ctx = Ctx::<JustLut<Val>>::new(&self.filter.lut, Vars::new([]));
         for result in self.filter.id.run((ctx, event.0.clone())) {
             match result {
@@ -91,13 +91,13 @@ impl Program {
     }
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for JqProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Program")
+        f.write_str("JqProgram")
     }
 }
 
-impl Event {
+impl Input {
     /// Parses one line as JSON. Invalid UTF-8 and lone surrogates are tolerated; `None` means no JSON, or
     /// JSON nested too deeply to be handled on the stack.
     #[must_use]
@@ -184,15 +184,15 @@ mod tests {
 
     fn outputs(program: &str, input: &str) -> (Vec<Output>, Result<(), RunError>) {
         let mut all = Vec::new();
-        let program = Program::compile(program).unwrap();
-        let result = program.run(&Event::parse(input.as_bytes()).unwrap(), &mut |output| all.push(output));
+        let program = JqProgram::compile(program).unwrap();
+        let result = program.run(&Input::parse(input.as_bytes()).unwrap(), &mut |output| all.push(output));
         (all, result)
     }
 
     #[test]
     fn programs_are_send_and_sync() {
         fn check<T: Send + Sync>() {}
-        check::<Program>();
+        check::<JqProgram>();
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_compile_error_shows_the_position_and_the_piece() {
-        let message = |source: &str| Program::compile(source).unwrap_err().to_string();
+        let message = |source: &str| JqProgram::compile(source).unwrap_err().to_string();
         assert_eq!(message(".a | | .b"), "line 1, column 6: expected term, found \"|\"");
         assert_eq!(message(".a\n| nosuch"), "line 2, column 3: undefined filter \"nosuch\"");
         assert_eq!(
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn tolerates_lone_surrogates_and_invalid_utf8() {
-        let program = Program::compile(".t").unwrap();
+        let program = JqProgram::compile(".t").unwrap();
         for (line, text) in [
             (br#"{"t":"a\ud83d b"}"#.as_slice(), "a\u{fffd} b"),
             (br#"{"t":"a\ude00 b"}"#, "a\u{fffd} b"),
@@ -240,17 +240,17 @@ mod tests {
             (b"{\"t\":\"a\xff b\"}", "a\u{fffd} b"),
         ] {
             let mut all = Vec::new();
-            program.run(&Event::parse(line).unwrap(), &mut |output| all.push(output)).unwrap();
+            program.run(&Input::parse(line).unwrap(), &mut |output| all.push(output)).unwrap();
             assert_eq!(all, [Output::Text(text.into())]);
         }
     }
 
     #[test]
     fn refuses_what_is_no_json_or_nested_too_deeply() {
-        assert!(Event::parse(b"{\"t\":").is_none());
-        assert!(Event::parse("[".repeat(1_000_000).as_bytes()).is_none());
+        assert!(Input::parse(b"{\"t\":").is_none());
+        assert!(Input::parse("[".repeat(1_000_000).as_bytes()).is_none());
         let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-        assert!(Event::parse(&deep).is_none());
-        assert!(Event::parse(br#""[[[[[[""#).is_some());
+        assert!(Input::parse(&deep).is_none());
+        assert!(Input::parse(br#""[[[[[[""#).is_some());
     }
 }

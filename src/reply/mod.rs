@@ -1,7 +1,7 @@
 //! What an agent said: filters, sigils, usage, and the verdict over them.
 //!
 //! Bytes of an agent's stdout go into a [`decode::Decoder`]; assistant text, lines for the display and
-//! [`usage::Note`]s come out. [`sigil::SigilScanner`] and [`usage::Usage`] fold over these, and
+//! [`usage::UsageNote`]s come out. [`sigil::SigilScanner`] and [`usage::Usage`] fold over these, and
 //! [`verdict::judge`] decides whether the attempt succeeded.
 
 pub mod child;

@@ -42,7 +42,7 @@ pub enum Class {
 
 /// One output of a result filter; see the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Note {
+pub struct UsageNote {
     /// The agent's own last event.
     pub is_final: bool,
     /// The attempt failed, with this message.
@@ -80,7 +80,7 @@ pub struct Fault {
     pub reset_at: Option<i64>,
 }
 
-/// All [`Note`]s of one attempt, folded.
+/// All [`UsageNote`]s of one attempt, folded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Cost in US dollars.
@@ -103,7 +103,7 @@ pub struct Usage {
     reset_at: Option<i64>,
 }
 
-impl Note {
+impl UsageNote {
     /// Reads one output of a result filter. `None` if it is no JSON object.
     #[must_use]
     pub fn from_json(json: &str) -> Option<Self> {
@@ -133,7 +133,7 @@ impl Note {
 
 impl Usage {
     /// Takes the next note in.
-    pub fn fold(&mut self, note: &Note) {
+    pub fn fold(&mut self, note: &UsageNote) {
         if note.add {
             self.cost_usd = sum(self.cost_usd, note.cost_usd, |a, b| a + b);
             self.input_tokens = sum(self.input_tokens, note.input_tokens, u64::saturating_add);
@@ -200,7 +200,7 @@ mod tests {
     fn fold(notes: &[&str]) -> Usage {
         let mut usage = Usage::default();
         for note in notes {
-            usage.fold(&Note::from_json(note).unwrap());
+            usage.fold(&UsageNote::from_json(note).unwrap());
         }
         usage
     }
@@ -254,12 +254,12 @@ mod tests {
 
     #[test]
     fn values_of_another_type_are_ignored() {
-        assert_eq!(Note::from_json("[]"), None);
-        assert_eq!(Note::from_json("nope"), None);
+        assert_eq!(UsageNote::from_json("[]"), None);
+        assert_eq!(UsageNote::from_json("nope"), None);
         let odd =
             r#"{"final":"yes","error":5,"class":"odd","reset_at":"x","cost_usd":-1,"model":null,"more":1}"#;
-        assert_eq!(Note::from_json(odd), Some(Note::default()));
-        let huge = Note::from_json(r#"{"input_tokens":1e300,"reset_at":1e300}"#).unwrap();
+        assert_eq!(UsageNote::from_json(odd), Some(UsageNote::default()));
+        let huge = UsageNote::from_json(r#"{"input_tokens":1e300,"reset_at":1e300}"#).unwrap();
         assert_eq!((huge.input_tokens, huge.reset_at), (Some(u64::MAX), None));
     }
 }

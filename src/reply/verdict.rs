@@ -12,7 +12,7 @@ const MAX_QUOTE: usize = 300;
 /// How the agent's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum AgentEnd {
     /// It exited by itself with this code.
     Exited(i32),
     /// A signal, by its number, that we did not send killed it.
@@ -44,7 +44,7 @@ pub struct Evidence<'a> {
     /// What to call the agent in messages.
     pub agent: &'a str,
     /// How its process ended.
-    pub end: End,
+    pub end: AgentEnd,
     /// Whose filters were in force.
     pub readers: Readers,
     /// The agent is one that has a final event.
@@ -124,17 +124,17 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
 /// What is wrong, if anything, in words that follow the agent's name.
 fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
     match evidence.end {
-        End::Exited(0) | End::EndedAfterFinal => {}
-        End::Exited(code) => return Some((Kind::Exit, format!("exited with code {code}"))),
-        End::Signaled(signal) => return Some((Kind::Signal, format!("was killed by signal {signal}"))),
-        End::TimedOut => return Some((Kind::TimedOut, "ran longer than its timeout allows".into())),
-        End::Inactive => {
+        AgentEnd::Exited(0) | AgentEnd::EndedAfterFinal => {}
+        AgentEnd::Exited(code) => return Some((Kind::Exit, format!("exited with code {code}"))),
+        AgentEnd::Signaled(signal) => return Some((Kind::Signal, format!("was killed by signal {signal}"))),
+        AgentEnd::TimedOut => return Some((Kind::TimedOut, "ran longer than its timeout allows".into())),
+        AgentEnd::Inactive => {
             return Some((
                 Kind::Inactive,
                 "showed no sign of life for longer than its timeout allows".into(),
             ));
         }
-        End::Interrupted => return Some((Kind::Interrupted, "was interrupted".into())),
+        AgentEnd::Interrupted => return Some((Kind::Interrupted, "was interrupted".into())),
     }
     if evidence.readers == Readers::Nobody {
         return None;
@@ -200,7 +200,7 @@ mod tests {
     fn good() -> Evidence<'static> {
         Evidence {
             agent: "claude",
-            end: End::Exited(0),
+            end: AgentEnd::Exited(0),
             readers: Readers::Preset,
             has_final: true,
             final_seen: true,
@@ -219,13 +219,13 @@ mod tests {
     #[test]
     fn how_the_process_ended_comes_first() {
         for (end, expected) in [
-            (End::Exited(0), None),
-            (End::EndedAfterFinal, None),
-            (End::Exited(3), Some(Kind::Exit)),
-            (End::Signaled(9), Some(Kind::Signal)),
-            (End::TimedOut, Some(Kind::TimedOut)),
-            (End::Inactive, Some(Kind::Inactive)),
-            (End::Interrupted, Some(Kind::Interrupted)),
+            (AgentEnd::Exited(0), None),
+            (AgentEnd::EndedAfterFinal, None),
+            (AgentEnd::Exited(3), Some(Kind::Exit)),
+            (AgentEnd::Signaled(9), Some(Kind::Signal)),
+            (AgentEnd::TimedOut, Some(Kind::TimedOut)),
+            (AgentEnd::Inactive, Some(Kind::Inactive)),
+            (AgentEnd::Interrupted, Some(Kind::Interrupted)),
         ] {
             for readers in [Readers::Preset, Readers::User, Readers::Nobody] {
                 assert_eq!(kind(&Evidence { end, readers, ..good() }), expected, "{end:?} {readers:?}");
@@ -251,7 +251,8 @@ mod tests {
         let failure = judge(&Evidence { fault: Some(&fault), ..good() }).unwrap_err();
         assert_eq!((failure.kind, failure.class, failure.reset_at), (Kind::Reported, Class::Limit, Some(7)));
         assert_eq!(failure.message, "claude reported an error: too many");
-        let killed = Evidence { end: End::Signaled(15), fault: Some(&fault), stderr_tail: "noise", ..good() };
+        let killed =
+            Evidence { end: AgentEnd::Signaled(15), fault: Some(&fault), stderr_tail: "noise", ..good() };
         let failure = judge(&killed).unwrap_err();
         assert_eq!((failure.kind, failure.class), (Kind::Signal, Class::Limit));
         assert_eq!(failure.message, "claude was killed by signal 15: too many");
@@ -287,7 +288,7 @@ mod tests {
     fn a_refusal_to_run_as_root_says_what_to_do() {
         let stderr_tail =
             "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons";
-        let failure = judge(&Evidence { end: End::Exited(1), stderr_tail, ..good() }).unwrap_err();
+        let failure = judge(&Evidence { end: AgentEnd::Exited(1), stderr_tail, ..good() }).unwrap_err();
         assert_eq!(failure.class, Class::Permission);
         assert!(failure.message.contains("IS_SANDBOX=1") && failure.message.contains("AGENT_ARGS"));
         assert!(judge(&Evidence { stderr_tail, ..good() }).is_ok());

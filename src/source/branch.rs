@@ -16,7 +16,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
 use crate::git;
-use crate::git::worktrees::Standing;
+use crate::git::worktrees::CheckedOut;
 use crate::plan::Ticks;
 use crate::prompt::sections::with_sections;
 use main_plan::MainPlan;
@@ -145,11 +145,11 @@ impl Branch {
     /// What an agent has done to the work tree that it should not have: what it commits now is not on the branch.
     fn astray(&self) -> Option<String> {
         let (name, tree) = (&self.facts.name, self.publisher.tree.display());
-        let is_on = match git::worktrees::standing(&self.publisher.tree) {
-            Standing::Branch(branch) if branch == *name => return None,
-            Standing::Branch(branch) => format!("the branch '{branch}'"),
-            Standing::Detached => "no branch".to_owned(),
-            Standing::NoTree => {
+        let is_on = match git::worktrees::checked_out(&self.publisher.tree) {
+            CheckedOut::Branch(branch) if branch == *name => return None,
+            CheckedOut::Branch(branch) => format!("the branch '{branch}'"),
+            CheckedOut::Detached => "no branch".to_owned(),
+            CheckedOut::NoTree => {
                 let way_out = "move away what is left of it, and build again";
                 return Some(format!("{tree} is no work tree any more: {way_out}"));
             }
@@ -172,7 +172,7 @@ impl Branch {
 impl Source for &mut Branch {
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // An agent without a work tree of its own would work on the repository around it.
-        if git::worktrees::standing(&self.publisher.tree) == Standing::NoTree {
+        if git::worktrees::checked_out(&self.publisher.tree) == CheckedOut::NoTree {
             return Err(End::because(Outcome::GitFailed, self.astray().unwrap_or_default()));
         }
         if self.known.is_none() {

@@ -66,13 +66,13 @@ impl Display for Built {
 
 /// One branch.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct BranchRow {
     /// The branch.
     pub name: String,
     /// What became of it: by its outcome, until somebody who knows better says otherwise.
     pub built: Built,
     /// What its loop came to; `None` while it has not ended.
-    pub end: Option<End>,
+    pub end: Option<BranchEnd>,
     /// How many commits it is ahead of its base, where somebody looked.
     pub commits: Option<u64>,
     /// Where its pull request is.
@@ -83,7 +83,7 @@ pub struct Row {
 
 /// What the loop of a branch came to.
 #[derive(Debug, Clone)]
-pub struct End {
+pub struct BranchEnd {
     /// Why it ended.
     pub outcome: Outcome,
     /// What led there, where the outcome alone does not say it.
@@ -98,7 +98,7 @@ pub struct End {
     pub cost_usd: f64,
 }
 
-impl Row {
+impl BranchRow {
     /// A branch whose loop has not started.
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -118,7 +118,7 @@ impl Row {
             Event::LoopStarted { .. } => self.built = Built::Unfinished,
             Event::LoopEnded { outcome, detail, tally, duration } => {
                 self.built = Built::by(outcome);
-                self.end = Some(End {
+                self.end = Some(BranchEnd {
                     outcome,
                     detail: detail.map(str::to_owned),
                     iterations: tally.iteration,
@@ -191,7 +191,7 @@ const RESULT: usize = 1;
 
 /// The table, and below it what was not done. A column in which nothing is known is left out.
 #[must_use]
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[BranchRow]) -> String {
     let heads = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)];
     let mut lines = vec![(heads.map(str::to_owned), Style::new())];
     lines.extend(rows.iter().map(|row| (row.cells(), row.built.style())));
@@ -213,7 +213,7 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// Every note once, with the branches it is about.
-fn notes(rows: &[Row]) -> Vec<(&str, Vec<&str>)> {
+fn notes(rows: &[BranchRow]) -> Vec<(&str, Vec<&str>)> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, note) in rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
         match notes.iter_mut().find(|(known, _)| known == note) {
@@ -224,7 +224,7 @@ fn notes(rows: &[Row]) -> Vec<(&str, Vec<&str>)> {
     notes
 }
 
-fn last_head(rows: &[Row]) -> &'static str {
+fn last_head(rows: &[BranchRow]) -> &'static str {
     let linked = rows.iter().any(|row| row.pull_request.is_some());
     let explained = rows.iter().any(|row| row.pull_request.is_none() && row.reason().is_some());
     match (linked, explained) {
@@ -243,11 +243,11 @@ fn cell(cells: &[String; COLUMNS], column: usize, widths: &[usize; COLUMNS], sty
 
 /// The last line of `--json`: what all branches of a build came to. `identity` is the build's own.
 #[must_use]
-pub fn json(identity: &Identity, exit_code: u8, rows: &[Row]) -> String {
+pub fn json(identity: &Identity, exit_code: u8, rows: &[BranchRow]) -> String {
     to_line(
         Local::now(),
         identity,
-        Fact::BuildEnded { branches: rows.iter().map(Row::line).collect(), exit_code },
+        Fact::BuildEnded { branches: rows.iter().map(BranchRow::line).collect(), exit_code },
     )
 }
 

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::status_board::Board;
+use super::status_board::StatusBoard;
 use super::status_line::StatusLine;
 use super::terminal::Terminal;
 
@@ -54,7 +54,7 @@ struct Queue {
     waiting: usize,
     writing: bool,
     dropped: usize,
-    board: Board,
+    board: StatusBoard,
     /// The status lines have news that are not drawn yet.
     board_is_new: bool,
 }
@@ -277,7 +277,7 @@ mod tests {
         queue.board_is_new = false;
         assert_eq!(queue.step(now, now, true), Step::Wait(Some(now + CLOCK)));
         assert_eq!(queue.step(now + CLOCK, now, true), Step::Draw);
-        queue.board = Board::default();
+        queue.board = StatusBoard::default();
         assert_eq!(queue.step(now, now, true), Step::Wait(None));
         queue.board_is_new = true;
         assert_eq!(queue.step(now, now, true), Step::Draw, "they are taken away at once");

@@ -14,13 +14,13 @@ use crate::text::{duration, line, timestamp};
 
 /// Where a loop stands at this moment.
 #[derive(Debug)]
-pub struct Standing<'a> {
+pub struct LoopSnapshot<'a> {
     found: &'a Loop,
     /// Whether its process is at work.
     alive: bool,
 }
 
-impl<'a> Standing<'a> {
+impl<'a> LoopSnapshot<'a> {
     /// Looks at the loop's process once, so that everything shown tells the same story.
     #[must_use]
     pub fn of(found: &'a Loop) -> Self {
@@ -132,28 +132,28 @@ impl<'a> Standing<'a> {
 }
 
 /// Writes what `ralph status` prints about one loop.
-pub fn write_text(standing: &Standing<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut line = |name: &str, value: &dyn Display| writeln!(out, "{name}: {}", shown(&value.to_string()));
-    line("Ralph Loop", &standing.found.name)?;
-    let state = match &standing.found.state {
+    line("Ralph Loop", &snapshot.found.name)?;
+    let state = match &snapshot.found.state {
         Ok(state) => state,
         Err(why) => return line("Status", &format_args!("unknown ({why})")),
     };
-    let pending = match state.pending.filter(|_| standing.alive) {
+    let pending = match state.pending.filter(|_| snapshot.alive) {
         Some(Pending::Pause) => " (pausing after the current attempt)",
         Some(Pending::Stop) => " (ending after the current attempt)",
         None => "",
     };
-    line("Status", &format_args!("{}{pending}", standing.word()))?;
+    line("Status", &format_args!("{}{pending}", snapshot.word()))?;
     line("Mode", &format_args!("{}, agent {}", state.mode, state.agent))?;
-    line("Iteration", &standing.iteration(state))?;
+    line("Iteration", &snapshot.iteration(state))?;
     line("Started", &timestamp::local(&state.started_at))?;
-    match (state.tally.in_attempt && standing.alive, state.last_iteration_at, state.last_iteration_ended_at) {
+    match (state.tally.in_attempt && snapshot.alive, state.last_iteration_at, state.last_iteration_ended_at) {
         (true, Some(at), _) => line("Current iteration started", &timestamp::local(&at))?,
         (false, _, Some(at)) => line("Last iteration ended", &timestamp::local(&at))?,
         _ => {}
     }
-    if let Some(until) = state.waiting_until.filter(|_| standing.alive) {
+    if let Some(until) = state.waiting_until.filter(|_| snapshot.alive) {
         line("Waiting until", &timestamp::local(&until))?;
     }
     if let Some(ended) = state.ended_at {
@@ -161,10 +161,10 @@ pub fn write_text(standing: &Standing<'_>, out: &mut dyn Write) -> io::Result<()
         line("Total duration", &duration::rough(total))?;
     }
     write_counts(state, &mut line)?;
-    if standing.alive {
+    if snapshot.alive {
         line("Process", &state.process.pid)?;
     }
-    match (standing.exit_reason(state), state.exit_code) {
+    match (snapshot.exit_reason(state), state.exit_code) {
         (None, _) => line("Exit reason", &"(none - still running)"),
         (Some(word), Some(code)) => line("Exit reason", &format_args!("{word} (exit code {code})")),
         (Some(word), None) => {
@@ -204,10 +204,10 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
 }
 
 /// Writes what `ralph ls` prints: a line per loop.
-pub fn write_table(standings: &[Standing<'_>], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_table(snapshots: &[LoopSnapshot<'_>], out: &mut dyn Write) -> io::Result<()> {
     let head = ["NAME", "STATUS", "ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"].map(str::to_owned);
     let mut rows = vec![head];
-    rows.extend(standings.iter().map(row));
+    rows.extend(snapshots.iter().map(row));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: [usize; 7] = std::array::from_fn(width);
     for row in &rows {
@@ -218,8 +218,8 @@ pub fn write_table(standings: &[Standing<'_>], out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-fn row(standing: &Standing<'_>) -> [String; 7] {
-    let [iteration, failures, agent, started] = match &standing.found.state {
+fn row(snapshot: &LoopSnapshot<'_>) -> [String; 7] {
+    let [iteration, failures, agent, started] = match &snapshot.found.state {
         Ok(state) => {
             let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
             [
@@ -231,9 +231,9 @@ fn row(standing: &Standing<'_>) -> [String; 7] {
         }
         Err(_) => std::array::from_fn(|_| "-".to_owned()),
     };
-    let project = standing.found.project.root().display().to_string();
-    let name = standing.found.name.clone();
-    [name, standing.word().to_owned(), iteration, failures, agent, started, project].map(|cell| shown(&cell))
+    let project = snapshot.found.project.root().display().to_string();
+    let name = snapshot.found.name.clone();
+    [name, snapshot.word().to_owned(), iteration, failures, agent, started, project].map(|cell| shown(&cell))
 }
 
 /// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.

@@ -13,9 +13,9 @@ const OTHER_ROWS: usize = 2;
 
 /// The status lines by place.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Board(BTreeMap<usize, StatusLine>);
+pub(super) struct StatusBoard(BTreeMap<usize, StatusLine>);
 
-impl Board {
+impl StatusBoard {
     /// Sets the line at a place, or takes it away. `false`: that changes nothing.
     pub(super) fn set(&mut self, place: usize, status: Option<StatusLine>) -> bool {
         if self.0.get(&place) == status.as_ref() {
@@ -97,8 +97,8 @@ mod tests {
         status
     }
 
-    fn board(count: usize, now: Instant) -> Board {
-        let mut board = Board::default();
+    fn board(count: usize, now: Instant) -> StatusBoard {
+        let mut board = StatusBoard::default();
         // In any order.
         for place in (0..count).rev() {
             let started = now.checked_sub(Duration::from_mins(place as u64)).unwrap();
@@ -152,7 +152,7 @@ mod tests {
     fn the_hint_is_for_those_that_ctrl_c_still_changes() {
         let now = Instant::now();
         let hint = |urgencies: &[Urgency]| {
-            let mut board = Board::default();
+            let mut board = StatusBoard::default();
             for (place, urgency) in urgencies.iter().enumerate() {
                 board.set(place, Some(status("b", now, *urgency, true)));
             }

@@ -10,7 +10,7 @@ use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 use super::console::Target;
 use super::status_area::StatusArea;
-use super::status_board::Board;
+use super::status_board::StatusBoard;
 
 /// Rows and columns, where those of the terminal are not known.
 const USUAL_SIZE: (usize, usize) = (24, 80);
@@ -55,7 +55,7 @@ impl Terminal {
     }
 
     /// Draws the status lines anew, or takes them away.
-    pub(super) fn show_status(&mut self, board: &Board) {
+    pub(super) fn show_status(&mut self, board: &StatusBoard) {
         // Loops in the background leave the terminal to whatever is in front.
         if board.is_empty() || !is_in_front() {
             return self.erase();

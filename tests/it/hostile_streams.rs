@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use ralph::reply::decode::Counters;
 use ralph::reply::show::Show;
 use ralph::reply::usage::Class;
-use ralph::reply::verdict::{End, Kind};
+use ralph::reply::verdict::{AgentEnd, Kind};
 
 use crate::play::{Played, play};
 
 const OK: &str = r#"{"type":"result","subtype":"success","is_error":false}"#;
 
 fn claude(lines: &[&[u8]]) -> Played {
-    play("claude", &lines.join(b"\n".as_slice()), "", End::Exited(0), 4096)
+    play("claude", &lines.join(b"\n".as_slice()), "", AgentEnd::Exited(0), 4096)
 }
 
 fn says(text: &str) -> String {
@@ -27,7 +27,7 @@ fn a_sigil_split_across_deltas_is_found_also_when_escaped() {
     let delta =
         |text: &str| format!(r#"{{"type":"message","role":"assistant","content":"{text}","delta":true}}"#);
     let lines = ["\\u003cprom", "ise\\u003e", "COMP", "LETE<", "/promise\\u003E"].map(delta).join("\n");
-    assert!(complete(&play("gemini", lines.as_bytes(), "", End::Exited(0), 3)));
+    assert!(complete(&play("gemini", lines.as_bytes(), "", AgentEnd::Exited(0), 3)));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn only_the_assistants_own_text_counts() {
         format!(r#"{{"type":"result","is_error":false,"result":"{sigil}"}}"#),
         sigil.to_owned(),
     ];
-    let played = play("claude", lines.join("\n").as_bytes(), "", End::Exited(0), 4096);
+    let played = play("claude", lines.join("\n").as_bytes(), "", AgentEnd::Exited(0), 4096);
     assert_eq!(played.text, "");
     assert!(!complete(&played));
     assert_eq!(played.verdict.unwrap_err().kind, Kind::Silent);
@@ -126,7 +126,7 @@ fn only_the_assistants_own_text_counts() {
 fn a_limit_in_tool_output_is_no_limit() {
     let tool = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"429 rate limit exceeded"}]}}"#;
     let text = says("The log says: rate_limit, status 429, usage limit reached.");
-    let played = play("claude", [tool, &text].join("\n").as_bytes(), "", End::Exited(1), 4096);
+    let played = play("claude", [tool, &text].join("\n").as_bytes(), "", AgentEnd::Exited(1), 4096);
     assert_eq!(played.verdict.unwrap_err().class, Class::Other);
 }
 
@@ -182,7 +182,7 @@ fn errors_are_classified_by_the_agents_own_codes() {
             Class::Other,
         ),
     ] {
-        let failure = play(agent, line.as_bytes(), "", End::Exited(0), 4096).verdict.unwrap_err();
+        let failure = play(agent, line.as_bytes(), "", AgentEnd::Exited(0), 4096).verdict.unwrap_err();
         assert_eq!((failure.kind, failure.class), (Kind::Reported, class), "{agent}: {line}");
     }
 }
@@ -190,7 +190,7 @@ fn errors_are_classified_by_the_agents_own_codes() {
 #[test]
 fn a_retry_after_header_gives_the_reset_time() {
     let line = r#"{"type":"error","error":{"data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"60"}}}}"#;
-    let failure = play("opencode", line.as_bytes(), "", End::Exited(1), 4096).verdict.unwrap_err();
+    let failure = play("opencode", line.as_bytes(), "", AgentEnd::Exited(1), 4096).verdict.unwrap_err();
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
     let wait = failure.reset_at.unwrap() - i64::try_from(now).unwrap();
     assert!((55..=60).contains(&wait), "{wait}");
@@ -202,7 +202,7 @@ fn the_formats_without_a_recording_are_read_as_documented() {
 {"type":"tool","name":"write","input":"src/lib.rs"}
 {"type":"text","text":"<promise>COMPLETE</promise>"}
 {"type":"result","status":"ok","cost_usd":0.25,"input_tokens":10,"output_tokens":5}"#;
-    let played = play("script", script.as_bytes(), "", End::Exited(0), 4096);
+    let played = play("script", script.as_bytes(), "", AgentEnd::Exited(0), 4096);
     assert!(complete(&played) && played.verdict.is_ok());
     let usage = &played.reply.usage;
     assert_eq!((usage.cost_usd, usage.input_tokens, usage.output_tokens), (Some(0.25), Some(10), Some(5)));
@@ -210,14 +210,14 @@ fn the_formats_without_a_recording_are_read_as_documented() {
     assert_eq!(played.shows[0], Show::Tool { name: "write".into(), input: "src/lib.rs".into() });
     let failed = r#"{"type":"text","text":"x"}
 {"type":"result","status":"error","message":"no luck"}"#;
-    let failure = play("script", failed.as_bytes(), "", End::Exited(0), 4096).verdict.unwrap_err();
+    let failure = play("script", failed.as_bytes(), "", AgentEnd::Exited(0), 4096).verdict.unwrap_err();
     assert_eq!(failure.message, "script reported an error: no luck");
 
     let amp = r#"{"type":"system","subtype":"init","session_id":"T-1"}
 {"type":"user","message":{"content":[{"type":"text","text":"<promise>REPLAN</promise>"}]},"parent_tool_use_id":null}
 {"type":"assistant","message":{"content":[{"type":"text","text":"done"}],"usage":{"input_tokens":3,"cache_read_input_tokens":4,"output_tokens":2}},"parent_tool_use_id":null}
 {"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"T-1"}"#;
-    let played = play("amp", amp.as_bytes(), "", End::Exited(0), 4096);
+    let played = play("amp", amp.as_bytes(), "", AgentEnd::Exited(0), 4096);
     assert!(played.verdict.is_ok() && !played.reply.scanner.sigils().replan());
     assert_eq!((played.text.as_str(), played.reply.usage.input_tokens), ("done", Some(7)));
 }
@@ -251,8 +251,8 @@ proptest! {
     ) {
         let stream = lines.join(b"\n".as_slice());
         let (whole, pieces) = (
-            play("claude", &stream, "", End::Exited(0), usize::MAX),
-            play("claude", &stream, "", End::Exited(0), step),
+            play("claude", &stream, "", AgentEnd::Exited(0), usize::MAX),
+            play("claude", &stream, "", AgentEnd::Exited(0), step),
         );
         prop_assert_eq!(whole.text, pieces.text);
         prop_assert_eq!(whole.shows, pieces.shows);

@@ -7,7 +7,7 @@ use ralph::agent::preset::{self, Compiled, Preset};
 use ralph::reply::Reply;
 use ralph::reply::decode::{Counters, Decoder, Item};
 use ralph::reply::show::Show;
-use ralph::reply::verdict::{End, Evidence, Failure, Readers, judge};
+use ralph::reply::verdict::{AgentEnd, Evidence, Failure, Readers, judge};
 
 /// All that a stream led to.
 pub(crate) struct Played {
@@ -25,7 +25,7 @@ static PRESETS: LazyLock<BTreeMap<&str, (&Preset, Compiled)>> = LazyLock::new(||
 });
 
 /// Plays a stream in pieces of `step` bytes.
-pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: End, step: usize) -> Played {
+pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: AgentEnd, step: usize) -> Played {
     let (preset, compiled) = &PRESETS[agent];
     let mut decoder = Decoder::new(compiled.filters());
     let (mut reply, mut text, mut shows) = (Reply::default(), String::new(), Vec::new());

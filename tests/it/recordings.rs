@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ralph::reply::show::Show;
 use ralph::reply::usage::Class;
-use ralph::reply::verdict::{End, Kind};
+use ralph::reply::verdict::{AgentEnd, Kind};
 
 use crate::play::{Played, play};
 
@@ -31,7 +31,7 @@ fn play_recording(agent: &str, case: &str, step: usize) -> Played {
     let exit: serde_json::Value =
         serde_json::from_slice(&fs::read(path(agent, case, "exit.json")).unwrap()).unwrap();
     let code = exit["exit"].as_i64().unwrap().try_into().unwrap();
-    play(agent, &stdout, &stderr, End::Exited(code), step)
+    play(agent, &stdout, &stderr, AgentEnd::Exited(code), step)
 }
 
 /// A recording and all that it has to lead to.
@@ -372,7 +372,7 @@ fn a_tool_call_is_in_flight_until_its_result_comes() {
     let finished =
         r#"{"type":"user","message":{"content":[{"tool_use_id": "t1","content":"\"tool_use_id\":\"t2\""}]}}"#;
     let in_flight = |lines: &[&str]| {
-        play("claude", lines.join("\n").as_bytes(), "", End::Inactive, 64).reply.usage.tools_in_flight
+        play("claude", lines.join("\n").as_bytes(), "", AgentEnd::Inactive, 64).reply.usage.tools_in_flight
     };
     assert_eq!(in_flight(&[started]), ["t1"]);
     assert_eq!(in_flight(&[started, finished]), [""; 0]);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ralph::process::identity::Identity;
+use ralph::process::identity::ProcessIdentity;
 
 /// No run of ralph in these tests may take longer, and nothing is waited for longer: what does fails the test.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -287,10 +287,10 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 
 /// The living process whose pid a script wrote into a file, once it is there.
 #[track_caller]
-pub fn process_in(path: &Path) -> Identity {
+pub fn process_in(path: &Path) -> ProcessIdentity {
     let read = || fs::read_to_string(path).ok()?.trim().parse().ok();
     let pid = wait_for(&format!("a pid in {}", path.display()), read);
-    Identity::of(pid).unwrap_or_else(|error| panic!("{pid}: {error}"))
+    ProcessIdentity::of(pid).unwrap_or_else(|error| panic!("{pid}: {error}"))
 }
 
 /// Waits until this very process has ended.

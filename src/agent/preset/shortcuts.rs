@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
-use crate::reply::usage::Note;
+use crate::reply::usage::UsageNote;
 
 /// An `assistant` line of claude's with one block of the main agent's text, or one tool call.
 pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
@@ -47,7 +47,7 @@ pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
             Some([Item::Text(text.clone()), Item::Show(Show::Text(text))])
         }
         "tool_use" => {
-            let started = Note { tool_started: Some(id?), ..Note::default() };
+            let started = UsageNote { tool_started: Some(id?), ..UsageNote::default() };
             Some([Item::Show(Show::tool(&name?, input.as_ref())), Item::Note(started)])
         }
         _ => None,

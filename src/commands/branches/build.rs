@@ -34,7 +34,7 @@ use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
 use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::View;
-use crate::view::branch_table::{Built, Row, json, table};
+use crate::view::branch_table::{BranchRow, Built, json, table};
 use crate::view::screen::Screen;
 
 const VERB: &str = "loop build";
@@ -92,14 +92,14 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
 }
 
 /// Keeps other loops out of the project, and sees to what all of its work trees share.
-fn take_project(project: &Project, identity: &git::identity::Identity) -> anyhow::Result<Lock> {
+fn take_project(project: &Project, identity: &git::identity::CommitIdentity) -> anyhow::Result<Lock> {
     project.create_ralph_dir()?;
     let lock = recorder::hold(project, VERB)?;
     let mut patterns = git::runtime_patterns(project);
     // No agent shall commit its copy; where the plan is tracked this has no effect.
     patterns.extend([format!("/{BRANCH_PLAN}"), format!("/{BRANCH_PLAN}.*.tmp")]);
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
-    if *identity != git::identity::Identity::default() {
+    if *identity != git::identity::CommitIdentity::default() {
         git::identity::prepare(project.root())?;
     }
     Ok(lock)
@@ -112,7 +112,7 @@ struct Building<'a> {
     text: Text,
     trees: Vec<git::worktrees::Tree>,
     remote: Option<git::remote::Remote>,
-    identity: git::identity::Identity,
+    identity: git::identity::CommitIdentity,
     tracked: Tracked,
     /// Held by the branch whose work tree is being made.
     making: Mutex<()>,
@@ -141,11 +141,11 @@ impl Building<'_> {
         let fates = parallel::run(
             &after,
             &|place| self.branch(&self.branches[open[place]], place, width.unwrap_or_default()),
-            &|(row, _): &(Row, u8)| row.built == Built::Done && self.signals.count() == 0,
+            &|(row, _): &(BranchRow, u8)| row.built == Built::Done && self.signals.count() == 0,
         );
         let mut fates = fates.into_iter();
         let was_stopped = self.signals.count() > 0;
-        let (rows, codes): (Vec<Row>, Vec<u8>) =
+        let (rows, codes): (Vec<BranchRow>, Vec<u8>) =
             self.branches.iter().map(|branch| Self::row(branch, &mut fates, was_stopped)).unzip();
         // The worst comes first in their order: interrupted, git, agent, everything else.
         let code = codes.into_iter().max().unwrap_or_default();
@@ -156,28 +156,30 @@ impl Building<'_> {
     /// What became of a branch, and its exit code; `fates` are those of the unfinished branches, in their order.
     fn row(
         branch: &Planned,
-        fates: &mut impl Iterator<Item = Fate<(Row, u8)>>,
+        fates: &mut impl Iterator<Item = Fate<(BranchRow, u8)>>,
         was_stopped: bool,
-    ) -> (Row, u8) {
+    ) -> (BranchRow, u8) {
         let name = &branch.section.name;
         if branch.section.is_done {
             let pull_request = branch.section.pull_request.clone();
-            return (Row { built: Built::Done, pull_request, ..Row::new(name) }, 0);
+            return (BranchRow { built: Built::Done, pull_request, ..BranchRow::new(name) }, 0);
         }
         match fates.next() {
             Some(Fate::Ran(result)) => result,
             Some(Fate::Lost) => {
                 let notes = vec!["ralph itself failed here; this is a bug".to_owned()];
-                (Row { built: Built::Failed, notes, ..Row::new(name) }, 1)
+                (BranchRow { built: Built::Failed, notes, ..BranchRow::new(name) }, 1)
             }
-            Some(Fate::NotStarted) | None if was_stopped => (Row::new(name), Outcome::Interrupted.code()),
+            Some(Fate::NotStarted) | None if was_stopped => {
+                (BranchRow::new(name), Outcome::Interrupted.code())
+            }
             Some(Fate::NotStarted) | None => {
-                (Row { built: Built::WaitingFor(branch.base.clone()), ..Row::new(name) }, 0)
+                (BranchRow { built: Built::WaitingFor(branch.base.clone()), ..BranchRow::new(name) }, 0)
             }
         }
     }
 
-    fn show(&self, code: u8, rows: &[Row], was_all_done: bool) {
+    fn show(&self, code: u8, rows: &[BranchRow], was_all_done: bool) {
         self.screen.say(&table(rows));
         if was_all_done {
             self.screen
@@ -195,10 +197,10 @@ impl Building<'_> {
     }
 
     /// One branch from its work tree to its pull request; with its exit code.
-    fn branch(&self, branch: &Planned, place: usize, width: usize) -> (Row, u8) {
+    fn branch(&self, branch: &Planned, place: usize, width: usize) -> (BranchRow, u8) {
         let name = &branch.section.name;
         let mut view = self.screen.branch(place, name, width);
-        let mut row = Row::new(name);
+        let mut row = BranchRow::new(name);
         let ticket = Ticket::new(&self.places, place);
         match self.build(branch, ticket, &mut view, &mut row) {
             Ok(code) => (row, code),
@@ -216,24 +218,19 @@ impl Building<'_> {
         }
     }
 
-    fn build(&self, branch: &Planned, ticket: Ticket, view: &mut View, row: &mut Row) -> anyhow::Result<u8> {
+    fn build(
+        &self,
+        branch: &Planned,
+        ticket: Ticket,
+        view: &mut View,
+        row: &mut BranchRow,
+    ) -> anyhow::Result<u8> {
         let section = &branch.section;
         let run = run_id();
         let Some(tree) = self.tree(branch)? else { return Ok(Outcome::Interrupted.code()) };
         let env = self.env(&tree.project, &section.name);
         let agent = self.preflight.factory(self.workspace, &tree.project, env, &run)?;
-        let facts =
-            Facts { name: section.name.clone(), goal: section.goal.clone(), base: branch.base.clone() };
-        let mut names = prompt_names(MODE, &self.preflight.limits, &tree.project, &self.workspace.settings);
-        names.insert("BRANCH_NAME".to_owned(), section.name.clone());
-        let publisher = self.publisher(branch, &tree, &run);
-        let mut source = Branch::new(
-            facts,
-            PromptFile::new(self.text.clone(), None, names, REPLAN_BRANCHES),
-            (Arc::clone(&self.plan), tree.project.branch_plan()),
-            publisher,
-            tree.was_killed,
-        );
+        let mut source = self.source(branch, &tree, &run);
         let inbox = Arc::new(Inbox::default());
         self.signals.join(&inbox);
         let ready = Ready {
@@ -263,6 +260,22 @@ impl Building<'_> {
         // Said again below the table: where it was said first may have scrolled away.
         row.notes.extend(end.detail.filter(|_| end.outcome == Outcome::GitFailed));
         Ok(end.outcome.code())
+    }
+
+    /// Where the work of a branch comes from.
+    fn source(&self, branch: &Planned, tree: &Tree, run: &str) -> Branch {
+        let section = &branch.section;
+        let facts =
+            Facts { name: section.name.clone(), goal: section.goal.clone(), base: branch.base.clone() };
+        let mut names = prompt_names(MODE, &self.preflight.limits, &tree.project, &self.workspace.settings);
+        names.insert("BRANCH_NAME".to_owned(), section.name.clone());
+        Branch::new(
+            facts,
+            PromptFile::new(self.text.clone(), None, names, REPLAN_BRANCHES),
+            (Arc::clone(&self.plan), tree.project.branch_plan()),
+            self.publisher(branch, tree, run),
+            tree.was_killed,
+        )
     }
 
     /// The work tree of a branch; `None` when the user wants to leave instead.

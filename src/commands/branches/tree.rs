@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 
 use super::planned::Planned;
 use crate::git;
-use crate::git::identity::Identity;
+use crate::git::identity::CommitIdentity;
 use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
 use crate::record::state::{self, Found};
@@ -31,7 +31,7 @@ impl Tree {
         main: &Project,
         branch: &Planned,
         trees: &[git::worktrees::Tree],
-        identity: &Identity,
+        identity: &CommitIdentity,
         tracked: &Tracked,
     ) -> anyhow::Result<Self> {
         let (root, name) = (main.root(), &branch.section.name);
@@ -74,9 +74,9 @@ impl Tracked {
 }
 
 /// Who commits in the work trees, as the settings say.
-pub(super) fn worktree_identity(project: &Project, settings: &Settings) -> Identity {
+pub(super) fn worktree_identity(project: &Project, settings: &Settings) -> CommitIdentity {
     let git = &settings.git;
-    Identity {
+    CommitIdentity {
         name: git.name.clone(),
         email: git.email.clone(),
         signing_key: git.signing_key.clone(),

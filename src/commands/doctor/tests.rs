@@ -104,11 +104,11 @@ fn an_agent_without_a_version_is_a_warning() {
     let mut scratch = scratch();
     for script in ["exit 3", "true", "kill -9 $$"] {
         scratch.agent(script);
-        assert_eq!(scratch.finding("agent").status, Status::Warn, "{script}");
+        assert_eq!(scratch.finding("agent").status, Health::Warn, "{script}");
     }
     scratch.options.program = Some("./bin/claude".into());
     scratch.working_agent();
-    assert_eq!(scratch.finding("agent").status, Status::Ok);
+    assert_eq!(scratch.finding("agent").status, Health::Ok);
     scratch.options.program = None;
     assert_eq!(scratch.finding("agent").detail, "claude, built in");
 }
@@ -119,19 +119,19 @@ fn prompts_specs_and_ralph_dir_are_looked_at() {
     scratch.healthy();
     assert_eq!(scratch.finding("plan prompt").detail, "built in");
     scratch.write(".ralph/prompts/plan.md", " \n");
-    assert_eq!(scratch.finding("plan prompt").status, Status::Fail);
+    assert_eq!(scratch.finding("plan prompt").status, Health::Fail);
     scratch.write(".ralph/prompts/plan.md", "x");
     assert_eq!(scratch.finding("plan prompt").detail, ".ralph/prompts/plan.md");
     fs::create_dir_all(scratch.path(".ralph/prompts/build.md")).unwrap();
-    assert_eq!(scratch.finding("build prompt").status, Status::Fail);
+    assert_eq!(scratch.finding("build prompt").status, Health::Fail);
 
     fs::rename(scratch.path("specs/a.md"), scratch.path("specs/README.md")).unwrap();
-    assert_eq!(scratch.finding("specs").status, Status::Warn);
+    assert_eq!(scratch.finding("specs").status, Health::Warn);
 
     fs::remove_dir_all(scratch.path(".ralph")).unwrap();
-    assert_eq!(scratch.finding("ralph dir").status, Status::Warn);
+    assert_eq!(scratch.finding("ralph dir").status, Health::Warn);
     scratch.write(".ralph", "a file");
-    assert_eq!(scratch.finding("ralph dir").status, Status::Fail);
+    assert_eq!(scratch.finding("ralph dir").status, Health::Fail);
 }
 
 #[test]

@@ -17,8 +17,8 @@ fn tree(root: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn full() -> Identity {
-    Identity {
+fn full() -> CommitIdentity {
+    CommitIdentity {
         name: Some("-a \"bot\" \u{e9}".into()),
         email: Some("bot@example.org".into()),
         signing_key: Some("ABCD1234!".into()),
@@ -45,7 +45,7 @@ fn an_identity_holds_in_its_work_tree_alone() {
     ] {
         assert_eq!(value(&one, key), expected, "{key}");
     }
-    configure(&two, &Identity::default()).unwrap();
+    configure(&two, &CommitIdentity::default()).unwrap();
     for other in [&root, &two] {
         let values = git(other, &["config", "--show-scope", "--list"]);
         assert!(!values.contains("worktree\t") && !values.contains("ABCD1234"), "{values}");
@@ -68,7 +68,7 @@ fn only_what_differs_is_written_and_nothing_is_removed() {
     );
 
     git(&tree, &["config", "--worktree", "--add", "user.name", "another"]);
-    let other = Identity { name: Some("third".into()), ..Identity::default() };
+    let other = CommitIdentity { name: Some("third".into()), ..CommitIdentity::default() };
     configure(&tree, &other).unwrap();
     assert_eq!(git(&tree, &["config", "--worktree", "--get-all", "user.name"]), "third\n");
     assert_eq!(value(&tree, "user.signingkey"), "ABCD1234!", "it may be the user's");
@@ -182,7 +182,7 @@ fn keys_that_ssh_would_not_take_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("a key");
     let said = |path: &Path| {
-        let identity = Identity { ssh_key: Some(path.to_path_buf()), ..Identity::default() };
+        let identity = CommitIdentity { ssh_key: Some(path.to_path_buf()), ..CommitIdentity::default() };
         check(&identity).map_err(|error| error.to_string())
     };
     assert!(said(&key).unwrap_err().starts_with("the ssh key cannot be read (No such file"));
@@ -195,31 +195,31 @@ fn keys_that_ssh_would_not_take_are_refused() {
     said(&key).unwrap();
     assert!(said(folder.path()).is_err());
     assert!(said(Path::new("/a%d/key")).unwrap_err().contains("'%'"));
-    check(&Identity::default()).unwrap();
+    check(&CommitIdentity::default()).unwrap();
 }
 
 #[test]
 fn paths_of_keys_are_absolute() {
     let command = |path: &str| {
-        let identity = Identity { ssh_key: Some(path.into()), ..Identity::default() };
+        let identity = CommitIdentity { ssh_key: Some(path.into()), ..CommitIdentity::default() };
         identity.ssh_command().unwrap().into_string().unwrap()
     };
     let home = PathBuf::from(std::env::var_os("HOME").unwrap());
     assert_eq!(command("~/.ssh/bot"), format!("ssh -i {}/.ssh/bot -o IdentitiesOnly=yes", home.display()));
     assert_eq!(command("/k ~"), "ssh -i '/k ~' -o IdentitiesOnly=yes");
     let located = |path: &str| {
-        let identity = Identity { ssh_key: Some(path.into()), ..Identity::default() };
+        let identity = CommitIdentity { ssh_key: Some(path.into()), ..CommitIdentity::default() };
         identity.located(Path::new("/project")).ssh_key.unwrap()
     };
     assert_eq!((located("~/k"), located("k~")), (home.join("k"), "/project/k~".into()));
-    assert_eq!(Identity::default().ssh_command(), None);
+    assert_eq!(CommitIdentity::default().ssh_command(), None);
 }
 
 #[test]
 fn a_trial_signature_names_the_key_and_the_reason() {
     let (guard, root) = committed();
-    let identity = Identity { signing_key: Some("NOBODY".into()), ..full() };
-    try_signature(&root, &Identity { signing_key: None, ..full() }).unwrap();
+    let identity = CommitIdentity { signing_key: Some("NOBODY".into()), ..full() };
+    try_signature(&root, &CommitIdentity { signing_key: None, ..full() }).unwrap();
     let gpg = guard.path().join("gpg");
     git(&root, &["config", "gpg.program", gpg.to_str().unwrap()]);
     let says = |script: &str| {
@@ -246,10 +246,10 @@ fn a_trial_signature_names_the_key_and_the_reason() {
 
 #[test]
 fn programs_are_told_who_they_are() {
-    let env = |identity: &Identity| -> Vec<String> {
+    let env = |identity: &CommitIdentity| -> Vec<String> {
         agent_env(identity).iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect()
     };
-    assert!(env(&Identity::default()).is_empty());
+    assert!(env(&CommitIdentity::default()).is_empty());
     let names = [
         "GIT_AUTHOR_NAME",
         "GIT_COMMITTER_NAME",

@@ -24,7 +24,7 @@ fn run_launch(launch: &Launch) -> Output {
 }
 
 fn pushed(root: &Path) -> Result<(), String> {
-    let output = run_launch(&push(root, &named("origin"), "feature/x", &Identity::default(), "mark"));
+    let output = run_launch(&push(root, &named("origin"), "feature/x", &CommitIdentity::default(), "mark"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let why = why_refused(&text(&output.stdout), &text(&output.stderr));
     assert!(!why.contains('\n') && !why.is_empty());
@@ -149,8 +149,8 @@ fn ssh_asks_nothing_whichever_command_is_in_force() {
             names.iter().find(|(other, _)| *other == name).map(|(_, value)| OsString::from(value))
         }
     };
-    let none = Identity::default();
-    let in_force = |identity: &Identity, set: &dyn Fn(&str) -> Option<OsString>| {
+    let none = CommitIdentity::default();
+    let in_force = |identity: &CommitIdentity, set: &dyn Fn(&str) -> Option<OsString>| {
         let command = ssh_in_force(&root, identity, set).as_deref().and_then(silent)?;
         Some(command.into_string().unwrap().replace(SSH_OPTIONS, " OPTIONS"))
     };
@@ -159,7 +159,7 @@ fn ssh_asks_nothing_whichever_command_is_in_force() {
     git(&root, &["config", "core.sshCommand", "/usr/bin/ssh -i 'a b'"]);
     assert_eq!(in_force(&none, &env(&[])).as_deref(), Some("/usr/bin/ssh -i 'a b' OPTIONS"));
     assert_eq!(in_force(&none, &env(&[("GIT_SSH_COMMAND", "ssh -4")])).as_deref(), Some("ssh -4 OPTIONS"));
-    let key = Identity { ssh_key: Some("/k".into()), ..Identity::default() };
+    let key = CommitIdentity { ssh_key: Some("/k".into()), ..CommitIdentity::default() };
     let expected = "ssh -i /k -o IdentitiesOnly=yes OPTIONS";
     assert_eq!(in_force(&key, &env(&[("GIT_SSH_COMMAND", "plink")])).as_deref(), Some(expected));
     for other in ["plink -batch", "my-wrapper", "ssh host; true", "ssh 'open", "", "ssh # x"] {
@@ -173,7 +173,7 @@ fn ssh_asks_nothing_whichever_command_is_in_force() {
 #[test]
 fn the_command_line_never_forces() {
     let (_guard, root) = repository();
-    let launch = push(&root, &named("-remote"), "b", &Identity::default(), "mark");
+    let launch = push(&root, &named("-remote"), "b", &CommitIdentity::default(), "mark");
     let args: Vec<&str> = launch.args.iter().map(|argument| argument.to_str().unwrap()).collect();
     assert_eq!(
         args,
@@ -190,7 +190,7 @@ fn a_relative_path_means_the_same_in_every_work_tree() {
     let (_folder, root) = repository();
     git(&root, &["remote", "add", "origin", "../there.git"]);
     let there = remote(&root).unwrap();
-    let launch = push(&root.join("tree"), &there, "b", &Identity::default(), "mark");
+    let launch = push(&root.join("tree"), &there, "b", &CommitIdentity::default(), "mark");
     let setting = format!("url.{}.insteadOf=../there.git", root.join("../there.git").display());
     assert_eq!(launch.args[..2], ["-c".to_owned(), setting].map(OsString::from));
     for absolute in ["/there.git", "https://host/there.git", "git@host:there.git", "file:///there.git"] {

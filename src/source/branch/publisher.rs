@@ -11,7 +11,7 @@ use crate::engine::event::Event;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::git;
-use crate::git::identity::Identity;
+use crate::git::identity::CommitIdentity;
 use crate::git::remote::Remote;
 use crate::plan::Task;
 use crate::process::capture::{Captured, Ended};
@@ -43,7 +43,7 @@ pub struct Publisher {
     /// Where to push to; `None` where there is no remote.
     pub remote: Option<Remote>,
     /// With which key.
-    pub identity: Identity,
+    pub identity: CommitIdentity,
     /// Whether to push at all.
     pub auto_push: bool,
     /// Whether to open a pull request.

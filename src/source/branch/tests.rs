@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::git::identity::Identity;
+use crate::git::identity::CommitIdentity;
 use crate::source::prompt_file::{REPLAN, Text};
 
 fn branch(names: &[(&str, &str)]) -> Branch {
@@ -18,7 +18,7 @@ fn branch(names: &[(&str, &str)]) -> Branch {
         base: String::new(),
         base_branch: None,
         remote: None,
-        identity: Identity::default(),
+        identity: CommitIdentity::default(),
         auto_push: false,
         auto_pr: false,
         is_protected: false,

@@ -6,15 +6,15 @@ fn identity() -> Identity {
     Identity { run: "r".into(), name: "build".into(), mode: "build".into(), agent: "claude".into() }
 }
 
-fn ended(name: &str, outcome: Outcome, tally: &Tally) -> Row {
+fn ended(name: &str, outcome: Outcome, tally: &Tally) -> BranchRow {
     let identity = identity();
-    let mut row = Row::new(name);
+    let mut row = BranchRow::new(name);
     let event = Event::LoopEnded { outcome, detail: Some("d"), tally, duration: Duration::from_secs(725) };
     row.take(&Stamped { at: Local::now(), identity: &identity, event });
     row
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<BranchRow> {
     let tally = Tally { iteration: 12, error_count: 2, cost_usd: 0.424, ..Tally::default() };
     let mut done = ended("fix-a", Outcome::Complete, &tally);
     done.commits = Some(7);
@@ -24,9 +24,9 @@ fn rows() -> Vec<Row> {
     limit.commits = Some(19);
     limit.notes.push("not pushed: no remote 'origin'\nsecond line\x07".into());
     let failed = ended("日本", Outcome::Breaker, &Tally { iteration: 3, error_count: 3, ..Tally::default() });
-    let mut waiting = Row::new("fix-b");
+    let mut waiting = BranchRow::new("fix-b");
     waiting.built = Built::WaitingFor("日本".into());
-    vec![done, limit, failed, waiting, Row::new("docs")]
+    vec![done, limit, failed, waiting, BranchRow::new("docs")]
 }
 
 fn without_colours(text: &str) -> String {
@@ -52,7 +52,7 @@ feature/login: not pushed: no remote 'origin' second line
 
 #[test]
 fn what_nobody_knows_takes_no_room() {
-    assert_eq!(without_colours(&table(&[Row::new("fix-a")])), "BRANCH  RESULT\nfix-a   not started\n");
+    assert_eq!(without_colours(&table(&[BranchRow::new("fix-a")])), "BRANCH  RESULT\nfix-a   not started\n");
     let failed = ended("fix-a", Outcome::AgentMissing, &Tally { iteration: 1, ..Tally::default() });
     let mut done = ended("fix-b", Outcome::Idle, &Tally { iteration: 4, ..Tally::default() });
     done.built = Built::Done;
