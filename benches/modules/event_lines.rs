@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::Local;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use ralph::engine::event::{Event, Identity, Stamped};
+use ralph::engine::event::{Event, LoopIdentity, Stamped};
 use ralph::engine::report::{AttemptStatus, Report};
 use ralph::engine::tally::Tally;
 use ralph::record::event_json::to_lines;
@@ -28,7 +28,7 @@ fn attempt_ended(bencher: Bencher<'_, '_>) {
 }
 
 fn lines(bencher: Bencher<'_, '_>, event: Event<'_>) {
-    let identity = Identity {
+    let identity = LoopIdentity {
         run: "20260101-000000-4711-deadbeef".into(),
         name: "build".into(),
         mode: "build".into(),

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use chrono::Local;
 use divan::Bencher;
 use divan::counter::BytesCount;
-use ralph::engine::event::{Event, Identity, Stamped, Stream};
+use ralph::engine::event::{Event, LoopIdentity, Stamped, Stream};
 use ralph::files::RecordFile;
 use ralph::record::session_log::SessionLog;
 
@@ -18,7 +18,7 @@ fn session_log(bencher: Bencher<'_, '_>, line: usize) {
     let stream = format!("{}\n", "x".repeat(line - 1)).repeat(STREAM / line);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let identity =
-        Identity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
+        LoopIdentity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
     let output = |stream, bytes| Stamped {
         at: Local::now(),
         identity: &identity,

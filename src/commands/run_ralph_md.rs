@@ -12,7 +12,7 @@ use super::plain_loop::count;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::{Cli, RunArgs};
 use crate::engine::context::Context;
-use crate::engine::event::Identity;
+use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
@@ -162,7 +162,7 @@ fn values(
 fn dry_run(mut source: RalphMd) -> anyhow::Result<u8> {
     let inbox = Arc::new(Inbox::default());
     Signals::listen()?.join(&inbox);
-    let identity = Identity {
+    let identity = LoopIdentity {
         run: source.launch.mark.clone(),
         name: source.name.clone(),
         mode: MODE.to_owned(),

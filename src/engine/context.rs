@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chrono::Local;
 
-use super::event::{Event, Identity, Stamped};
+use super::event::{Event, LoopIdentity, Stamped};
 use super::inbox::{Inbox, Mailbox, Port, Wake};
 use super::outcome::{End, Outcome};
 use super::stop::{Stop, Urgency};
@@ -16,7 +16,7 @@ pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), FileError> + 'a>;
 
 /// The loop as seen by what plugs into it: where to wait, what has been asked of the loop, and who wants to know.
 pub struct Context<'a> {
-    identity: Identity,
+    identity: LoopIdentity,
     inbox: Arc<Inbox>,
     pub(super) stop: Stop,
     sinks: Vec<Sink<'a>>,
@@ -33,7 +33,7 @@ struct Renewal {
 impl<'a> Context<'a> {
     /// The context of a loop that hears of requests by `inbox`; `sinks` listen to it, in this order.
     #[must_use]
-    pub fn new(identity: Identity, inbox: Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Self {
+    pub fn new(identity: LoopIdentity, inbox: Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Self {
         Self { identity, inbox, stop: Stop::default(), sinks, renewal: None }
     }
 

@@ -23,7 +23,7 @@ pub enum Stream {
 
 /// Who runs: constant for the life of a loop.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct LoopIdentity {
     /// Unique id of this run, also the run mark of its processes.
     pub run: String,
     /// The loop's name.
@@ -40,7 +40,7 @@ pub struct Stamped<'a> {
     /// Wall-clock time.
     pub at: DateTime<Local>,
     /// Which loop.
-    pub identity: &'a Identity,
+    pub identity: &'a LoopIdentity,
     /// The fact.
     pub event: Event<'a>,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::agent::{Agent, Attempt, How};
 use super::board::Board;
 use super::context::{Context, Sink};
-use super::event::Identity;
+use super::event::LoopIdentity;
 use super::inbox::Inbox;
 use super::outcome::End;
 use super::policy::Limits;
@@ -85,7 +85,7 @@ impl<F: FnMut() -> Option<u64>> Worktree for TestWorktree<F> {
 /// The context of a loop that nothing has been asked of yet.
 pub(crate) fn context<'a>(inbox: &Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Context<'a> {
     let [run, name, mode, agent] = ["run", "loop", "test", "agent"].map(str::to_owned);
-    Context::new(Identity { run, name, mode, agent }, Arc::clone(inbox), sinks)
+    Context::new(LoopIdentity { run, name, mode, agent }, Arc::clone(inbox), sinks)
 }
 
 /// A successful attempt that took no time.

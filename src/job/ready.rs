@@ -15,7 +15,7 @@ use crate::agent::factory::Factory;
 use crate::cli::LoopFlags;
 use crate::engine::board::Board;
 use crate::engine::context::{Context, Sink};
-use crate::engine::event::Identity;
+use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
 use crate::engine::places::Ticket;
@@ -117,7 +117,7 @@ impl<'a> Ready<'a> {
     /// Opens the records and runs the loop to its end.
     pub(crate) fn run_as(mut self, view: &mut View, inbox: &Arc<Inbox>) -> anyhow::Result<End> {
         let project = self.project;
-        let identity = Identity {
+        let identity = LoopIdentity {
             run: self.run.clone(),
             name: std::mem::take(&mut self.name),
             mode: mode(self.verb).to_owned(),

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail};
 
-use crate::engine::event::Identity;
+use crate::engine::event::LoopIdentity;
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
 use crate::record::state::{self, Found, Setup, State};
@@ -23,7 +23,7 @@ pub(crate) enum Resume {
 pub(super) fn resume(
     how: Resume,
     project: &Project,
-    identity: &Identity,
+    identity: &LoopIdentity,
     setup: &Setup,
 ) -> anyhow::Result<Option<(Tally, String)>> {
     if how == Resume::No {
@@ -61,7 +61,7 @@ pub(super) fn resume(
 }
 
 /// Why a state is that of another loop than the one to be started; `None` when it is not.
-fn another_loop(state: &State, identity: &Identity, setup: &Setup, same_prompt: bool) -> Option<String> {
+fn another_loop(state: &State, identity: &LoopIdentity, setup: &Setup, same_prompt: bool) -> Option<String> {
     // States of older versions do not tell the verb.
     let same_verb = state.setup.verb.is_empty() || state.setup.verb == setup.verb;
     if !same_verb || state.mode != identity.mode {

@@ -3,9 +3,10 @@
 use chrono::{DateTime, Local};
 
 use super::event_line::{
-    Asked, AttemptEnded, Balance, EventLine, Fact, Failure, Fault, LoopEnded, Stopping, Usage, WaitReason,
+    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineUsage, LoopEnded,
+    Stopping, WaitReason,
 };
-use crate::engine::event::{Event, Identity, Stamped};
+use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::reply::show::Show;
@@ -23,7 +24,7 @@ pub fn to_lines(stamped: &Stamped<'_>) -> String {
 
 /// A fact about a loop as a line; nothing for one that was read and not understood, which no loop has.
 #[must_use]
-pub fn to_line(at: DateTime<Local>, identity: &Identity, fact: Fact<'_>) -> String {
+pub fn to_line(at: DateTime<Local>, identity: &LoopIdentity, fact: Fact<'_>) -> String {
     EventLine::new(at, identity, fact).write().unwrap_or_default()
 }
 
@@ -91,12 +92,12 @@ fn shown(show: &Show) -> Fact<'_> {
 fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
     let usage = &report.usage;
     AttemptEnded {
-        balance: report.balance.map(|balance| Balance { left: balance.left, spent: balance.spent }),
+        balance: report.balance.map(|balance| LineBalance { left: balance.left, spent: balance.spent }),
         changed: None,
         complete: report.sigils.complete(),
         duration_s: report.duration.as_secs_f64(),
         exit_code: report.exit_code,
-        failure: report.failure.as_ref().map(|failure| Failure {
+        failure: report.failure.as_ref().map(|failure| LineFailure {
             class: failure.class.into(),
             kind: failure.kind.into(),
             message: (&failure.message).into(),
@@ -109,9 +110,9 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
         signal: report.signal,
         skipped_lines: report.skipped_lines,
         status: report.status.into(),
-        usage: Usage {
+        usage: LineUsage {
             cost_usd: usage.cost_usd,
-            fault: usage.fault.as_ref().map(|fault| Fault {
+            fault: usage.fault.as_ref().map(|fault| LineFault {
                 class: fault.class.into(),
                 message: (&fault.message).into(),
                 reset_at: fault.reset_at,

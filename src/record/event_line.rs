@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::engine::event::Identity;
+use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Status;
 use crate::engine::report::AttemptStatus;
 use crate::reply::usage::Class;
@@ -63,7 +63,7 @@ pub struct EventLine<'a> {
 impl<'a> EventLine<'a> {
     /// A fact about a loop.
     #[must_use]
-    pub fn new(at: DateTime<Local>, identity: &'a Identity, fact: Fact<'a>) -> Self {
+    pub fn new(at: DateTime<Local>, identity: &'a LoopIdentity, fact: Fact<'a>) -> Self {
         Self {
             agent: (&identity.agent).into(),
             at: at.fixed_offset(),
@@ -217,7 +217,7 @@ pub enum Fact<'a> {
     BuildEnded {
         /// In the order of the plan.
         #[serde(borrow)]
-        branches: Vec<Branch<'a>>,
+        branches: Vec<LineBranch<'a>>,
         /// The build's.
         exit_code: u8,
     },
@@ -231,7 +231,7 @@ pub enum Fact<'a> {
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct AttemptEnded<'a> {
     /// The account's, where a usage command told it.
-    pub balance: Option<Balance>,
+    pub balance: Option<LineBalance>,
     /// Whether HEAD, the work tree or the plan changed; null when nobody looked.
     pub changed: Option<bool>,
     /// The assistant said COMPLETE.
@@ -242,7 +242,7 @@ pub struct AttemptEnded<'a> {
     pub exit_code: Option<i32>,
     /// Null when it succeeded.
     #[serde(borrow)]
-    pub failure: Option<Failure<'a>>,
+    pub failure: Option<LineFailure<'a>>,
     /// The commit that HEAD names now; null before the first one.
     pub head: Option<Cow<'a, str>>,
     /// Which iteration.
@@ -259,13 +259,13 @@ pub struct AttemptEnded<'a> {
     pub status: Word<AttemptStatus>,
     /// What the agent reported.
     #[serde(borrow)]
-    pub usage: Usage<'a>,
+    pub usage: LineUsage<'a>,
 }
 
 /// The account's balance, in US dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-pub struct Balance {
+pub struct LineBalance {
     /// What is left.
     pub left: f64,
     /// What the attempt used up; null when one of the two balances is not known.
@@ -275,7 +275,7 @@ pub struct Balance {
 /// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-pub struct Failure<'a> {
+pub struct LineFailure<'a> {
     /// What kind of error the agent reported.
     pub class: Word<Class>,
     /// In which way it failed.
@@ -291,13 +291,13 @@ pub struct Failure<'a> {
 /// What the agent reported; what it did not report is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-pub struct Usage<'a> {
+pub struct LineUsage<'a> {
     /// In US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// The agent's own last error.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<Fault<'a>>,
+    pub fault: Option<LineFault<'a>>,
     /// Cached ones included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
@@ -315,7 +315,7 @@ pub struct Usage<'a> {
 /// The agent's own last error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-pub struct Fault<'a> {
+pub struct LineFault<'a> {
     /// Its kind.
     pub class: Word<Class>,
     /// In the agent's words; may have several lines, may be empty.
@@ -358,7 +358,7 @@ pub struct LoopEnded<'a> {
 /// What one branch of a build came to. What its loop would tell is null when that has not ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-pub struct Branch<'a> {
+pub struct LineBranch<'a> {
     /// Its name.
     #[serde(borrow)]
     pub branch: Cow<'a, str>,

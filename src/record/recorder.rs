@@ -12,7 +12,7 @@ use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::session_log::SessionLog;
 use super::state::{self, Found, Setup, State, StateFile};
-use crate::engine::event::{Identity, Stamped};
+use crate::engine::event::{LoopIdentity, Stamped};
 use crate::engine::outcome::Status;
 use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile};
@@ -39,7 +39,7 @@ impl Recorder {
     ///
     /// # Errors
     /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
-    pub fn open(project: &Project, identity: &Identity, setup: Setup) -> anyhow::Result<Self> {
+    pub fn open(project: &Project, identity: &LoopIdentity, setup: Setup) -> anyhow::Result<Self> {
         let process = ProcessIdentity::of_self().context("cannot read our own process information")?;
         project.create_ralph_dir()?;
         let holder =
@@ -127,7 +127,7 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     Ok(Some(format!("{} is set aside as {}: {why}", path.display(), aside.display())))
 }
 
-fn register(project: &Project, identity: &Identity) -> Option<String> {
+fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
     let folder = project.registry()?;
     let entry =
         Entry::new(&identity.name, &identity.mode, project.ralph_dir(), project.root(), &identity.run);
@@ -152,7 +152,7 @@ fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
     }
 }
 
-fn first_state(identity: &Identity, process: ProcessIdentity) -> State {
+fn first_state(identity: &LoopIdentity, process: ProcessIdentity) -> State {
     State {
         version: state::VERSION,
         run: identity.run.clone(),

@@ -8,10 +8,10 @@ use chrono::Local;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::plain;
-use crate::engine::event::{Event, Identity, Stamped};
+use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::record::event_json::to_line;
-use crate::record::event_line::{Branch, BranchResult, Fact};
+use crate::record::event_line::{BranchResult, Fact, LineBranch};
 use crate::text::duration;
 use crate::text::list::some_of;
 
@@ -156,7 +156,7 @@ impl BranchRow {
         self.end.as_ref().filter(|_| self.built != Built::Done).map(|end| end.outcome.reason())
     }
 
-    fn line(&self) -> Branch<'_> {
+    fn line(&self) -> LineBranch<'_> {
         let end = self.end.as_ref();
         let (result, waiting_for) = match &self.built {
             Built::Done => (BranchResult::Done, None),
@@ -165,7 +165,7 @@ impl BranchRow {
             Built::WaitingFor(base) => (BranchResult::Waiting, Some(base.into())),
             Built::NotStarted => (BranchResult::NotStarted, None),
         };
-        Branch {
+        LineBranch {
             branch: (&self.name).into(),
             commits: self.commits,
             cost_usd: end.map(|end| end.cost_usd),
@@ -243,7 +243,7 @@ fn cell(cells: &[String; COLUMNS], column: usize, widths: &[usize; COLUMNS], sty
 
 /// The last line of `--json`: what all branches of a build came to. `identity` is the build's own.
 #[must_use]
-pub fn json(identity: &Identity, exit_code: u8, rows: &[BranchRow]) -> String {
+pub fn json(identity: &LoopIdentity, exit_code: u8, rows: &[BranchRow]) -> String {
     to_line(
         Local::now(),
         identity,

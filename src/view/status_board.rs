@@ -78,13 +78,13 @@ mod tests {
     use chrono::Local;
 
     use super::*;
-    use crate::engine::event::{Event, Identity, Stamped};
+    use crate::engine::event::{Event, LoopIdentity, Stamped};
     use crate::engine::stop::Ask;
     use crate::engine::tally::Tally;
 
     fn status(name: &str, started: Instant, urgency: Urgency, works: bool) -> StatusLine {
         let identity =
-            Identity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
+            LoopIdentity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
         let mut status = StatusLine::branch(name, 9, started);
         let mut tally = Tally { iteration: 3, cost_usd: 0.42, ..Tally::default() };
         tally.durations.count = 1;

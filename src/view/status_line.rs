@@ -190,13 +190,13 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::engine::event::Identity;
+    use crate::engine::event::LoopIdentity;
     use crate::engine::policy::Limits;
     use crate::engine::stop::Ask;
 
     fn line(events: &[Event<'_>]) -> impl Fn(u64, usize) -> String + use<> {
         let identity =
-            Identity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
+            LoopIdentity { run: "r".into(), name: "n".into(), mode: "build".into(), agent: "claude".into() };
         let started = Instant::now();
         let mut line = StatusLine::new(started);
         for event in events {

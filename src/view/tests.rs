@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::Local;
 
 use super::*;
-use crate::engine::event::Identity;
+use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::{AttemptStatus, Report};
@@ -30,7 +30,7 @@ fn written(screen: &Screen) -> String {
 
 fn take(view: &mut View, name: &str, event: Event<'_>) {
     let identity =
-        Identity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
+        LoopIdentity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
     view.take(&Stamped { at: Local::now(), identity: &identity, event });
 }
 

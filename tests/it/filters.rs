@@ -39,7 +39,7 @@ fn a_response_or_result_filter_that_halts() {
 
 #[test]
 fn a_response_filter_that_never_ends() {
-    dies("AGENT_RESPONSE_FILTER", "def f: f; f", &["response filter", "10 s"]);
+    dies("AGENT_RESPONSE_FILTER", "def f: f; f", &["response filter", "10s"]);
 }
 
 #[test]

@@ -295,7 +295,7 @@ pub fn process_in(path: &Path) -> ProcessIdentity {
 
 /// Waits until this very process has ended.
 #[track_caller]
-pub fn await_end(process: &Identity) {
+pub fn await_end(process: &ProcessIdentity) {
     wait_for("the end of a process", || (!process.is_alive()).then_some(()));
 }
 

@@ -12,7 +12,7 @@ use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
 use crate::commands::target::count;
 use crate::engine::board::Board;
-use crate::engine::event::Identity;
+use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::Outcome;
 use crate::engine::places::{Places, Ticket};
@@ -185,7 +185,7 @@ impl Building<'_> {
             self.screen
                 .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
         }
-        let identity = Identity {
+        let identity = LoopIdentity {
             run: run_id(),
             name: VERB.to_owned(),
             mode: MODE.to_owned(),

@@ -88,9 +88,9 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     });
 }
 
-fn identity(text: &str) -> Identity {
+fn identity(text: &str) -> LoopIdentity {
     let text = || text.to_owned();
-    Identity { run: text(), name: text(), mode: text(), agent: text() }
+    LoopIdentity { run: text(), name: text(), mode: text(), agent: text() }
 }
 
 #[test]

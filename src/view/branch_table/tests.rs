@@ -2,8 +2,8 @@ use super::*;
 use crate::engine::tally::Tally;
 use crate::record::event_line::{EventLine, Word};
 
-fn identity() -> Identity {
-    Identity { run: "r".into(), name: "build".into(), mode: "build".into(), agent: "claude".into() }
+fn identity() -> LoopIdentity {
+    LoopIdentity { run: "r".into(), name: "build".into(), mode: "build".into(), agent: "claude".into() }
 }
 
 fn ended(name: &str, outcome: Outcome, tally: &Tally) -> BranchRow {
