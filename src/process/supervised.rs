@@ -39,6 +39,8 @@ pub struct Launch {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
+    /// Words before the program, by which it is started in a sandbox; empty where there is none.
+    pub wrapper: Vec<OsString>,
     /// Its working directory.
     pub cwd: PathBuf,
     /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
@@ -48,6 +50,13 @@ pub struct Launch {
     pub mark: String,
     /// How it is ended.
     pub ladder: Ladder,
+}
+
+impl Launch {
+    /// The words that are executed: the wrapper, the program and its arguments.
+    pub fn command_line(&self) -> impl Iterator<Item = &OsString> {
+        self.wrapper.iter().chain([&self.program]).chain(&self.args)
+    }
 }
 
 /// A program could not be started.
@@ -275,8 +284,7 @@ fn start_supervisor(launch: &Launch) -> io::Result<(Supervisor, UnixStream, Pipe
         .arg(VERB)
         .arg(&launch.mark)
         .args(launch.ladder.to_args())
-        .arg(&launch.program)
-        .args(&launch.args)
+        .args(launch.command_line())
         .current_dir(&launch.cwd)
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
         // Those of a loop around us, whose agent we are.
@@ -316,4 +324,18 @@ fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> io::Result<
     ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
     sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapper_stands_before_the_program() {
+        let words = |words: &[&str]| words.iter().map(Into::into).collect::<Vec<OsString>>();
+        let mut launch = Launch { program: "cat".into(), args: words(&["-n", "file"]), ..Launch::default() };
+        assert!(launch.command_line().eq(&words(&["cat", "-n", "file"])));
+        launch.wrapper = words(&["box", "--"]);
+        assert!(launch.command_line().eq(&words(&["box", "--", "cat", "-n", "file"])));
+    }
 }
