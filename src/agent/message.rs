@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::codec::Decoded;
 use crate::engine::event::Stream;
-use crate::process::supervisor::SupervisorNote;
+use crate::process::note::SupervisorNote;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 

@@ -13,8 +13,8 @@ use crate::engine::event::{Event, Stream};
 use crate::engine::inbox::{Mailbox, Wake};
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
+use crate::process::note::SupervisorNote;
 use crate::process::supervised::Supervised;
-use crate::process::supervisor::SupervisorNote;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 

@@ -141,6 +141,7 @@ impl Choice {
             env,
             mark: mark.to_owned(),
             ladder: ladder(settings),
+            ..Launch::default()
         };
         let both = !command.is_empty() && !parser.is_empty();
         let display = match filters.display {

@@ -8,9 +8,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::note::SupervisorNote;
 use super::pump::pump;
 use super::supervised::{Launch, StartError, Supervised};
-use super::supervisor::SupervisorNote;
 use crate::text::head_and_tail::around_gap;
 
 /// How often a running command is checked for being cancelled.

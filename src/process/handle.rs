@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::Instant;
 
@@ -21,6 +22,11 @@ impl ProcessHandle {
     /// A child of ours that has not been waited for.
     pub fn of_child(child: &Child) -> io::Result<Self> {
         Self::open(Pid::from_child(child))
+    }
+
+    /// The process that has made this connection and still holds it.
+    pub fn of_peer(socket: &UnixStream) -> io::Result<Self> {
+        Self::open(rustix::net::sockopt::socket_peercred(socket)?.pid)
     }
 
     fn open(pid: Pid) -> io::Result<Self> {

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,9 @@ use rustix::process::Signal;
 
 use super::handle::ProcessHandle;
 use super::ladder::Ladder;
+use super::note::SupervisorNote;
 use super::ready::is_ready_by;
-use super::supervisor::{ORDER_KILL, ORDER_STOP, SupervisorNote, VERB};
+use super::supervisor::{AT, ORDER_KILL, ORDER_STOP, VERB};
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
 
@@ -39,6 +40,8 @@ pub struct Launch {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
+    /// Words before the program, by which it is started in a sandbox; empty where there is none.
+    pub wrapper: Vec<OsString>,
     /// Its working directory.
     pub cwd: PathBuf,
     /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
@@ -48,6 +51,28 @@ pub struct Launch {
     pub mark: String,
     /// How it is ended.
     pub ladder: Ladder,
+}
+
+impl Launch {
+    /// The words that are executed: the wrapper, the program and its arguments.
+    pub fn command_line(&self) -> impl Iterator<Item = &OsString> {
+        self.wrapper.iter().chain([&self.program]).chain(&self.args)
+    }
+
+    /// The arguments with which our executable supervises it.
+    fn supervisor_args(&self, at: Option<&Path>) -> Vec<OsString> {
+        let at = at.map(|socket| [AT.into(), socket.into()]);
+        let words = at.into_iter().flatten().chain([OsString::from(&self.mark)]).chain(self.ladder.to_args());
+        [OsString::from(VERB)].into_iter().chain(words).chain(self.command_line().cloned()).collect()
+    }
+
+    /// The arguments with which somebody else (tmux) has our executable supervise it on a terminal, to be
+    /// [accepted](Supervised::accept) at `socket`: an absolute path, and no longer than the kernel's 107 bytes. Working
+    /// directory and variables are for that one to set.
+    #[must_use]
+    pub fn args_at(&self, socket: &Path) -> Vec<OsString> {
+        self.supervisor_args(Some(socket))
+    }
 }
 
 /// A program could not be started.
@@ -146,6 +171,27 @@ impl Supervised {
         Ok((Self::when_started(supervisor, control, &mut pipes.notes, launch)?, pipes))
     }
 
+    /// Takes on the supervisor that was started elsewhere, with [`Launch::args_at`], and connects to `listener`. Returns
+    /// when the program runs. The socket has to be in a folder that is ours alone: whoever connects is taken for the
+    /// supervisor.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or no supervisor comes for half a minute.
+    pub fn accept(listener: &UnixListener, launch: &Launch) -> Result<(Self, Notes), StartError> {
+        let connect = || {
+            if !is_ready_by(listener, PollFlags::IN, Instant::now() + START_LIMIT)? {
+                return Err(io::Error::other("it never came"));
+            }
+            let (control, _) = listener.accept()?;
+            let supervisor = Supervisor { handle: ProcessHandle::of_peer(&control)?, child: None };
+            let notes = Notes::from(control.try_clone()?);
+            Ok((supervisor, control, notes))
+        };
+        let (supervisor, control, mut notes) =
+            connect().map_err(|source| StartError::supervisor(launch, source))?;
+        Ok((Self::when_started(supervisor, control, &mut notes, launch)?, notes))
+    }
+
     /// Waits until the supervisor has started the program, or could not.
     fn when_started(
         mut supervisor: Supervisor,
@@ -159,12 +205,13 @@ impl Supervised {
                 let (mark, ladder) = (launch.mark.clone(), launch.ladder);
                 Ok(Self { supervisor, control, mark, ladder, program_pid, killed: false, gone: false })
             }
-            other => {
+            Some(SupervisorNote::Refused(errno)) => {
+                supervisor.end_by(Instant::now() + END_LIMIT);
+                let program = launch.program.to_string_lossy().into_owned();
+                Err(StartError::Program { program, source: io::Error::from_raw_os_error(errno) })
+            }
+            _ => {
                 supervisor.end_by(Instant::now());
-                if let Some(SupervisorNote::Refused(errno)) = other {
-                    let program = launch.program.to_string_lossy().into_owned();
-                    return Err(StartError::Program { program, source: io::Error::from_raw_os_error(errno) });
-                }
                 // It may have started the program before it was killed.
                 sweep_program(&launch.mark, supervisor.handle.pid());
                 Err(StartError::supervisor(launch, io::Error::other("it ended without a word")))
@@ -233,13 +280,14 @@ impl Drop for Supervised {
 #[derive(Debug)]
 struct Supervisor {
     handle: ProcessHandle,
-    child: Child,
+    /// Our child, to be reaped; `None` where somebody else has started it.
+    child: Option<Child>,
 }
 
 impl Supervisor {
-    fn new(mut child: Child) -> io::Result<Self> {
+    fn of_child(mut child: Child) -> io::Result<Self> {
         match ProcessHandle::of_child(&child) {
-            Ok(handle) => Ok(Self { handle, child }),
+            Ok(handle) => Ok(Self { handle, child: Some(child) }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -253,7 +301,9 @@ impl Supervisor {
         if !self.handle.ends_by(deadline).unwrap_or(false) {
             self.handle.send(Signal::KILL);
         }
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.wait();
+        }
     }
 }
 
@@ -272,11 +322,7 @@ fn start_supervisor(launch: &Launch) -> io::Result<(Supervisor, UnixStream, Pipe
     }
     let child = command
         .arg0("ralph")
-        .arg(VERB)
-        .arg(&launch.mark)
-        .args(launch.ladder.to_args())
-        .arg(&launch.program)
-        .args(&launch.args)
+        .args(launch.supervisor_args(None))
         .current_dir(&launch.cwd)
         .envs(launch.env.iter().map(|(name, value)| (name, value)))
         // Those of a loop around us, whose agent we are.
@@ -288,7 +334,7 @@ fn start_supervisor(launch: &Launch) -> io::Result<(Supervisor, UnixStream, Pipe
         // Not in reach of a Ctrl+C at the terminal, from the first moment on.
         .process_group(0)
         .spawn()?;
-    let mut supervisor = Supervisor::new(child)?;
+    let mut supervisor = Supervisor::of_child(child)?;
     if let Err(error) = send_descriptor(&control, &program_stdin) {
         supervisor.end_by(Instant::now());
         return Err(error);
@@ -316,4 +362,22 @@ fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> io::Result<
     ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
     sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapper_stands_before_the_program() {
+        let words = |words: &[&str]| words.iter().map(Into::into).collect::<Vec<OsString>>();
+        let mut launch = Launch { program: "cat".into(), args: words(&["-n", "file"]), ..Launch::default() };
+        assert!(launch.command_line().eq(&words(&["cat", "-n", "file"])));
+        launch.wrapper = words(&["box", "--"]);
+        assert!(launch.command_line().eq(&words(&["box", "--", "cat", "-n", "file"])));
+        let (plain, at) = (launch.supervisor_args(None), launch.args_at(Path::new("/socket")));
+        assert_eq!(plain, words(&[VERB, "", "3000", "2000", "box", "--", "cat", "-n", "file"]));
+        assert_eq!(at[1..3], words(&[AT, "/socket"]));
+        assert_eq!((&at[..1], &at[3..]), (&plain[..1], &plain[1..]));
+    }
 }

@@ -1,4 +1,4 @@
-//! The supervisor process: `ralph __supervise MARK INTERRUPT TERMINATE PROGRAM [ARG …]`.
+//! The supervisor process: `ralph __supervise [--at SOCKET] MARK INTERRUPT TERMINATE PROGRAM [ARG …]`.
 //!
 //! One small single-threaded process stands between ralph and each program it starts. It leads a session of its
 //! own (a Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves
@@ -15,6 +15,11 @@
 //! Orders and replies are the constants and [`SupervisorNote`] below. The [`Ladder`] is INT, TERM, KILL, with its waits
 //! in milliseconds as INTERRUPT and TERMINATE; after it, or when the program has ended by itself, everything still
 //! below the supervisor gets TERM and, after the same wait, KILL.
+//!
+//! With `--at` somebody else (tmux) starts it on a terminal, and ralph listens at SOCKET; that connection is the control
+//! socket. The terminal is the program's: it gets stdin, stdout and stderr as they are and is the foreground, so that a
+//! Ctrl+C typed there is for the program alone. The supervisor stays in the terminal's session, and keeps the
+//! descriptors open: where all of them are closed the pane is, with what still runs in it.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -31,15 +36,20 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use super::ladder::Ladder;
+use super::note::SupervisorNote;
 use super::stat::Stat;
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use super::tree;
 
 /// The hidden verb that starts a supervisor.
 pub const VERB: &str = "__supervise";
+
+/// Before the path of the control socket, where that is not our stdin.
+pub(super) const AT: &str = "--at";
 
 /// Order: climb the ladder, starting with INT.
 pub(super) const ORDER_STOP: u8 = b's';
@@ -48,47 +58,6 @@ pub(super) const ORDER_KILL: u8 = b'k';
 
 /// How often the subtree is looked at for new processes while it is being ended.
 const TICK: Duration = Duration::from_millis(20);
-
-/// What the supervisor reports, one per line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SupervisorNote {
-    /// The program runs with this pid.
-    Started(u32),
-    /// The program could not be started: the operating system's error number.
-    Refused(i32),
-    /// The program ended with this exit code.
-    Exited(i32),
-    /// The program was ended by this signal.
-    Signaled(i32),
-    /// Nothing of the program is left, except this many processes that could not be killed.
-    Gone(u32),
-}
-
-impl SupervisorNote {
-    fn to_line(&self) -> String {
-        match self {
-            Self::Started(pid) => format!("started {pid}\n"),
-            Self::Refused(errno) => format!("refused {errno}\n"),
-            Self::Exited(code) => format!("exited {code}\n"),
-            Self::Signaled(signal) => format!("signaled {signal}\n"),
-            Self::Gone(left) => format!("gone {left}\n"),
-        }
-    }
-
-    /// Reads one line back; `None` for anything that is not a note.
-    #[must_use]
-    pub fn parse(line: &str) -> Option<Self> {
-        let (word, number) = line.trim_end().split_once(' ')?;
-        match word {
-            "started" => number.parse().ok().map(Self::Started),
-            "refused" => number.parse().ok().map(Self::Refused),
-            "exited" => number.parse().ok().map(Self::Exited),
-            "signaled" => number.parse().ok().map(Self::Signaled),
-            "gone" => number.parse().ok().map(Self::Gone),
-            _ => None,
-        }
-    }
-}
 
 /// Where the supervisor stands on the way from a running program to nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +75,13 @@ enum Stage {
 pub fn main(argv: &[OsString]) -> i32 {
     match Supervisor::start(argv) {
         Ok(mut supervisor) => supervisor.run(),
-        Err(_) => 1,
+        Err(error) => {
+            // Else stderr is the program's.
+            if argv.first().is_some_and(|first| first == AT) {
+                let _ = writeln!(std::io::stderr(), "error: ralph cannot run its program here: {error}");
+            }
+            1
+        }
     }
 }
 
@@ -117,6 +92,8 @@ struct Supervisor {
     ladder: Ladder,
     program: Pid,
     running: bool,
+    /// How children are looked at: on a terminal also for being stopped, which elsewhere nobody does by mistake.
+    reaping: WaitOptions,
     stage: Stage,
     /// Ralph has closed its end; the socket would be readable for ever, so it is not waited on any more.
     ralph_is_gone: bool,
@@ -128,30 +105,25 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(argv: &[OsString]) -> std::io::Result<Self> {
+        let (control, stdin, argv) = connect(argv)?;
         let [mark, interrupt, terminate, program, arguments @ ..] = argv else {
             return Err(std::io::ErrorKind::InvalidInput.into());
         };
         let ladder = Ladder::from_args(interrupt, terminate)?;
-        let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-        let stdin = receive_descriptor(&control)?;
+        let on_terminal = stdin.is_none();
         control.set_nonblocking(true)?;
 
-        // Installed before the program starts, so that its end cannot be missed. A signal meant for ralph that
-        // reaches us (`pkill ralph`) ends the program in order instead of orphaning it.
-        let (wake, writer) = UnixStream::pair()?;
-        wake.set_nonblocking(true)?;
-        let asked_to_stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&asked_to_stop))?;
-            signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+        // Before the program starts, so that its end cannot be missed.
+        let (wake, asked_to_stop) = hear_signals()?;
+        if !on_terminal {
+            leave_terminal();
+            // A Ctrl+C on the way out was for ralph.
+            asked_to_stop.store(false, Ordering::Relaxed);
         }
-        signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
-        leave_terminal();
-        // A Ctrl+C on the way out was for ralph.
-        asked_to_stop.store(false, Ordering::Relaxed);
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
 
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        let stops = if on_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         let mut supervisor = Self {
             control,
             wake,
@@ -159,6 +131,7 @@ impl Supervisor {
             ladder,
             program: rustix::process::getpid(),
             running: true,
+            reaping: WaitOptions::NOHANG | stops,
             stage: Stage::Watch,
             ralph_is_gone: false,
             at_once: false,
@@ -168,7 +141,7 @@ impl Supervisor {
             .args(arguments)
             .env(RUN_MARK, mark)
             .env(SUPERVISOR_MARK, std::process::id().to_string())
-            .stdin(Stdio::from(stdin))
+            .stdin(stdin.map_or_else(Stdio::inherit, Stdio::from))
             .process_group(0)
             .spawn();
         // Once the program runs nothing may fail any more: we would leave it behind.
@@ -179,10 +152,14 @@ impl Supervisor {
                 return Err(error);
             }
         }
-        // From here on only the program holds the pipes: ralph sees their end when the program's side is closed.
-        let _ = rustix::stdio::dup2_stdin(&null);
-        let _ = rustix::stdio::dup2_stdout(&null);
-        let _ = rustix::stdio::dup2_stderr(&null);
+        if on_terminal {
+            hand_over_terminal(supervisor.program);
+        } else {
+            // From here on only the program holds the pipes: ralph sees their end when the program's side is closed.
+            let _ = rustix::stdio::dup2_stdin(&null);
+            let _ = rustix::stdio::dup2_stdout(&null);
+            let _ = rustix::stdio::dup2_stderr(&null);
+        }
         supervisor.report(&SupervisorNote::Started(supervisor.program.as_raw_nonzero().get().unsigned_abs()));
         Ok(supervisor)
     }
@@ -206,7 +183,10 @@ impl Supervisor {
     /// Collects every child that has ended; whether any is left.
     fn reap(&mut self) -> bool {
         loop {
-            match wait(WaitOptions::NOHANG) {
+            match wait(self.reaping) {
+                Ok(Some((pid, status))) if pid == self.program && status.stopped() => {
+                    self.go_on(status.stopping_signal());
+                }
                 Ok(Some((pid, status))) if pid == self.program => {
                     self.running = false;
                     let note = match status.terminating_signal() {
@@ -219,6 +199,16 @@ impl Supervisor {
                 Ok(None) => return true,
                 Err(_) => return false,
             }
+        }
+    }
+
+    /// The program has been stopped. Without us its group would have no parent in the terminal's session, and the kernel
+    /// would not let the terminal stop it: no shell is there to continue it. A STOP is somebody's will.
+    fn go_on(&self, signal: Option<i32>) {
+        // From the background it would be stopped again at once.
+        let has_terminal = || tcgetpgrp(rustix::stdio::stdin()) == Ok(self.program);
+        if signal == Some(SIGTSTP) || matches!(signal, Some(SIGTTIN | SIGTTOU)) && has_terminal() {
+            self.signal_program(Signal::CONT);
         }
     }
 
@@ -323,6 +313,42 @@ impl Supervisor {
     }
 }
 
+/// The control socket, the program's stdin where it does not have ours, and the rest of the arguments.
+fn connect(argv: &[OsString]) -> std::io::Result<(UnixStream, Option<OwnedFd>, &[OsString])> {
+    if let [flag, socket, rest @ ..] = argv
+        && flag == AT
+    {
+        return Ok((UnixStream::connect(socket)?, None, rest));
+    }
+    let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let stdin = receive_descriptor(&control)?;
+    Ok((control, Some(stdin), argv))
+}
+
+/// What wakes us, and whether one of the signals was meant for ralph: such a one that reaches us (`pkill ralph`) ends the
+/// program in order instead of orphaning it.
+fn hear_signals() -> std::io::Result<(UnixStream, Arc<AtomicBool>)> {
+    let (wake, writer) = UnixStream::pair()?;
+    wake.set_nonblocking(true)?;
+    let asked_to_stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&asked_to_stop))?;
+        signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+    }
+    signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
+    Ok((wake, asked_to_stop))
+}
+
+/// Makes the program the foreground of our terminal, if that is ours to give: in the background, we would be stopped
+/// for trying. If the program has been faster and was stopped for using the terminal, it is continued by
+/// [`Supervisor::go_on`].
+fn hand_over_terminal(program: Pid) {
+    let terminal = rustix::stdio::stdin();
+    if tcgetpgrp(terminal) == Ok(rustix::process::getpgrp()) {
+        let _ = tcsetpgrp(terminal, program);
+    }
+}
+
 /// Gives us a session of our own. Ralph starts us in a process group of our own, because a Ctrl+C would end us
 /// while we are not yet ready for it; but the leader of a group cannot lead a session, so we join ralph's group
 /// for a moment.
@@ -362,18 +388,4 @@ fn receive_descriptor(control: &UnixStream) -> std::io::Result<OwnedFd> {
             _ => None,
         })
         .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notes_survive_the_line() {
-        use SupervisorNote::{Exited, Gone, Refused, Signaled, Started};
-        for note in [Started(7), Refused(2), Exited(3), Signaled(9), Gone(0)] {
-            assert_eq!(SupervisorNote::parse(&note.to_line()), Some(note));
-        }
-        assert_eq!(SupervisorNote::parse("nonsense"), None);
-    }
 }

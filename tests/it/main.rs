@@ -30,6 +30,7 @@ mod identity;
 mod json_events;
 mod layers;
 mod login;
+mod pane;
 mod places;
 mod play;
 mod policies;

@@ -65,9 +65,14 @@ impl Terminal {
         tcsetwinsize(&self.tty, size).unwrap();
     }
 
+    /// Types this.
+    pub fn press(&mut self, keys: &str) {
+        self.tty.write_all(keys.as_bytes()).unwrap();
+    }
+
     /// Presses Ctrl+C.
     pub fn press_ctrl_c(&mut self) {
-        self.tty.write_all(&[3]).unwrap();
+        self.press("\x03");
     }
 
     /// What a person sees, without the empty rows at the end.

@@ -17,8 +17,9 @@ fn cloned() -> (tempfile::TempDir, PathBuf, PathBuf) {
 }
 
 fn run_launch(launch: &Launch) -> Output {
-    let mut command = Command::new(&launch.program);
-    command.args(&launch.args).current_dir(&launch.cwd).env_remove("GIT_DIR");
+    let mut words = launch.command_line();
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).current_dir(&launch.cwd).env_remove("GIT_DIR");
     command.envs(launch.env.iter().map(|(name, value)| (name, value)));
     command.output().unwrap()
 }

@@ -1,0 +1,57 @@
+//! What a supervisor tells ralph.
+
+/// What the supervisor reports, one per line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SupervisorNote {
+    /// The program runs with this pid.
+    Started(u32),
+    /// The program could not be started: the operating system's error number.
+    Refused(i32),
+    /// The program ended with this exit code.
+    Exited(i32),
+    /// The program was ended by this signal.
+    Signaled(i32),
+    /// Nothing of the program is left, except this many processes that could not be killed.
+    Gone(u32),
+}
+
+impl SupervisorNote {
+    /// The line that is sent, with its end.
+    pub(super) fn to_line(&self) -> String {
+        match self {
+            Self::Started(pid) => format!("started {pid}\n"),
+            Self::Refused(errno) => format!("refused {errno}\n"),
+            Self::Exited(code) => format!("exited {code}\n"),
+            Self::Signaled(signal) => format!("signaled {signal}\n"),
+            Self::Gone(left) => format!("gone {left}\n"),
+        }
+    }
+
+    /// Reads one line back; `None` for anything that is not a note.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let (word, number) = line.trim_end().split_once(' ')?;
+        match word {
+            "started" => number.parse().ok().map(Self::Started),
+            "refused" => number.parse().ok().map(Self::Refused),
+            "exited" => number.parse().ok().map(Self::Exited),
+            "signaled" => number.parse().ok().map(Self::Signaled),
+            "gone" => number.parse().ok().map(Self::Gone),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_survive_the_line() {
+        use SupervisorNote::{Exited, Gone, Refused, Signaled, Started};
+        for note in [Started(7), Refused(2), Exited(3), Signaled(9), Gone(0)] {
+            assert_eq!(SupervisorNote::parse(&note.to_line()), Some(note));
+        }
+        assert_eq!(SupervisorNote::parse("nonsense"), None);
+    }
+}
