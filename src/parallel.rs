@@ -7,7 +7,7 @@ use std::thread;
 
 /// What became of one of many.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate<T> {
+pub(crate) enum Fate<T> {
     /// It ran.
     Ran(T),
     /// It was never started, because what it builds on was not done.
@@ -20,7 +20,7 @@ pub enum Fate<T> {
 ///
 /// `after[i]` is the one that `i` builds on: it is started only when that one has ended and `is_done` of what it
 /// answered.
-pub fn run<T: Send>(
+pub(crate) fn run<T: Send>(
     after: &[Option<usize>],
     work: &(dyn Fn(usize) -> T + Sync),
     is_done: &dyn Fn(&T) -> bool,

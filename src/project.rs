@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 /// The file name of the plan of branches.
-pub const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
+pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
 
 /// Why the project could not be located or used.
 #[derive(Debug, thiserror::Error)]

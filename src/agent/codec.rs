@@ -29,7 +29,7 @@ pub(super) enum Stdin {
 
 /// What a codec counted.
 #[derive(Debug, Clone, Default)]
-pub struct Decoded {
+pub(super) struct Decoded {
     /// Lines of every kind.
     pub counters: Counters,
     /// The filter that died, and why.

@@ -10,7 +10,7 @@ use crate::reply::show::Show;
 
 /// One thing that a thread of an attempt has.
 #[derive(Debug)]
-pub enum Message {
+pub(super) enum Message {
     /// Bytes of the agent, cut anywhere.
     Bytes(Stream, Arc<[u8]>),
     /// What the bytes so far mean.

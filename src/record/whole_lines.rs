@@ -11,7 +11,7 @@ const HELD_STDERR: usize = 8 * 1024 * 1024;
 
 /// A file that takes the bytes of two pipes line by line.
 #[derive(Debug)]
-pub struct WholeLines {
+pub(super) struct WholeLines {
     file: RecordFile,
     /// The started line of stdout, as far as it has not been written.
     stdout: Vec<u8>,
@@ -26,18 +26,18 @@ pub struct WholeLines {
 impl WholeLines {
     /// Begins at the start of a line of `file`.
     #[must_use]
-    pub fn new(file: RecordFile) -> Self {
+    pub(super) fn new(file: RecordFile) -> Self {
         Self { file, stdout: Vec::new(), mid_line: false, stderr: Vec::new(), dropped: 0 }
     }
 
     /// Where it is.
     #[must_use]
-    pub fn path(&self) -> &std::path::Path {
+    pub(super) fn path(&self) -> &std::path::Path {
         self.file.path()
     }
 
     /// Takes bytes of one of the pipes, cut anywhere.
-    pub fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
+    pub(super) fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
         match stream {
             Stream::Stdout => self.stdout(bytes),
             Stream::Stderr => self.stderr(bytes),
@@ -45,12 +45,12 @@ impl WholeLines {
     }
 
     /// Adds whole lines of ours; [`WholeLines::end_lines`] comes before them.
-    pub fn write(&mut self, text: &str) -> Result<(), FileError> {
+    pub(super) fn write(&mut self, text: &str) -> Result<(), FileError> {
         self.file.write(text.as_bytes())
     }
 
     /// Hands everything that is not held back to the operating system.
-    pub fn flush(&mut self) -> Result<(), FileError> {
+    pub(super) fn flush(&mut self) -> Result<(), FileError> {
         self.file.flush()
     }
 
@@ -98,7 +98,7 @@ impl WholeLines {
     }
 
     /// Writes what is held back, with the line ends that are missing.
-    pub fn end_lines(&mut self) -> Result<(), FileError> {
+    pub(super) fn end_lines(&mut self) -> Result<(), FileError> {
         if self.mid_line || !self.stdout.is_empty() {
             self.file.write(&std::mem::take(&mut self.stdout))?;
             self.file.write(b"\n")?;

@@ -13,11 +13,11 @@ use crate::engine::stop::Urgency;
 use crate::process::capture::{Captured, capture};
 use crate::process::supervised::{Launch, StartError};
 
-pub use validation::ValidationCommand;
+pub(crate) use validation::ValidationCommand;
 
 /// Bounds of a command beside the loop.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// How long it may take.
     pub limit: Duration,
     /// How many bytes of each of its two outputs are kept.
@@ -30,7 +30,7 @@ pub struct Bounds {
 ///
 /// # Errors
 /// The outer one when the loop cannot go on, the inner one when the command cannot be started.
-pub fn run(
+pub(crate) fn run(
     launch: &Launch,
     bounds: Bounds,
     context: &mut Context<'_>,

@@ -17,7 +17,7 @@ const ROOM: usize = 64 * 1024;
 
 /// A command for `sh -c`, run after an iteration. Exit code 0 means that the work is good.
 #[derive(Debug)]
-pub struct ValidationCommand {
+pub(crate) struct ValidationCommand {
     launch: Launch,
     limit: Duration,
 }
@@ -25,7 +25,7 @@ pub struct ValidationCommand {
 impl ValidationCommand {
     /// `command` is for `sh`; where and with what environment it runs comes from the agent's own `launch`.
     #[must_use]
-    pub fn new(command: &str, limit: Duration, launch: &Launch) -> Self {
+    pub(crate) fn new(command: &str, limit: Duration, launch: &Launch) -> Self {
         let args = vec!["-c".into(), command.into()];
         Self { launch: Launch { program: "sh".into(), args, ..launch.clone() }, limit }
     }

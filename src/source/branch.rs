@@ -1,7 +1,7 @@
 //! One branch of the plan: prompts for its work tree, its ticks carried back into the main plan, and its commits brought
 //! to where they belong.
 
-pub mod main_plan;
+pub(crate) mod main_plan;
 mod publisher;
 
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::plan::Ticks;
 use crate::prompt::sections::with_sections;
 use main_plan::MainPlan;
 use publisher::Unpublished;
-pub use publisher::{Made, Publisher};
+pub(crate) use publisher::{Made, Publisher};
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
     // A constant that every test of this file compiles: it cannot fail at run time.

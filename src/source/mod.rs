@@ -1,5 +1,5 @@
 //! Where work comes from: one file per kind of [`Source`](crate::engine::source::Source).
 
-pub mod branch;
-pub mod prompt_file;
-pub mod ralph_md;
+pub(crate) mod branch;
+pub(crate) mod prompt_file;
+pub(crate) mod ralph_md;

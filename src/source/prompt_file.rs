@@ -12,12 +12,12 @@ use crate::prompt::sections::with_sections;
 use crate::prompt::substitute;
 
 /// What the user is told when there is no plan to build from.
-pub const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph plan' first.";
+pub(crate) const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph plan' first.";
 /// What the user is told when the agent finds the implementation plan wrong.
-pub const REPLAN: &str =
+pub(crate) const REPLAN: &str =
     "Agent requested re-planning. Run 'ralph plan' to regenerate the implementation plan.";
 /// What the user is told when the agent finds the plan of branches wrong.
-pub const REPLAN_BRANCHES: &str =
+pub(crate) const REPLAN_BRANCHES: &str =
     "Agent requested re-planning. Run 'ralph loop plan' to change the plan of branches.";
 
 /// Where a prompt's text comes from.

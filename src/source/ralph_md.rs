@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Prompts from a RALPH.md.
 #[derive(Debug)]
-pub struct RalphMd {
+pub(crate) struct RalphMd {
     /// The file.
     pub path: PathBuf,
     /// What `{{ ralph.name }}` stands for.
@@ -47,7 +47,7 @@ impl RalphMd {
     ///
     /// # Errors
     /// In one line: what is wrong, in which file and line, and what to do.
-    pub fn read(path: &Path, reserved: &[String]) -> Result<(Document, CommandLine), String> {
+    pub(crate) fn read(path: &Path, reserved: &[String]) -> Result<(Document, CommandLine), String> {
         let shown = path.display();
         // Opening anything else could block for ever.
         match std::fs::metadata(path) {

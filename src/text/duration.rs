@@ -16,7 +16,7 @@ const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
 
 /// Why a text is not a duration. The message quotes the text and says how to write one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum DurationError {
+pub(crate) enum DurationError {
     /// Not a number with a unit.
     #[error("`{0}` is not a duration; write it like 30s, 5m, 2h, 1h30m, 1.5s or as seconds")]
     Malformed(String),
@@ -32,13 +32,13 @@ pub enum DurationError {
 }
 
 /// Reads a duration above zero. Fractions count to the nanosecond, further digits are dropped.
-pub fn parse(text: &str) -> Result<Duration, DurationError> {
+pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     let duration = parse_or_zero(text)?;
     if duration.is_zero() { Err(DurationError::Zero(text.to_owned())) } else { Ok(duration) }
 }
 
 /// Reads a duration that may be zero, for a pause that can be none.
-pub fn parse_or_zero(text: &str) -> Result<Duration, DurationError> {
+pub(crate) fn parse_or_zero(text: &str) -> Result<Duration, DurationError> {
     let malformed = || DurationError::Malformed(text.to_owned());
     let mut rest = text.trim();
     if let Some(number) = rest.strip_prefix('-')
@@ -92,7 +92,7 @@ fn number_in_nanos(number: &str) -> Option<u128> {
 
 /// Writes a duration so that [`parse`] reads it back: `2h`, `15m`, `1m30s`, `1.5s`, `0s`.
 #[must_use]
-pub fn format(duration: Duration) -> String {
+pub(crate) fn format(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     let fraction = match duration.subsec_nanos() {
@@ -109,7 +109,7 @@ pub fn format(duration: Duration) -> String {
 
 /// What was measured, in whole seconds: `7s`, `5m42s`, `1h02m03s`.
 #[must_use]
-pub fn elapsed(duration: Duration) -> String {
+pub(crate) fn elapsed(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match (hours, minutes) {
@@ -121,7 +121,7 @@ pub fn elapsed(duration: Duration) -> String {
 
 /// The same, below a minute with a tenth of a second: `1.2s`, `5m42s`.
 #[must_use]
-pub fn elapsed_tenths(duration: Duration) -> String {
+pub(crate) fn elapsed_tenths(duration: Duration) -> String {
     if duration < Duration::from_mins(1) {
         format!("{:.1}s", duration.as_secs_f64())
     } else {
@@ -131,13 +131,13 @@ pub fn elapsed_tenths(duration: Duration) -> String {
 
 /// What was measured, in seconds and no other unit: `342s`.
 #[must_use]
-pub fn in_seconds(duration: Duration) -> String {
+pub(crate) fn in_seconds(duration: Duration) -> String {
     format!("{}s", duration.as_secs())
 }
 
 /// Enough for an estimate, from a minute on to the nearest one: `42s`, `16m`, `5h 0m`.
 #[must_use]
-pub fn rough(duration: Duration) -> String {
+pub(crate) fn rough(duration: Duration) -> String {
     let minutes = (duration.as_secs() + 30) / 60;
     match (minutes / 60, minutes % 60) {
         _ if duration.as_secs() < 60 => in_seconds(duration),

@@ -2,7 +2,7 @@
 
 /// The beginning and the end of `text`, at most `room` bytes together, with a line that says what is left out.
 #[must_use]
-pub fn head_and_tail(text: &str, room: usize) -> String {
+pub(crate) fn head_and_tail(text: &str, room: usize) -> String {
     if text.len() <= room {
         return text.to_owned();
     }
@@ -13,7 +13,7 @@ pub fn head_and_tail(text: &str, room: usize) -> String {
 
 /// A beginning and an end, with a line that says how many bytes are left out between them.
 #[must_use]
-pub fn around_gap(head: &str, left_out: usize, tail: &str) -> String {
+pub(crate) fn around_gap(head: &str, left_out: usize, tail: &str) -> String {
     format!("{head}\n[… {left_out} bytes left out …]\n{tail}")
 }
 

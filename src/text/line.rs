@@ -2,13 +2,13 @@
 
 /// `text` on one line: white space and control characters become single blanks.
 #[must_use]
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     one_line_within(text, usize::MAX)
 }
 
 /// The same in at most `max` characters; a cut shows as `…`.
 #[must_use]
-pub fn one_line_within(text: &str, max: usize) -> String {
+pub(crate) fn one_line_within(text: &str, max: usize) -> String {
     let mut out = String::new();
     let mut length = 0;
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
@@ -27,19 +27,19 @@ pub fn one_line_within(text: &str, max: usize) -> String {
 
 /// The lines of `text` as one, `between` in their place. Blanks at their ends go, those inside of a line count and stay.
 #[must_use]
-pub fn joined(text: &str, between: &str) -> String {
+pub(crate) fn joined(text: &str, between: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(between)
 }
 
 /// The first line with something in it, without the blanks around it.
 #[must_use]
-pub fn first(text: &str) -> Option<&str> {
+pub(crate) fn first(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
 /// `text` with its control characters as escapes, so that it stays on its line and can still be read exactly.
 #[must_use]
-pub fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect()
 }

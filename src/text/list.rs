@@ -2,7 +2,7 @@
 
 /// The first `at_most` of these with commas between them, and how many more there are: `a, b and 3 more`.
 #[must_use]
-pub fn some_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>, at_most: usize) -> String {
+pub(crate) fn some_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>, at_most: usize) -> String {
     let mut names = names.into_iter();
     let some: Vec<S> = names.by_ref().take(at_most).collect();
     let some: Vec<&str> = some.iter().map(S::as_ref).collect();
@@ -11,7 +11,7 @@ pub fn some_of<S: AsRef<str>>(names: impl IntoIterator<Item = S>, at_most: usize
 
 /// What follows a list of which `count` are not shown: ` and 3 more`; nothing where all are.
 #[must_use]
-pub fn and_more(count: usize) -> String {
+pub(crate) fn and_more(count: usize) -> String {
     if count > 0 { format!(" and {count} more") } else { String::new() }
 }
 

@@ -1,10 +1,10 @@
 //! Text for people: each form in which the program writes a duration, a time, a list or a long text, once. Knows nothing
 //! of ralph.
 
-pub mod duration;
-pub mod head_and_tail;
-pub mod jitter;
-pub mod line;
-pub mod list;
-pub mod nearest;
-pub mod timestamp;
+pub(crate) mod duration;
+pub(crate) mod head_and_tail;
+pub(crate) mod jitter;
+pub(crate) mod line;
+pub(crate) mod list;
+pub(crate) mod nearest;
+pub(crate) mod timestamp;

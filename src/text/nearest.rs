@@ -2,7 +2,7 @@
 
 /// The candidate closest to `wanted`, if one is close enough that a typing slip explains the difference: one edit
 /// for every three characters begun. Case does not count.
-pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let close_enough = wanted.chars().count().div_ceil(3);
     candidates

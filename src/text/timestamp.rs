@@ -4,13 +4,13 @@ use chrono::{DateTime, Local, TimeZone, Utc};
 
 /// `2026-01-31 23:59:59`, local time.
 #[must_use]
-pub fn local<Z: TimeZone>(at: &DateTime<Z>) -> String {
+pub(crate) fn local<Z: TimeZone>(at: &DateTime<Z>) -> String {
     at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A moment that is mostly a matter of hours, local time: `23:59:59` on the day of `now`, else `2026-01-31 23:59`.
 #[must_use]
-pub fn nearby<Z: TimeZone>(at: &DateTime<Z>, now: DateTime<Local>) -> String {
+pub(crate) fn nearby<Z: TimeZone>(at: &DateTime<Z>, now: DateTime<Local>) -> String {
     let at = at.with_timezone(&Local);
     let form = if at.date_naive() == now.date_naive() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
     at.format(form).to_string()
@@ -18,25 +18,25 @@ pub fn nearby<Z: TimeZone>(at: &DateTime<Z>, now: DateTime<Local>) -> String {
 
 /// `2026-01-31T23:59:59`, local time: one word, for logs that programs take apart.
 #[must_use]
-pub fn iso(at: DateTime<Local>) -> String {
+pub(crate) fn iso(at: DateTime<Local>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
 /// `20260131-235959`, local time: for the names of files that people look for.
 #[must_use]
-pub fn for_names(at: DateTime<Local>) -> String {
+pub(crate) fn for_names(at: DateTime<Local>) -> String {
     at.format("%Y%m%d-%H%M%S").to_string()
 }
 
 /// `20260131T235959123456789` in UTC, to the nanosecond: for names that are to be unique and sort by time.
 #[must_use]
-pub fn exact(at: DateTime<Utc>) -> String {
+pub(crate) fn exact(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%S%9f").to_string()
 }
 
 /// The first name with this stamp is the stamp, those after it are `stamp-2`, `stamp-3` and so on.
 #[must_use]
-pub fn numbered(stamp: &str, number: u64) -> String {
+pub(crate) fn numbered(stamp: &str, number: u64) -> String {
     if number == 1 { stamp.to_owned() } else { format!("{stamp}-{number}") }
 }
 

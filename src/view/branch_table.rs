@@ -17,7 +17,7 @@ use crate::text::list::some_of;
 
 /// What became of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Built {
+pub(crate) enum Built {
     /// All its tasks are done.
     Done,
     /// There is more to do; a later run goes on.
@@ -33,7 +33,7 @@ pub enum Built {
 impl Built {
     /// What an outcome says by itself.
     #[must_use]
-    pub fn by(outcome: Outcome) -> Self {
+    pub(crate) fn by(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Complete | Outcome::DonePattern => Self::Done,
             Outcome::Replan | Outcome::Interrupted | Outcome::Terminated => Self::Unfinished,
@@ -66,7 +66,7 @@ impl Display for Built {
 
 /// One branch.
 #[derive(Debug, Clone)]
-pub struct BranchRow {
+pub(crate) struct BranchRow {
     /// The branch.
     pub name: String,
     /// What became of it: by its outcome, until somebody who knows better says otherwise.
@@ -83,7 +83,7 @@ pub struct BranchRow {
 
 /// What the loop of a branch came to.
 #[derive(Debug, Clone)]
-pub struct BranchEnd {
+pub(crate) struct BranchEnd {
     /// Why it ended.
     pub outcome: Outcome,
     /// What led there, where the outcome alone does not say it.
@@ -101,7 +101,7 @@ pub struct BranchEnd {
 impl BranchRow {
     /// A branch whose loop has not started.
     #[must_use]
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             built: Built::NotStarted,
@@ -113,7 +113,7 @@ impl BranchRow {
     }
 
     /// Takes one event of its loop.
-    pub fn take(&mut self, stamped: &Stamped<'_>) {
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
             Event::LoopStarted { .. } => self.built = Built::Unfinished,
             Event::LoopEnded { outcome, detail, tally, duration } => {
@@ -191,7 +191,7 @@ const RESULT: usize = 1;
 
 /// The table, and below it what was not done. A column in which nothing is known is left out.
 #[must_use]
-pub fn table(rows: &[BranchRow]) -> String {
+pub(crate) fn table(rows: &[BranchRow]) -> String {
     let heads = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)];
     let mut lines = vec![(heads.map(str::to_owned), Style::new())];
     lines.extend(rows.iter().map(|row| (row.cells(), row.built.style())));
@@ -243,7 +243,7 @@ fn cell(cells: &[String; COLUMNS], column: usize, widths: &[usize; COLUMNS], sty
 
 /// The last line of `--json`: what all branches of a build came to. `identity` is the build's own.
 #[must_use]
-pub fn json(identity: &LoopIdentity, exit_code: u8, rows: &[BranchRow]) -> String {
+pub(crate) fn json(identity: &LoopIdentity, exit_code: u8, rows: &[BranchRow]) -> String {
     to_line(
         Local::now(),
         identity,

@@ -29,7 +29,7 @@ const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Where text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -38,7 +38,7 @@ pub enum Target {
 
 /// The handle to the writing thread.
 #[derive(Debug)]
-pub struct Console {
+pub(crate) struct Console {
     shared: Arc<Shared>,
 }
 
@@ -76,7 +76,7 @@ impl Shared {
 impl Console {
     /// Starts the writing thread.
     #[must_use]
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let shared = Arc::new(Shared::default());
         let writer = Arc::clone(&shared);
         // Never joined: a blocked write must not keep the process from ending.
@@ -85,12 +85,12 @@ impl Console {
     }
 
     /// Text that must appear.
-    pub fn say(&self, target: Target, text: String) {
+    pub(crate) fn say(&self, target: Target, text: String) {
         self.push(target, text);
     }
 
     /// Text that may be left out when the reader is too slow.
-    pub fn show(&self, target: Target, text: String) {
+    pub(crate) fn show(&self, target: Target, text: String) {
         if text.is_empty() {
             return;
         }
@@ -117,7 +117,7 @@ impl Console {
     }
 
     /// From now on the status line at this place says this; `None` takes it away.
-    pub fn status(&self, place: usize, status: Option<StatusLine>) {
+    pub(crate) fn status(&self, place: usize, status: Option<StatusLine>) {
         let mut queue = self.shared.lock();
         if queue.board.set(place, status) {
             queue.board_is_new = true;
@@ -127,7 +127,7 @@ impl Console {
 
     /// Waits until all is written and the status lines are gone; once `hurry` says so, only a moment longer. A reader
     /// that reads misses nothing.
-    pub fn finish(&self, mut hurry: impl FnMut() -> bool) {
+    pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {
         let mut deadline = None;
         let mut queue = self.shared.lock();
         queue.board_is_new |= !std::mem::take(&mut queue.board).is_empty();

@@ -5,7 +5,7 @@ use crate::engine::event::{Event, Stamped};
 use crate::record::event_json::to_lines;
 
 /// Prints one event.
-pub fn take(console: &Console, stamped: &Stamped<'_>) {
+pub(crate) fn take(console: &Console, stamped: &Stamped<'_>) {
     let lines = to_lines(stamped);
     match stamped.event {
         Event::Shown(_) => console.show(Target::Stdout, lines),

@@ -1,19 +1,19 @@
 //! What a person or a program sees of running loops: a pure render of their events, and the one thread that
 //! writes to the terminal.
 
-pub mod branch_table;
+pub(crate) mod branch_table;
 mod cells;
-pub mod console;
-pub mod json;
-pub mod plain;
-pub mod run_lines;
-pub mod screen;
-pub mod status;
+pub(crate) mod console;
+pub(crate) mod json;
+pub(crate) mod plain;
+pub(crate) mod run_lines;
+pub(crate) mod screen;
+pub(crate) mod status;
 mod status_area;
 mod status_board;
-pub mod status_line;
+pub(crate) mod status_line;
 mod terminal;
-pub mod voice;
+pub(crate) mod voice;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +29,7 @@ use voice::Voice;
 
 /// What one loop shows, in the form that was asked for. It may live in a thread of its own.
 #[derive(Debug)]
-pub struct View {
+pub(crate) struct View {
     console: Arc<Console>,
     /// For what is no event.
     voice: Voice,
@@ -48,7 +48,7 @@ enum Form {
 impl View {
     /// Starts the view of the only loop. JSON wins over everything else.
     #[must_use]
-    pub fn start(json: bool, quiet: bool, frame: Frame) -> Self {
+    pub(crate) fn start(json: bool, quiet: bool, frame: Frame) -> Self {
         Screen::start(json, quiet).view(frame)
     }
 
@@ -62,7 +62,7 @@ impl View {
     }
 
     /// Shows one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) {
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         self.show_status(stamped);
         match &mut self.form {
             Form::Json => json::take(&self.console, stamped),
@@ -85,12 +85,12 @@ impl View {
     }
 
     /// Something the user should know before the loop starts.
-    pub fn warn(&mut self, text: &str) {
+    pub(crate) fn warn(&mut self, text: &str) {
         self.voice.say(Target::Stderr, format!("warning: {text}\n"));
     }
 
     /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
-    pub fn finish(&self, inbox: &Inbox) {
+    pub(crate) fn finish(&self, inbox: &Inbox) {
         self.console.finish(|| {
             matches!(inbox.wait(Some(Instant::now())), Wake::Asked(Ask::Interrupt | Ask::Terminate))
         });

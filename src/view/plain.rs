@@ -25,7 +25,7 @@ const FAINT: Style = Style::new().dimmed();
 
 /// The plain view of one loop.
 #[derive(Debug)]
-pub struct Plain {
+pub(crate) struct Plain {
     voice: Voice,
     quiet: bool,
     frame: Frame,
@@ -35,7 +35,7 @@ pub struct Plain {
 
 /// What stands on stdout around the iterations.
 #[derive(Debug)]
-pub enum Frame {
+pub(crate) enum Frame {
     /// The blocks of the session log.
     Blocks,
     /// A line each.
@@ -47,12 +47,12 @@ pub enum Frame {
 impl Plain {
     /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
-    pub fn new(voice: Voice, quiet: bool, frame: Frame) -> Self {
+    pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame) -> Self {
         Self { voice, quiet, frame, mid_line: false }
     }
 
     /// Shows one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) {
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
             Event::AttemptStarted { tally, .. } => {
                 let text = match &mut self.frame {
@@ -231,7 +231,7 @@ fn branch_ended(
 /// Text of an agent without what could drive the terminal: control characters other than newline and tab, and
 /// escape sequences other than colours, are left out.
 #[must_use]
-pub fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(|char: char| char.is_control() && char != '\n' && char != '\t') {

@@ -5,7 +5,7 @@ use crate::text::duration;
 
 /// The lines of one run, and the count for the last of them.
 #[derive(Debug, Default)]
-pub struct RunLines {
+pub(crate) struct RunLines {
     ended: Count,
     /// Without the latest iteration: another attempt at it counts in its place.
     ended_before: Count,
@@ -23,7 +23,7 @@ struct Count {
 
 impl RunLines {
     /// The line before an attempt.
-    pub fn begin(&mut self, iteration: u64) -> String {
+    pub(crate) fn begin(&mut self, iteration: u64) -> String {
         if iteration == self.iteration {
             self.ended = self.ended_before;
         }
@@ -34,7 +34,7 @@ impl RunLines {
     }
 
     /// The line after an attempt.
-    pub fn end(&mut self, report: &Report) -> String {
+    pub(crate) fn end(&mut self, report: &Report) -> String {
         let iteration = self.iteration;
         let took = duration::elapsed_tenths(report.duration);
         match report.status {
@@ -62,7 +62,7 @@ impl RunLines {
 
     /// The last line.
     #[must_use]
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let Count { iterations, succeeded, failed, timed_out } = self.ended;
         format!(
             "Done: {iterations} iterations — {succeeded} succeeded, {failed} failed, {timed_out} timed out\n"

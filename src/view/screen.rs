@@ -12,7 +12,7 @@ use super::{View, terminal};
 
 /// The shared part of what one or many loops show; a clone shows in the same place.
 #[derive(Debug, Clone)]
-pub struct Screen {
+pub(crate) struct Screen {
     pub(super) console: Arc<Console>,
     pub(super) json: bool,
     pub(super) quiet: bool,
@@ -21,13 +21,13 @@ pub struct Screen {
 impl Screen {
     /// Starts the thread that writes. JSON wins over `quiet`.
     #[must_use]
-    pub fn start(json: bool, quiet: bool) -> Self {
+    pub(crate) fn start(json: bool, quiet: bool) -> Self {
         Self { console: Arc::new(Console::start()), json, quiet }
     }
 
     /// The view of the only loop.
     #[must_use]
-    pub fn view(&self, frame: Frame) -> View {
+    pub(crate) fn view(&self, frame: Frame) -> View {
         let status = self.shows_status().then(|| StatusLine::new(Instant::now()));
         View::new(self, Voice::alone(Arc::clone(&self.console)), frame, 0, status)
     }
@@ -35,7 +35,7 @@ impl Screen {
     /// The view of one branch out of many. `place`, from 0, orders their status lines; `width` is that of the longest
     /// name, in cells.
     #[must_use]
-    pub fn branch(&self, place: usize, name: &str, width: usize) -> View {
+    pub(crate) fn branch(&self, place: usize, name: &str, width: usize) -> View {
         let status = self.shows_status().then(|| StatusLine::branch(name, width, Instant::now()));
         let voice = Voice::branch(Arc::clone(&self.console), place, name, width);
         View::new(self, voice, Frame::Branch(RunLines::default()), place, status)
@@ -46,26 +46,26 @@ impl Screen {
     }
 
     /// Something the user should know, on stderr: one line, without its newline.
-    pub fn warn(&self, text: &str) {
+    pub(crate) fn warn(&self, text: &str) {
         self.console.say(Target::Stderr, format!("warning: {text}\n"));
     }
 
     /// Text for stdout that must appear, with its newlines; left out with `--json`.
-    pub fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         if !self.json {
             self.console.say(Target::Stdout, text.to_owned());
         }
     }
 
     /// A line for stdout that must appear, with its newline; only with `--json`.
-    pub fn say_json(&self, line: &str) {
+    pub(crate) fn say_json(&self, line: &str) {
         if self.json {
             self.console.say(Target::Stdout, line.to_owned());
         }
     }
 
     /// Waits until all is shown; once `hurry` says so, only a moment longer.
-    pub fn finish(&self, hurry: impl FnMut() -> bool) {
+    pub(crate) fn finish(&self, hurry: impl FnMut() -> bool) {
         self.console.finish(hurry);
     }
 }

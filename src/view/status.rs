@@ -14,7 +14,7 @@ use crate::text::{duration, line, timestamp};
 
 /// Where a loop stands at this moment.
 #[derive(Debug)]
-pub struct LoopSnapshot<'a> {
+pub(crate) struct LoopSnapshot<'a> {
     found: &'a Loop,
     /// Whether its process is at work.
     alive: bool,
@@ -23,13 +23,13 @@ pub struct LoopSnapshot<'a> {
 impl<'a> LoopSnapshot<'a> {
     /// Looks at the loop's process once, so that everything shown tells the same story.
     #[must_use]
-    pub fn of(found: &'a Loop) -> Self {
+    pub(crate) fn of(found: &'a Loop) -> Self {
         Self { found, alive: found.alive().is_some() }
     }
 
     /// The status in one word; `unknown` when the state cannot be read.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self.found.state.as_deref().map(|state| self.status(state)) {
             Ok(Status::Running) => "running",
             Ok(Status::Paused) => "paused",
@@ -66,7 +66,7 @@ impl<'a> LoopSnapshot<'a> {
 
     /// The object of `--json`.
     #[must_use]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let project = self.found.project.root().to_string_lossy();
         let ralph_dir = self.found.project.ralph_dir().to_string_lossy();
         let state = match &self.found.state {
@@ -132,7 +132,7 @@ impl<'a> LoopSnapshot<'a> {
 }
 
 /// Writes what `ralph status` prints about one loop.
-pub fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut line = |name: &str, value: &dyn Display| writeln!(out, "{name}: {}", shown(&value.to_string()));
     line("Ralph Loop", &snapshot.found.name)?;
     let state = match &snapshot.found.state {
@@ -204,7 +204,7 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
 }
 
 /// Writes what `ralph ls` prints: a line per loop.
-pub fn write_table(snapshots: &[LoopSnapshot<'_>], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_table(snapshots: &[LoopSnapshot<'_>], out: &mut dyn Write) -> io::Result<()> {
     let head = ["NAME", "STATUS", "ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"].map(str::to_owned);
     let mut rows = vec![head];
     rows.extend(snapshots.iter().map(row));

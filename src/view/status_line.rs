@@ -18,7 +18,7 @@ const GAP: &str = " · ";
 
 /// Where a loop stands, as far as the status line tells.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StatusLine {
+pub(crate) struct StatusLine {
     /// Of one branch out of many, as wide as the others' names.
     name: Option<String>,
     started: Instant,
@@ -47,7 +47,7 @@ enum Doing {
 impl StatusLine {
     /// The line of a loop that starts now.
     #[must_use]
-    pub fn new(started: Instant) -> Self {
+    pub(crate) fn new(started: Instant) -> Self {
         Self {
             name: None,
             started,
@@ -62,17 +62,17 @@ impl StatusLine {
 
     /// The line of one branch out of many, whose names take `width` cells.
     #[must_use]
-    pub fn branch(name: &str, width: usize, started: Instant) -> Self {
+    pub(crate) fn branch(name: &str, width: usize, started: Instant) -> Self {
         Self { name: Some(pad(name, width)), ..Self::new(started) }
     }
 
     /// The loop starts only now.
-    pub fn start(&mut self, now: Instant) {
+    pub(crate) fn start(&mut self, now: Instant) {
         self.started = now;
     }
 
     /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) {
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
             Event::LoopStarted { limits, tally, .. } => {
                 self.last_iteration = limits.max_iterations.map(|limit| tally.allowance_from + limit);
@@ -112,7 +112,7 @@ impl StatusLine {
 
     /// The line as it reads at the moment `now`, in at most `width` cells of the terminal.
     #[must_use]
-    pub fn text(&self, now: Instant, width: usize) -> String {
+    pub(crate) fn text(&self, now: Instant, width: usize) -> String {
         let (facts, doing) = (self.facts(now), self.doing());
         if let Some(name) = &self.name {
             return cut(&format!("{name}  {facts}{GAP}{doing}"), width);

@@ -16,7 +16,7 @@ const COLOURS: [AnsiColor; 5] =
 
 /// What one loop writes with.
 #[derive(Debug, Clone)]
-pub struct Voice {
+pub(crate) struct Voice {
     console: Arc<Console>,
     /// `None`: the only loop.
     lines: Option<Lines>,
@@ -32,26 +32,26 @@ struct Lines {
 impl Voice {
     /// The voice of the only loop.
     #[must_use]
-    pub fn alone(console: Arc<Console>) -> Self {
+    pub(crate) fn alone(console: Arc<Console>) -> Self {
         Self { console, lines: None }
     }
 
     /// The voice of one branch out of many: `place` chooses its colour, its name takes `width` cells.
     #[must_use]
-    pub fn branch(console: Arc<Console>, place: usize, name: &str, width: usize) -> Self {
+    pub(crate) fn branch(console: Arc<Console>, place: usize, name: &str, width: usize) -> Self {
         let style = Style::new().fg_color(Some(COLOURS[place % COLOURS.len()].into()));
         let prefix = format!("{style}{} │{style:#}", pad(name, width));
         Self { console, lines: Some(Lines { prefix, unfinished: String::new() }) }
     }
 
     /// Text that must appear. Whoever changes the target ends the line before.
-    pub fn say(&mut self, target: Target, text: String) {
+    pub(crate) fn say(&mut self, target: Target, text: String) {
         let text = self.whole(text);
         self.console.say(target, text);
     }
 
     /// Text that may be left out when the reader is too slow.
-    pub fn show(&mut self, target: Target, text: String) {
+    pub(crate) fn show(&mut self, target: Target, text: String) {
         let text = self.whole(text);
         self.console.show(target, text);
     }

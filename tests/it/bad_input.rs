@@ -14,7 +14,7 @@ fn sound() -> Scratch {
 }
 
 /// Runs ralph, which has to refuse with `code` and one line that holds all of `words`, and to leave no trace.
-pub fn refuses_with(code: i32, scratch: &Scratch, args: &str, words: &[&str]) -> Run {
+pub(crate) fn refuses_with(code: i32, scratch: &Scratch, args: &str, words: &[&str]) -> Run {
     let before = scratch.snapshot();
     let run = scratch.run(args);
     check(code, &run, args, words);
@@ -32,7 +32,7 @@ fn check(code: i32, run: &Run, args: &str, words: &[&str]) {
     }
 }
 
-pub fn refuses(scratch: &Scratch, args: &str, words: &[&str]) {
+pub(crate) fn refuses(scratch: &Scratch, args: &str, words: &[&str]) {
     refuses_with(1, scratch, args, words);
 }
 

@@ -43,13 +43,13 @@ esac
 "#;
 
 /// A project whose agent does one task of its branch in each iteration.
-pub struct BranchProject {
+pub(crate) struct BranchProject {
     pub scratch: Scratch,
 }
 
 impl BranchProject {
     /// On branch `master`, with this plan, a bare repository as the remote `origin`, and `gh`.
-    pub fn new(plan: &str) -> Self {
+    pub(crate) fn new(plan: &str) -> Self {
         let project = Self::without_remote(plan);
         let scratch = &project.scratch;
         let remote = project.remote();
@@ -61,7 +61,7 @@ impl BranchProject {
     }
 
     /// The same without a remote and without `gh`.
-    pub fn without_remote(plan: &str) -> Self {
+    pub(crate) fn without_remote(plan: &str) -> Self {
         let scratch = Scratch::new();
         scratch.git(&["checkout", "--quiet", "-b", "master"]);
         fs::remove_dir_all(scratch.path(".ralph")).unwrap();
@@ -76,36 +76,36 @@ impl BranchProject {
     }
 
     /// What the agent does, as bash; see [`WORDS`].
-    pub fn agent(&self, body: &str) {
+    pub(crate) fn agent(&self, body: &str) {
         self.scratch.agent("claude", &format!("{WORDS}\n{body}"));
     }
 
-    pub fn remote(&self) -> PathBuf {
+    pub(crate) fn remote(&self) -> PathBuf {
         self.scratch.outside().join("remote.git")
     }
 
     /// A file in the agents' home.
-    pub fn home(&self, name: &str) -> String {
+    pub(crate) fn home(&self, name: &str) -> String {
         fs::read_to_string(self.scratch.outside().join("home").join(name)).unwrap_or_default()
     }
 
     /// How often an agent was called for a branch.
-    pub fn calls(&self, branch: &str) -> usize {
+    pub(crate) fn calls(&self, branch: &str) -> usize {
         self.home("calls").lines().filter(|line| line.split(' ').next() == Some(branch)).count()
     }
 
-    pub fn plan(&self) -> String {
+    pub(crate) fn plan(&self) -> String {
         self.scratch.read("IMPLEMENTATION_PLAN.md")
     }
 
     /// The subjects of the commits that a branch has ahead of `master`, oldest first.
-    pub fn commits(&self, branch: &str) -> Vec<String> {
+    pub(crate) fn commits(&self, branch: &str) -> Vec<String> {
         let range = format!("master..{branch}");
         self.scratch.git(&["log", "--reverse", "--format=%s", &range]).lines().map(str::to_owned).collect()
     }
 
     /// The commit of a branch on the remote.
-    pub fn pushed(&self, branch: &str) -> Option<String> {
+    pub(crate) fn pushed(&self, branch: &str) -> Option<String> {
         let remote = self.remote();
         let output = self
             .scratch
@@ -118,18 +118,18 @@ impl BranchProject {
     }
 
     /// The commit of a branch here.
-    pub fn head(&self, branch: &str) -> String {
+    pub(crate) fn head(&self, branch: &str) -> String {
         self.scratch.git(&["rev-parse", &format!("refs/heads/{branch}")]).trim().to_owned()
     }
 
     /// The state file of a branch.
-    pub fn state(&self, branch: &str) -> toml::Table {
+    pub(crate) fn state(&self, branch: &str) -> toml::Table {
         self.scratch.read(&format!(".worktrees/{branch}/.ralph/state.toml")).parse().unwrap()
     }
 }
 
 /// A plan with these branches, each with so many tasks.
-pub fn plan(branches: &[(&str, usize)]) -> String {
+pub(crate) fn plan(branches: &[(&str, usize)]) -> String {
     let mut text = String::from("# Plan\n\n");
     for (name, tasks) in branches {
         write!(text, "## Branch: {name}\nGoal: Have {name}\nBase: master\n\n").unwrap();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, says};
 
 /// The events on stdout; every line has to be one, of which the reader of the events log loses nothing.
-pub fn events(run: &Run) -> Vec<Value> {
+pub(crate) fn events(run: &Run) -> Vec<Value> {
     let read = |line: &str| {
         let event = EventLine::read(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(event.write().unwrap().trim_end(), line);

@@ -13,12 +13,12 @@ use crate::scratch::{Run, Scratch, wait_for};
 
 impl Scratch {
     /// The home of everything that runs in this project.
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.root().with_file_name("home")
     }
 
     /// A process of somebody else's that looks like an agent of ours: the same script with the same arguments.
-    pub fn look_alike(&self, agent: &str) -> LookAlike {
+    pub(crate) fn look_alike(&self, agent: &str) -> LookAlike {
         let mut command = self.command(self.root().with_file_name("bin").join(agent));
         command.args("--dangerously-skip-permissions --output-format stream-json --verbose -p".split(' '));
         command.env("LOOK_ALIKE", "1").env("RALPH_RUN", "somebody-else").env("HOME", "/");
@@ -28,7 +28,7 @@ impl Scratch {
 
     /// The processes of this project that are still about: all that carry its `HOME`, ralph included, and all that
     /// called `note`.
-    pub fn living(&self) -> Vec<u32> {
+    pub(crate) fn living(&self) -> Vec<u32> {
         let home = format!("HOME={}", self.home().display());
         let carries = |pid: u32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -47,19 +47,19 @@ impl Scratch {
 
     /// Nothing that was started for this project is left.
     #[track_caller]
-    pub fn assert_nothing_left(&self) {
+    pub(crate) fn assert_nothing_left(&self) {
         assert_eq!(self.living().into_iter().map(describe).collect::<Vec<_>>(), [""; 0]);
     }
 
     /// Waits until nothing is left: when ralph itself was killed, its supervisor needs its time.
     #[track_caller]
-    pub fn await_nothing_left(&self) {
+    pub(crate) fn await_nothing_left(&self) {
         wait_for("the end of all processes", || self.living().is_empty().then_some(()));
     }
 
     /// Waits until as many processes as this have called `note`.
     #[track_caller]
-    pub fn await_noted(&self, count: usize) {
+    pub(crate) fn await_noted(&self, count: usize) {
         wait_for("the agent's processes", || {
             let noted = fs::read_to_string(self.home().join("pids")).ok()?;
             (noted.lines().count() >= count).then_some(())
@@ -67,14 +67,14 @@ impl Scratch {
     }
 
     /// The events log of the newest session; empty while there is none.
-    pub fn events(&self) -> String {
+    pub(crate) fn events(&self) -> String {
         let newest = self.session_logs().pop().unwrap_or_default();
         fs::read_to_string(newest.with_extension("events.jsonl")).unwrap_or_default()
     }
 
     /// Asks ralph to stop and waits until it has heard it: two signals at once would count as one.
     #[track_caller]
-    pub fn ask_to_stop(&self, ralph: u32, signal: Signal) {
+    pub(crate) fn ask_to_stop(&self, ralph: u32, signal: Signal) {
         let heard = |scratch: &Self| scratch.events().matches(r#""event":"asked""#).count();
         let before = heard(self);
         send(ralph, signal);
@@ -83,7 +83,7 @@ impl Scratch {
 
     /// The files tell how `run` ended, and agree about it.
     #[track_caller]
-    pub fn assert_true_files(&self, run: &Run, status: &str) {
+    pub(crate) fn assert_true_files(&self, run: &Run, status: &str) {
         let state = self.state();
         let code = i64::from(run.code.unwrap());
         assert_eq!(state["active"].as_bool(), Some(false), "{state}");
@@ -107,11 +107,11 @@ impl Scratch {
 }
 
 /// A stranger's process. It is ended, with all it started, when it is dropped.
-pub struct LookAlike(Child);
+pub(crate) struct LookAlike(Child);
 
 impl LookAlike {
     #[track_caller]
-    pub fn assert_alive(&mut self) {
+    pub(crate) fn assert_alive(&mut self) {
         assert!(self.0.try_wait().unwrap().is_none(), "a stranger was ended");
     }
 }
@@ -125,19 +125,19 @@ impl Drop for LookAlike {
 
 /// Sends a signal to a process that is known to live.
 #[track_caller]
-pub fn send(pid: u32, signal: Signal) {
+pub(crate) fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
 /// The supervisors below the process with this pid.
-pub fn supervisors_of(ralph: u32) -> Vec<u32> {
+pub(crate) fn supervisors_of(ralph: u32) -> Vec<u32> {
     let below = Stat::all().filter(|stat| stat.ppid == ralph && !stat.is_dead());
     below.map(|stat| stat.pid).filter(|pid| describe(*pid).contains(" __supervise ")).collect()
 }
 
 /// Reads ralph's stderr up to a line that contains `words`, and goes on reading, so that ralph is never held.
 #[track_caller]
-pub fn await_stderr(ralph: &mut Child, words: &str) {
+pub(crate) fn await_stderr(ralph: &mut Child, words: &str) {
     let mut lines = BufReader::new(ralph.stderr.take().unwrap()).lines();
     let found = lines.by_ref().any(|line| line.unwrap().contains(words));
     assert!(found, "ralph never said: {words}");
@@ -151,6 +151,6 @@ fn describe(pid: u32) -> String {
 }
 
 /// The last part of a long text, for messages.
-pub fn tail(text: &str) -> &str {
+pub(crate) fn tail(text: &str) -> &str {
     text.char_indices().rev().nth(3000).map_or(text, |(start, _)| &text[start..])
 }

@@ -34,14 +34,14 @@ const SHORT_LADDER: [(&str, &str); 2] =
     [("RALPH_AGENT_INTERRUPT_WAIT", "0.5"), ("RALPH_AGENT_TERMINATE_WAIT", "0.5")];
 
 /// A scratch project. Its folder is removed when it is dropped.
-pub struct Scratch {
+pub(crate) struct Scratch {
     dir: tempfile::TempDir,
     ladder: &'static [(&'static str, &'static str)],
 }
 
 /// What a finished run of ralph left.
 #[derive(Debug)]
-pub struct Run {
+pub(crate) struct Run {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
@@ -50,7 +50,7 @@ pub struct Run {
 
 impl Scratch {
     /// A git repository with `specs/`, an implementation plan and a prompt file `p.md` that may end with COMPLETE.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scratch = Self { dir: tempfile::tempdir().unwrap(), ladder: &SHORT_LADDER };
         for folder in ["home", "bin", "project/specs", "project/.ralph"] {
             fs::create_dir_all(scratch.dir.path().join(folder)).unwrap();
@@ -62,42 +62,42 @@ impl Scratch {
     }
 
     /// The same with the waits between INT, TERM and KILL that users have: for tests of just these.
-    pub fn with_default_ladder() -> Self {
+    pub(crate) fn with_default_ladder() -> Self {
         Self { ladder: &[], ..Self::new() }
     }
 
     /// The folder around the project, the home and the agents: for what must not stand in the project.
-    pub fn outside(&self) -> &Path {
+    pub(crate) fn outside(&self) -> &Path {
         self.dir.path()
     }
 
     /// The project root.
-    pub fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.dir.path().join("project")
     }
 
     /// A path below the project root.
-    pub fn path(&self, relative: &str) -> PathBuf {
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.root().join(relative)
     }
 
-    pub fn write(&self, relative: &str, content: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, relative: &str, content: impl AsRef<[u8]>) {
         let path = self.path(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    pub fn read(&self, relative: &str) -> String {
+    pub(crate) fn read(&self, relative: &str) -> String {
         let bytes = fs::read(self.path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"));
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// The same, empty while the file is not there.
-    pub fn read_if_there(&self, relative: &str) -> String {
+    pub(crate) fn read_if_there(&self, relative: &str) -> String {
         fs::read_to_string(self.path(relative)).unwrap_or_default()
     }
 
-    pub fn git(&self, args: &[&str]) -> String {
+    pub(crate) fn git(&self, args: &[&str]) -> String {
         let output = self.command("git").args(args).output().unwrap();
         assert!(output.status.success(), "git {args:?}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -105,7 +105,7 @@ impl Scratch {
 
     /// Puts an agent on PATH: `name` is the program that a preset starts, `body` a bash script, which begins with
     /// [`PRELUDE`].
-    pub fn agent(&self, name: &str, body: &str) -> &Self {
+    pub(crate) fn agent(&self, name: &str, body: &str) -> &Self {
         let path = self.dir.path().join("bin").join(name);
         executable(&path, &format!("#!/usr/bin/env bash\n{PRELUDE}{body}\n"));
         self
@@ -113,7 +113,7 @@ impl Scratch {
 
     /// A command in the project root, in an environment of its own: nothing of the developer's settings,
     /// identity or agents reaches it.
-    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let home = self.dir.path().join("home");
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.dir.path().join("bin").display());
         let mut command = Command::new(program);
@@ -129,35 +129,35 @@ impl Scratch {
     }
 
     /// The ralph under test with these arguments, split at blanks.
-    pub fn ralph(&self, args: &str) -> Command {
+    pub(crate) fn ralph(&self, args: &str) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_ralph"));
         command.args(args.split_whitespace());
         command
     }
 
     /// Runs ralph to its end.
-    pub fn run(&self, args: &str) -> Run {
+    pub(crate) fn run(&self, args: &str) -> Run {
         finish(self.start(args))
     }
 
     /// Runs any command to its end, with captured output.
-    pub fn finish(command: &mut Command) -> Run {
+    pub(crate) fn finish(command: &mut Command) -> Run {
         finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     /// Starts ralph with captured output.
-    pub fn start(&self, args: &str) -> Child {
+    pub(crate) fn start(&self, args: &str) -> Child {
         self.ralph(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// A file as bytes.
-    pub fn bytes(&self, relative: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, relative: &str) -> Vec<u8> {
         fs::read(self.path(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"))
     }
 
     /// Every file and folder of the project but git's own, with the content of the files: for tests that nothing
     /// changes.
-    pub fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    pub(crate) fn snapshot(&self) -> Vec<(PathBuf, Vec<u8>)> {
         fn walk(folder: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
@@ -177,13 +177,13 @@ impl Scratch {
     }
 
     /// The newest session log.
-    pub fn session_log(&self) -> String {
+    pub(crate) fn session_log(&self) -> String {
         let newest = self.session_logs().pop().expect("no session log");
         String::from_utf8_lossy(&fs::read(newest).unwrap()).into_owned()
     }
 
     /// All session logs, oldest first.
-    pub fn session_logs(&self) -> Vec<PathBuf> {
+    pub(crate) fn session_logs(&self) -> Vec<PathBuf> {
         let Ok(folder) = fs::read_dir(self.path(".ralph/logs")) else { return Vec::new() };
         let is_log = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "log");
         let mut logs: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).filter(is_log).collect();
@@ -192,30 +192,30 @@ impl Scratch {
     }
 
     /// The state file.
-    pub fn state(&self) -> toml::Table {
+    pub(crate) fn state(&self) -> toml::Table {
         self.read(".ralph/state.toml").parse().unwrap()
     }
 }
 
 /// A started ralph that gets `kill -9` when a test is through with it, however the test goes.
-pub struct Started(Option<Child>);
+pub(crate) struct Started(Option<Child>);
 
 impl Started {
-    pub fn new(scratch: &Scratch, args: &str) -> Self {
+    pub(crate) fn new(scratch: &Scratch, args: &str) -> Self {
         Self(Some(scratch.start(args)))
     }
 
     /// Starts a command whose output nobody wants to see.
-    pub fn quietly(command: &mut Command) -> Self {
+    pub(crate) fn quietly(command: &mut Command) -> Self {
         Self(Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()))
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.0.as_ref().map_or(0, Child::id)
     }
 
     /// Waits for its end.
-    pub fn finish(mut self) -> Run {
+    pub(crate) fn finish(mut self) -> Run {
         finish(self.0.take().unwrap())
     }
 }
@@ -230,7 +230,7 @@ impl Drop for Started {
 }
 
 /// Waits for a started ralph; kills it when it takes too long.
-pub fn finish(child: Child) -> Run {
+pub(crate) fn finish(child: Child) -> Run {
     let started = Instant::now();
     let pid = rustix::process::Pid::from_child(&child);
     let (send, done) = std::sync::mpsc::channel::<()>();
@@ -252,7 +252,7 @@ pub fn finish(child: Child) -> Run {
 
 /// Writes a program. A process of its own does: as long as a thread of ours had it open for writing, so had whatever
 /// another thread was just starting, and what is open for writing cannot be executed.
-pub fn executable(path: &Path, text: &str) {
+pub(crate) fn executable(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     // Bash reads a script while it runs it: an agent at work must keep its own.
     let _ = fs::remove_file(path);
@@ -264,7 +264,7 @@ pub fn executable(path: &Path, text: &str) {
 }
 
 /// Checks several things at a time, in a test that checks many.
-pub fn side_by_side<T: Sync>(things: &[T], check: impl Fn(&T) + Sync) {
+pub(crate) fn side_by_side<T: Sync>(things: &[T], check: impl Fn(&T) + Sync) {
     std::thread::scope(|scope| {
         for share in things.chunks(things.len().div_ceil(4)) {
             scope.spawn(|| share.iter().for_each(&check));
@@ -274,7 +274,7 @@ pub fn side_by_side<T: Sync>(things: &[T], check: impl Fn(&T) + Sync) {
 
 /// Waits until `condition` holds, looking often; fails when it does not within a minute.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(value) = condition() {
@@ -287,7 +287,7 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 
 /// The living process whose pid a script wrote into a file, once it is there.
 #[track_caller]
-pub fn process_in(path: &Path) -> ProcessIdentity {
+pub(crate) fn process_in(path: &Path) -> ProcessIdentity {
     let read = || fs::read_to_string(path).ok()?.trim().parse().ok();
     let pid = wait_for(&format!("a pid in {}", path.display()), read);
     ProcessIdentity::of(pid).unwrap_or_else(|error| panic!("{pid}: {error}"))
@@ -295,17 +295,17 @@ pub fn process_in(path: &Path) -> ProcessIdentity {
 
 /// Waits until this very process has ended.
 #[track_caller]
-pub fn await_end(process: &ProcessIdentity) {
+pub(crate) fn await_end(process: &ProcessIdentity) {
     wait_for("the end of a process", || (!process.is_alive()).then_some(()));
 }
 
 /// A stream of claude's that says `text` and ends well, as bash.
-pub fn claude_says(text: &str) -> String {
+pub(crate) fn claude_says(text: &str) -> String {
     says(&[&claude_text(text), CLAUDE_RESULT])
 }
 
 /// One line of claude's with the assistant's text.
-pub fn claude_text(text: &str) -> String {
+pub(crate) fn claude_text(text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
     format!(
         r#"{{"type":"assistant","message":{{"model":"m","content":[{{"type":"text","text":{text}}}]}},"parent_tool_use_id":null}}"#
@@ -313,9 +313,9 @@ pub fn claude_text(text: &str) -> String {
 }
 
 /// The last line of a good run of claude's.
-pub const CLAUDE_RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.01,"usage":{"input_tokens":10,"output_tokens":5}}"#;
+pub(crate) const CLAUDE_RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.01,"usage":{"input_tokens":10,"output_tokens":5}}"#;
 
 /// An agent, as bash, that reads its prompt and prints these lines.
-pub fn says(lines: &[&str]) -> String {
+pub(crate) fn says(lines: &[&str]) -> String {
     format!("cat > /dev/null\ncat <<'STREAM'\n{}\nSTREAM", lines.join("\n"))
 }

@@ -13,7 +13,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::scratch::wait_for;
 
 /// A terminal with a program on it.
-pub struct Terminal {
+pub(crate) struct Terminal {
     process: PtyProcess,
     tty: File,
     seen: Arc<Mutex<Seen>>,
@@ -27,7 +27,7 @@ struct Seen {
 
 impl Terminal {
     /// Starts the program on a terminal of this size.
-    pub fn start(command: &Command, rows: u16, columns: u16) -> Self {
+    pub(crate) fn start(command: &Command, rows: u16, columns: u16) -> Self {
         // The size has to be there before the program looks; the shell waits until it is.
         let mut shell = Command::new("sh");
         shell.args(["-c", "while [ \"$(stty size)\" = '0 0' ]; do :; done; exec \"$@\"", "sh"]);
@@ -58,7 +58,7 @@ impl Terminal {
     }
 
     /// Gives the terminal another size.
-    pub fn resize(&self, rows: u16, columns: u16) {
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
         let size = |cells| NonZero::new(cells).unwrap();
         self.seen.lock().unwrap().screen.screen_mut().set_size(size(rows), size(columns));
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -66,27 +66,27 @@ impl Terminal {
     }
 
     /// Types this.
-    pub fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.tty.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Presses Ctrl+C.
-    pub fn press_ctrl_c(&mut self) {
+    pub(crate) fn press_ctrl_c(&mut self) {
         self.press("\x03");
     }
 
     /// What a person sees, without the empty rows at the end.
-    pub fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.seen.lock().unwrap().screen.screen().contents().trim_end().to_owned()
     }
 
     /// Row and column of the cursor, from 0.
-    pub fn cursor(&self) -> (u16, u16) {
+    pub(crate) fn cursor(&self) -> (u16, u16) {
         self.seen.lock().unwrap().screen.screen().cursor_position()
     }
 
     /// Waits until the screen is as it should be.
-    pub fn wait_for(&self, what: &str, is: impl Fn(&str) -> bool) {
+    pub(crate) fn wait_for(&self, what: &str, is: impl Fn(&str) -> bool) {
         wait_for(&format!("{what} on the screen"), || {
             is(&self.screen()).then_some(()).or_else(|| {
                 assert!(!self.reader.is_finished(), "ended without {what}: {}", self.screen());
@@ -96,7 +96,7 @@ impl Terminal {
     }
 
     /// Waits for the program's end; its exit code, and all that scrolled by, as a person sees it.
-    pub fn end(self) -> End {
+    pub(crate) fn end(self) -> End {
         wait_for("the end of the program", || self.reader.is_finished().then_some(()));
         let code = match self.process.wait().unwrap() {
             WaitStatus::Exited(_, code) => Some(code),
@@ -111,7 +111,7 @@ impl Terminal {
 
 /// What a program left on its terminal.
 #[derive(Debug)]
-pub struct End {
+pub(crate) struct End {
     pub code: Option<i32>,
     pub cursor: (u16, u16),
     /// What can be read when one scrolls up, and the screen.
