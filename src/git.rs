@@ -21,6 +21,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
@@ -121,14 +122,33 @@ pub fn head(root: &Path) -> Option<String> {
 }
 
 /// A file that git calls changed or untracked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct Changed {
-    /// What git calls it, and its path, as `git status --porcelain` puts it.
-    pub entry: Vec<u8>,
+    /// Where it is, from the root of the work tree.
+    pub path: PathBuf,
+    /// What git calls it, as `git status --porcelain` puts it.
+    pub state: [u8; 2],
     /// Its size in bytes; 0 where it is gone.
     pub size: u64,
     /// When it was written; `None` where it is gone.
     pub written: Option<SystemTime>,
+    /// When anything about it was changed, whatever its writer says; `None` where it is gone.
+    pub touched: Option<SystemTime>,
+}
+
+impl PartialEq for Changed {
+    fn eq(&self, other: &Self) -> bool {
+        let content = |file: &Self| (file.state, file.size, file.written);
+        self.path == other.path && content(self) == content(other)
+    }
+}
+
+/// When anything about a file was changed; `None` where there is none.
+#[must_use]
+pub fn touched(path: &Path) -> Option<SystemTime> {
+    let found = path.symlink_metadata().ok()?;
+    let (seconds, nanos) = (u64::try_from(found.ctime()).ok()?, u64::try_from(found.ctime_nsec()).ok()?);
+    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanos))
 }
 
 /// Everything in the work tree that is not as HEAD has it. Two equal answers with the same HEAD mean that nothing was
@@ -138,11 +158,13 @@ pub fn changes(root: &Path) -> Option<Vec<Changed>> {
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
     let answer = run(root, &status, SEARCH_LIMIT).ok()?;
     let changed = |entry: &[u8]| {
-        let path = root.join(std::ffi::OsStr::from_bytes(entry.get(3..)?));
-        let found = path.symlink_metadata().ok();
+        let state = [*entry.first()?, *entry.get(1)?];
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(entry.get(3..)?));
+        let place = root.join(&path);
+        let found = place.symlink_metadata().ok();
         let size = found.as_ref().map_or(0, std::fs::Metadata::len);
         let written = found.and_then(|found| found.modified().ok());
-        Some(Changed { entry: entry.to_vec(), size, written })
+        Some(Changed { path, state, size, written, touched: touched(&place) })
     };
     Some(answer.split(|&byte| byte == 0).filter_map(changed).collect())
 }

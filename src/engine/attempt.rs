@@ -47,7 +47,7 @@ impl Loop<'_> {
     /// What a report means for the work; an unproven COMPLETE is not believed.
     fn settle(&mut self, report: &mut Report, work: &Work) -> Result<Settled, End> {
         // Looked at before the validation, whose own traces are no progress.
-        let changed = self.has_changed();
+        let changed = self.job.limits.idle.and_then(|_| self.job.worktree.has_changed());
         let mut settled = Settled { signal: Signal::Continue, changed, proof: None };
         if report.status != AttemptStatus::Success {
             return Ok(settled);
@@ -67,14 +67,6 @@ impl Loop<'_> {
             settled.signal = Signal::Continue;
         }
         Ok(settled)
-    }
-
-    /// Whether the files have changed since the iteration began. The look at them is also the one that the next iteration
-    /// starts from.
-    fn has_changed(&mut self) -> Option<bool> {
-        self.job.limits.idle?;
-        self.last_look = self.job.worktree.look();
-        Some(self.look_before? != self.last_look?)
     }
 
     /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.

@@ -52,15 +52,7 @@ pub struct Job<'a> {
 #[must_use]
 pub fn run(job: Job<'_>) -> End {
     let elapsed_before = Duration::try_from_secs_f64(job.tally.elapsed_seconds).unwrap_or_default();
-    let mut running = Loop {
-        job,
-        started: Instant::now(),
-        elapsed_before,
-        work: None,
-        handed_out: false,
-        look_before: None,
-        last_look: None,
-    };
+    let mut running = Loop { job, started: Instant::now(), elapsed_before, work: None, handed_out: false };
     let end = running.run();
     let end = running.close(end);
     running.tell_end(&end);
@@ -78,10 +70,6 @@ pub(super) struct Loop<'a> {
     pub(super) work: Option<Work>,
     /// The source has handed out work that no attempt has been booked of.
     pub(super) handed_out: bool,
-    /// What the project's files looked like when the current iteration began.
-    pub(super) look_before: Option<u64>,
-    /// What they looked like after the latest attempt.
-    pub(super) last_look: Option<u64>,
 }
 
 impl Loop<'_> {
@@ -213,7 +201,7 @@ impl Loop<'_> {
         let given = self.job.tally.upcoming();
         let Some(work) = self.next_work(self.job.tally.iteration + 1, &given)? else { return Ok(()) };
         if self.job.limits.idle.is_some() {
-            self.look_before = self.last_look.or_else(|| self.job.worktree.look());
+            self.job.worktree.iteration_begins();
         }
         // That took a moment, in which another loop may have met the usage limit.
         if self.job.board.closed_until(Utc::now(), Instant::now()).is_some() {

@@ -67,17 +67,19 @@ impl<F: FnMut(Proof<'_>, &mut Context<'_>) -> Result<Option<Validation>, End>> V
     }
 }
 
-/// A project whose files look as a closure says.
+/// A project whose files change as a closure says.
 pub(crate) struct TestWorktree<F>(pub(crate) F);
 
-impl<F: FnMut() -> Option<u64>> Worktree for TestWorktree<F> {
+impl<F: FnMut() -> Option<bool>> Worktree for TestWorktree<F> {
     fn head(&self) -> Option<String> {
         None
     }
 
+    fn iteration_begins(&mut self) {}
+
     fn agent_begins(&mut self) {}
 
-    fn look(&mut self) -> Option<u64> {
+    fn has_changed(&mut self) -> Option<bool> {
         (self.0)()
     }
 }

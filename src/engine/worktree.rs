@@ -5,10 +5,13 @@ pub trait Worktree {
     /// The commit that HEAD names.
     fn head(&self) -> Option<String>;
 
+    /// An iteration begins: what changes from here on is its doing, as far as its agents do it.
+    fn iteration_begins(&mut self);
+
     /// An agent begins: what was written since the last look was not its doing, and shall not count as a change.
     fn agent_begins(&mut self);
 
-    /// A number for how the files look now; another one than at an earlier look means that they were changed in between.
-    /// `None` when that cannot be told. Dear: git has to walk the whole tree.
-    fn look(&mut self) -> Option<u64>;
+    /// Whether agents have changed anything since the iteration began. `None` when that cannot be told. Dear: git has to walk
+    /// the whole tree.
+    fn has_changed(&mut self) -> Option<bool>;
 }

@@ -1,8 +1,11 @@
 //! What the engine needs to know about the project's files, from git.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
-use std::time::SystemTime;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::worktree::Worktree;
 use crate::git::{self, Changed};
@@ -10,27 +13,71 @@ use crate::project::Project;
 
 /// The project's work tree; without one nothing can be told.
 ///
-/// It is looked at once after each attempt. What others write between two attempts, such as a validation command or a person,
-/// is told from what the agent writes by the time of the file.
+/// Git walks the tree once after each attempt. What others write between two attempts, such as a validation command or a
+/// person, is told from what an agent writes by the time at which a file was touched.
 pub(super) struct GitWorktree {
     root: Option<PathBuf>,
     /// Counts as part of the tree wherever it lies, also where git ignores it.
     plan: PathBuf,
-    looked: Option<SystemTime>,
+    /// The latest look.
+    last: Option<Look>,
+    /// What was changed when the iteration began.
+    baseline: Option<Vec<Changed>>,
+    /// What can be told without git, from when the latest agent began.
+    at_start: Option<Quick>,
+    /// An agent of this iteration has changed what can be told without git.
+    moved: bool,
     /// When no agent was at work, since the first look.
     between: Vec<(SystemTime, SystemTime)>,
 }
 
+/// What git sees, and when it looked.
+struct Look {
+    at: SystemTime,
+    head: Option<String>,
+    files: Vec<Changed>,
+}
+
+/// What can be told without git: HEAD, and the content of the plan.
+type Quick = (Option<String>, u64);
+
 impl GitWorktree {
     pub(super) fn new(project: &Project, plan: PathBuf) -> Self {
-        let root = project.in_git().then(|| project.root().to_owned());
-        Self { root, plan, looked: None, between: Vec::new() }
+        Self::at(project.in_git().then(|| project.root().to_owned()), plan)
     }
 
-    fn is_by_agent(&self, changed: &Changed) -> bool {
-        let is_between =
-            |written| self.between.iter().any(|(from, until)| *from < written && written <= *until);
-        !changed.written.is_some_and(is_between)
+    fn at(root: Option<PathBuf>, plan: PathBuf) -> Self {
+        let (last, baseline, at_start, moved, between) = (None, None, None, false, Vec::new());
+        Self { root, plan, last, baseline, at_start, moved, between }
+    }
+
+    fn quick(&self) -> Quick {
+        let mut hasher = DefaultHasher::new();
+        std::fs::read(&self.plan).ok().hash(&mut hasher);
+        (self.head(), hasher.finish())
+    }
+
+    fn look(&mut self) {
+        let at = SystemTime::now();
+        let head = self.head();
+        let files = self.root.as_deref().and_then(git::changes);
+        self.last = files.map(|files| Look { at, head, files });
+    }
+
+    /// Whether something that was touched at this time was touched by an agent.
+    fn is_by_agent(&self, touched: Option<SystemTime>) -> bool {
+        let Some(touched) = touched else { return true };
+        !self.between.iter().any(|(from, until)| *from < touched && touched < *until)
+    }
+
+    /// Whether agents made `now` out of `before`.
+    fn differs(&self, root: &Path, before: &[Changed], now: &[Changed]) -> bool {
+        let known: HashMap<&Path, &Changed> = before.iter().map(|file| (file.path.as_path(), file)).collect();
+        let is_same = |file: &Changed| known.get(file.path.as_path()).is_some_and(|known| **known == *file);
+        let there: HashMap<&Path, &Changed> = now.iter().map(|file| (file.path.as_path(), file)).collect();
+        let gone = before.iter().filter(|file| !there.contains_key(file.path.as_path()));
+        now.iter().any(|file| !is_same(file) && self.is_by_agent(file.touched))
+            || gone.into_iter().any(|file| self.is_by_agent(git::touched(&root.join(&file.path))))
     }
 }
 
@@ -39,25 +86,134 @@ impl Worktree for GitWorktree {
         self.root.as_deref().and_then(git::head)
     }
 
+    fn iteration_begins(&mut self) {
+        // A commit that others have made has changed what git calls changed.
+        if self.last.as_ref().is_none_or(|last| last.head != self.head()) {
+            self.look();
+        }
+        self.baseline = self.last.as_ref().map(|last| last.files.clone());
+        self.moved = false;
+    }
+
     fn agent_begins(&mut self) {
-        if let Some(from) = self.looked.take() {
-            self.between.push((from, SystemTime::now()));
+        if let Some(last) = &self.last {
+            self.between.push((last.at, clock_of_files()));
+        }
+        self.at_start = Some(self.quick());
+    }
+
+    fn has_changed(&mut self) -> Option<bool> {
+        self.moved |= self.at_start.take().is_some_and(|before| before != self.quick());
+        self.look();
+        let (root, before, last) = (self.root.as_deref()?, self.baseline.as_ref()?, self.last.as_ref()?);
+        Some(self.moved || self.differs(root, before, &last.files))
+    }
+}
+
+/// Now, by the clock that files get their times from: it lags by up to a tick of the kernel.
+fn clock_of_files() -> SystemTime {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    struct Scene {
+        folder: tempfile::TempDir,
+        worktree: GitWorktree,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().to_owned();
+            let scene = Self { worktree: GitWorktree::at(Some(root.clone()), root.join("plan")), folder };
+            scene.sh(
+                "git init -q; echo plan >.git/info/exclude; echo a >tracked; git add .; git commit -qm begin",
+            );
+            scene
+        }
+
+        fn sh(&self, script: &str) {
+            let mut sh = Command::new("sh");
+            sh.args(["-ec", script]).current_dir(self.folder.path()).env("GIT_CONFIG_GLOBAL", "/dev/null");
+            for role in ["AUTHOR", "COMMITTER"] {
+                sh.env(format!("GIT_{role}_NAME"), "n").env(format!("GIT_{role}_EMAIL"), "e");
+            }
+            assert!(sh.status().unwrap().success(), "{script}");
+        }
+
+        /// An iteration of one attempt, with what happened before it; whether anything changed.
+        fn iteration(&mut self, before: &str, agent: &str) -> bool {
+            self.sh(before);
+            // The times of files are those of the kernel's latest tick.
+            std::thread::sleep(Duration::from_millis(20));
+            self.worktree.iteration_begins();
+            self.worktree.agent_begins();
+            std::thread::sleep(Duration::from_millis(20));
+            self.sh(agent);
+            let changed = self.worktree.has_changed().unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            changed
         }
     }
 
-    fn look(&mut self) -> Option<u64> {
-        let root = self.root.as_deref()?;
-        // The agent is gone. The times of files lag behind the clock, but not by as much as the look takes.
-        let now = SystemTime::now();
-        let mut hasher = DefaultHasher::new();
-        let changes = git::changes(root)?;
-        changes
-            .iter()
-            .filter(|changed| self.is_by_agent(changed))
-            .for_each(|changed| changed.hash(&mut hasher));
-        std::fs::read(&self.plan).ok().hash(&mut hasher);
-        self.head().hash(&mut hasher);
-        self.looked = Some(now);
-        Some(hasher.finish())
+    #[test]
+    fn what_others_do_between_attempts_is_no_change() {
+        for before in [
+            ":",
+            "echo >>trace",
+            "echo >>tracked",
+            "echo >>plan",
+            "git commit -q --allow-empty -m by-others",
+            "git add -A; git commit -q --allow-empty -m by-others",
+            "touch -d yesterday tracked; echo >>tracked",
+        ] {
+            let mut scene = Scene::new();
+            scene.sh("echo >trace");
+            assert!(scene.iteration(":", "echo x >>tracked"), "{before}");
+            for round in 0..3 {
+                assert!(!scene.iteration(before, ":"), "{before}, {round}");
+            }
+            assert!(scene.iteration(before, "echo x >>trace"), "{before}");
+        }
+    }
+
+    #[test]
+    fn what_agents_do_is_a_change() {
+        for agent in [
+            "echo >new",
+            "rm trace",
+            "git checkout -q tracked",
+            "git commit -q --allow-empty -m mine",
+            "echo >>plan",
+            "touch -d yesterday old",
+            "rm tracked",
+        ] {
+            let mut scene = Scene::new();
+            assert!(!scene.iteration("echo >trace", ":"), "{agent}");
+            // Written in between, so that it is not by an agent.
+            assert!(!scene.iteration("echo >>tracked; echo >>trace; echo >old", ":"), "{agent}");
+            assert!(scene.iteration("echo >>trace", agent), "{agent}");
+            assert!(!scene.iteration(":", ":"), "{agent}");
+        }
+    }
+
+    #[test]
+    fn a_retry_counts_what_earlier_attempts_did_and_nothing_can_be_told_without_git() {
+        let mut scene = Scene::new();
+        assert!(scene.iteration(":", "echo >new"));
+        scene.worktree.agent_begins();
+        assert_eq!(scene.worktree.has_changed(), Some(true));
+        let mut nowhere = GitWorktree::at(None, PathBuf::new());
+        nowhere.iteration_begins();
+        nowhere.agent_begins();
+        assert_eq!((nowhere.has_changed(), nowhere.head()), (None, None));
     }
 }

@@ -47,4 +47,5 @@ mod status_line;
 mod stopping;
 mod supervision;
 mod terminal;
+mod usage_limits;
 mod verbs;

@@ -107,6 +107,32 @@ mod tests {
         }
     }
 
+    /// What may stand between the brackets of a message's content.
+    const ODD_BLOCKS: [&str; 22] = [
+        r#"{"type":"text","text":"a\n\u0041 <promise>COMPLETE</promise> é"}"#,
+        r#"{"type":"text","text":""}"#,
+        r#"{"type":"text","text":null}"#,
+        r#"{"type":"text","text":5}"#,
+        r#"{"type":"text","text":"\ud83d"}"#,
+        r#"{"type":"text"}"#,
+        r#"{"text":"a"}"#,
+        r#"{"type":"text","type":"tool_use","text":"a"}"#,
+        r#"{"type":"thinking","text":"a"}"#,
+        r#"{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls\n-l","timeout":2.50}}"#,
+        r#"{"type":"tool_use","id":"t","name":"X","input":{"a":[1,2.50,1e1000,12345678901234567890123]}}"#,
+        r#"{"type":"tool_use","id":"t","name":"X","input":{"b":1.10,"a":12345678901234567890123}}"#,
+        r#"{"type":"tool_use","id":"t","name":"X","input":{"a":1,"a":2}}"#,
+        r#"{"type":"tool_use","id":"t","name":"X","input":null}"#,
+        r#"{"type":"tool_use","id":"t","name":"X"}"#,
+        r#"{"type":"tool_use","id":"t","input":{}}"#,
+        r#"{"type":"tool_use","name":"X","input":{}}"#,
+        r#"{"type":"tool_use","id":7,"name":"X","input":{}}"#,
+        r#"{"type":"text","text":"a"},{"type":"text","text":"b"}"#,
+        r#"{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"X","input":{}}"#,
+        "",
+        "null",
+    ];
+
     #[test]
     fn odd_lines_read_the_same_either_way() {
         let claude = preset("claude").unwrap().compile().unwrap();
@@ -115,31 +141,7 @@ mod tests {
             "[".repeat(119),
             "]".repeat(119)
         );
-        let blocks = [
-            r#"{"type":"text","text":"a\n\u0041 <promise>COMPLETE</promise> é"}"#,
-            r#"{"type":"text","text":""}"#,
-            r#"{"type":"text","text":null}"#,
-            r#"{"type":"text","text":5}"#,
-            r#"{"type":"text","text":"\ud83d"}"#,
-            r#"{"type":"text"}"#,
-            r#"{"text":"a"}"#,
-            r#"{"type":"text","type":"tool_use","text":"a"}"#,
-            r#"{"type":"thinking","text":"a"}"#,
-            r#"{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls\n-l","timeout":2.50}}"#,
-            r#"{"type":"tool_use","id":"t","name":"X","input":{"a":[1,2.50,1e1000,12345678901234567890123]}}"#,
-            r#"{"type":"tool_use","id":"t","name":"X","input":{"b":1.10,"a":12345678901234567890123}}"#,
-            r#"{"type":"tool_use","id":"t","name":"X","input":{"a":1,"a":2}}"#,
-            r#"{"type":"tool_use","id":"t","name":"X","input":null}"#,
-            r#"{"type":"tool_use","id":"t","name":"X"}"#,
-            r#"{"type":"tool_use","id":"t","input":{}}"#,
-            r#"{"type":"tool_use","name":"X","input":{}}"#,
-            r#"{"type":"tool_use","id":7,"name":"X","input":{}}"#,
-            r#"{"type":"text","text":"a"},{"type":"text","text":"b"}"#,
-            r#"{"type":"text","text":"a"},{"type":"tool_use","id":"t","name":"X","input":{}}"#,
-            "",
-            "null",
-            &deep,
-        ];
+        let blocks = ODD_BLOCKS.into_iter().chain([deep.as_str()]);
         let models =
             ["", r#""model":"m","#, r#""model":"<synthetic>","#, r#""model":null,"#, r#""model":5,"#];
         let ends = [
@@ -155,7 +157,7 @@ mod tests {
             r#","message":{"content":[]}"#,
         ];
         let compositions =
-            blocks.iter().flat_map(|block| models.map(|model| (block, model))).flat_map(|(block, model)| {
+            blocks.flat_map(|block| models.map(|model| (block, model))).flat_map(|(block, model)| {
                 ends.map(|end| {
                     format!(r#"{{"type":"assistant","message":{{{model}"content":[{block}]}}{end}}}"#)
                 })

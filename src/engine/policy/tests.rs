@@ -276,6 +276,42 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
     )
 }
 
+/// Whether a loop ends for the reason that its history gives.
+fn check_reason(
+    outcome: Outcome,
+    (report, settled): &(Report, Settled),
+    (limits, tally): (&Limits, &Tally),
+    (begun, tries, failed_in_a_row, idle_in_a_row): (u64, u32, u64, u64),
+) -> Result<(), TestCaseError> {
+    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd >= limit);
+    match outcome {
+        Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
+        Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
+        Outcome::Replan => prop_assert_eq!(settled.signal, Signal::Replan),
+        Outcome::MaxIterations => {
+            prop_assert!(report.status == Success || !limits.last_counts);
+            prop_assert_eq!(Some(begun), limits.max_iterations);
+        }
+        Outcome::LastFailed => {
+            prop_assert!(limits.last_counts);
+            prop_assert_ne!(report.status, Success);
+            prop_assert_eq!(Some(begun), limits.max_iterations);
+        }
+        Outcome::AgentFailed => {
+            let hopeless = report.failure.as_ref().unwrap().class == Class::Context;
+            prop_assert!(hopeless || limits.on_failure == OnFailure::End);
+            prop_assert!(hopeless || tries == limits.max_retries + 1);
+        }
+        Outcome::Breaker => prop_assert_eq!(Some(failed_in_a_row), limits.breaker),
+        Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
+        Outcome::BudgetReached => prop_assert!(spent),
+        Outcome::NotLoggedIn => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Auth),
+        Outcome::LimitTooFar => prop_assert_eq!(report.status, UsageLimit),
+        other => prop_assert!(false, "{:?} is not for the policy to decide", other),
+    }
+    Ok(())
+}
+
 proptest! {
     /// For any sequence of reports: limits are exact, a wait consumes nothing, no agent runs while another loop knows
     /// of a usage limit, and the loop ends for the one reason that its history gives.
@@ -322,33 +358,9 @@ proptest! {
                     continue;
                 }
                 Step::End(outcome) => {
-                    let (report, settled) = last.expect("no loop ends before it began");
-                    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd >= limit);
-                    match outcome {
-                        Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
-                        Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
-                        Outcome::Replan => prop_assert_eq!(settled.signal, Signal::Replan),
-                        Outcome::MaxIterations => {
-                            prop_assert!(report.status == Success || !limits.last_counts);
-                            prop_assert_eq!(Some(begun), limits.max_iterations);
-                        }
-                        Outcome::LastFailed => {
-                            prop_assert!(limits.last_counts);
-                            prop_assert_ne!(report.status, Success);
-                            prop_assert_eq!(Some(begun), limits.max_iterations);
-                        }
-                        Outcome::AgentFailed => {
-                            let hopeless = report.failure.unwrap().class == Class::Context;
-                            prop_assert!(hopeless || limits.on_failure == OnFailure::End);
-                            prop_assert!(hopeless || tries == limits.max_retries + 1);
-                        }
-                        Outcome::Breaker => prop_assert_eq!(Some(failed_in_a_row), limits.breaker),
-                        Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
-                        Outcome::BudgetReached => prop_assert!(spent),
-                        Outcome::NotLoggedIn => prop_assert_eq!(report.failure.unwrap().class, Class::Auth),
-                        Outcome::LimitTooFar => prop_assert_eq!(report.status, UsageLimit),
-                        other => prop_assert!(false, "{:?} is not for the policy to decide", other),
-                    }
+                    let last = last.expect("no loop ends before it began");
+                    let counts = (begun, tries, failed_in_a_row, idle_in_a_row);
+                    check_reason(outcome, &last, (&limits, &tally), counts)?;
                     break;
                 }
             }
