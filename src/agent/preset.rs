@@ -13,7 +13,7 @@ use regex::bytes::Regex;
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 
-pub use how::ReadOnly;
+pub use how::{CliOption, ReadOnly};
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub struct Preset {
     pub usage_parser: &'static str,
     /// How a command line of the user's is made to print what these filters read.
     pub structured: Structured,
-    /// The option that chooses the model, before its name. Empty: none.
-    pub model: &'static str,
+    /// The option that chooses the model; `None` when there is none.
+    pub model: Option<CliOption>,
     /// How it is kept from changing anything; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
     /// How to log in, as the second half of a message. Empty: not needed.
@@ -173,7 +173,7 @@ const BLANK: Preset = Preset {
     usage_cmd: "",
     usage_parser: "",
     structured: NO_FORMAT,
-    model: "",
+    model: None,
     read_only: None,
     login: "",
     install: "",
@@ -217,7 +217,7 @@ static PRESETS: [Preset; 8] = [
             also: &["--verbose"],
             ..NO_FORMAT
         },
-        model: "--model",
+        model: Some(how::LONG_MODEL),
         read_only: Some(how::CLAUDE),
         ..BLANK
     },
@@ -235,7 +235,7 @@ static PRESETS: [Preset; 8] = [
         login: "run 'cline auth'",
         install: "npm install -g cline",
         structured: Structured { option: &["--json"], ..NO_FORMAT },
-        model: "-m",
+        model: Some(how::SHORT_MODEL),
         read_only: Some(how::CLINE),
         ..BLANK
     },
@@ -258,7 +258,7 @@ static PRESETS: [Preset; 8] = [
         login: "run 'codex login'",
         install: "npm install -g @openai/codex",
         structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
-        model: "-m",
+        model: Some(how::SHORT_MODEL),
         read_only: Some(how::CODEX),
         ..BLANK
     },
@@ -278,7 +278,7 @@ static PRESETS: [Preset; 8] = [
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
         install: "npm install -g @google/gemini-cli",
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
-        model: "-m",
+        model: Some(how::SHORT_MODEL),
         read_only: Some(how::GEMINI),
         ..BLANK
     },
@@ -294,7 +294,7 @@ static PRESETS: [Preset; 8] = [
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",
         structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
-        model: "-m",
+        model: Some(how::SHORT_MODEL),
         read_only: Some(how::OPENCODE),
         ..BLANK
     },

@@ -52,10 +52,11 @@ impl Claims {
 
 impl Source for Claims {
     fn next(&mut self, _: u64, _: &Given, context: &mut Context<'_>) -> Result<Work, End> {
+        // What failed for good goes back.
+        self.give_back(context, false);
         let mut tasks = self.tasks.lock().unwrap();
         let free = |task: &usize| tasks[*task] == (None, false);
-        let task = self.claimed.or_else(|| (0..tasks.len()).find(free));
-        let task = task.ok_or(Outcome::Complete)?;
+        let task = (0..tasks.len()).find(free).ok_or(Outcome::Complete)?;
         tasks[task].0 = Some(self.holder);
         drop(tasks);
         self.claimed = Some(task);
@@ -72,8 +73,10 @@ impl Source for Claims {
     }
 
     fn book(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
-        let is_done = booked.proof.is_some_and(|proof| proof.ok);
-        self.give_back(context, is_done);
+        // An attempt that failed may be repeated without being asked for: its claim is kept.
+        if booked.report.status != AttemptStatus::AgentFailure {
+            self.give_back(context, booked.proof.is_some_and(|proof| proof.ok));
+        }
         Ok(())
     }
 
@@ -110,11 +113,14 @@ fn two_loops_share_a_list_and_a_second_agent_verifies() {
         for holder in 1..=2 {
             let tasks = Arc::clone(&tasks);
             scope.spawn(move || {
-                let mut verified = 0;
+                let (mut tried, mut verified) = (0, 0);
                 let agent = TestAgent(|attempt: &Attempt<'_>, context: &mut Context<'_>| {
                     context.wait(Some(Instant::now() + Duration::from_millis(3)))?;
                     if !attempt.how.read_only {
-                        return Ok(success());
+                        tried += 1;
+                        // Each first attempt fails, and is repeated.
+                        let status = [AttemptStatus::Success, AttemptStatus::AgentFailure][tried % 2];
+                        return Ok(Report { status, ..success() });
                     }
                     verified += 1;
                     // The first look at it finds fault.
@@ -207,7 +213,10 @@ impl Agent for Screen {
         let launch = launch(self.script, &self.screen.to_string_lossy());
         let (supervised, pipes) = Supervised::start(&launch).map_err(super::cannot_start)?;
         let (notes, screen) = (port.clone(), self.screen.clone());
-        std::thread::spawn(move || pipes.notes.map(Message::Note).all(|note| notes.post(0, note)));
+        std::thread::spawn(move || {
+            pipes.notes.map(Message::Note).all(|note| notes.post(0, note));
+            notes.post(0, Message::NotesEnded);
+        });
         std::thread::spawn(move || {
             let mut last = String::new();
             // Until nobody wants to know any more.

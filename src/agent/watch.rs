@@ -147,6 +147,7 @@ impl Watch {
                 tell(Event::Output { stream, bytes: &bytes })?;
             }
             Message::Items(items) => {
+                self.vital_signs.output();
                 let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
                 if !shows.is_empty() {
                     tell(Event::Shown(&shows))?;

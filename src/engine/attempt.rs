@@ -23,7 +23,7 @@ impl Loop<'_> {
         // From here on it is booked, whatever comes.
         self.handed_out = false;
         let began = Instant::now();
-        let worked = self.work_on(&work);
+        let worked = self.run_agent(&work).and_then(|report| self.judge(report, &work));
         self.work = Some(work);
         match worked {
             Ok((report, settled)) => self.book(&report, &settled),
@@ -31,17 +31,26 @@ impl Loop<'_> {
         }
     }
 
-    /// What the agent left, and what that means.
-    fn work_on(&mut self, work: &Work) -> Result<(Report, Settled), End> {
+    /// What the agent left.
+    fn run_agent(&mut self, work: &Work) -> Result<Report, End> {
         if self.job.limits.idle.is_some() {
             self.job.worktree.agent_begins();
         }
         let deadline = self.deadline();
         let Job { agent, context, tally, .. } = &mut self.job;
         let attempt = Attempt { iteration: tally.iteration, prompt: &work.prompt, how: &work.how, deadline };
-        let mut report = agent.run(&attempt, context)?;
-        let settled = self.settle(&mut report, work)?;
-        Ok((report, settled))
+        agent.run(&attempt, context)
+    }
+
+    /// What that means. Where it cannot be told any more, what the agent has spent is booked all the same.
+    fn judge(&mut self, mut report: Report, work: &Work) -> Result<(Report, Settled), End> {
+        match self.settle(&mut report, work) {
+            Ok(settled) => Ok((report, settled)),
+            Err(end) => {
+                self.job.tally.spend(report.cost_usd(), &report.usage);
+                Err(end)
+            }
+        }
     }
 
     /// What a report means for the work; an unproven COMPLETE is not believed.

@@ -40,7 +40,8 @@ pub trait Source {
         }
     }
 
-    /// Books an attempt that is over, whatever came of it, after it was validated and told.
+    /// Books an attempt that is over, whatever came of it, after it was validated and told. One that failed may be followed by
+    /// another one at the same work, without [`next`](Self::next).
     ///
     /// # Errors
     /// When the loop cannot go on.

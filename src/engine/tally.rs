@@ -207,7 +207,8 @@ impl Tally {
         self.blind_seconds = 0;
     }
 
-    fn spend(&mut self, cost_usd: Option<f64>, usage: &Usage) {
+    /// Books what an agent has cost.
+    pub(super) fn spend(&mut self, cost_usd: Option<f64>, usage: &Usage) {
         self.cost_usd += cost_usd.unwrap_or_default();
         self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens.unwrap_or_default());
         self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens.unwrap_or_default());

@@ -79,7 +79,7 @@ fn arrows() -> BTreeMap<(String, String), PathBuf> {
     assert!(files.len() > 100, "only {} files were found", files.len());
     let absolute = Regex::new(r"\b(?:crate|ralph)::(\w+)(?:::(\w+))?").unwrap();
     let relative = Regex::new(r"\b((?:super::)+)(\w+)(?:::(\w+))?").unwrap();
-    let grouped = Regex::new(r"\bcrate::\{").unwrap();
+    let grouped = Regex::new(r"\b(crate|super::super)::\{").unwrap();
     let mut arrows = BTreeMap::new();
     for file in files {
         let place = module_path(file.strip_prefix(&root).unwrap());
