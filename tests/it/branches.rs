@@ -1,6 +1,7 @@
 //! `ralph loop build`: branches side by side, from the plan to the pull request.
 
 use crate::branch_project::{BranchProject, plan};
+use crate::clean_worktrees::refs;
 
 #[test]
 fn every_branch_is_built_pushed_and_gets_a_pull_request() {
@@ -43,4 +44,28 @@ fn every_branch_is_built_pushed_and_gets_a_pull_request() {
     let again = scratch.run("loop build");
     assert_eq!((again.code, project.home("calls")), (Some(0), calls), "{again:?}");
     assert!(again.stdout.contains("All branches are done"), "{again:?}");
+}
+
+#[test]
+fn what_loop_build_left_is_cleaned() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("feature/two", 1), ("three", 1)]));
+    let scratch = &project.scratch;
+    let identity = "[git.worktree]\nname = \"Robot\"\nemail = \"robot@example.com\"\n";
+    scratch.write("ralph.toml", identity);
+    assert_eq!(scratch.run("loop build").code, Some(0));
+    let plan = project.plan();
+    scratch.write(".worktrees/three/notes", "mine");
+
+    let run = scratch.run("clean --worktrees");
+    assert!(run.code == Some(1) && run.stdout.contains("kept .worktrees/three:"), "{run:?}");
+    assert!(!scratch.path(".worktrees/one").exists() && !scratch.path(".worktrees/feature").exists());
+    let run = scratch.run("clean --worktrees three --force");
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    let [keep] = &refs(scratch)[..] else { panic!("one ref: {run:?}") };
+    let files = scratch.git(&["diff", "--name-only", "three", keep]);
+    assert_eq!(files, "notes\n", "neither the plan nor anything of ralph's");
+
+    assert_eq!(project.plan(), plan);
+    assert_eq!(project.commits("feature/two"), ["Do 1 of feature/two"]);
+    assert!(!scratch.run("ls").stdout.contains("three"));
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Run, Scratch, Started, executable, wait_for};
 
 const PLAN: &str = "IMPLEMENTATION_PLAN.md";
@@ -69,7 +68,7 @@ fn snapshot(scratch: &Scratch) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 }
 
 /// The refs that keep something, oldest first.
-fn refs(scratch: &Scratch) -> Vec<String> {
+pub(crate) fn refs(scratch: &Scratch) -> Vec<String> {
     let output = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
     output.lines().map(str::to_owned).collect()
 }
@@ -429,28 +428,4 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
     }
     assert!(scratch.path(".worktrees/x/file").exists());
-}
-
-#[test]
-fn what_loop_build_left_is_cleaned() {
-    let project = BranchProject::without_remote(&plan(&[("one", 1), ("feature/two", 1), ("three", 1)]));
-    let scratch = &project.scratch;
-    let identity = "[git.worktree]\nname = \"Robot\"\nemail = \"robot@example.com\"\n";
-    scratch.write("ralph.toml", identity);
-    assert_eq!(scratch.run("loop build").code, Some(0));
-    let plan = project.plan();
-    scratch.write(".worktrees/three/notes", "mine");
-
-    let run = scratch.run("clean --worktrees");
-    assert!(run.code == Some(1) && run.stdout.contains("kept .worktrees/three:"), "{run:?}");
-    assert!(!scratch.path(".worktrees/one").exists() && !scratch.path(".worktrees/feature").exists());
-    let run = scratch.run("clean --worktrees three --force");
-    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
-    let [keep] = &refs(scratch)[..] else { panic!("one ref: {run:?}") };
-    let files = scratch.git(&["diff", "--name-only", "three", keep]);
-    assert_eq!(files, "notes\n", "neither the plan nor anything of ralph's");
-
-    assert_eq!(project.plan(), plan);
-    assert_eq!(project.commits("feature/two"), ["Do 1 of feature/two"]);
-    assert!(!scratch.run("ls").stdout.contains("three"));
 }

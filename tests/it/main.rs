@@ -36,6 +36,7 @@ mod play;
 mod policies;
 mod processes;
 mod ralph_md;
+mod ralph_md_faults;
 mod recordings;
 mod revert;
 mod scratch;
