@@ -6,6 +6,9 @@ use super::setting::{Setting, ValueKind};
 use super::{Origin, SettingsError};
 use crate::text::duration;
 
+/// The longest wait between two steps of ending an agent.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+
 /// One setting as it was decided.
 #[derive(Debug, Clone)]
 pub struct Resolved {
@@ -39,6 +42,17 @@ impl Resolved {
 
     pub(super) fn duration(&self) -> Result<Duration, SettingsError> {
         duration::parse(&self.value).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    /// A wait while something is ended. It is bounded: what ralph started must not outlive it for hours.
+    pub(super) fn wait(&self) -> Result<Duration, SettingsError> {
+        let wait = self.duration()?;
+        if wait > LONGEST_WAIT {
+            return Err(
+                self.invalid(format!("`{}` is longer than five minutes; write a shorter wait", self.value))
+            );
+        }
+        Ok(wait)
     }
 
     pub(super) fn duration_or_zero(&self) -> Result<Duration, SettingsError> {

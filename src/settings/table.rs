@@ -85,7 +85,7 @@ pub const TABLE: &[Setting] = &[
         env: &["RALPH_AGENT_INTERRUPT_WAIT"],
         default: "3s",
         kind: ValueKind::Duration,
-        doc: "How long an agent that is ended has after SIGINT, before SIGTERM",
+        doc: "How long an agent that is ended has after SIGINT, before SIGTERM; at most 5m",
         ..Setting::ROW
     },
     Setting {
@@ -94,7 +94,7 @@ pub const TABLE: &[Setting] = &[
         env: &["RALPH_AGENT_TERMINATE_WAIT"],
         default: "2s",
         kind: ValueKind::Duration,
-        doc: "How long it has after SIGTERM, before SIGKILL",
+        doc: "How long it has after SIGTERM, before SIGKILL; at most 5m",
         ..Setting::ROW
     },
     Setting {

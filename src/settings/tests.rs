@@ -133,6 +133,8 @@ fn the_waits_of_an_agent_that_is_ended() {
         let scene = Scene::new().env("RALPH_AGENT_GRACE", value);
         assert!(scene.refusal().contains("RALPH_AGENT_GRACE"), "{value}");
     }
+    let scene = Scene::new().env("RALPH_AGENT_TERMINATE_WAIT", "301");
+    assert!(scene.refusal().contains("`301` is longer than five minutes"));
 }
 
 #[test]
