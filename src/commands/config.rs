@@ -74,7 +74,7 @@ fn default(setting: &Setting) -> Cow<'static, str> {
 ///
 /// - `key`: path in `ralph.toml`; `shell`: name in the shell config; `env`: names in the environment, strongest
 ///   first; `flag`: with its dashes, or null; `doc`: one line
-/// - `default`: text as one would write it; where verbs differ, in words: `3; 0 with run, loop`
+/// - `default`: text as one would write it; where verbs differ, that of most
 /// - `defaults`: an object with the default of each verb as one would write it where verbs differ, else null
 /// - `empty`: what an empty value means, in words, or null where a value is never empty
 /// - `value`: text as it was written, or that of `default`
@@ -92,8 +92,8 @@ struct JsonRow<'a> {
     shell: &'a str,
     env: &'a [&'a str],
     flag: Option<&'a str>,
-    value: Cow<'a, str>,
-    default: Cow<'a, str>,
+    value: &'a str,
+    default: &'a str,
     defaults: Option<BTreeMap<&'a str, &'a str>>,
     empty: Option<&'a str>,
     origin: JsonOrigin<'a>,
@@ -117,8 +117,8 @@ impl<'a> From<&'a Resolved> for JsonRow<'a> {
             shell: setting.shell,
             env: setting.env,
             flag: setting.flag.as_ref().map(|flag| flag.long),
-            value: value(row),
-            default: default(setting),
+            value: &row.value,
+            default: setting.default,
             defaults: (!setting.except.is_empty()).then(|| by_verb.collect()),
             empty: Some(setting.empty).filter(|empty| !empty.is_empty()),
             origin: JsonOrigin::from(&row.origin),

@@ -252,7 +252,9 @@ fn ralph_config_shows_every_setting() {
             assert_eq!((&row["key"], &row["shell"]), (&setting.key.into(), &setting.shell.into()));
             assert_eq!((&row["doc"], &row["flag"]), (&setting.doc.into(), &flag.into()));
             assert_eq!(row["env"], Value::from(setting.env.to_vec()));
-            assert_eq!(row["value"], if is_set { value.into() } else { row["default"].clone() });
+            // For programs: a value and no words.
+            assert_eq!(row["default"], setting.default, "{row}");
+            assert_eq!(row["value"], if is_set { value.as_str() } else { setting.default });
             let verbs = row["defaults"].as_object().map_or(0, serde_json::Map::len);
             assert_eq!(verbs, if setting.except.is_empty() { 0 } else { Verb::ALL.len() }, "{row}");
             for verb in Verb::ALL {
