@@ -146,7 +146,10 @@ impl PartialEq for Changed {
 /// When anything about a file was changed; `None` where there is none.
 #[must_use]
 pub fn touched(path: &Path) -> Option<SystemTime> {
-    let found = path.symlink_metadata().ok()?;
+    change_time(&path.symlink_metadata().ok()?)
+}
+
+fn change_time(found: &std::fs::Metadata) -> Option<SystemTime> {
     let (seconds, nanos) = (u64::try_from(found.ctime()).ok()?, u64::try_from(found.ctime_nsec()).ok()?);
     Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(nanos))
 }
@@ -160,11 +163,11 @@ pub fn changes(root: &Path) -> Option<Vec<Changed>> {
     let changed = |entry: &[u8]| {
         let state = [*entry.first()?, *entry.get(1)?];
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(entry.get(3..)?));
-        let place = root.join(&path);
-        let found = place.symlink_metadata().ok();
+        let found = root.join(&path).symlink_metadata().ok();
         let size = found.as_ref().map_or(0, std::fs::Metadata::len);
-        let written = found.and_then(|found| found.modified().ok());
-        Some(Changed { path, state, size, written, touched: touched(&place) })
+        let written = found.as_ref().and_then(|found| found.modified().ok());
+        let touched = found.as_ref().and_then(change_time);
+        Some(Changed { path, state, size, written, touched })
     };
     Some(answer.split(|&byte| byte == 0).filter_map(changed).collect())
 }

@@ -10,7 +10,6 @@ use crate::engine::policy::Limits;
 use crate::job::Refused;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, run_id};
-use crate::job::resume::Resume;
 use crate::job::variables::{agent_env, prompt_names};
 use crate::job::workspace::{Workspace, open_loop};
 use crate::project::Project;
@@ -88,10 +87,7 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let source = source(mode, file, &preflight.limits, &workspace)?;
     let run = run_id();
     let agent = preflight.factory(&workspace, project, agent_env(mode, project, settings), &run)?;
-    let ready = Ready::new(&workspace, verb, &preflight, (agent, run), source);
-    let name = flags.name.clone().unwrap_or_else(|| mode.to_owned());
-    let resume = if flags.resume { Resume::Asked } else { Resume::No };
-    Ready { name, resume, ..ready }.run(flags, Frame::Blocks)
+    Ready::new(&workspace, verb, &preflight, (agent, run), source).run(flags, Frame::Blocks)
 }
 
 pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {

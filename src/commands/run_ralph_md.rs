@@ -19,7 +19,6 @@ use crate::engine::tally::Given;
 use crate::job::Refused;
 use crate::job::preflight::{Preflight, launch, limits};
 use crate::job::ready::{Ready, run_id};
-use crate::job::resume::Resume;
 use crate::job::signals::Signals;
 use crate::job::variables::agent_env;
 use crate::job::workspace::{Workspace, open_loop};
@@ -72,8 +71,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let agent = preflight.factory(&workspace, project, env, &run)?;
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
     let ready = Ready {
-        name: args.flags.name.clone().unwrap_or(name),
-        resume: if args.flags.resume { Resume::Asked } else { Resume::No },
+        name,
         sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
         ..Ready::new(&workspace, Verb::Run, &preflight, (agent, run), source)
     };

@@ -101,8 +101,14 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// Runs the only loop of this process and answers its exit code.
-    pub(crate) fn run(self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<u8> {
+    /// Runs the only loop of this process, as its flags say, and answers its exit code.
+    pub(crate) fn run(mut self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<u8> {
+        if let Some(name) = &flags.name {
+            self.name.clone_from(name);
+        }
+        if flags.resume {
+            self.resume = Resume::Asked;
+        }
         let inbox = Arc::new(Inbox::default());
         Signals::listen()?.join(&inbox);
         let mut view = View::start(flags.json, flags.quiet, frame);
@@ -178,7 +184,7 @@ fn hide_own_files(project: &Project) -> Option<String> {
 }
 
 /// What the settings say about proving the work; it runs where the agent does.
-pub(crate) fn validator(settings: &Settings, launch: &supervised::Launch) -> Option<Box<dyn Validator>> {
+fn validator(settings: &Settings, launch: &supervised::Launch) -> Option<Box<dyn Validator>> {
     let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
     let command = ValidationCommand::new(command, settings.validation_timeout, launch);
     Some(Box::new(command))

@@ -77,7 +77,7 @@ impl GitWorktree {
         let there: HashMap<&Path, &Changed> = now.iter().map(|file| (file.path.as_path(), file)).collect();
         let gone = before.iter().filter(|file| !there.contains_key(file.path.as_path()));
         now.iter().any(|file| !is_same(file) && self.is_by_agent(file.touched))
-            || gone.into_iter().any(|file| self.is_by_agent(git::touched(&root.join(&file.path))))
+            || gone.map(|file| git::touched(&root.join(&file.path))).any(|touched| self.is_by_agent(touched))
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         bail!("--name is not for 'loop build': each loop is called after its branch");
     }
     let jobs = args.jobs.as_deref().map(|word| count(word, "--jobs")).transpose()?;
-    limit_of(&args.shared)?;
+    let limit = limit_of(&args.shared)?;
     let workspace = open_loop(Verb::LoopBuild, flags)?;
     let Workspace { project, settings } = &workspace;
     project.require_git()?;
@@ -58,7 +58,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return dry_run::show(project, &branches, flags.json);
     }
-    let preflight = preflight(&workspace, &args.shared)?;
+    let preflight = preflight(&workspace, &args.shared, limit)?;
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
     PromptFile::new(text.clone(), None, BTreeMap::default(), REPLAN_BRANCHES)
         .read()

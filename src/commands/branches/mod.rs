@@ -33,8 +33,8 @@ fn limit_of(flags: &BranchFlags) -> anyhow::Result<Option<u64>> {
 }
 
 /// What is checked before branches are planned or built.
-fn preflight(workspace: &Workspace, flags: &BranchFlags) -> anyhow::Result<Preflight> {
-    let mut preflight = Preflight::of_settings(workspace, limit_of(flags)?)?;
+fn preflight(workspace: &Workspace, flags: &BranchFlags, limit: Option<u64>) -> anyhow::Result<Preflight> {
+    let mut preflight = Preflight::of_settings(workspace, limit)?;
     if flags.unlimited {
         preflight.limits.max_iterations = None;
     }

@@ -19,12 +19,12 @@ const MODE: &str = "plan";
 /// `ralph loop plan`.
 pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let flags = &args.flags;
-    limit_of(args)?;
+    let limit = limit_of(args)?;
     let workspace = open_loop(Verb::LoopPlan, flags)?;
     let Workspace { project, settings } = &workspace;
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
-    let preflight = preflight(&workspace, args)?;
+    let preflight = preflight(&workspace, args, limit)?;
     let text = template(args, project, "PROMPT_plan.md", prompt::BRANCH_PLAN);
     if matches!(text, Text::BuiltIn(_)) {
         require_specs(project.root(), settings)?;
@@ -41,7 +41,5 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let mut ready = Ready::new(&workspace, Verb::LoopPlan, &preflight, (agent, run), source);
     let then = ready.validator.take();
     ready.validator = Some(Box::new(PlanCheck { project, settings, then }));
-    let name = flags.name.clone().unwrap_or_else(|| MODE.to_owned());
-    let resume = if flags.resume { Resume::Asked } else { Resume::ByItself };
-    Ready { name, resume, plan: project.branch_plan(), ..ready }.run(flags, Frame::Blocks)
+    Ready { resume: Resume::ByItself, plan: project.branch_plan(), ..ready }.run(flags, Frame::Blocks)
 }
