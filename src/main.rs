@@ -15,10 +15,12 @@ fn main() -> ExitCode {
         Err(help) if !help.use_stderr() => commands::print_help(&help),
         Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),
     };
-    match result {
+    let code = match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => commands::report_error(&error),
-    }
+    };
+    process::pool::end_idle();
+    code
 }
 
 /// Our own executable is also what it starts beside itself. These verbs have no flags and no help, and they are

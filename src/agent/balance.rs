@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::process::supervised::Launch;
+use crate::process::launch::Launch;
 use crate::side_command::{self, Bounds};
 
 /// Nobody waits long for a balance, nor looks at much of what the command prints.

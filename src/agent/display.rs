@@ -11,8 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::message::Message;
 use crate::engine::inbox::Port;
+use crate::process::launch::Launch;
 use crate::process::pump::pump;
-use crate::process::supervised::{Launch, Pipes, Supervised};
+use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::child;
 use crate::reply::decode::{Elsewhere, MAX_LINE};
 use crate::reply::show::Show;

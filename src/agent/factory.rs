@@ -11,7 +11,7 @@ use crate::engine::agent::{Agent, Attempt, CommandLine, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
-use crate::process::supervised::Launch;
+use crate::process::launch::Launch;
 
 /// How many agents are kept ready besides the one that the loop was started with.
 const KEPT: usize = 4;

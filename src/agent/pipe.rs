@@ -13,7 +13,8 @@ use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::{Balance, Report};
-use crate::process::supervised::{Launch, StartError, Supervised};
+use crate::process::launch::Launch;
+use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
 
 /// An agent behind a pipe, with everything about it resolved.

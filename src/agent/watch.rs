@@ -36,8 +36,10 @@ pub(super) struct Clocks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Program {
     Alive,
-    /// Nothing is left of it.
-    Gone,
+    /// Nothing is left of it, but so many processes that cannot be killed.
+    Gone {
+        left: u32,
+    },
     /// Its supervisor was killed before it could tell.
     OutOfSight,
 }
@@ -173,7 +175,7 @@ impl Watch {
                 self.closing.get_or_insert_with(Instant::now);
             }
             Message::Note(SupervisorNote::Gone(left)) => {
-                self.program = Program::Gone;
+                self.program = Program::Gone { left };
                 if left > 0 {
                     let text = format!("{left} processes of the agent cannot be killed and are left behind");
                     tell(Event::Notice(&text))?;
@@ -213,8 +215,8 @@ impl Watch {
         match self.program {
             Program::Alive => self.closing.is_some_and(|since| now > since + self.ladder_limit),
             Program::OutOfSight => true,
-            Program::Gone if self.served.open == 0 && !self.served.displaying => true,
-            Program::Gone => {
+            Program::Gone { .. } if self.served.open == 0 && !self.served.displaying => true,
+            Program::Gone { .. } => {
                 if self.served.hold.is_some() && now >= self.last_message + DRAIN {
                     self.served.hold = None;
                     self.last_message = now;
@@ -230,7 +232,7 @@ impl Watch {
     }
 
     fn next_deadline(&self) -> Instant {
-        if self.program == Program::Gone {
+        if matches!(self.program, Program::Gone { .. }) {
             return self.last_message + self.patience();
         }
         if let Some(since) = self.closing {
@@ -281,7 +283,10 @@ impl Watch {
     pub(super) fn finish(self) -> Traces {
         // First, so that no thread waits for room in it.
         drop(self.mailbox);
-        self.supervised.finish(self.program == Program::Gone);
+        self.supervised.finish(match self.program {
+            Program::Gone { left } => Some(left),
+            Program::Alive | Program::OutOfSight => None,
+        });
         self.traces
     }
 }

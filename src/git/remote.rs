@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::identity::CommitIdentity;
 use super::{LIMIT, run};
-use crate::process::supervised::Launch;
+use crate::process::launch::Launch;
 use crate::text::line::one_line_within;
 
 /// What ssh is told beyond the user's own words, which win: to ask nothing, and to notice that nobody answers.

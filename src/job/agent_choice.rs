@@ -13,7 +13,7 @@ use crate::agent::preset::{self, Compiled, Preset, Prompt};
 use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan, Timeouts};
 use crate::process::OWN_EXECUTABLE;
 use crate::process::ladder::Ladder;
-use crate::process::supervised::Launch;
+use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::reply::filter::JqProgram;
 use crate::settings::Settings;

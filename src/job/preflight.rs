@@ -12,7 +12,7 @@ use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
 use crate::engine::agent::CommandLine;
 use crate::engine::policy::{Limits, OnFailure};
-use crate::process::supervised::Launch;
+use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::Settings;
 

@@ -24,7 +24,7 @@ use crate::engine::run::{Job, run as run_engine};
 use crate::engine::source::Source;
 use crate::engine::validator::Validator;
 use crate::git;
-use crate::process::supervised;
+use crate::process::launch;
 use crate::project::Project;
 use crate::record::recorder::Recorder;
 use crate::record::state::Setup;
@@ -184,7 +184,7 @@ fn hide_own_files(project: &Project) -> Option<String> {
 }
 
 /// What the settings say about proving the work; it runs where the agent does.
-fn validator(settings: &Settings, launch: &supervised::Launch) -> Option<Box<dyn Validator>> {
+fn validator(settings: &Settings, launch: &launch::Launch) -> Option<Box<dyn Validator>> {
     let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
     let command = ValidationCommand::new(command, settings.validation_timeout, launch);
     Some(Box::new(command))

@@ -8,9 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::launch::Launch;
 use super::note::SupervisorNote;
 use super::pump::pump;
-use super::supervised::{Launch, StartError, Supervised};
+use super::supervised::{StartError, Supervised};
 use crate::text::head_and_tail::around_gap;
 
 /// How often a running command is checked for being cancelled.
@@ -118,13 +119,13 @@ pub fn capture(
     let stderr = keep(pipes.stderr, stop.as_ref(), room);
 
     let mut end = None;
-    let gone = loop {
+    let left = loop {
         match notes.recv_timeout(LOOK) {
             // That it died of our own signal is not why it ended.
             Ok(SupervisorNote::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
             Ok(SupervisorNote::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
-            Ok(SupervisorNote::Gone(_)) => break true,
-            Err(RecvTimeoutError::Disconnected) => break false,
+            Ok(SupervisorNote::Gone(left)) => break Some(left),
+            Err(RecvTimeoutError::Disconnected) => break None,
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
         }
         let forced = if cancelled.load(Ordering::Relaxed) {
@@ -139,7 +140,7 @@ pub fn capture(
             program.kill();
         }
     };
-    program.finish(gone);
+    program.finish(left);
     drop(hold);
     let join = |thread: JoinHandle<Kept>| thread.join().unwrap_or_default();
     Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::Signaled(9)) })

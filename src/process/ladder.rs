@@ -1,7 +1,6 @@
 //! How a program is asked to leave, and how long it has each time.
 
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsStr;
 use std::time::Duration;
 
 /// The waits between INT, TERM and KILL.
@@ -31,18 +30,16 @@ impl Ladder {
         self.interrupt + 2 * self.terminate + Self::AFTER_KILL + Duration::from_secs(1)
     }
 
-    /// As arguments of the supervisor: milliseconds.
-    pub(super) fn to_args(self) -> [OsString; 2] {
-        [self.interrupt, self.terminate].map(|wait| wait.as_millis().to_string().into())
+    /// As words for the supervisor: milliseconds.
+    pub(super) fn to_words(self) -> [String; 2] {
+        [self.interrupt, self.terminate].map(|wait| wait.as_millis().to_string())
     }
 
-    /// Reads the arguments back.
-    pub(super) fn from_args(interrupt: &OsStr, terminate: &OsStr) -> io::Result<Self> {
-        let wait = |text: &OsStr| {
-            let millis = text.to_str().and_then(|text| text.parse().ok());
-            millis.map(Duration::from_millis).ok_or(io::ErrorKind::InvalidInput)
-        };
-        Ok(Self { interrupt: wait(interrupt)?, terminate: wait(terminate)? })
+    /// Reads the words back.
+    pub(super) fn from_words(words: [&OsStr; 2]) -> Option<Self> {
+        let wait = |word: &OsStr| Some(Duration::from_millis(word.to_str()?.parse().ok()?));
+        let [interrupt, terminate] = words.map(wait);
+        Some(Self { interrupt: interrupt?, terminate: terminate? })
     }
 }
 
@@ -51,13 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_survives_the_command_line() {
+    fn it_survives_the_way() {
         for (interrupt, terminate) in [(3000, 2000), (1, 0), (3_153_600_000_000, 12)] {
             let [interrupt, terminate] = [interrupt, terminate].map(Duration::from_millis);
             let ladder = Ladder { interrupt, terminate };
-            let [first, second] = ladder.to_args();
-            assert_eq!(Ladder::from_args(&first, &second).unwrap(), ladder);
+            let [first, second] = ladder.to_words();
+            assert_eq!(Ladder::from_words([first.as_ref(), second.as_ref()]), Some(ladder));
         }
-        assert!(Ladder::from_args("3s".as_ref(), "2".as_ref()).is_err());
+        assert_eq!(Ladder::from_words(["3s".as_ref(), "2".as_ref()]), None);
     }
 }

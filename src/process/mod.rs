@@ -3,14 +3,16 @@
 //! Every program of a loop runs under a small *supervisor*: our own executable, started with a hidden verb. It
 //! adopts whatever the program leaves behind, and ends all of it when told to, when the program is done, or when ralph
 //! dies. [`supervisor`] is that process, [`supervised`] is ralph's end of the line. As a rule ralph starts it, in a session
-//! of its own, with pipes; where somebody else opens a terminal (tmux), it is started there and reaches ralph by a
-//! socket. What programs print comes in by [`mod@pump`]. [`short`] runs the short commands of ralph itself.
+//! of its own, with pipes, and has it run one program after the other ([`pool`]); where somebody else opens a terminal
+//! (tmux), it is started there for one program and reaches ralph by a socket. What programs print comes in by [`mod@pump`]. [`short`] runs the short commands of ralph itself.
 
 pub mod capture;
 pub mod handle;
 pub mod identity;
 pub mod ladder;
+pub mod launch;
 pub mod note;
+pub mod pool;
 pub mod pump;
 pub mod ready;
 pub mod short;

@@ -1,26 +1,20 @@
 //! Ralph's end of a supervised program: start it, move its bytes, end it.
 
-use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, IoSlice, PipeReader, PipeWriter, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Signal;
 
-use super::handle::ProcessHandle;
 use super::ladder::Ladder;
+use super::launch::{self, Launch};
 use super::note::SupervisorNote;
+use super::pool::Supervisor;
 use super::ready::is_ready_by;
-use super::supervisor::{AT, ORDER_KILL, ORDER_STOP, VERB};
-use super::sweep::{RUN_MARK, SUPERVISOR_MARK, sweep_program};
-use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
+use super::supervisor::{ORDER_KILL, ORDER_STOP};
+use super::sweep::sweep_program;
 
 /// Pipe capacity asked of the kernel: fewer and larger reads where a program writes a lot.
 const PIPE_CAPACITY: usize = 1024 * 1024;
@@ -32,48 +26,6 @@ const START_LOOK: Duration = Duration::from_millis(100);
 const START_TRIES: u32 = 3;
 /// How long the supervisor may take to end what is left when there is no time to ask it for a ladder.
 const END_LIMIT: Duration = Duration::from_secs(6);
-
-/// What to start.
-#[derive(Debug, Clone, Default)]
-pub struct Launch {
-    /// Program name (looked up on `PATH`) or path (relative to `cwd`).
-    pub program: OsString,
-    /// Its arguments.
-    pub args: Vec<OsString>,
-    /// Words before the program, by which it is started in a sandbox; empty where there is none.
-    pub wrapper: Vec<OsString>,
-    /// Its working directory.
-    pub cwd: PathBuf,
-    /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
-    /// it is started in.
-    pub env: Vec<(OsString, OsString)>,
-    /// The run mark of the loop, see [`super::sweep`].
-    pub mark: String,
-    /// How it is ended.
-    pub ladder: Ladder,
-}
-
-impl Launch {
-    /// The words that are executed: the wrapper, the program and its arguments.
-    pub fn command_line(&self) -> impl Iterator<Item = &OsString> {
-        self.wrapper.iter().chain([&self.program]).chain(&self.args)
-    }
-
-    /// The arguments with which our executable supervises it.
-    fn supervisor_args(&self, at: Option<&Path>) -> Vec<OsString> {
-        let at = at.map(|socket| [AT.into(), socket.into()]);
-        let words = at.into_iter().flatten().chain([OsString::from(&self.mark)]).chain(self.ladder.to_args());
-        [OsString::from(VERB)].into_iter().chain(words).chain(self.command_line().cloned()).collect()
-    }
-
-    /// The arguments with which somebody else (tmux) has our executable supervise it on a terminal, to be
-    /// [accepted](Supervised::accept) at `socket`: an absolute path, and no longer than the kernel's 107 bytes. Working
-    /// directory and variables are for that one to set.
-    #[must_use]
-    pub fn args_at(&self, socket: &Path) -> Vec<OsString> {
-        self.supervisor_args(Some(socket))
-    }
-}
 
 /// A program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -100,19 +52,35 @@ impl StartError {
     fn supervisor(launch: &Launch, source: io::Error) -> Self {
         Self::Supervisor { program: launch.program.to_string_lossy().into_owned(), source }
     }
+
+    fn program(launch: &Launch, source: io::Error) -> Self {
+        Self::Program { program: launch.program.to_string_lossy().into_owned(), source }
+    }
+
+    /// The system's error number does not tell what it was that was not found.
+    fn refused(launch: &Launch, errno: i32) -> Self {
+        let source = io::Error::from_raw_os_error(errno);
+        if launch.cwd.as_os_str().is_empty() || launch.cwd.is_dir() {
+            return Self::program(launch, source);
+        }
+        let text = format!("its folder '{}': {source}", launch.cwd.display());
+        Self::program(launch, io::Error::new(source.kind(), text))
+    }
 }
 
 /// A running supervised program. Dropping it kills the program and everything below it.
 #[derive(Debug)]
 pub struct Supervised {
-    supervisor: Supervisor,
-    control: UnixStream,
+    /// `None` once it is finished.
+    supervisor: Option<Supervisor>,
+    supervisor_pid: u32,
     mark: String,
     ladder: Ladder,
     program_pid: u32,
+    /// Something has been ordered.
+    ordered: bool,
     /// KILL has been ordered.
     killed: bool,
-    gone: bool,
 }
 
 /// The three pipes of a program and the notes of its supervisor, each to be served by a thread of its own.
@@ -130,45 +98,67 @@ pub struct Pipes {
 
 /// The supervisor's notes as they come.
 #[derive(Debug)]
-pub struct Notes(BufReader<UnixStream>);
+pub struct Notes {
+    reader: BufReader<UnixStream>,
+    /// The last one has come.
+    over: bool,
+}
 
 impl From<UnixStream> for Notes {
     /// The notes that come by this socket.
     fn from(socket: UnixStream) -> Self {
-        Self(BufReader::new(socket))
+        Self { reader: BufReader::new(socket), over: false }
     }
 }
 
 impl Iterator for Notes {
     type Item = SupervisorNote;
 
-    /// Blocks for the next note; `None` when the supervisor is gone.
+    /// Blocks for the next note; `None` after the last, [`SupervisorNote::Gone`], or when the supervisor is gone.
     fn next(&mut self) -> Option<SupervisorNote> {
+        if self.over {
+            return None;
+        }
         let mut line = String::new();
-        self.0.read_line(&mut line).ok()?;
-        SupervisorNote::parse(&line)
+        self.reader.read_line(&mut line).ok()?;
+        let note = SupervisorNote::parse(&line);
+        self.over = !matches!(
+            note,
+            Some(SupervisorNote::Started(_) | SupervisorNote::Exited(_) | SupervisorNote::Signaled(_))
+        );
+        note
     }
 }
 
 impl Supervised {
-    /// Starts `launch` under a supervisor of its own and returns when the program runs.
+    /// Starts `launch` under a supervisor and returns when the program runs.
     ///
     /// # Errors
     /// When the program or its supervisor cannot be started; nothing is left running then.
     pub fn start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
+        let mut result = Self::try_start(launch, Supervisor::idle_or_new);
         for _ in 1..START_TRIES {
-            match Self::try_start(launch) {
-                Err(StartError::Supervisor { .. }) => {}
-                result => return result,
+            if matches!(result, Err(StartError::Supervisor { .. })) {
+                result = Self::try_start(launch, Supervisor::new);
             }
         }
-        Self::try_start(launch)
+        result
     }
 
-    fn try_start(launch: &Launch) -> Result<(Self, Pipes), StartError> {
-        let (supervisor, control, mut pipes) =
-            start_supervisor(launch).map_err(|source| StartError::supervisor(launch, source))?;
-        Ok((Self::when_started(supervisor, control, &mut pipes.notes, launch)?, pipes))
+    fn try_start(
+        launch: &Launch,
+        supervisor: fn() -> io::Result<Supervisor>,
+    ) -> Result<(Self, Pipes), StartError> {
+        let failed = |source| StartError::supervisor(launch, source);
+        let message = launch.to_message().map_err(|source| StartError::program(launch, source))?;
+        let (their_stdin, stdin) = io::pipe().map_err(failed)?;
+        let (stdout, their_stdout) = io::pipe().map_err(failed)?;
+        let (stderr, their_stderr) = io::pipe().map_err(failed)?;
+        // The default capacity serves as well, only with more system calls.
+        let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
+        let descriptors = [their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
+        let (supervised, notes) = Self::begin(supervisor().map_err(failed)?, launch, &message, &descriptors)?;
+        Ok((supervised, Pipes { stdin, stdout, stderr, notes }))
     }
 
     /// Takes on the supervisor that was started elsewhere, with [`Launch::args_at`], and connects to `listener`. Returns
@@ -178,43 +168,53 @@ impl Supervised {
     /// # Errors
     /// When the program cannot be started, or no supervisor comes for half a minute.
     pub fn accept(listener: &UnixListener, launch: &Launch) -> Result<(Self, Notes), StartError> {
+        let message = launch.to_message().map_err(|source| StartError::program(launch, source))?;
         let connect = || {
             if !is_ready_by(listener, PollFlags::IN, Instant::now() + START_LIMIT)? {
                 return Err(io::Error::other("it never came"));
             }
-            let (control, _) = listener.accept()?;
-            let supervisor = Supervisor { handle: ProcessHandle::of_peer(&control)?, child: None };
-            let notes = Notes::from(control.try_clone()?);
-            Ok((supervisor, control, notes))
+            Supervisor::of_peer(listener.accept()?.0)
         };
-        let (supervisor, control, mut notes) =
-            connect().map_err(|source| StartError::supervisor(launch, source))?;
-        Ok((Self::when_started(supervisor, control, &mut notes, launch)?, notes))
+        let supervisor = connect().map_err(|source| StartError::supervisor(launch, source))?;
+        Self::begin(supervisor, launch, &message, &[])
     }
 
-    /// Waits until the supervisor has started the program, or could not.
-    fn when_started(
+    /// Has a supervisor start the program, and waits until it has, or could not.
+    fn begin(
         mut supervisor: Supervisor,
-        control: UnixStream,
-        notes: &mut Notes,
         launch: &Launch,
-    ) -> Result<Self, StartError> {
-        let first = if speaks(&supervisor, &control) { notes.next() } else { None };
-        match first {
-            Some(SupervisorNote::Started(program_pid)) => {
-                let (mark, ladder) = (launch.mark.clone(), launch.ladder);
-                Ok(Self { supervisor, control, mark, ladder, program_pid, killed: false, gone: false })
+        message: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(Self, Notes), StartError> {
+        let first = || {
+            launch::send(&supervisor.control, message, descriptors)?;
+            let mut notes = Notes::from(supervisor.control.try_clone()?);
+            let first = if speaks(&supervisor) { notes.next() } else { None };
+            Ok((first, notes))
+        };
+        match first() {
+            Ok((Some(SupervisorNote::Started(program_pid)), notes)) => {
+                let supervised = Self {
+                    supervisor_pid: supervisor.handle.pid(),
+                    supervisor: Some(supervisor),
+                    mark: launch.mark.clone(),
+                    ladder: launch.ladder,
+                    program_pid,
+                    ordered: false,
+                    killed: false,
+                };
+                Ok((supervised, notes))
             }
-            Some(SupervisorNote::Refused(errno)) => {
-                supervisor.end_by(Instant::now() + END_LIMIT);
-                let program = launch.program.to_string_lossy().into_owned();
-                Err(StartError::Program { program, source: io::Error::from_raw_os_error(errno) })
+            Ok((Some(SupervisorNote::Refused(errno)), _)) => {
+                supervisor.leave_by(Instant::now() + END_LIMIT);
+                Err(StartError::refused(launch, errno))
             }
-            _ => {
-                supervisor.end_by(Instant::now());
+            result => {
+                supervisor.leave_by(Instant::now());
                 // It may have started the program before it was killed.
                 sweep_program(&launch.mark, supervisor.handle.pid());
-                Err(StartError::supervisor(launch, io::Error::other("it ended without a word")))
+                let source = result.err().unwrap_or_else(|| io::Error::other("it ended without a word"));
+                Err(StartError::supervisor(launch, source))
             }
         }
     }
@@ -228,7 +228,7 @@ impl Supervised {
     /// Process id of its supervisor; everything the program starts is below it.
     #[must_use]
     pub fn supervisor_pid(&self) -> u32 {
-        self.supervisor.handle.pid()
+        self.supervisor_pid
     }
 
     /// How it is ended.
@@ -251,133 +251,51 @@ impl Supervised {
     }
 
     fn order(&mut self, order: u8) {
-        // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
-        let _ = self.control.write_all(&[order]);
-        // The program may have stopped it.
-        self.supervisor.handle.send(Signal::CONT);
+        if let Some(supervisor) = &mut self.supervisor {
+            self.ordered = true;
+            // A supervisor that is gone needs no order, and `finish` finds out what became of the program.
+            let _ = supervisor.control.write_all(&[order]);
+            // The program may have stopped it.
+            supervisor.handle.send(Signal::CONT);
+        }
     }
 
-    /// To be called after [`SupervisorNote::Gone`] came or the notes ended: reaps the supervisor. One that ended
-    /// without saying `Gone`, or does not end, is given up; then the marked processes are swept instead.
-    pub fn finish(mut self, said_gone: bool) {
-        self.gone = said_gone;
+    /// To be called with what [`SupervisorNote::Gone`] said, or with `None` when the notes ended without it, or do not come
+    /// to an end: the supervisor waits for its next program, or is reaped; if it has not said that nothing is left, it is
+    /// given up, and the marked processes are swept instead.
+    pub fn finish(mut self, left: Option<u32>) {
+        if left.is_none() {
+            return;
+        }
+        if let Some(mut supervisor) = self.supervisor.take() {
+            // An order that came too late would be taken for the next launch.
+            if left == Some(0) && !self.ordered {
+                supervisor.rest();
+            } else {
+                supervisor.leave_by(Instant::now() + END_LIMIT);
+            }
+        }
     }
 }
 
 impl Drop for Supervised {
     fn drop(&mut self) {
-        if !self.gone {
-            self.kill();
-        }
-        self.supervisor.end_by(Instant::now() + END_LIMIT);
-        if !self.gone {
-            sweep_program(&self.mark, self.supervisor.handle.pid());
+        self.kill();
+        if let Some(mut supervisor) = self.supervisor.take() {
+            supervisor.leave_by(Instant::now() + END_LIMIT);
+            sweep_program(&self.mark, self.supervisor_pid);
         }
     }
-}
-
-/// The process of a supervisor.
-#[derive(Debug)]
-struct Supervisor {
-    handle: ProcessHandle,
-    /// Our child, to be reaped; `None` where somebody else has started it.
-    child: Option<Child>,
-}
-
-impl Supervisor {
-    fn of_child(mut child: Child) -> io::Result<Self> {
-        match ProcessHandle::of_child(&child) {
-            Ok(handle) => Ok(Self { handle, child: Some(child) }),
-            Err(error) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(error)
-            }
-        }
-    }
-
-    /// Reaps it when it has ended, by `deadline` at the latest: it may have been stopped.
-    fn end_by(&mut self, deadline: Instant) {
-        if !self.handle.ends_by(deadline).unwrap_or(false) {
-            self.handle.send(Signal::KILL);
-        }
-        if let Some(child) = &mut self.child {
-            let _ = child.wait();
-        }
-    }
-}
-
-/// Starts the supervisor and hands it the program's stdin.
-fn start_supervisor(launch: &Launch) -> io::Result<(Supervisor, UnixStream, Pipes)> {
-    let (program_stdin, stdin) = io::pipe()?;
-    let (stdout, program_stdout) = io::pipe()?;
-    let (stderr, program_stderr) = io::pipe()?;
-    let (control, supervisor_control) = UnixStream::pair()?;
-    // The default capacity serves as well, only with more system calls.
-    let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_CAPACITY);
-
-    let mut command = Command::new(OWN_EXECUTABLE);
-    for name in REPOSITORY_VARIABLES {
-        command.env_remove(name);
-    }
-    let child = command
-        .arg0("ralph")
-        .args(launch.supervisor_args(None))
-        .current_dir(&launch.cwd)
-        .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        // Those of a loop around us, whose agent we are.
-        .env_remove(RUN_MARK)
-        .env_remove(SUPERVISOR_MARK)
-        .stdin(OwnedFd::from(supervisor_control))
-        .stdout(program_stdout)
-        .stderr(program_stderr)
-        // Not in reach of a Ctrl+C at the terminal, from the first moment on.
-        .process_group(0)
-        .spawn()?;
-    let mut supervisor = Supervisor::of_child(child)?;
-    if let Err(error) = send_descriptor(&control, &program_stdin) {
-        supervisor.end_by(Instant::now());
-        return Err(error);
-    }
-    let notes = Notes::from(control.try_clone()?);
-    Ok((supervisor, control, Pipes { stdin, stdout, stderr, notes }))
 }
 
 /// Waits for a supervisor's first words.
-fn speaks(supervisor: &Supervisor, control: &UnixStream) -> bool {
+fn speaks(supervisor: &Supervisor) -> bool {
     let deadline = Instant::now() + START_LIMIT;
     while Instant::now() < deadline {
-        match is_ready_by(control, PollFlags::IN, Instant::now() + START_LOOK) {
+        match is_ready_by(&supervisor.control, PollFlags::IN, Instant::now() + START_LOOK) {
             Ok(false) => supervisor.handle.send(Signal::CONT),
             _ => return true,
         }
     }
     false
-}
-
-fn send_descriptor(control: &UnixStream, descriptor: &PipeReader) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [descriptor.as_fd()];
-    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::empty())?;
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrapper_stands_before_the_program() {
-        let words = |words: &[&str]| words.iter().map(Into::into).collect::<Vec<OsString>>();
-        let mut launch = Launch { program: "cat".into(), args: words(&["-n", "file"]), ..Launch::default() };
-        assert!(launch.command_line().eq(&words(&["cat", "-n", "file"])));
-        launch.wrapper = words(&["box", "--"]);
-        assert!(launch.command_line().eq(&words(&["box", "--", "cat", "-n", "file"])));
-        let (plain, at) = (launch.supervisor_args(None), launch.args_at(Path::new("/socket")));
-        assert_eq!(plain, words(&[VERB, "", "3000", "2000", "box", "--", "cat", "-n", "file"]));
-        assert_eq!(at[1..3], words(&[AT, "/socket"]));
-        assert_eq!((&at[..1], &at[3..]), (&plain[..1], &plain[1..]));
-    }
 }

@@ -1,45 +1,40 @@
-//! The supervisor process: `ralph __supervise [--at SOCKET] MARK INTERRUPT TERMINATE PROGRAM [ARG …]`.
+//! The supervisor process: `ralph __supervise [--at SOCKET]`.
 //!
 //! One small single-threaded process stands between ralph and each program it starts. It leads a session of its
 //! own (a Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves
 //! behind, in whatever session, becomes a child of the supervisor and is ended and reaped here. The program gets
-//! the run's MARK in its environment; the supervisor itself does not carry it, so that no sweep ends it before it
+//! the run's mark in its environment; the supervisor itself does not carry it, so that no sweep ends it before it
 //! has done its work.
 //!
-//! ```text
-//! stdin    control socket: the program's stdin arrives on it as a passed descriptor, then one-byte orders
-//!          from ralph; its end of file means that ralph is gone
-//! stdout   handed on to the program, so that its bytes go straight to ralph
-//! stderr   the same
-//! ```
-//! Orders and replies are the constants and [`SupervisorNote`] below. The [`Ladder`] is INT, TERM, KILL, with its waits
-//! in milliseconds as INTERRUPT and TERMINATE; after it, or when the program has ended by itself, everything still
-//! below the supervisor gets TERM and, after the same wait, KILL.
+//! Its stdin is the control socket. A [`Launch`](super::launch::Launch) comes in on it with the program's stdin, stdout
+//! and stderr as passed descriptors, so that the program's bytes go straight to ralph; then one-byte orders; its end of
+//! file means that ralph is gone. Orders and replies are the constants and [`SupervisorNote`] below. The ladder is INT,
+//! TERM, KILL; after it, or when the program has ended by itself, everything still below the supervisor gets TERM and,
+//! after the same wait, KILL. When nothing is left it waits for the next launch: to start a process for each program
+//! would take longer than all the rest that ralph does for it.
 //!
 //! With `--at` somebody else (tmux) starts it on a terminal, and ralph listens at SOCKET; that connection is the control
 //! socket. The terminal is the program's: it gets stdin, stdout and stderr as they are and is the foreground, so that a
-//! Ctrl+C typed there is for the program alone. The supervisor stays in the terminal's session, and keeps the
-//! descriptors open: where all of them are closed the pane is, with what still runs in it.
+//! Ctrl+C typed there is for the program alone. The supervisor stays in the terminal's session, serves this one program,
+//! and keeps the descriptors open: where all of them are closed the pane is, with what still runs in it.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use super::ladder::Ladder;
+use super::launch::Received;
 use super::note::SupervisorNote;
 use super::stat::Stat;
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
@@ -73,11 +68,12 @@ enum Stage {
 /// [`SupervisorNote`]s.
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
-    match Supervisor::start(argv) {
-        Ok(mut supervisor) => supervisor.run(),
+    let on_terminal = argv.first().is_some_and(|first| first == AT);
+    match Post::new(argv, on_terminal).and_then(|mut post| post.serve()) {
+        Ok(()) => 0,
         Err(error) => {
-            // Else stderr is the program's.
-            if argv.first().is_some_and(|first| first == AT) {
+            // Else stderr is nobody's.
+            if on_terminal {
                 let _ = writeln!(std::io::stderr(), "error: ralph cannot run its program here: {error}");
             }
             1
@@ -85,10 +81,72 @@ pub fn main(argv: &[OsString]) -> i32 {
     }
 }
 
-struct Supervisor {
+/// What a supervisor has before there is a program.
+struct Post {
     control: UnixStream,
     wake: UnixStream,
     asked_to_stop: Arc<AtomicBool>,
+    on_terminal: bool,
+}
+
+impl Post {
+    fn new(argv: &[OsString], on_terminal: bool) -> std::io::Result<Self> {
+        let control = match argv {
+            [_, socket] if on_terminal => UnixStream::connect(socket)?,
+            _ => UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?),
+        };
+        // Before a program starts, so that its end cannot be missed.
+        let (wake, asked_to_stop) = hear_signals()?;
+        // If we have been stopped, nobody but the kernel could tell us that ralph is gone.
+        rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
+        if !on_terminal {
+            let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+            let _ = rustix::stdio::dup2_stdin(&null);
+            leave_terminal();
+            // A Ctrl+C on the way out was for ralph.
+            asked_to_stop.store(false, Ordering::Relaxed);
+        }
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        Ok(Self { control, wake, asked_to_stop, on_terminal })
+    }
+
+    /// Runs one program after the other, until ralph is gone, somebody asks us to stop, or something is left of one.
+    fn serve(&mut self) -> std::io::Result<()> {
+        while let Some(received) = self.next()? {
+            let left = Supervisor::start(self, received)?.run();
+            if left > 0 || self.on_terminal {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> std::io::Result<Option<Received>> {
+        loop {
+            let mut descriptors =
+                [PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+            let _ = poll(&mut descriptors, None);
+            let comes = !descriptors[0].revents().is_empty();
+            let _ = self.wake.read(&mut [0; 64]);
+            if self.asked_to_stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if comes {
+                self.control.set_nonblocking(false)?;
+                return Received::from(&self.control);
+            }
+        }
+    }
+
+    /// Nobody may be listening any more; the work goes on regardless.
+    fn report(&mut self, note: &SupervisorNote) {
+        let _ = self.control.write_all(note.to_line().as_bytes());
+    }
+}
+
+/// One program and what becomes of it.
+struct Supervisor<'a> {
+    post: &'a mut Post,
     ladder: Ladder,
     program: Pid,
     running: bool,
@@ -103,81 +161,61 @@ struct Supervisor {
     told: HashSet<u32>,
 }
 
-impl Supervisor {
-    fn start(argv: &[OsString]) -> std::io::Result<Self> {
-        let (control, stdin, argv) = connect(argv)?;
-        let [mark, interrupt, terminate, program, arguments @ ..] = argv else {
-            return Err(std::io::ErrorKind::InvalidInput.into());
+impl<'a> Supervisor<'a> {
+    fn start(post: &'a mut Post, received: Received) -> std::io::Result<Self> {
+        post.control.set_nonblocking(true)?;
+        let ladder = received.launch.ladder;
+        let mark = received.launch.mark.clone();
+        let spawned = received
+            .into_command()
+            .env(RUN_MARK, mark)
+            .env(SUPERVISOR_MARK, std::process::id().to_string())
+            .process_group(0)
+            .spawn();
+        // Once the program runs nothing may fail any more: we would leave it behind.
+        let program = match spawned {
+            Ok(child) => Pid::from_child(&child),
+            Err(error) => {
+                post.report(&SupervisorNote::Refused(error.raw_os_error().unwrap_or_default()));
+                return Err(error);
+            }
         };
-        let ladder = Ladder::from_args(interrupt, terminate)?;
-        let on_terminal = stdin.is_none();
-        control.set_nonblocking(true)?;
-
-        // Before the program starts, so that its end cannot be missed.
-        let (wake, asked_to_stop) = hear_signals()?;
-        if !on_terminal {
-            leave_terminal();
-            // A Ctrl+C on the way out was for ralph.
-            asked_to_stop.store(false, Ordering::Relaxed);
+        if post.on_terminal {
+            hand_over_terminal(program);
         }
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-
-        let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-        let stops = if on_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
-        let mut supervisor = Self {
-            control,
-            wake,
-            asked_to_stop,
+        post.report(&SupervisorNote::Started(program.as_raw_nonzero().get().unsigned_abs()));
+        let stops = if post.on_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
+        Ok(Self {
+            post,
             ladder,
-            program: rustix::process::getpid(),
+            program,
             running: true,
             reaping: WaitOptions::NOHANG | stops,
             stage: Stage::Watch,
             ralph_is_gone: false,
             at_once: false,
             told: HashSet::new(),
-        };
-        let spawned = Command::new(program)
-            .args(arguments)
-            .env(RUN_MARK, mark)
-            .env(SUPERVISOR_MARK, std::process::id().to_string())
-            .stdin(stdin.map_or_else(Stdio::inherit, Stdio::from))
-            .process_group(0)
-            .spawn();
-        // Once the program runs nothing may fail any more: we would leave it behind.
-        match spawned {
-            Ok(child) => supervisor.program = Pid::from_child(&child),
-            Err(error) => {
-                supervisor.report(&SupervisorNote::Refused(error.raw_os_error().unwrap_or_default()));
-                return Err(error);
-            }
-        }
-        if on_terminal {
-            hand_over_terminal(supervisor.program);
-        } else {
-            // From here on only the program holds the pipes: ralph sees their end when the program's side is closed.
-            let _ = rustix::stdio::dup2_stdin(&null);
-            let _ = rustix::stdio::dup2_stdout(&null);
-            let _ = rustix::stdio::dup2_stderr(&null);
-        }
-        supervisor.report(&SupervisorNote::Started(supervisor.program.as_raw_nonzero().get().unsigned_abs()));
-        Ok(supervisor)
+        })
     }
 
-    fn run(&mut self) -> i32 {
+    /// Returns how many processes of the program are left.
+    fn run(&mut self) -> u32 {
         loop {
             let children_left = self.reap();
             if !self.running && !children_left {
-                self.report(&SupervisorNote::Gone(0));
-                return 0;
+                return self.is_gone(0);
             }
             self.obey();
             if let Some(left) = self.advance(Instant::now()) {
-                self.report(&SupervisorNote::Gone(left));
-                return 0;
+                return self.is_gone(left);
             }
             self.wait();
         }
+    }
+
+    fn is_gone(&mut self, left: u32) -> u32 {
+        self.post.report(&SupervisorNote::Gone(left));
+        left
     }
 
     /// Collects every child that has ended; whether any is left.
@@ -193,7 +231,7 @@ impl Supervisor {
                         Some(signal) => SupervisorNote::Signaled(signal),
                         None => SupervisorNote::Exited(status.exit_status().unwrap_or_default()),
                     };
-                    self.report(&note);
+                    self.post.report(&note);
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return true,
@@ -215,14 +253,14 @@ impl Supervisor {
     /// Takes orders from ralph. A closed socket is the order to stop: ralph is gone.
     fn obey(&mut self) {
         let mut orders = [0; 16];
-        let order = match self.control.read(&mut orders) {
+        let order = match self.post.control.read(&mut orders) {
             Ok(0) => {
                 self.ralph_is_gone = true;
                 Some(ORDER_STOP)
             }
             Ok(count) if orders[..count].contains(&ORDER_KILL) => Some(ORDER_KILL),
             Ok(_) => Some(ORDER_STOP),
-            Err(_) => self.asked_to_stop.load(Ordering::Relaxed).then_some(ORDER_STOP),
+            Err(_) => self.post.asked_to_stop.load(Ordering::Relaxed).then_some(ORDER_STOP),
         };
         match order {
             Some(ORDER_KILL) if !self.at_once => {
@@ -297,32 +335,15 @@ impl Supervisor {
             Stage::Killed { .. } | Stage::Sweep { .. } => Some(TICK),
         };
         let timeout = timeout.and_then(|duration| Timespec::try_from(duration).ok());
-        let mut descriptors = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        let mut descriptors = vec![PollFd::new(&self.post.wake, PollFlags::IN)];
         if !self.ralph_is_gone {
-            descriptors.push(PollFd::new(&self.control, PollFlags::IN));
+            descriptors.push(PollFd::new(&self.post.control, PollFlags::IN));
         }
         // An interrupted or failed poll only means that the loop looks around once more.
         let _ = poll(&mut descriptors, timeout.as_ref());
         drop(descriptors);
-        let _ = self.wake.read(&mut [0; 64]);
+        let _ = self.post.wake.read(&mut [0; 64]);
     }
-
-    /// Nobody may be listening any more; the work goes on regardless.
-    fn report(&mut self, note: &SupervisorNote) {
-        let _ = self.control.write_all(note.to_line().as_bytes());
-    }
-}
-
-/// The control socket, the program's stdin where it does not have ours, and the rest of the arguments.
-fn connect(argv: &[OsString]) -> std::io::Result<(UnixStream, Option<OwnedFd>, &[OsString])> {
-    if let [flag, socket, rest @ ..] = argv
-        && flag == AT
-    {
-        return Ok((UnixStream::connect(socket)?, None, rest));
-    }
-    let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let stdin = receive_descriptor(&control)?;
-    Ok((control, Some(stdin), argv))
 }
 
 /// What wakes us, and whether one of the signals was meant for ralph: such a one that reaches us (`pkill ralph`) ends the
@@ -373,19 +394,4 @@ fn send(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
-}
-
-/// The first message on the control socket carries the descriptor that becomes the program's stdin.
-fn receive_descriptor(control: &UnixStream) -> std::io::Result<OwnedFd> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    recvmsg(control, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-    ancillary
-        .drain()
-        .find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-            _ => None,
-        })
-        .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
 }

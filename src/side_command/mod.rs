@@ -11,7 +11,8 @@ use crate::engine::inbox::Wake;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::process::capture::{Captured, capture};
-use crate::process::supervised::{Launch, StartError};
+use crate::process::launch::Launch;
+use crate::process::supervised::StartError;
 
 pub(crate) use validation::ValidationCommand;
 

@@ -8,7 +8,8 @@ use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
 use crate::engine::validator::{Proof, Validation, Validator};
 use crate::process::capture::{Captured, Ended};
-use crate::process::supervised::{Launch, StartError};
+use crate::process::launch::Launch;
+use crate::process::supervised::StartError;
 use crate::reply::usage::Usage;
 use crate::text::duration;
 

@@ -1,6 +1,5 @@
 //! Programs on a terminal that somebody else has opened (tmux opens panes), under the same supervisor as all others.
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -8,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ralph::process::ladder::Ladder;
+use ralph::process::launch::Launch;
 use ralph::process::note::SupervisorNote;
-use ralph::process::supervised::{Launch, Notes, StartError, Supervised};
+use ralph::process::supervised::{Notes, StartError, Supervised};
 use rustix::process::Signal;
 
 use crate::processes::send;
@@ -40,16 +40,16 @@ fn socket(scratch: &Scratch) -> PathBuf {
     scratch.outside().join("socket")
 }
 
-/// A terminal on which the supervisor of `launch` is the first program, as tmux starts it.
-fn terminal(scratch: &Scratch, launch: &Launch) -> Terminal {
-    let args: Vec<OsString> = launch.args_at(&socket(scratch));
+/// A terminal on which a supervisor is the first program, as tmux starts it.
+fn terminal(scratch: &Scratch) -> Terminal {
+    let args = Launch::args_at(&socket(scratch));
     Terminal::start(scratch.ralph("").args(args).env("TERM", "xterm"), 24, 80)
 }
 
 fn open(scratch: &Scratch, words: &[&str]) -> Pane {
     let launch = launch(scratch, words);
     let listener = UnixListener::bind(socket(scratch)).unwrap();
-    let terminal = terminal(scratch, &launch);
+    let terminal = terminal(scratch);
     let (program, notes) = Supervised::accept(&listener, &launch).unwrap();
     Pane { terminal, program, notes }
 }
@@ -60,7 +60,7 @@ impl Pane {
     fn end(mut self, scratch: &Scratch) -> (Vec<SupervisorNote>, String) {
         let mut notes: Vec<SupervisorNote> = self.notes.by_ref().collect();
         assert_eq!(notes.pop(), Some(SupervisorNote::Gone(0)), "{notes:?}");
-        self.program.finish(true);
+        self.program.finish(Some(0));
         let end = self.terminal.end();
         assert_eq!(end.code, Some(0), "{end:?}");
         scratch.assert_nothing_left();
@@ -153,7 +153,7 @@ fn the_loss_of_a_supervisor_on_a_terminal_leaves_nothing() {
     scratch.await_noted(1);
     send(pane.program.supervisor_pid(), Signal::KILL);
     assert_eq!(pane.notes.last(), None);
-    pane.program.finish(false);
+    pane.program.finish(None);
     scratch.assert_nothing_left();
     assert_eq!(pane.terminal.end().code, None);
 }
@@ -163,7 +163,7 @@ fn a_program_that_is_not_there_is_said_on_both_sides() {
     let scratch = Scratch::new();
     let launch = Launch { wrapper: Vec::new(), ..launch(&scratch, &["no-such-program"]) };
     let listener = UnixListener::bind(socket(&scratch)).unwrap();
-    let terminal = terminal(&scratch, &launch);
+    let terminal = terminal(&scratch);
     let error = Supervised::accept(&listener, &launch).unwrap_err();
     assert!(matches!(error, StartError::Program { .. }), "{error}");
     assert!(error.to_string().starts_with("cannot start 'no-such-program': No such file"), "{error}");
@@ -177,7 +177,9 @@ fn listen_until_killed() {
     let Some(socket) = std::env::var_os("RALPH_TEST_SOCKET") else { return };
     let listener = UnixListener::bind(Path::new(&socket)).unwrap();
     println!("listening");
-    let (_program, notes) = Supervised::accept(&listener, &Launch::default()).unwrap();
+    let program = std::env::var_os("RALPH_TEST_PROGRAM").unwrap();
+    let launch = Launch { program, ..Launch::default() };
+    let (_program, notes) = Supervised::accept(&listener, &launch).unwrap();
     notes.for_each(drop);
 }
 
@@ -188,12 +190,13 @@ fn a_listener_that_is_killed_takes_everything_along() {
     let mut listener = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture", "pane::listen_until_killed"])
         .env("RALPH_TEST_SOCKET", socket(&scratch))
+        .env("RALPH_TEST_PROGRAM", &script)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("listening")));
-    let terminal = terminal(&scratch, &launch(&scratch, &[&script]));
+    let terminal = terminal(&scratch);
     scratch.await_noted(1);
     send(listener.id(), Signal::KILL);
     finish(listener);

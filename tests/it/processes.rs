@@ -132,7 +132,7 @@ pub(crate) fn send(pid: u32, signal: Signal) {
 /// The supervisors below the process with this pid.
 pub(crate) fn supervisors_of(ralph: u32) -> Vec<u32> {
     let below = Stat::all().filter(|stat| stat.ppid == ralph && !stat.is_dead());
-    below.map(|stat| stat.pid).filter(|pid| describe(*pid).contains(" __supervise ")).collect()
+    below.map(|stat| stat.pid).filter(|pid| describe(*pid).contains(" __supervise")).collect()
 }
 
 /// Reads ralph's stderr up to a line that contains `words`, and goes on reading, so that ralph is never held.

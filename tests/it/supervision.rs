@@ -66,6 +66,67 @@ fn an_agent_that_stops_its_supervisor_is_ended() {
 }
 
 #[test]
+fn a_stopped_supervisor_goes_on_when_ralph_is_killed() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "trap '' INT TERM; say hello; while :; do sleep 600; done");
+    let mut stranger = scratch.look_alike("claude");
+    let ralph = scratch.start("prompt p.md 3");
+    // Before it has spoken, ralph might continue its supervisor.
+    wait_for("the agent's words", || scratch.events().contains("hello").then_some(()));
+    for supervisor in supervisors_of(ralph.id()) {
+        send(supervisor, Signal::STOP);
+    }
+    send(ralph.id(), Signal::KILL);
+    finish(ralph);
+    scratch.await_nothing_left();
+    stranger.assert_alive();
+}
+
+#[test]
+fn one_supervisor_serves_one_program_after_the_other() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "cat > /dev/null; echo $PPID >> $HOME/supervisors; say on; result");
+    let run = scratch.run("prompt p.md 3");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let supervisors = std::fs::read_to_string(scratch.home().join("supervisors")).unwrap();
+    let first = supervisors.lines().next().unwrap();
+    assert_eq!(supervisors, format!("{first}\n").repeat(3));
+    scratch.assert_nothing_left();
+}
+
+#[test]
+fn an_idle_supervisor_may_be_stopped_or_ended_by_anyone() {
+    for signal in [Signal::STOP, Signal::KILL, Signal::TERM] {
+        let scratch = Scratch::new();
+        scratch.agent("claude", "cat > /dev/null; say on; result");
+        let ralph = scratch.start("prompt p.md 2 --delay 1s");
+        wait_for("the end of an iteration", || scratch.events().contains("\"attempt_ended\"").then_some(()));
+        send(supervisors_of(ralph.id())[0], signal);
+        let run = finish(ralph);
+        assert_eq!(run.code, Some(0), "{signal:?}: {run:?}");
+        assert_eq!(scratch.events().matches("\"attempt_ended\"").count(), 2, "{signal:?}: {run:?}");
+        assert!(!run.stderr.contains("supervisor"), "{signal:?}: {run:?}");
+        scratch.assert_nothing_left();
+    }
+}
+
+#[test]
+fn an_idle_supervisor_does_not_outlive_a_killed_ralph() {
+    for stopped in [false, true] {
+        let scratch = Scratch::new();
+        scratch.agent("claude", "cat > /dev/null; say on; result");
+        let ralph = scratch.start("prompt p.md 2 --delay 10m");
+        wait_for("the end of an iteration", || scratch.events().contains("\"attempt_ended\"").then_some(()));
+        if stopped {
+            send(supervisors_of(ralph.id())[0], Signal::STOP);
+        }
+        send(ralph.id(), Signal::KILL);
+        finish(ralph);
+        scratch.await_nothing_left();
+    }
+}
+
+#[test]
 fn an_agent_that_is_killed_with_ralph_leaves_nothing() {
     for agent in ["sleep 600", "trap '' INT TERM; while :; do sleep 600; done", GRANDCHILDREN] {
         let scratch = Scratch::new();

@@ -1,0 +1,220 @@
+//! What to start, and the message that tells a supervisor of it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+
+use super::ladder::Ladder;
+use super::supervisor::{AT, VERB};
+
+/// What to start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// Program name (looked up on `PATH`) or path (relative to `cwd`).
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Words before the program, by which it is started in a sandbox; empty where there is none.
+    pub wrapper: Vec<OsString>,
+    /// Its working directory; where it is empty, the supervisor's.
+    pub cwd: PathBuf,
+    /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
+    /// it is started in.
+    pub env: Vec<(OsString, OsString)>,
+    /// The run mark of the loop, see [`super::sweep`].
+    pub mark: String,
+    /// How it is ended.
+    pub ladder: Ladder,
+}
+
+impl Launch {
+    /// The words that are executed: the wrapper, the program and its arguments.
+    pub fn command_line(&self) -> impl Iterator<Item = &OsString> {
+        self.wrapper.iter().chain([&self.program]).chain(&self.args)
+    }
+
+    /// The arguments with which somebody else (tmux) has our executable supervise it on a terminal, to be
+    /// [accepted](super::supervised::Supervised::accept) at `socket`: an absolute path, and no longer than the kernel's
+    /// 107 bytes.
+    #[must_use]
+    pub fn args_at(socket: &Path) -> [OsString; 3] {
+        [VERB.into(), AT.into(), socket.into()]
+    }
+
+    /// A length of eight bytes, then words that end with NUL: mark, waits of the ladder, folder, number of variables,
+    /// these, and the command line.
+    pub(super) fn to_message(&self) -> io::Result<Vec<u8>> {
+        let mut message = vec![0; LENGTH];
+        let mut push = |pieces: &[&OsStr]| {
+            let word = pieces.join(OsStr::new(""));
+            if word.as_bytes().contains(&0) {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is a NUL byte in it"));
+            }
+            message.extend_from_slice(word.as_bytes());
+            message.push(0);
+            Ok(())
+        };
+        push(&[self.mark.as_ref()])?;
+        for wait in self.ladder.to_words() {
+            push(&[wait.as_ref()])?;
+        }
+        push(&[self.cwd.as_ref()])?;
+        push(&[self.env.len().to_string().as_ref()])?;
+        for (name, value) in &self.env {
+            push(&[name, "=".as_ref(), value])?;
+        }
+        for word in self.command_line() {
+            push(&[word])?;
+        }
+        let length = (message.len() - LENGTH) as u64;
+        message[..LENGTH].copy_from_slice(&length.to_ne_bytes());
+        Ok(message)
+    }
+}
+
+/// Sends a message to a supervisor, with the program's stdin, stdout and stderr or, on a terminal, without.
+pub(super) fn send(control: &UnixStream, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let sent = sendmsg(control, &[IoSlice::new(message)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    (&*control).write_all(&message[sent..])
+}
+
+/// How many bytes the length of a message has.
+const LENGTH: usize = size_of::<u64>();
+
+/// A launch as it comes in at a supervisor.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) launch: Launch,
+    /// The program's stdin, stdout and stderr; without them it gets the supervisor's own.
+    descriptors: Option<[OwnedFd; 3]>,
+}
+
+impl Received {
+    /// Reads the next launch; `None` when the other end is closed.
+    pub(super) fn from(control: &UnixStream) -> io::Result<Option<Self>> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut length = [0; LENGTH];
+        let received =
+            recvmsg(control, &mut [IoSliceMut::new(&mut length)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        if received.bytes == 0 {
+            return Ok(None);
+        }
+        let descriptors = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => {
+                <[OwnedFd; 3]>::try_from(descriptors.collect::<Vec<_>>()).ok()
+            }
+            _ => None,
+        });
+        (&*control).read_exact(&mut length[received.bytes..])?;
+        let mut message = Vec::new();
+        let length = u64::from_ne_bytes(length);
+        if control.take(length).read_to_end(&mut message)? as u64 != length {
+            return Ok(None);
+        }
+        let launch = parse(&message).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Some(Self { launch, descriptors }))
+    }
+
+    /// The command that starts it.
+    pub(super) fn into_command(self) -> Command {
+        let mut command = Command::new(&self.launch.program);
+        command.args(&self.launch.args).envs(self.launch.env);
+        if !self.launch.cwd.as_os_str().is_empty() {
+            command.current_dir(&self.launch.cwd);
+        }
+        if let Some([stdin, stdout, stderr]) = self.descriptors {
+            command.stdin(Stdio::from(stdin)).stdout(stdout).stderr(stderr);
+        }
+        command
+    }
+}
+
+/// Reads the words of a message back, with a wrapper as the program that it is.
+fn parse(message: &[u8]) -> Option<Launch> {
+    let words = message.strip_suffix(b"\0")?;
+    let mut words = words.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec()));
+    let mark = words.next()?.into_string().ok()?;
+    let ladder = Ladder::from_words([&words.next()?, &words.next()?])?;
+    let cwd = words.next()?.into();
+    let variables = words.next()?.to_str()?.parse().ok()?;
+    let mut env = Vec::new();
+    for word in words.by_ref().take(variables) {
+        let split = word.as_bytes().iter().position(|byte| *byte == b'=')?;
+        let (name, value) = word.as_bytes().split_at(split);
+        env.push((OsStr::from_bytes(name).to_owned(), OsStr::from_bytes(&value[1..]).to_owned()));
+    }
+    let program = words.next()?;
+    Some(Launch { program, args: words.collect(), wrapper: Vec::new(), cwd, env, mark, ladder })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(Into::into).collect()
+    }
+
+    fn received(launch: &Launch) -> Option<Launch> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        send(&ours, &launch.to_message().unwrap(), &[]).unwrap();
+        Received::from(&theirs).unwrap().map(|received| received.launch)
+    }
+
+    #[test]
+    fn a_wrapper_stands_before_the_program() {
+        let mut launch = Launch { program: "cat".into(), args: words(&["-n", "file"]), ..Launch::default() };
+        assert!(launch.command_line().eq(&words(&["cat", "-n", "file"])));
+        launch.wrapper = words(&["box", "--"]);
+        assert!(launch.command_line().eq(&words(&["box", "--", "cat", "-n", "file"])));
+        let received = received(&launch).unwrap();
+        assert!(received.command_line().eq(launch.command_line()));
+        assert_eq!(received.program, "box");
+    }
+
+    #[test]
+    fn a_launch_survives_the_way() {
+        let no_text = OsString::from_vec(b"\xff=\n".to_vec());
+        let launch = Launch {
+            program: "agent".into(),
+            args: vec!["".into(), no_text.clone(), "".into()],
+            wrapper: Vec::new(),
+            cwd: "/tmp/a b".into(),
+            env: vec![("A".into(), "".into()), ("B".into(), "x=y".into()), ("C".into(), no_text)],
+            mark: "run 7".into(),
+            ladder: Ladder::default(),
+        };
+        assert_eq!(received(&launch), Some(launch));
+        let bare = Launch { program: "agent".into(), ..Launch::default() };
+        assert_eq!(received(&bare), Some(bare));
+    }
+
+    #[test]
+    fn a_nul_byte_is_refused_and_a_torn_message_is_none() {
+        let launch = Launch { program: "agent".into(), args: words(&["a\0b"]), ..Launch::default() };
+        assert_eq!(launch.to_message().unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        let message = Launch { program: "agent".into(), ..Launch::default() }.to_message().unwrap();
+        for length in 0..message.len() {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            ours.write_all(&message[..length]).unwrap();
+            drop(ours);
+            assert!(!matches!(Received::from(&theirs), Ok(Some(_))), "{length}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Our supervisor processes: those that wait for their next program, and how one is started.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::handle::ProcessHandle;
+use super::supervisor::VERB;
+use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
+use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
+
+/// How long an idle supervisor may take to leave.
+const LEAVE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Supervisors without a program. Never more than programs have run at one time.
+static IDLE: Mutex<Vec<Supervisor>> = Mutex::new(Vec::new());
+
+/// A supervisor process and our end of its control socket.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    pub(super) handle: ProcessHandle,
+    pub(super) control: UnixStream,
+    /// Our child, to be reaped; `None` where somebody else has started it.
+    child: Option<Child>,
+}
+
+impl Supervisor {
+    /// One that is idle, or else a new one.
+    pub(super) fn idle_or_new() -> io::Result<Self> {
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(Self::new, |idle| {
+            // Somebody may have stopped it.
+            idle.handle.send(Signal::CONT);
+            Ok(idle)
+        })
+    }
+
+    /// Starts one.
+    pub(super) fn new() -> io::Result<Self> {
+        let (control, theirs) = UnixStream::pair()?;
+        let mut command = Command::new(OWN_EXECUTABLE);
+        for name in REPOSITORY_VARIABLES {
+            command.env_remove(name);
+        }
+        let mut child = command
+            .arg0("ralph")
+            .arg(VERB)
+            // It stays while folders come and go.
+            .current_dir("/")
+            // Those of a loop around us, whose agent we are.
+            .env_remove(RUN_MARK)
+            .env_remove(SUPERVISOR_MARK)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Not in reach of a Ctrl+C at the terminal, from the first moment on.
+            .process_group(0)
+            .spawn()?;
+        match ProcessHandle::of_child(&child) {
+            Ok(handle) => Ok(Self { handle, control, child: Some(child) }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// One that somebody else has started, and that has made this connection.
+    pub(super) fn of_peer(control: UnixStream) -> io::Result<Self> {
+        Ok(Self { handle: ProcessHandle::of_peer(&control)?, control, child: None })
+    }
+
+    /// It waits for its next program from here on.
+    pub(super) fn rest(self) {
+        if self.child.is_some() {
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+        }
+    }
+
+    /// There is no more work for it. Reaps it when it has ended, by `deadline` at the latest: it may have been stopped.
+    pub(super) fn leave_by(&mut self, deadline: Instant) {
+        let _ = self.control.shutdown(Shutdown::Write);
+        if !self.handle.ends_by(deadline).unwrap_or(false) {
+            self.handle.send(Signal::KILL);
+        }
+        if let Some(child) = &mut self.child {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Ends the supervisors that wait for a program. To be called before ralph ends, so that they do not outlive it even for a
+/// moment; they would notice by themselves.
+pub fn end_idle() {
+    let mut idle = std::mem::take(&mut *IDLE.lock().unwrap_or_else(PoisonError::into_inner));
+    for supervisor in &idle {
+        // All of them first, so that they leave at the same time.
+        let _ = supervisor.control.shutdown(Shutdown::Write);
+        supervisor.handle.send(Signal::CONT);
+    }
+    let deadline = Instant::now() + LEAVE_LIMIT;
+    for supervisor in &mut idle {
+        supervisor.leave_by(deadline);
+    }
+}
