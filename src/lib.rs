@@ -20,4 +20,5 @@ pub mod settings;
 mod side_command;
 mod source;
 mod text;
+mod threads;
 mod view;

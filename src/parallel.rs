@@ -5,6 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::thread;
 
+use crate::threads;
+
+/// What is said of a panic.
+const BUG: &str = "ralph itself failed here; this is a bug";
+
 /// What became of one of many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate<T> {
@@ -12,8 +17,8 @@ pub(crate) enum Fate<T> {
     Ran(T),
     /// It was never started, because what it builds on was not done.
     NotStarted,
-    /// Its thread panicked.
-    Lost,
+    /// Its thread could not be started, or panicked: why.
+    Lost(String),
 }
 
 /// Runs `work(0)`, `work(1)` … each in a thread of its own, and answers what became of them, in this order.
@@ -30,12 +35,16 @@ pub(crate) fn run<T: Send>(
     thread::scope(|scope| {
         let start = |which: usize| {
             let sender = sender.clone();
-            scope.spawn(move || {
+            let failed = sender.clone();
+            let started = threads::start_in(scope, move || {
                 // One loop's bug must not take the others down.
                 let result = catch_unwind(AssertUnwindSafe(|| work(which)));
                 // The receiver lives until all have ended.
-                let _ = sender.send((which, result));
+                let _ = sender.send((which, result.map_or_else(|_| Fate::Lost(BUG.to_owned()), Fate::Ran)));
             });
+            if let Err(error) = started {
+                let _ = failed.send((which, Fate::Lost(error.to_string())));
+            }
         };
         let builds_on = |base: Option<usize>| {
             after.iter().enumerate().filter(move |(_, after)| **after == base).map(|(which, _)| which)
@@ -48,7 +57,7 @@ pub(crate) fn run<T: Send>(
         while running > 0 {
             let Ok((which, result)) = ended.recv() else { break };
             running -= 1;
-            fates[which] = result.map_or(Fate::Lost, Fate::Ran);
+            fates[which] = result;
             if matches!(&fates[which], Fate::Ran(result) if is_done(result)) {
                 for next in builds_on(Some(which)) {
                     start(next);
@@ -89,7 +98,7 @@ mod tests {
         let work = |which: usize| assert!(which != 0, "a bug");
         assert_eq!(
             run(&[None, None, Some(0)], &work, &|()| true),
-            [Fate::Lost, Fate::Ran(()), Fate::NotStarted]
+            [Fate::Lost(BUG.to_owned()), Fate::Ran(()), Fate::NotStarted]
         );
     }
 }

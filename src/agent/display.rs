@@ -17,6 +17,7 @@ use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::child;
 use crate::reply::decode::{Elsewhere, MAX_LINE};
 use crate::reply::show::Show;
+use crate::threads;
 
 /// How many bytes of the agent's output may wait for a display before it counts as hanging.
 const QUEUE: usize = 8 * 1024 * 1024;
@@ -83,8 +84,14 @@ pub(super) struct Queue {
 
 impl DisplayRoute {
     /// Starts what one attempt needs. A thread that serves a user's display says [`Message::DisplayEnded`] when
-    /// it is through, and ends its display when the other end of `stop` is closed.
-    pub(super) fn start(&self, stop: &UnixStream, port: &Port<Message>) -> std::io::Result<Feed> {
+    /// it is through, and ends its display when the other end of `stop` (a shell command) or `wanted` (a jq program) is
+    /// closed.
+    pub(super) fn start(
+        &self,
+        stop: &UnixStream,
+        wanted: &UnixStream,
+        port: &Port<Message>,
+    ) -> std::io::Result<Feed> {
         let (chunks, received) = channel();
         let queue = Queue { chunks, waiting: Arc::default() };
         let display = Display { received, waiting: Arc::clone(&queue.waiting), port: port.clone() };
@@ -92,12 +99,12 @@ impl DisplayRoute {
             Self::Preset | Self::Text => return Ok(Feed::Nothing),
             Self::Raw => return Ok(Feed::Raw(Characters::default())),
             Self::Program { program, join } => {
-                let (filter, join) = (child::spawn(program), *join);
-                std::thread::spawn(move || display.serve_program(filter, join));
+                let (filter, join) = (child::spawn(program, wanted), *join);
+                threads::start(move || display.serve_program(filter, join))?;
             }
             Self::Shell(launch) => {
                 let (launch, stop) = (launch.clone(), stop.try_clone()?);
-                std::thread::spawn(move || display.serve_shell(&launch, &stop));
+                threads::start(move || display.serve_shell(&launch, &stop))?;
             }
         }
         Ok(Feed::Thread(queue))

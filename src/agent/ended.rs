@@ -170,8 +170,7 @@ impl Traces {
             (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => AgentEnd::Interrupted,
             (None, Some(code), _) => AgentEnd::Exited(code),
             (None, None, Some(signal)) => AgentEnd::Signaled(signal),
-            // Its supervisor was killed before it could tell.
-            (None, None, None) => AgentEnd::Signaled(9),
+            (None, None, None) => AgentEnd::OutOfSight,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::balance::BalanceQuery;
 use super::display::DisplayRoute;
 use super::ended::Judging;
 use super::readers::ReaderPlan;
-use super::threads::serve;
+use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
 use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
@@ -60,10 +60,15 @@ impl PipeAgent {
         let started = Instant::now();
         let (port, mailbox) = context.open();
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;
-        let decoder = Box::new(Decoder::new(self.readers.filters()));
-        let served = serve(pipes, attempt.prompt, decoder, &self.display, &port).map_err(|source| {
+        let serve = || {
+            let (patience, wanted) = Hold::new()?;
+            let decoder = Box::new(Decoder::new(self.readers.filters(&wanted)));
+            let served = serve(pipes, attempt.prompt, decoder, &self.display, &wanted, &port)?;
+            Ok(Served { patience: Some(patience), ..served })
+        };
+        let served = serve().map_err(|source| {
             let program = launch.program.to_string_lossy().into_owned();
-            cannot_start(StartError::Supervisor { program, source })
+            cannot_start(StartError::Thread { program, source })
         })?;
         drop(port);
 

@@ -1,5 +1,7 @@
 //! Who reads an agent's stream: the preset's own filters, or the user's in their place.
 
+use std::os::unix::net::UnixStream;
+
 use crate::agent::preset::{Compiled, Preset};
 use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
@@ -37,14 +39,15 @@ impl ReaderPlan {
         })
     }
 
-    /// The filters for one attempt; the user's run in children of their own.
-    pub(super) fn filters(&self) -> Filters {
+    /// The filters for one attempt; the user's run in children of their own, and are waited for until the other end of
+    /// `wanted` is closed.
+    pub(super) fn filters(&self, wanted: &UnixStream) -> Filters {
         let mut filters = self.preset.filters();
         if let Some(program) = &self.response {
-            filters.response = Slot::Elsewhere(child::spawn(program));
+            filters.response = Slot::Elsewhere(child::spawn(program, wanted));
         }
         if let Some(program) = &self.result {
-            filters.result = Slot::Elsewhere(child::spawn(program));
+            filters.result = Slot::Elsewhere(child::spawn(program, wanted));
         }
         if !self.preset_displays {
             filters.display = Slot::Off;

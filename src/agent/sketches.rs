@@ -12,7 +12,7 @@ use super::codec::{Codec, Decoded, Stdin, Turn};
 use super::display::DisplayRoute;
 use super::ended::{Judging, Traces};
 use super::message::Message;
-use super::threads::{Served, serve};
+use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
 use crate::engine::agent::{Agent, Attempt, How};
 use crate::engine::context::Context;
@@ -195,7 +195,8 @@ impl Agent for Answered {
         let (port, mailbox) = context.open();
         let (supervised, pipes) = Supervised::start(&launch(self.0, "")).map_err(super::cannot_start)?;
         let codec = Box::new(Conversation { asked: 0 });
-        let served = serve(pipes, attempt.prompt, codec, &DisplayRoute::Text, &port).unwrap();
+        let (_patience, wanted) = Hold::new().unwrap();
+        let served = serve(pipes, attempt.prompt, codec, &DisplayRoute::Text, &wanted, &port).unwrap();
         let mut watch = Watch::new(supervised, mailbox, served, Path::new("/"), clocks(attempt));
         watch.listen(context)?;
         Ok(watch.finish().report(JUDGING, Duration::ZERO))
@@ -254,8 +255,9 @@ fn a_codec_may_answer_on_stdin_and_hang_up() {
     };
     let inbox = Arc::new(Inbox::default());
     let (port, mailbox) = inbox.open();
+    let (_patience, wanted) = Hold::new().unwrap();
     let _served =
-        serve(pipes, "go", Box::new(Conversation { asked: 0 }), &DisplayRoute::Text, &port).unwrap();
+        serve(pipes, "go", Box::new(Conversation { asked: 0 }), &DisplayRoute::Text, &wanted, &port).unwrap();
     let mut traces = Traces::new(Timeouts::default());
     loop {
         match inbox.listen(&mailbox, Some(Instant::now() + Duration::from_mins(1))) {

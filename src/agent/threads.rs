@@ -12,19 +12,29 @@ use crate::engine::event::Stream;
 use crate::engine::inbox::Port;
 use crate::process::pump::pump;
 use crate::process::supervised::Pipes;
+use crate::threads;
 
-/// Holds the threads of one attempt; when it is dropped they stop listening to the agent's pipes, even if a
-/// stranger keeps these open.
+/// Holds the threads of one attempt to what they do, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
     _open: UnixStream,
 }
 
+impl Hold {
+    /// A hold, and the socket by which threads notice its end.
+    pub(super) fn new() -> std::io::Result<(Self, UnixStream)> {
+        let (open, noticed) = UnixStream::pair()?;
+        Ok((Self { _open: open }, noticed))
+    }
+}
+
 /// What serves the pipes of one attempt, if it has any.
 #[derive(Debug, Default)]
 pub(super) struct Served {
-    /// Keeps the readers listening.
+    /// Keeps the readers listening to the agent's pipes, which a stranger may keep open.
     pub(super) hold: Option<Hold>,
+    /// Keeps them waiting for filters of the user's.
+    pub(super) patience: Option<Hold>,
     /// Pipes of the agent that are still open.
     pub(super) open: usize,
     /// A display of the user's is at work.
@@ -33,47 +43,50 @@ pub(super) struct Served {
     pub(super) show_text: bool,
 }
 
-/// Starts the threads that serve the pipes of an agent that was just started.
+/// Starts the threads that serve the pipes of an agent that was just started. They wait for filters of the user's until the
+/// other end of `wanted` is closed.
 pub(super) fn serve(
     pipes: Pipes,
     prompt: &str,
     mut codec: Box<dyn Codec>,
     display: &DisplayRoute,
+    wanted: &UnixStream,
     port: &Port<Message>,
 ) -> std::io::Result<Served> {
-    let (hold, stop) = UnixStream::pair()?;
-    let feed = display.start(&stop, port)?;
+    let (hold, stop) = Hold::new()?;
+    let feed = display.start(&stop, wanted, port)?;
     let Pipes { stdin, stdout, stderr, notes } = pipes;
 
     let (answers, to_write) = channel();
     let (first, then) = codec.open(prompt);
     // The writer is there until the sender is gone.
     let _ = answers.send(first);
-    std::thread::spawn(move || write(stdin, &to_write));
+    threads::start(move || write(stdin, &to_write))?;
     let answers = (then == Stdin::KeepOpen).then_some(answers);
 
     let stderr_stop = stop.try_clone()?;
     let stderr_port = port.clone();
-    std::thread::spawn(move || {
+    threads::start(move || {
         pump(stderr, &stderr_stop, |bytes| {
             stderr_port.post(bytes.len(), Message::Bytes(Stream::Stderr, bytes.into()))
         });
         stderr_port.post(0, Message::Closed);
-    });
+    })?;
 
     let note_port = port.clone();
-    std::thread::spawn(move || {
+    threads::start(move || {
         notes.map(Message::Note).all(|note| note_port.post(0, note));
         note_port.post(0, Message::NotesEnded);
-    });
+    })?;
 
     let port = port.clone();
-    std::thread::spawn(move || {
+    threads::start(move || {
         read(codec, answers, feed, &port, |take| pump(stdout, &stop, take));
         port.post(0, Message::Closed);
-    });
+    })?;
     Ok(Served {
-        hold: Some(Hold { _open: hold }),
+        hold: Some(hold),
+        patience: None,
         open: 2,
         displaying: display.has_thread(),
         show_text: matches!(display, DisplayRoute::Text),

@@ -129,6 +129,8 @@ impl Watch {
             Urgency::AtOnce => {
                 self.end(Ending::Interrupted);
                 self.supervised.kill();
+                // A filter of the user's may take long for what it has.
+                self.served.patience = None;
             }
         }
         self.look_at_the_clock(Instant::now());
@@ -214,10 +216,11 @@ impl Watch {
     fn is_over(&mut self, now: Instant) -> bool {
         match self.program {
             Program::Alive => self.closing.is_some_and(|since| now > since + self.ladder_limit),
-            Program::OutOfSight => true,
-            Program::Gone { .. } if self.served.open == 0 && !self.served.displaying => true,
-            Program::Gone { .. } => {
-                if self.served.hold.is_some() && now >= self.last_message + DRAIN {
+            _ if self.served.open == 0 && !self.served.displaying => true,
+            Program::Gone { .. } | Program::OutOfSight => {
+                // What a supervisor has left behind when it was killed may print for ever.
+                let is_silent = self.program == Program::OutOfSight || now >= self.last_message + DRAIN;
+                if self.served.hold.is_some() && is_silent {
                     self.served.hold = None;
                     self.last_message = now;
                 }
@@ -228,11 +231,15 @@ impl Watch {
 
     /// How long the readers of an agent that is gone may bring nothing. Its display is cosmetic.
     fn patience(&self) -> Duration {
-        if self.served.hold.is_none() && self.served.open > 0 { DECODING } else { DRAIN }
+        if self.served.patience.is_some() && self.served.hold.is_none() && self.served.open > 0 {
+            DECODING
+        } else {
+            DRAIN
+        }
     }
 
     fn next_deadline(&self) -> Instant {
-        if matches!(self.program, Program::Gone { .. }) {
+        if self.program != Program::Alive {
             return self.last_message + self.patience();
         }
         if let Some(since) = self.closing {

@@ -4,22 +4,23 @@
 //! and never deleted: nobody but a person knows whether its owner still lives.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::process::REPOSITORY_VARIABLES;
-use crate::process::short::output_unless;
+use crate::process::capture::{Captured, Ended, capture};
+use crate::process::launch::Launch;
+use crate::process::supervised::StartError;
 use crate::text::jitter;
 
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
 /// How long a lock of another git is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
+/// What is said of a git that was ended.
+const TIMED_OUT: &str = "timed out";
 /// The first pause before another try, and the longest; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
@@ -73,9 +74,12 @@ pub(super) fn change_with<S: AsRef<OsStr>>(
     let mut said = String::new();
     let done = patiently(|| match attempt(root, arguments, how) {
         Err(error) => Some(Err(error.to_string())),
-        Ok(output) if output.status.success() => Some(Ok(output.stdout)),
-        Ok(Output { stderr, stdout, .. }) => {
-            said = String::from_utf8_lossy(&stderr).into_owned() + &String::from_utf8_lossy(&stdout);
+        Ok(output) if output.end == Ended::Exited(0) => Some(Ok(output.stdout.whole().unwrap_or_default())),
+        Ok(output) if matches!(output.end, Ended::TimedOut | Ended::Cancelled) => {
+            Some(Err(TIMED_OUT.to_owned()))
+        }
+        Ok(output) => {
+            said = output.stderr.text() + &output.stdout.text();
             (!is_locked(&said)).then(|| Err(reason(&said)))
         }
     });
@@ -96,27 +100,21 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
     }
 }
 
-fn attempt<S: AsRef<OsStr>>(root: &Path, arguments: &[S], how: &ChangeOptions) -> io::Result<Output> {
-    let mut command = Command::new("git");
+/// Under a supervisor, because hooks and filters of the repository run in it: what they leave ends with it, and all of it
+/// ends with us.
+fn attempt<S: AsRef<OsStr>>(
+    root: &Path,
+    arguments: &[S],
+    how: &ChangeOptions,
+) -> Result<Captured, StartError> {
     // As for readers: a file monitor would be started as a daemon of ours.
-    command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
-    for name in REPOSITORY_VARIABLES {
-        command.env_remove(name);
-    }
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true").env("LC_ALL", "C");
-    command.envs(how.env.iter().map(|(name, value)| (name, value)));
-    output_unless(command.stdin(stdin(&how.input)?), how.limit, &|| LEAVING.load(Ordering::Relaxed))
-}
-
-/// A file and not a pipe: nobody has to write while git reads.
-fn stdin(input: &[u8]) -> io::Result<Stdio> {
-    if input.is_empty() {
-        return Ok(Stdio::null());
-    }
-    let mut file = tempfile::tempfile()?;
-    file.write_all(input)?;
-    file.rewind()?;
-    Ok(file.into())
+    let before: [&OsStr; 4] = ["-C".as_ref(), root.as_ref(), "-c".as_ref(), "core.fsmonitor=false".as_ref()];
+    let args = before.into_iter().chain(arguments.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect();
+    let ours = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true"), ("LC_ALL", "C")];
+    let ours = ours.map(|(name, value)| (name.into(), value.into()));
+    let env = ours.into_iter().chain(how.env.iter().cloned()).collect();
+    let launch = Launch { program: "git".into(), args, env, spares_daemons: true, ..Launch::default() };
+    capture(&launch, how.input.clone(), how.limit, usize::MAX, &LEAVING)
 }
 
 /// Whether git complains about a lock that another git holds. A reference that "cannot be locked" because of its name

@@ -98,6 +98,7 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentit
         cwd: tree.to_path_buf(),
         env,
         mark: mark.to_owned(),
+        spares_daemons: true,
         ..Launch::default()
     }
 }

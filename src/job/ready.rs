@@ -111,7 +111,7 @@ impl<'a> Ready<'a> {
         }
         let inbox = Arc::new(Inbox::default());
         Signals::listen()?.join(&inbox);
-        let mut view = View::start(flags.json, flags.quiet, frame);
+        let mut view = View::start(flags.json, flags.quiet, frame)?;
         for warning in &self.settings.warnings {
             view.warn(warning);
         }
@@ -145,7 +145,7 @@ impl<'a> Ready<'a> {
         }
         let (tally, from) = resumed.unzip();
         recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
-        watch_requests(project.requests(), self.run, inbox);
+        watch_requests(project.requests(), self.run, inbox)?;
 
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.

@@ -11,6 +11,7 @@ use crate::engine::inbox::Inbox;
 use crate::engine::stop::Ask;
 use crate::git;
 use crate::record::requests;
+use crate::threads;
 
 /// How often requests from other terminals are looked for.
 const LOOK: Duration = Duration::from_millis(200);
@@ -35,11 +36,11 @@ impl Signals {
         let mut caught = Caught::new(&wanted)?;
         let signals = Self::default();
         let heard = signals.clone();
-        std::thread::spawn(move || {
+        threads::start(move || {
             for signal in caught.forever() {
                 heard.tell(&if signal == SIGINT { Ask::Interrupt } else { Ask::Terminate });
             }
-        });
+        })?;
         Ok(signals)
     }
 
@@ -84,9 +85,9 @@ pub(crate) fn ignored_signals() -> u64 {
 }
 
 /// From here on requests that other terminals leave in `folder` for `run` reach the loop, as long as it is there.
-pub(crate) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox>) {
+pub(crate) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox>) -> std::io::Result<()> {
     let inbox = Arc::downgrade(inbox);
-    std::thread::spawn(move || {
+    threads::start(move || {
         while let Some(inbox) = inbox.upgrade() {
             for request in requests::take(&folder, &run) {
                 inbox.ask(Ask::Request(request));
@@ -94,5 +95,6 @@ pub(crate) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox>) {
             drop(inbox);
             std::thread::sleep(LOOK);
         }
-    });
+    })?;
+    Ok(())
 }

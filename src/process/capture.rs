@@ -1,7 +1,7 @@
 //! Runs a command to its end and keeps what it printed, within bounds of time and memory.
 
 use std::collections::VecDeque;
-use std::io::PipeReader;
+use std::io::{self, PipeReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,6 +13,7 @@ use super::note::SupervisorNote;
 use super::pump::pump;
 use super::supervised::{StartError, Supervised};
 use crate::text::head_and_tail::around_gap;
+use crate::threads;
 
 /// How often a running command is checked for being cancelled.
 const LOOK: Duration = Duration::from_millis(50);
@@ -83,6 +84,13 @@ impl Kept {
         self.push(second);
     }
 
+    /// All that came; `None` where it did not fit.
+    #[must_use]
+    pub fn whole(&self) -> Option<Vec<u8>> {
+        let (first, second) = self.tail.as_slices();
+        (self.dropped == 0).then(|| [self.head.as_slice(), first, second].concat())
+    }
+
     /// What was kept as text; a line says how much is left out in the middle.
     #[must_use]
     pub fn text(&self) -> String {
@@ -96,27 +104,36 @@ impl Kept {
     }
 }
 
-/// Runs `launch` without input for at most `limit`, or until `cancelled`; keeps up to `room` bytes of each of its two
+/// Runs `launch` with this input for at most `limit`, or until `cancelled`; keeps up to `room` bytes of each of its two
 /// outputs. Its whole process tree is gone when this returns.
 ///
 /// # Errors
-/// When it cannot be started.
+/// When it cannot be started, or there is no room for the threads that read it.
 pub fn capture(
     launch: &Launch,
+    input: Vec<u8>,
     limit: Duration,
     room: usize,
     cancelled: &AtomicBool,
 ) -> Result<Captured, StartError> {
     let deadline = Instant::now() + limit;
     let (mut program, pipes) = Supervised::start(launch)?;
-    drop(pipes.stdin);
+    let mut stdin = pipes.stdin;
     let (send, notes) = mpsc::channel();
     let listener = pipes.notes;
-    std::thread::spawn(move || listener.for_each(|note| drop(send.send(note))));
+    let no_thread =
+        |source| StartError::Thread { program: launch.program.to_string_lossy().into_owned(), source };
+    threads::start(move || listener.for_each(|note| drop(send.send(note)))).map_err(no_thread)?;
+    if input.is_empty() {
+        drop(stdin);
+    } else {
+        // It may end without reading it all.
+        threads::start(move || drop(stdin.write_all(&input))).map_err(no_thread)?;
+    }
     // Without the socket pair we could only hang on a pipe that a stranger holds open; better no output then.
     let (hold, stop) = UnixStream::pair().map_or((None, None), |(hold, stop)| (Some(hold), Some(stop)));
-    let stdout = keep(pipes.stdout, stop.as_ref(), room);
-    let stderr = keep(pipes.stderr, stop.as_ref(), room);
+    let stdout = keep(pipes.stdout, stop.as_ref(), room).map_err(no_thread)?;
+    let stderr = keep(pipes.stderr, stop.as_ref(), room).map_err(no_thread)?;
 
     let mut end = None;
     let left = loop {
@@ -147,9 +164,9 @@ pub fn capture(
 }
 
 /// Reads one pipe in a thread of its own.
-fn keep(pipe: PipeReader, stop: Option<&UnixStream>, room: usize) -> JoinHandle<Kept> {
+fn keep(pipe: PipeReader, stop: Option<&UnixStream>, room: usize) -> io::Result<JoinHandle<Kept>> {
     let stop = stop.and_then(|stop| stop.try_clone().ok());
-    std::thread::spawn(move || {
+    threads::start(move || {
         let mut kept = Kept::new(room);
         if let Some(stop) = stop {
             pump(pipe, &stop, |bytes| {

@@ -26,7 +26,7 @@ pub struct Launch {
     pub args: Vec<OsString>,
     /// Words before the program, by which it is started in a sandbox; empty where there is none.
     pub wrapper: Vec<OsString>,
-    /// Its working directory; where it is empty, the supervisor's.
+    /// Its working directory; ours where it is empty.
     pub cwd: PathBuf,
     /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
     /// it is started in.
@@ -35,6 +35,9 @@ pub struct Launch {
     pub mark: String,
     /// How it is ended.
     pub ladder: Ladder,
+    /// Daemons that it starts, each in a session of its own, are not its but the user's (an agent of gpg or ssh): they are
+    /// let go when it is ended.
+    pub spares_daemons: bool,
 }
 
 impl Launch {
@@ -51,8 +54,8 @@ impl Launch {
         [VERB.into(), AT.into(), socket.into()]
     }
 
-    /// A length of eight bytes, then words that end with NUL: mark, waits of the ladder, folder, number of variables,
-    /// these, and the command line.
+    /// A length of eight bytes, then words that end with NUL: mark, waits of the ladder, folder, whether daemons are
+    /// spared, number of variables, these, and the command line.
     pub(super) fn to_message(&self) -> io::Result<Vec<u8>> {
         let mut message = vec![0; LENGTH];
         let mut push = |pieces: &[&OsStr]| {
@@ -68,7 +71,11 @@ impl Launch {
         for wait in self.ladder.to_words() {
             push(&[wait.as_ref()])?;
         }
-        push(&[self.cwd.as_ref()])?;
+        // The supervisor has another one than we.
+        let cwd =
+            if self.cwd.is_absolute() { self.cwd.clone() } else { std::env::current_dir()?.join(&self.cwd) };
+        push(&[cwd.as_ref()])?;
+        push(&[self.spares_daemons.to_string().as_ref()])?;
         push(&[self.env.len().to_string().as_ref()])?;
         for (name, value) in &self.env {
             push(&[name, "=".as_ref(), value])?;
@@ -131,17 +138,15 @@ impl Received {
         Ok(Some(Self { launch, descriptors }))
     }
 
-    /// The command that starts it.
-    pub(super) fn into_command(self) -> Command {
+    /// With the command that starts it.
+    pub(super) fn into_command(self) -> (Launch, Command) {
         let mut command = Command::new(&self.launch.program);
-        command.args(&self.launch.args).envs(self.launch.env);
-        if !self.launch.cwd.as_os_str().is_empty() {
-            command.current_dir(&self.launch.cwd);
-        }
+        let variables = self.launch.env.iter().map(|(name, value)| (name, value));
+        command.args(&self.launch.args).envs(variables).current_dir(&self.launch.cwd);
         if let Some([stdin, stdout, stderr]) = self.descriptors {
             command.stdin(Stdio::from(stdin)).stdout(stdout).stderr(stderr);
         }
-        command
+        (self.launch, command)
     }
 }
 
@@ -152,6 +157,7 @@ fn parse(message: &[u8]) -> Option<Launch> {
     let mark = words.next()?.into_string().ok()?;
     let ladder = Ladder::from_words([&words.next()?, &words.next()?])?;
     let cwd = words.next()?.into();
+    let spares_daemons = words.next()?.to_str()?.parse().ok()?;
     let variables = words.next()?.to_str()?.parse().ok()?;
     let mut env = Vec::new();
     for word in words.by_ref().take(variables) {
@@ -160,7 +166,16 @@ fn parse(message: &[u8]) -> Option<Launch> {
         env.push((OsStr::from_bytes(name).to_owned(), OsStr::from_bytes(&value[1..]).to_owned()));
     }
     let program = words.next()?;
-    Some(Launch { program, args: words.collect(), wrapper: Vec::new(), cwd, env, mark, ladder })
+    Some(Launch {
+        program,
+        args: words.collect(),
+        wrapper: Vec::new(),
+        cwd,
+        env,
+        mark,
+        ladder,
+        spares_daemons,
+    })
 }
 
 #[cfg(test)]
@@ -199,10 +214,11 @@ mod tests {
             env: vec![("A".into(), "".into()), ("B".into(), "x=y".into()), ("C".into(), no_text)],
             mark: "run 7".into(),
             ladder: Ladder::default(),
+            spares_daemons: true,
         };
         assert_eq!(received(&launch), Some(launch));
         let bare = Launch { program: "agent".into(), ..Launch::default() };
-        assert_eq!(received(&bare), Some(bare));
+        assert_eq!(received(&bare).unwrap().cwd, std::env::current_dir().unwrap().join(""));
     }
 
     #[test]

@@ -16,6 +16,12 @@ use super::supervisor::VERB;
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
 
+/// What makes a supervisor of our executable.
+#[cfg(not(test))]
+const ARGS: [&str; 1] = [VERB];
+/// The one of unit tests has no verbs: one of its tests takes that part.
+#[cfg(test)]
+const ARGS: [&str; 4] = ["--exact", "--nocapture", "process::pool::tests::supervise", VERB];
 /// How long an idle supervisor may take to leave.
 const LEAVE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -51,7 +57,7 @@ impl Supervisor {
         }
         let mut child = command
             .arg0("ralph")
-            .arg(VERB)
+            .args(ARGS)
             // It stays while folders come and go.
             .current_dir("/")
             // Those of a loop around us, whose agent we are.
@@ -109,5 +115,20 @@ pub fn end_idle() {
     let deadline = Instant::now() + LEAVE_LIMIT;
     for supervisor in &mut idle {
         supervisor.leave_by(deadline);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    /// The supervisor of the programs that unit tests start; beside them it does nothing.
+    #[test]
+    fn supervise() {
+        if std::env::args_os().any(|word| word == OsStr::new(VERB)) {
+            std::process::exit(crate::process::supervisor::main(&[]));
+        }
     }
 }

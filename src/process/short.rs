@@ -6,60 +6,51 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::handle::ProcessHandle;
-
-/// How often is looked whether a command is still wanted.
-const LOOK: Duration = Duration::from_millis(100);
+use crate::threads;
 
 /// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
 /// the error is [`io::ErrorKind::TimedOut`].
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
-    output_unless(command.stdin(Stdio::null()), limit, &|| false)
-}
-
-/// The same with the stdin that the command has been given, and at most until `is_given_up`.
-pub fn output_unless(
-    command: &mut Command,
-    limit: Duration,
-    is_given_up: &dyn Fn() -> bool,
-) -> io::Result<Output> {
     let deadline = Instant::now() + limit;
     let mut child = command
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // Of its own group: Ctrl+C on the terminal is for ralph to judge.
         .process_group(0)
         .spawn()?;
-    let stdout = collect(child.stdout.take());
-    let stderr = collect(child.stderr.take());
-    let ended = ends_by(&child, deadline, is_given_up).unwrap_or(false);
-    let output = if ended { receive(&stdout, deadline).zip(receive(&stderr, deadline)) } else { None };
-    if output.is_none() {
-        // Not reaped yet, or something else of its group holds the pipes: the group is ours either way.
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-    }
+    let collecting =
+        collect(child.stdout.take()).and_then(|stdout| Ok((stdout, collect(child.stderr.take())?)));
+    let ended = collecting.is_ok() && ends_by(&child, deadline).unwrap_or(false);
+    let output = match &collecting {
+        Ok((stdout, stderr)) if ended => receive(stdout, deadline).zip(receive(stderr, deadline)),
+        _ => None,
+    };
+    // What it has left in the background, a filter of the repository's, say. The group is ours: it is not reaped yet.
+    let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let status = child.wait()?;
+    collecting?;
     let Some((stdout, stderr)) = output else { return Err(io::ErrorKind::TimedOut.into()) };
     Ok(Output { status, stdout, stderr })
 }
 
 /// Reads a pipe to its end in a thread of its own; the thread ends with the pipe.
-fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+fn collect(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
+    threads::start(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
             // What came before an error is still worth having.
             let _ = pipe.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 fn receive(bytes: &mpsc::Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {
@@ -68,21 +59,15 @@ fn receive(bytes: &mpsc::Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>
 }
 
 /// Waits for the child's end without reaping it.
-fn ends_by(child: &Child, deadline: Instant, is_given_up: &dyn Fn() -> bool) -> io::Result<bool> {
-    let child = ProcessHandle::of_child(child)?;
-    loop {
-        let now = Instant::now();
-        if now >= deadline || is_given_up() {
-            return Ok(false);
-        }
-        if child.ends_by(deadline.min(now + LOOK))? {
-            return Ok(true);
-        }
-    }
+fn ends_by(child: &Child, deadline: Instant) -> io::Result<bool> {
+    ProcessHandle::of_child(child)?.ends_by(deadline)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
+    use super::super::stat::Stat;
     use super::*;
 
     #[test]
@@ -107,11 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_given_up_is_ended_at_once() {
-        let mut command = Command::new("sleep");
-        let start = Instant::now();
-        let error = output_unless(command.arg("60"), Duration::from_mins(1), &|| true).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(start.elapsed() < Duration::from_secs(10));
+    fn what_it_leaves_in_the_background_is_ended() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 > /dev/null 2>&1 & echo $!"]);
+        let output = output_within(&mut command, Duration::from_secs(30)).unwrap();
+        let pid: u32 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+        // KILL is on its way.
+        while Stat::read(pid).is_some_and(|stat| !stat.is_dead()) {
+            thread::yield_now();
+        }
     }
 }

@@ -7,6 +7,8 @@ pub struct Stat {
     pub pid: u32,
     /// Process id of the parent.
     pub ppid: u32,
+    /// Process id of the session's leader.
+    pub session: u32,
     /// One letter: `R`, `S`, `D`, `T`, `Z` …
     pub state: u8,
     /// CPU time of the process itself, in clock ticks.
@@ -50,6 +52,7 @@ impl Stat {
         Some(Self {
             pid,
             ppid: u32::try_from(number(4)?).ok()?,
+            session: u32::try_from(number(6)?).ok()?,
             state: *fields.first()?.as_bytes().first()?,
             own_ticks: number(14)? + number(15)?,
             reaped_ticks: number(16)? + number(17)?,

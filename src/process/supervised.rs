@@ -38,6 +38,14 @@ pub enum StartError {
         /// Why.
         source: io::Error,
     },
+    /// There is no room for the threads that serve it.
+    #[error("cannot serve '{program}': {source}")]
+    Thread {
+        /// The program as configured.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
     /// No supervisor could be started for it.
     #[error("cannot start the supervisor process for '{program}': {source}")]
     Supervisor {
@@ -212,7 +220,7 @@ impl Supervised {
             result => {
                 supervisor.leave_by(Instant::now());
                 // It may have started the program before it was killed.
-                sweep_program(&launch.mark, supervisor.handle.pid());
+                sweep_program(&launch.mark, supervisor.handle.pid(), true);
                 let source = result.err().unwrap_or_else(|| io::Error::other("it ended without a word"));
                 Err(StartError::supervisor(launch, source))
             }
@@ -260,14 +268,22 @@ impl Supervised {
         }
     }
 
+    /// Ends everything without the supervisor's word that it is gone.
+    fn give_up(&mut self, at_once: bool) {
+        self.kill();
+        if let Some(mut supervisor) = self.supervisor.take() {
+            supervisor.leave_by(Instant::now() + END_LIMIT);
+            sweep_program(&self.mark, self.supervisor_pid, at_once);
+        }
+    }
+
     /// To be called with what [`SupervisorNote::Gone`] said, or with `None` when the notes ended without it, or do not come
     /// to an end: the supervisor waits for its next program, or is reaped; if it has not said that nothing is left, it is
     /// given up, and the marked processes are swept instead.
     pub fn finish(mut self, left: Option<u32>) {
         if left.is_none() {
-            return;
-        }
-        if let Some(mut supervisor) = self.supervisor.take() {
+            self.give_up(self.killed);
+        } else if let Some(mut supervisor) = self.supervisor.take() {
             // An order that came too late would be taken for the next launch.
             if left == Some(0) && !self.ordered {
                 supervisor.rest();
@@ -280,11 +296,7 @@ impl Supervised {
 
 impl Drop for Supervised {
     fn drop(&mut self) {
-        self.kill();
-        if let Some(mut supervisor) = self.supervisor.take() {
-            supervisor.leave_by(Instant::now() + END_LIMIT);
-            sweep_program(&self.mark, self.supervisor_pid);
-        }
+        self.give_up(true);
     }
 }
 

@@ -29,15 +29,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getsid, kill_process, kill_process_group, wait};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use super::ladder::Ladder;
-use super::launch::Received;
+use super::launch::{Launch, Received};
 use super::note::SupervisorNote;
 use super::stat::Stat;
-use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
+use super::sweep::{RUN_MARK, SUPERVISOR_MARK, drop_limit_mark, with_limit_mark};
 use super::tree;
 
 /// The hidden verb that starts a supervisor.
@@ -106,15 +106,19 @@ impl Post {
             // A Ctrl+C on the way out was for ralph.
             asked_to_stop.store(false, Ordering::Relaxed);
         }
+        drop_limit_mark();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         Ok(Self { control, wake, asked_to_stop, on_terminal })
     }
 
-    /// Runs one program after the other, until ralph is gone, somebody asks us to stop, or something is left of one.
+    /// Runs one program after the other, until ralph is gone, somebody asks us to stop, or a child is left.
     fn serve(&mut self) -> std::io::Result<()> {
         while let Some(received) = self.next()? {
-            let left = Supervisor::start(self, received)?.run();
-            if left > 0 || self.on_terminal {
+            let mut supervisor = Supervisor::start(self, received)?;
+            supervisor.run();
+            // What could not be ended, or was spared, is let go with us.
+            let has_children = supervisor.reap();
+            if has_children || self.on_terminal {
                 break;
             }
         }
@@ -147,7 +151,7 @@ impl Post {
 /// One program and what becomes of it.
 struct Supervisor<'a> {
     post: &'a mut Post,
-    ladder: Ladder,
+    launch: Launch,
     program: Pid,
     running: bool,
     /// How children are looked at: on a terminal also for being stopped, which elsewhere nobody does by mistake.
@@ -164,14 +168,14 @@ struct Supervisor<'a> {
 impl<'a> Supervisor<'a> {
     fn start(post: &'a mut Post, received: Received) -> std::io::Result<Self> {
         post.control.set_nonblocking(true)?;
-        let ladder = received.launch.ladder;
-        let mark = received.launch.mark.clone();
-        let spawned = received
-            .into_command()
-            .env(RUN_MARK, mark)
+        let (launch, mut command) = received.into_command();
+        command
+            .env(RUN_MARK, &launch.mark)
             .env(SUPERVISOR_MARK, std::process::id().to_string())
-            .process_group(0)
-            .spawn();
+            .process_group(0);
+        let spawned = with_limit_mark(&launch.mark, || command.spawn());
+        // Its ends of the program's pipes.
+        drop(command);
         // Once the program runs nothing may fail any more: we would leave it behind.
         let program = match spawned {
             Ok(child) => Pid::from_child(&child),
@@ -187,7 +191,7 @@ impl<'a> Supervisor<'a> {
         let stops = if post.on_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         Ok(Self {
             post,
-            ladder,
+            launch,
             program,
             running: true,
             reaping: WaitOptions::NOHANG | stops,
@@ -198,24 +202,20 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Returns how many processes of the program are left.
-    fn run(&mut self) -> u32 {
-        loop {
+    /// Returns when nothing is left of the program, but what cannot be killed or is spared.
+    fn run(&mut self) {
+        let left = loop {
             let children_left = self.reap();
-            if !self.running && !children_left {
-                return self.is_gone(0);
+            if !self.running && (!children_left || self.launch.spares_daemons && self.left().is_empty()) {
+                break 0;
             }
             self.obey();
             if let Some(left) = self.advance(Instant::now()) {
-                return self.is_gone(left);
+                break left;
             }
             self.wait();
-        }
-    }
-
-    fn is_gone(&mut self, left: u32) -> u32 {
+        };
         self.post.report(&SupervisorNote::Gone(left));
-        left
     }
 
     /// Collects every child that has ended; whether any is left.
@@ -265,12 +265,12 @@ impl<'a> Supervisor<'a> {
         match order {
             Some(ORDER_KILL) if !self.at_once => {
                 self.at_once = true;
-                kill_all();
+                self.kill_all();
                 self.stage = Stage::Killed { since: Instant::now() };
             }
             Some(ORDER_STOP) if self.stage == Stage::Watch => {
                 self.signal_program(Signal::INT);
-                self.stage = Stage::Interrupted { until: Instant::now() + self.ladder.interrupt };
+                self.stage = Stage::Interrupted { until: Instant::now() + self.launch.ladder.interrupt };
             }
             _ => {}
         }
@@ -286,14 +286,14 @@ impl<'a> Supervisor<'a> {
             }
             Stage::Interrupted { until } if now >= until => {
                 self.signal_program(Signal::TERM);
-                self.stage = Stage::Terminated { until: now + self.ladder.terminate };
+                self.stage = Stage::Terminated { until: now + self.launch.ladder.terminate };
             }
             Stage::Terminated { until } if now >= until => {
                 self.signal_program(Signal::KILL);
                 self.stage = Stage::Killed { since: now };
             }
             Stage::Killed { since } if now.duration_since(since) >= Ladder::AFTER_KILL => {
-                return Some(count(&tree::descendants(std::process::id())));
+                return Some(count(&self.left()));
             }
             _ => {}
         }
@@ -302,10 +302,10 @@ impl<'a> Supervisor<'a> {
 
     /// Ends what the program left behind: TERM to each process once, KILL to all after the same wait.
     fn sweep(&mut self, spent: Duration) -> Option<u32> {
-        if self.at_once || spent >= self.ladder.terminate {
-            kill_all();
+        if self.at_once || spent >= self.launch.ladder.terminate {
+            self.kill_all();
         } else {
-            for stat in tree::descendants(std::process::id()) {
+            for stat in self.left() {
                 if self.told.insert(stat.pid) {
                     send(stat.pid, Signal::TERM);
                     // A stopped process sees TERM only once it goes on.
@@ -313,8 +313,35 @@ impl<'a> Supervisor<'a> {
                 }
             }
         }
-        (spent >= self.ladder.terminate + Ladder::AFTER_KILL)
-            .then(|| count(&tree::descendants(std::process::id())))
+        (spent >= self.launch.ladder.terminate + Ladder::AFTER_KILL).then(|| count(&self.left()))
+    }
+
+    /// What is to be ended.
+    fn left(&self) -> Vec<Stat> {
+        let mut left = tree::descendants(std::process::id());
+        left.retain(|stat| !self.spares(stat));
+        left
+    }
+
+    /// KILL to all of that, each process as soon as it is found: one that forks and ends all the time would be gone, and
+    /// another in its place, after a look at all of them.
+    fn kill_all(&self) {
+        tree::visit(std::process::id(), |stat| {
+            if !self.spares(stat) {
+                send(stat.pid, Signal::KILL);
+            }
+        });
+    }
+
+    /// Git's own keeper of passwords makes itself no session.
+    fn spares(&self, stat: &Stat) -> bool {
+        let is_in_session =
+            getsid(None).is_ok_and(|ours| ours.as_raw_nonzero().get().unsigned_abs() == stat.session);
+        let keeps_passwords = || {
+            let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"credential-cache--daemon")
+        };
+        self.launch.spares_daemons && (!is_in_session || keeps_passwords())
     }
 
     /// To the program's process group: a wrapper script and what it runs in the foreground are one program.
@@ -378,12 +405,6 @@ fn leave_terminal() {
     // Where this fails (ralph has just died), we are at least in a group of our own.
     let _ = rustix::process::setpgid(None, ralphs);
     let _ = rustix::process::setsid();
-}
-
-/// KILL to everything below us, each process as soon as it is found: one that forks and ends all the time would be
-/// gone, and another in its place, after a look at all of them.
-fn kill_all() {
-    tree::visit(std::process::id(), |stat| send(stat.pid, Signal::KILL));
 }
 
 fn count(processes: &[Stat]) -> u32 {

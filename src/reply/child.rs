@@ -5,24 +5,27 @@
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::event::PollFlags;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Resource, Rlimit, getppid, setrlimit};
 
 use super::decode::Elsewhere;
 use super::filter::{Input, JqProgram, Output, RunError};
 use crate::process::OWN_EXECUTABLE;
-use crate::process::ready::is_ready_by;
 use crate::text::duration;
+use crate::threads;
 
 /// Memory of the child, in bytes of address space.
 const MEMORY: u64 = 512 << 20;
 /// Time the child may take for one line.
 const PER_LINE: Duration = Duration::from_secs(10);
+/// How often a child that is at work looks whether ralph is still there.
+const LOOK: Duration = Duration::from_millis(50);
 /// Time after which a child that does not even keep its own limit is given up.
 const PATIENCE: Duration = Duration::from_secs(12);
 /// Outputs for one line, in bytes.
@@ -35,6 +38,7 @@ const NOT_COMPILED: i32 = 2;
 const HALTED: i32 = 10;
 const TOO_SLOW: i32 = 11;
 const TOO_LONG: i32 = 12;
+const NO_THREAD: i32 = 13;
 
 /// The hidden verb that starts a child: `ralph __filter PROGRAM`.
 pub const VERB: &str = "__filter";
@@ -42,6 +46,7 @@ pub const VERB: &str = "__filter";
 /// The child's main: serves the program on stdin and stdout until stdin ends. Returns the exit code.
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
+    let ralph = getppid();
     let Some(program) = argv.first().and_then(|program| program.to_str()) else { return NOT_COMPILED };
     let Ok(program) = JqProgram::compile(program) else { return NOT_COMPILED };
     for (resource, limit) in [(Resource::As, MEMORY), (Resource::Core, 0)] {
@@ -49,16 +54,21 @@ pub fn main(argv: &[OsString]) -> i32 {
         _ = setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) });
     }
     let (turn, turns) = mpsc::channel();
-    std::thread::spawn(move || watch(&turns));
+    if threads::start(move || watch(&turns, ralph)).is_err() {
+        return NO_THREAD;
+    }
     serve(&program, &mut io::stdin().lock(), &mut io::stdout().lock(), &mut || _ = turn.send(()))
 }
 
-/// Ends the process when work on one line takes too long. The first turn begins a line, the second ends it, and so
-/// on.
-fn watch(turns: &mpsc::Receiver<()>) {
+/// Ends the process when work on one line takes too long, or when ralph is gone. The first turn begins a line, the second
+/// ends it, and so on.
+fn watch(turns: &mpsc::Receiver<()>, ralph: Option<Pid>) {
     while turns.recv().is_ok() {
-        if turns.recv_timeout(PER_LINE) == Err(mpsc::RecvTimeoutError::Timeout) {
-            std::process::exit(TOO_SLOW);
+        let begun = Instant::now();
+        while turns.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if begun.elapsed() >= PER_LINE || getppid() != ralph {
+                std::process::exit(TOO_SLOW);
+            }
         }
     }
 }
@@ -113,13 +123,13 @@ fn answer(program: &JqProgram, line: &[u8]) -> Result<Vec<String>, i32> {
     }
 }
 
-/// Starts a filter child for `program`. The returned filter ends the child when it is dropped; one that cannot be
-/// started answers the first line with the reason.
+/// Starts a filter child for `program`. The returned filter ends the child when it is dropped, and waits for no answer any
+/// more when the other end of `wanted` is closed; one that cannot be started answers the first line with the reason.
 #[must_use]
-pub fn spawn(program: &str) -> Elsewhere {
+pub fn spawn(program: &str, wanted: &UnixStream) -> Elsewhere {
     let mut command = Command::new(OWN_EXECUTABLE);
     command.arg0("ralph").arg(VERB).arg(program);
-    match Asker::spawn(command, PATIENCE) {
+    match wanted.try_clone().and_then(|wanted| Asker::spawn(command, PATIENCE, wanted)) {
         Ok(mut asker) => Box::new(move |line| asker.ask(line)),
         Err(error) => Box::new(move |_| Err(format!("it cannot be started: {error}"))),
     }
@@ -131,10 +141,12 @@ struct Asker {
     stdin: ChildStdin,
     stdout: ChildStdout,
     patience: Duration,
+    /// Nobody wants answers when its other end is closed.
+    wanted: UnixStream,
 }
 
 impl Asker {
-    fn spawn(mut command: Command, patience: Duration) -> io::Result<Self> {
+    fn spawn(mut command: Command, patience: Duration, wanted: UnixStream) -> io::Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -148,7 +160,7 @@ impl Asker {
         // A child that does not read must not block us; one that does not write is waited for with `poll`.
         let flags = rustix::fs::fcntl_getfl(&stdin)?;
         rustix::fs::fcntl_setfl(&stdin, flags | rustix::fs::OFlags::NONBLOCK)?;
-        Ok(Self { child, stdin, stdout, patience })
+        Ok(Self { child, stdin, stdout, patience, wanted })
     }
 
     /// One line, without a newline, to the child and its outputs back; an error says why the child is dead.
@@ -162,7 +174,7 @@ impl Asker {
     fn send(&mut self, line: &[u8], deadline: Instant) -> io::Result<()> {
         for mut rest in [line, b"\n"] {
             while !rest.is_empty() {
-                wait(&self.stdin, PollFlags::OUT, deadline)?;
+                self.wait(&self.stdin, PollFlags::OUT, deadline)?;
                 match self.stdin.write(rest) {
                     Ok(written) => rest = &rest[written..],
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -177,7 +189,7 @@ impl Asker {
         let mut answer = Vec::new();
         let mut piece = [0; 16 << 10];
         while answer.last() != Some(&b'\n') {
-            wait(&self.stdout, PollFlags::IN, deadline)?;
+            self.wait(&self.stdout, PollFlags::IN, deadline)?;
             match self.stdout.read(&mut piece)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 length => answer.extend_from_slice(&piece[..length]),
@@ -187,6 +199,23 @@ impl Asker {
             }
         }
         Ok(answer)
+    }
+
+    /// Waits until `descriptor` is ready, or broken, which the next read or write tells.
+    fn wait(&self, descriptor: &impl AsFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
+        let mut descriptors = [PollFd::new(descriptor, flags), PollFd::new(&self.wanted, PollFlags::IN)];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match poll(&mut descriptors, Timespec::try_from(left).ok().as_ref()) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) if descriptors[0].revents().is_empty() => {
+                    return Err(io::Error::other("nobody wants its answer"));
+                }
+                Ok(_) => return Ok(()),
+            }
+        }
     }
 
     /// Ends the child and tells why it died.
@@ -204,6 +233,7 @@ impl Asker {
             (true, Some(TOO_SLOW)) => {
                 format!("it took more than {} for one line", duration::format(PER_LINE))
             }
+            (true, Some(NO_THREAD)) => "there is no room for its threads".into(),
             (true, Some(TOO_LONG)) => "it printed more than 1 MiB for one line".into(),
             (true, Some(code)) => format!("it exited with code {code}"),
             (true, None) => {
@@ -221,19 +251,19 @@ impl Drop for Asker {
     }
 }
 
-/// Waits until `fd` is ready, or broken, which the next read or write tells.
-fn wait(fd: &impl AsFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
-    if is_ready_by(fd, flags, deadline)? { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn asker(script: &str) -> Asker {
+    fn asker(script: &str) -> (Asker, UnixStream) {
+        asker_until(script, Duration::from_millis(300))
+    }
+
+    fn asker_until(script: &str, patience: Duration) -> (Asker, UnixStream) {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Asker::spawn(command, Duration::from_millis(300)).unwrap()
+        let (hold, wanted) = UnixStream::pair().unwrap();
+        (Asker::spawn(command, patience, wanted).unwrap(), hold)
     }
 
     #[test]
@@ -253,15 +283,22 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_nobody_wants_is_not_waited_for() {
+        let (mut asker, hold) = asker_until("sleep 600", Duration::from_mins(10));
+        drop(hold);
+        assert_eq!(asker.ask(b"one"), Err("nobody wants its answer".to_owned()));
+    }
+
+    #[test]
     fn asks_line_by_line() {
-        let mut asker = asker(r#"while read -r line; do printf '["%s"]\n' "$line"; done"#);
+        let (mut asker, _hold) = asker(r#"while read -r line; do printf '["%s"]\n' "$line"; done"#);
         assert_eq!(asker.ask(b"one"), Ok(vec!["one".to_owned()]));
         assert_eq!(asker.ask(b"two"), Ok(vec!["two".to_owned()]));
     }
 
     #[test]
     fn takes_a_line_longer_than_the_pipe() {
-        let mut asker = asker(r#"read -r line; printf '["%s"]\n' "${#line}""#);
+        let (mut asker, _hold) = asker(r#"read -r line; printf '["%s"]\n' "${#line}""#);
         asker.patience = Duration::from_secs(10);
         assert_eq!(asker.ask(&vec![b'x'; 300_000]), Ok(vec!["300000".to_owned()]));
     }
@@ -276,10 +313,10 @@ mod tests {
             ("read x; kill -KILL $$", "signal 9 killed it, most likely for want of memory or stack"),
             ("exec sleep 60", "it does not answer"),
         ] {
-            assert_eq!(asker(script).ask(b"{}"), Err(words.to_owned()), "{script}");
+            assert_eq!(asker(script).0.ask(b"{}"), Err(words.to_owned()), "{script}");
         }
-        let unread = asker("exec sleep 60").ask(&vec![b'x'; 1 << 20]);
+        let unread = asker("exec sleep 60").0.ask(&vec![b'x'; 1 << 20]);
         assert_eq!(unread, Err("it does not answer".to_owned()));
-        assert!(asker("read x; echo noise; read x").ask(b"{}").is_err());
+        assert!(asker("read x; echo noise; read x").0.ask(b"{}").is_err());
     }
 }

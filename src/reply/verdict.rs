@@ -17,6 +17,8 @@ pub enum AgentEnd {
     Exited(i32),
     /// A signal, by its number, that we did not send killed it.
     Signaled(i32),
+    /// Its supervisor was killed before it could tell, and what was left of it was ended.
+    OutOfSight,
     /// We ended it: it ran longer than an attempt may.
     TimedOut,
     /// We ended it: it showed no sign of life for too long.
@@ -127,6 +129,12 @@ fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         AgentEnd::Exited(0) | AgentEnd::EndedAfterFinal => {}
         AgentEnd::Exited(code) => return Some((Kind::Exit, format!("exited with code {code}"))),
         AgentEnd::Signaled(signal) => return Some((Kind::Signal, format!("was killed by signal {signal}"))),
+        AgentEnd::OutOfSight => {
+            return Some((
+                Kind::Signal,
+                "was ended, because somebody killed the process that supervises it".into(),
+            ));
+        }
         AgentEnd::TimedOut => return Some((Kind::TimedOut, "ran longer than its timeout allows".into())),
         AgentEnd::Inactive => {
             return Some((
@@ -223,6 +231,7 @@ mod tests {
             (AgentEnd::EndedAfterFinal, None),
             (AgentEnd::Exited(3), Some(Kind::Exit)),
             (AgentEnd::Signaled(9), Some(Kind::Signal)),
+            (AgentEnd::OutOfSight, Some(Kind::Signal)),
             (AgentEnd::TimedOut, Some(Kind::TimedOut)),
             (AgentEnd::Inactive, Some(Kind::Inactive)),
             (AgentEnd::Interrupted, Some(Kind::Interrupted)),

@@ -13,6 +13,7 @@ use crate::engine::stop::Urgency;
 use crate::process::capture::{Captured, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
+use crate::threads;
 
 pub(crate) use validation::ValidationCommand;
 
@@ -39,7 +40,11 @@ pub(crate) fn run(
     let (port, mailbox) = context.open();
     let cancelled = Arc::new(AtomicBool::new(false));
     let (launch, flag) = (launch.clone(), Arc::clone(&cancelled));
-    std::thread::spawn(move || port.post(0, capture(&launch, bounds.limit, bounds.room, &flag)));
+    let program = launch.program.to_string_lossy().into_owned();
+    let work = move || port.post(0, capture(&launch, Vec::new(), bounds.limit, bounds.room, &flag));
+    if let Err(source) = threads::start(work) {
+        return Ok(Err(StartError::Thread { program, source }));
+    }
     loop {
         if context.urgency() >= bounds.cut_at {
             cancelled.store(true, Ordering::Relaxed);

@@ -9,12 +9,14 @@
 //! their text waits until the lines are drawn anew anyway.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::status_board::StatusBoard;
 use super::status_line::StatusLine;
 use super::terminal::Terminal;
+use crate::threads;
 
 /// How many bytes of droppable text may wait to be written.
 const ROOM: usize = 8 * 1024 * 1024;
@@ -24,6 +26,10 @@ const BLOCK: usize = 64 * 1024;
 const REDRAW: Duration = Duration::from_millis(200);
 /// They are drawn at least this often, for their clocks and for the terminal's width.
 const CLOCK: Duration = Duration::from_secs(1);
+/// The same at the end, where each of them has to be seen to be taken.
+const LAST_BLOCK: usize = 4 * 1024;
+/// How long a reader may take nothing of the rest: a pager nobody scrolls must not keep a loop that has ended.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a reader may take for the rest when the user wants to leave.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
@@ -53,6 +59,10 @@ struct Queue {
     pieces: VecDeque<(Target, String)>,
     waiting: usize,
     writing: bool,
+    /// How many pieces were written.
+    written: u64,
+    /// Nothing more will come.
+    is_ending: bool,
     dropped: usize,
     board: StatusBoard,
     /// The status lines have news that are not drawn yet.
@@ -75,13 +85,15 @@ impl Shared {
 
 impl Console {
     /// Starts the writing thread.
-    #[must_use]
-    pub(crate) fn start() -> Self {
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(crate) fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let writer = Arc::clone(&shared);
         // Never joined: a blocked write must not keep the process from ending.
-        std::thread::spawn(move || write_all(&writer));
-        Self { shared }
+        threads::start(move || write_all(&writer))?;
+        Ok(Self { shared })
     }
 
     /// Text that must appear.
@@ -126,17 +138,22 @@ impl Console {
     }
 
     /// Waits until all is written and the status lines are gone; once `hurry` says so, only a moment longer. A reader
-    /// that reads misses nothing.
+    /// that reads misses nothing; one that does not is given up.
     pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {
         let mut deadline = None;
         let mut queue = self.shared.lock();
+        queue.is_ending = true;
+        let mut progress = (queue.written, Instant::now() + PATIENCE);
         queue.board_is_new |= !std::mem::take(&mut queue.board).is_empty();
         self.shared.changed.notify_all();
         while queue.writing || !queue.pieces.is_empty() || queue.board_is_new {
             if hurry() {
                 deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            if queue.written > progress.0 {
+                progress = (queue.written, Instant::now() + PATIENCE);
+            }
+            if Instant::now() >= deadline.map_or(progress.1, |deadline: Instant| deadline.min(progress.1)) {
                 return;
             }
             queue = self.shared.wait(queue, Some(Duration::from_millis(50)));
@@ -174,7 +191,15 @@ impl Queue {
     /// The next pieces for the same target.
     fn pop(&mut self) -> Option<(Target, String)> {
         let (target, mut text) = self.pieces.pop_front()?;
-        while text.len() < BLOCK
+        // Between lines, because a colour must not be cut.
+        if self.is_ending
+            && let Some(end) = text[text.floor_char_boundary(LAST_BLOCK)..].find('\n')
+        {
+            let rest = text.split_off(text.floor_char_boundary(LAST_BLOCK) + end + 1);
+            self.pieces.push_front((target, rest));
+        }
+        let block = if self.is_ending { LAST_BLOCK } else { BLOCK };
+        while text.len() < block
             && self.pieces.front().is_some_and(|(next, _)| *next == target)
             && let Some((_, more)) = self.pieces.pop_front()
         {
@@ -199,6 +224,9 @@ fn write_all(shared: &Shared) {
                 queue.writing = true;
                 drop(queue);
                 terminal.write(target, &text);
+                queue = shared.lock();
+                queue.written += 1;
+                continue;
             }
             Step::Draw => {
                 let board = queue.board.clone();

@@ -47,9 +47,11 @@ enum Form {
 
 impl View {
     /// Starts the view of the only loop. JSON wins over everything else.
-    #[must_use]
-    pub(crate) fn start(json: bool, quiet: bool, frame: Frame) -> Self {
-        Screen::start(json, quiet).view(frame)
+    ///
+    /// # Errors
+    /// When there is no room for the thread that writes.
+    pub(crate) fn start(json: bool, quiet: bool, frame: Frame) -> std::io::Result<Self> {
+        Ok(Screen::start(json, quiet)?.view(frame))
     }
 
     fn new(screen: &Screen, voice: Voice, frame: Frame, place: usize, status: Option<StatusLine>) -> Self {

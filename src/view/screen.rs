@@ -20,9 +20,11 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Starts the thread that writes. JSON wins over `quiet`.
-    #[must_use]
-    pub(crate) fn start(json: bool, quiet: bool) -> Self {
-        Self { console: Arc::new(Console::start()), json, quiet }
+    ///
+    /// # Errors
+    /// When there is no room for it.
+    pub(crate) fn start(json: bool, quiet: bool) -> std::io::Result<Self> {
+        Ok(Self { console: Arc::new(Console::start()?), json, quiet })
     }
 
     /// The view of the only loop.

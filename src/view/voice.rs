@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn neighbours_have_their_own_colour_and_the_same_width() {
         let prefix = |place, name| {
-            let voice = Voice::branch(Arc::new(Console::start()), place, name, 5);
+            let voice = Voice::branch(Arc::new(Console::start().unwrap()), place, name, 5);
             voice.lines.map(|lines| lines.prefix).unwrap_or_default()
         };
         assert_eq!(prefix(0, "a"), "\x1b[36ma     │\x1b[0m");

@@ -47,6 +47,7 @@ mod state;
 mod status_line;
 mod stopping;
 mod supervision;
+mod survivors;
 mod terminal;
 mod usage_limits;
 mod verbs;

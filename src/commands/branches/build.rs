@@ -85,7 +85,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         places: Places::new(jobs.min(open_branches.max(1))),
         board: Board::default(),
         signals: Signals::listen()?,
-        screen: Screen::start(flags.json, flags.quiet),
+        screen: Screen::start(flags.json, flags.quiet)?,
         branches: &branches,
     };
     Ok(building.run())
@@ -166,8 +166,8 @@ impl Building<'_> {
         }
         match fates.next() {
             Some(Fate::Ran(result)) => result,
-            Some(Fate::Lost) => {
-                let notes = vec!["ralph itself failed here; this is a bug".to_owned()];
+            Some(Fate::Lost(why)) => {
+                let notes = vec![why];
                 (BranchRow { built: Built::Failed, notes, ..BranchRow::new(name) }, 1)
             }
             Some(Fate::NotStarted) | None if was_stopped => {
