@@ -122,7 +122,7 @@ fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, FileError>
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_path_buf(), reason })?;
     }
-    atomic::write(path, content.as_bytes(), Durability::Atomic)?;
+    atomic::write_theirs(path, content.as_bytes(), Durability::Atomic)?;
     Ok(if exists { Placed::Replaced } else { Placed::Written })
 }
 

@@ -44,7 +44,7 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
     }
-    atomic::write(&path, content.as_bytes(), Durability::Atomic)?;
+    atomic::write_theirs(&path, content.as_bytes(), Durability::Atomic)?;
     let _ = writeln!(anstream::stdout(), "{} is written.\nEdit it; then: '{next}'", file.display());
     Ok(0)
 }
