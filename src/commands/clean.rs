@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use super::control::{say, warn};
+use super::output::{say, warn};
 use super::{clean_worktrees, target};
 use crate::cli::CleanArgs;
 use crate::files::own;

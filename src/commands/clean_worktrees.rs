@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::clean::forget_pointers_below;
-use super::control::{say, warn};
+use super::output::{say, warn};
 use crate::cli::CleanArgs;
 use crate::git;
 use crate::git::keep::{self, Findings};

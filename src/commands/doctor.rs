@@ -17,6 +17,7 @@ use crate::job::workspace::{Workspace, find_program, open, search_path};
 use crate::process::short::output_within;
 use crate::project::Project;
 use crate::record::lock;
+use crate::text::terminal::message;
 use crate::text::{duration, line};
 
 /// The version of the JSON layout.
@@ -282,9 +283,9 @@ fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
             Health::Fail => ('✗', AnsiColor::Red),
         };
         let style = Style::new().fg_color(Some(colour.into()));
-        writeln!(out, "{style}{mark}{style:#} {:<12}  {}", finding.check, finding.detail)?;
+        writeln!(out, "{style}{mark}{style:#} {:<12}  {}", finding.check, message(&finding.detail))?;
         if let Some(fix) = &finding.fix {
-            writeln!(out, "                → {fix}")?;
+            writeln!(out, "                → {}", message(fix))?;
         }
     }
     Ok(())

@@ -1,13 +1,14 @@
 //! `ralph logs`: a loop's iterations log, or its session log.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::output::Copy;
 use super::target::{self, count};
 use crate::cli::LogsArgs;
 use crate::files::own;
@@ -54,13 +55,12 @@ fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> io::Result<
         let start = tail(&mut file, lines)?;
         file.seek(SeekFrom::Start(start))?;
     }
-    let mut out = io::stdout().lock();
+    let mut out = Copy::new();
     loop {
         // Looked at before the log is read, so that the last lines of a loop that ends are seen.
         let is_over = follow.is_none_or(|found| found.again().is_none_or(|now| !is_same_run(found, &now)));
-        io::copy(&mut file, &mut out)?;
-        out.flush()?;
-        if is_over || is_closed(&out)? {
+        out.rest_of(&mut file)?;
+        if is_over || is_closed(out.stdout())? {
             return Ok(());
         }
     }
@@ -110,6 +110,8 @@ fn tail(file: &mut File, lines: usize) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn last(content: &str, lines: usize) -> String {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context as _, bail};
 
-use super::control::say;
+use super::output::say;
 use super::target::{self, count};
 use crate::cli::RevertArgs;
 use crate::git;
