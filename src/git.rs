@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, theirs};
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::short::output_within;
 use crate::project::Project;
@@ -207,16 +207,11 @@ pub fn changed_since(root: &Path, since: SystemTime) -> Option<PathBuf> {
 /// of branches. What people write (config, prompts, the plan) is not among them.
 #[must_use]
 pub fn runtime_patterns(project: &Project) -> Vec<String> {
-    let home = project.ralph_home();
+    let folder = project.relative(project.run_dir());
     let mut patterns = Vec::new();
-    if home.is_relative() {
-        let at_root = home == Path::new(".");
-        let prefix = if at_root { String::new() } else { format!("/{}", escape_pattern(&home)) };
-        // At the project root `logs/` may be the project's own folder.
-        let logs = if at_root { "logs/session-*" } else { "logs/" };
-        for name in ["state.toml*", "iterations.log", logs, "lock", "last_agent_output", "requests/"] {
-            patterns.push(format!("{prefix}/{name}"));
-        }
+    if folder.is_relative() {
+        let folder = escape_pattern(&folder);
+        patterns.extend(project.run_files().into_iter().map(|file| format!("/{folder}/{file}")));
     }
     patterns.push("/.worktrees/".to_owned());
     patterns
@@ -247,12 +242,14 @@ pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
     // Two loops in two work trees may get here at once; on a file system without locks the chance is taken.
     let folder = File::open(&info).map_err(|reason| GitError::Exclude { path: info, reason })?;
     let _ = folder.lock();
-    let old = match fs::read(&path) {
+    let old = match theirs::read(&path, theirs::MAX_TEXT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         result => result.map_err(|reason| GitError::Exclude { path: path.clone(), reason })?,
     };
     match with_patterns(&old, patterns) {
-        Some(new) => atomic::write(&path, &new, Durability::Atomic).map(|()| true).map_err(GitError::from),
+        Some(new) => {
+            atomic::write_theirs(&path, &new, Durability::Atomic).map(|()| true).map_err(GitError::from)
+        }
         None => Ok(false),
     }
 }

@@ -1,16 +1,34 @@
 //! Where things are: project root, ralph dir, every path.
 //!
-//! This module only looks and names; the one thing it creates is the ralph dir itself, on demand.
+//! This module only looks and names; what it creates, on demand, is the ralph dir and the run dir.
+//!
+//! The **ralph dir** holds what people write: config, prompts, the plan. It may be any folder, the project root included. The
+//! **run dir** holds what ralph writes while it runs: it is the ralph dir where that is ours alone, else a `.ralph` in it, so
+//! that no `logs/`, `lock` or `requests/` of the project's own is ever touched.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
+use crate::files::{own, theirs};
+
 /// The file name of the plan of branches.
 pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
+
+/// The file name of the plan that the agents keep.
+const PLAN: &str = "implementation_plan.md";
+/// The usual name of the ralph dir, and of a run dir in another folder.
+const DOT_RALPH: &str = ".ralph";
+/// Stands in a `.ralph` that is not a ralph dir but the run dir of the folder around it.
+const RUN_DIR_MARK: &str = "run-files-only";
+const RUN_DIR_TEXT: &[u8] =
+    b"What ralph writes while it runs lies here; config, prompts and plan are in the folder above.\n";
+/// A longer `.git` file points to nothing, in bytes.
+const MAX_POINTER: u64 = 64 * 1024;
 
 /// Why the project could not be located or used.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +88,7 @@ pub struct Project {
     root: PathBuf,
     in_git: bool,
     ralph_dir: PathBuf,
+    run_dir: PathBuf,
     config_home: Option<PathBuf>,
     state_home: Option<PathBuf>,
 }
@@ -107,8 +126,9 @@ impl Project {
             config_home: home("XDG_CONFIG_HOME", ".config"),
             state_home: home("XDG_STATE_HOME", ".local/state"),
             cwd,
-            root,
             in_git,
+            run_dir: run_dir(&root, &ralph_dir),
+            root,
             ralph_dir,
         })
     }
@@ -121,6 +141,7 @@ impl Project {
             root: root.to_path_buf(),
             in_git: find_work_tree(root).is_some_and(|(top, usable)| usable && top == root),
             ralph_dir: ralph_dir.to_path_buf(),
+            run_dir: run_dir(root, ralph_dir),
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),
         }
@@ -140,15 +161,58 @@ impl Project {
     /// Creates the ralph dir where it is missing and makes sure that it can be written in.
     pub fn create_ralph_dir(&self) -> Result<(), ProjectError> {
         self.require_room()?;
-        let path = self.ralph_dir.clone();
-        let written = fs::create_dir_all(&path)
-            .and_then(|()| Ok(rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK)?));
-        written.map_err(|reason| ProjectError::RalphDirUnwritable { path, reason })
+        let path = &self.ralph_dir;
+        let made = if path.is_dir() {
+            Ok(())
+        } else if self.has_run_dir_of_its_own() {
+            fs::create_dir_all(path)
+        } else {
+            path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| own::make_folder(path))
+        };
+        made.and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
     }
 
-    /// Fails when a file stands where the ralph dir, or a folder above it, would have to be.
+    /// Creates the folder of the run-time files where it is missing, and makes sure that it can be written in.
+    pub fn create_run_dir(&self) -> Result<(), ProjectError> {
+        self.create_ralph_dir()?;
+        self.restore_run_dir()?;
+        require_writable(&self.run_dir).map_err(Self::unwritable(&self.run_dir))
+    }
+
+    /// Makes the folder of the run-time files again where it was removed, but not what is above it: a project that is gone
+    /// stays gone.
+    pub fn restore_run_dir(&self) -> Result<(), ProjectError> {
+        let path = &self.run_dir;
+        let is_missing = path.symlink_metadata().is_err();
+        let made = if is_missing && self.has_run_dir_of_its_own() { self.place_run_dir() } else { Ok(()) };
+        made.and_then(|()| own::make_folder(path)).map_err(Self::unwritable(path))
+    }
+
+    /// Puts a marked run dir in its place; one without the mark would be taken for a ralph dir, and hide the real one.
+    fn place_run_dir(&self) -> io::Result<()> {
+        let mut builder = tempfile::Builder::new();
+        let folder = builder.prefix(".ralph.").permissions(Permissions::from_mode(0o700));
+        let folder = folder.tempdir_in(&self.ralph_dir)?;
+        let mark = folder.path().join(RUN_DIR_MARK);
+        own::open(&mark, OpenOptions::new().write(true).create_new(true))?.write_all(RUN_DIR_TEXT)?;
+        match fs::rename(folder.path(), &self.run_dir) {
+            // Another loop was faster.
+            Err(_) if self.run_dir.is_dir() => Ok(()),
+            result => result,
+        }
+    }
+
+    fn unwritable(path: &Path) -> impl Fn(io::Error) -> ProjectError + '_ {
+        |reason| ProjectError::RalphDirUnwritable { path: path.to_path_buf(), reason }
+    }
+
+    fn has_run_dir_of_its_own(&self) -> bool {
+        self.run_dir != resolve(&self.ralph_dir)
+    }
+
+    /// Fails when a file stands where the ralph dir, the run dir, or a folder above them would have to be.
     pub fn require_room(&self) -> Result<(), ProjectError> {
-        match self.ralph_dir.ancestors().find(|path| path.exists()) {
+        match self.run_dir.ancestors().find(|path| path.exists()) {
             Some(path) if !path.is_dir() => Err(ProjectError::RalphDirIsFile { path: path.to_path_buf() }),
             _ => Ok(()),
         }
@@ -172,10 +236,34 @@ impl Project {
         self.in_git
     }
 
-    /// The folder of ralph's own files; may not exist yet.
+    /// The folder of what people write for ralph; may not exist yet.
     #[must_use]
     pub fn ralph_dir(&self) -> &Path {
         &self.ralph_dir
+    }
+
+    /// The folder of the run-time files: the ralph dir or a `.ralph` in it; may not exist yet.
+    #[must_use]
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    /// Ignore patterns for the run-time files, from the run dir; nothing else that may lie there is among them.
+    #[must_use]
+    pub fn run_files(&self) -> Vec<&'static str> {
+        let mut files = vec![
+            "state.toml",
+            "state.toml.*",
+            "iterations.log",
+            "logs/",
+            "lock",
+            "last_agent_output",
+            "requests/",
+        ];
+        if self.has_run_dir_of_its_own() {
+            files.push(RUN_DIR_MARK);
+        }
+        files
     }
 
     /// The ralph dir as a prompt names it: relative to the project root (`.ralph`, `.`), absolute when it lies outside.
@@ -209,7 +297,7 @@ impl Project {
     /// The plan that the agents keep, `implementation_plan.md`.
     #[must_use]
     pub fn implementation_plan(&self) -> PathBuf {
-        self.ralph_dir.join("implementation_plan.md")
+        self.ralph_dir.join(PLAN)
     }
 
     /// The plan of branches, `IMPLEMENTATION_PLAN.md` at the project root.
@@ -227,37 +315,37 @@ impl Project {
     /// The raw output of the newest attempt, `last_agent_output`.
     #[must_use]
     pub fn last_agent_output(&self) -> PathBuf {
-        self.ralph_dir.join("last_agent_output")
+        self.run_dir.join("last_agent_output")
     }
 
     /// The state of the loop, `state.toml`.
     #[must_use]
     pub fn state(&self) -> PathBuf {
-        self.ralph_dir.join("state.toml")
+        self.run_dir.join("state.toml")
     }
 
     /// One line per iteration, `iterations.log`.
     #[must_use]
     pub fn iterations_log(&self) -> PathBuf {
-        self.ralph_dir.join("iterations.log")
+        self.run_dir.join("iterations.log")
     }
 
     /// The folder of the session logs, `logs`.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
-        self.ralph_dir.join("logs")
+        self.run_dir.join("logs")
     }
 
     /// Where other terminals leave requests for the running loop, `requests/`.
     #[must_use]
     pub fn requests(&self) -> PathBuf {
-        self.ralph_dir.join("requests")
+        self.run_dir.join("requests")
     }
 
     /// The lock of the running loop, `lock`.
     #[must_use]
     pub fn lock(&self) -> PathBuf {
-        self.ralph_dir.join("lock")
+        self.run_dir.join("lock")
     }
 
     /// The project's settings, `ralph.toml` at the project root.
@@ -300,29 +388,54 @@ fn is_git_dir(dir: &Path) -> bool {
 /// What a `.git` file of a work tree or submodule points to.
 fn git_file_target(file: &Path) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
-    if !file.is_file() {
-        return None;
-    }
-    let content = fs::read(file).ok()?;
+    let content = theirs::read(file, MAX_POINTER).ok()?;
     let target = content.strip_prefix(b"gitdir:")?.trim_ascii();
     Some(PathBuf::from(OsString::from_vec(target.to_vec())))
 }
 
 /// The ralph dir where neither flag nor environment names one.
 fn default_ralph_dir(root: &Path, exe: Option<&Path>) -> PathBuf {
-    let has_prompt =
-        |dir: &Path| ["plan.md", "build.md"].iter().any(|name| dir.join("prompts").join(name).is_file());
-    let has_config = |dir: &Path| dir.join("config").is_file();
-
     let vendored = exe.and_then(|exe| resolve(exe).parent().map(Path::to_path_buf));
     if let Some(dir) = vendored.filter(|dir| has_config(dir) || has_prompt(dir)) {
         return dir;
     }
-    let usual = root.join(".ralph");
-    if !usual.is_dir() && has_config(root) && has_prompt(root) {
+    let usual = root.join(DOT_RALPH);
+    let is_used = has_config(&usual) || has_prompt(&usual) || usual.join(PLAN).is_file();
+    let is_run_dir = usual.join(RUN_DIR_MARK).is_file() && !is_used;
+    if (is_run_dir || !usual.is_dir()) && has_config(root) && has_prompt(root) {
         return root.to_path_buf();
     }
     usual
+}
+
+fn has_config(dir: &Path) -> bool {
+    dir.join("config").is_file()
+}
+
+fn has_prompt(dir: &Path) -> bool {
+    ["plan.md", "build.md"].iter().any(|name| dir.join("prompts").join(name).is_file())
+}
+
+/// Where the run-time files of a ralph dir lie. It depends on that folder alone and not on how it was named, so that all
+/// who mean it meet at the same lock.
+fn run_dir(root: &Path, ralph_dir: &Path) -> PathBuf {
+    let dir = resolve(ralph_dir);
+    if is_ours_alone(root, &dir) { dir } else { dir.join(DOT_RALPH) }
+}
+
+/// Whether nothing of the project's own can lie in this folder: it has our name, or it is the folder of a vendored ralph.
+/// That the user named it, or that it is empty today, says nothing about tomorrow.
+fn is_ours_alone(root: &Path, dir: &Path) -> bool {
+    let is_vendored = || {
+        let program = dir.join("ralph");
+        let is_program = program.is_file() && rustix::fs::access(&program, Access::EXEC_OK).is_ok();
+        is_program && (has_config(dir) || has_prompt(dir))
+    };
+    !root.starts_with(dir) && (dir.file_name().is_some_and(|name| name == DOT_RALPH) || is_vendored())
+}
+
+fn require_writable(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 /// The real path of something that may not exist yet: symlinks and `..` resolved as far as it does exist.

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use super::control::{say, warn};
+use super::output::{say, warn};
 use super::{clean_worktrees, target};
 use crate::cli::CleanArgs;
+use crate::files::own;
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
-use crate::record::{recorder, registry};
+use crate::record::{recorder, registry, requests, state};
 
 /// `ralph clean`.
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
@@ -54,14 +55,18 @@ fn forget(found: &Loop) -> anyhow::Result<()> {
     let project = &found.project;
     // No loop begins here meanwhile.
     let _lock = recorder::hold(project, "clean")?;
-    for entry in fs::read_dir(project.ralph_dir())?.flatten() {
-        // The state file, and those that were set aside.
-        if entry.file_name().to_string_lossy().starts_with("state.toml") {
-            remove(&entry.path(), |path| fs::remove_file(path))?;
-        }
+    let files = own::entries(project.run_dir());
+    let files = files.with_context(|| format!("cannot read {}", project.run_dir().display()))?;
+    for path in files.iter().filter(|path| state::is_state(path)) {
+        remove(path, |path| fs::remove_file(path))?;
     }
-    remove(&project.requests(), |path| fs::remove_dir_all(path))?;
-    pointers(project, |entry| entry.ralph_dir == project.ralph_dir())?;
+    requests::clear(&project.requests())?;
+    // One with something else in it is not ours alone.
+    let _ = fs::remove_dir(project.requests());
+    let run_dir = |entry: &registry::Entry| {
+        project.elsewhere(&entry.project_root, &entry.ralph_dir).run_dir().to_owned()
+    };
+    pointers(project, |entry| run_dir(entry) == project.run_dir())?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::clean::forget_pointers_below;
-use super::control::{say, warn};
+use super::output::{say, warn};
 use crate::cli::CleanArgs;
 use crate::git;
 use crate::git::keep::{self, Findings};
@@ -51,7 +51,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
     let mut yields = false;
     if !meant.is_empty() {
         // No loop begins here meanwhile.
-        here.create_ralph_dir()?;
+        here.create_run_dir()?;
         let _lock = recorder::hold(&here, "clean")?;
         for tree in &meant {
             let mut saved = Vec::new();
@@ -128,7 +128,7 @@ fn clean(
     judge(look()?, force)?;
     // No loop begins in it from here on, and git knows that this lock is nothing to keep.
     git::exclude(here.root(), &own).map_err(anyhow::Error::from)?;
-    project.create_ralph_dir().map_err(anyhow::Error::from)?;
+    project.create_run_dir().map_err(anyhow::Error::from)?;
     let _lock = recorder::hold(&project, "clean")?;
     let findings = judge(look()?, force)?;
     remove::remove(here.root(), tree, name, force, saved).map_err(anyhow::Error::from)?;
@@ -139,7 +139,7 @@ fn clean(
 fn running_in(here: &Project, path: &Path) -> Option<String> {
     let is_there = |other: &&lookup::Loop| {
         let project = &other.project;
-        other.alive().is_some() && (project.root().starts_with(path) || project.ralph_dir().starts_with(path))
+        other.alive().is_some() && (project.root().starts_with(path) || project.run_dir().starts_with(path))
     };
     let name = &lookup::of_machine(here).iter().find(is_there)?.name.clone();
     Some(format!("loop '{name}' is running in it: end it first, with 'ralph cancel {name}'"))

@@ -30,8 +30,9 @@ pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
 /// Colours are always written; the caller passes a stream of `anstream`, which removes them where they do not
 /// belong.
 pub fn write_table(settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
-    let cells =
-        |row: &Resolved| [row.setting.key.to_owned(), row.setting.shell.to_owned(), row.origin.to_string()];
+    let cells = |row: &Resolved| {
+        [row.setting.key.to_owned(), row.setting.shell.to_owned(), escaped(&row.origin.to_string())]
+    };
     let head = ["SETTING", "SHELL NAME", "ORIGIN"].map(str::to_owned);
     let mut widths = head.each_ref().map(String::len);
     for row in settings.rows() {

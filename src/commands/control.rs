@@ -1,10 +1,10 @@
 //! `ralph pause`, `ralph cancel`, `ralph note`: requests to running loops, and what became of them.
 
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
+use super::output::{say, warn};
 use super::target;
 use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
 use crate::engine::outcome::Status;
@@ -159,14 +159,4 @@ pub(super) fn ask(
 pub(super) fn not_yet(found: &Loop) {
     let pid = found.alive().map_or(0, |state| state.process.pid);
     warn(&format!("loop '{}' (process {pid}) has not reacted yet; it will as soon as it can", found.name));
-}
-
-/// A line for the user. A reader that is gone is no error.
-pub(super) fn say(text: &str) {
-    let _ = writeln!(anstream::stdout(), "{text}");
-}
-
-/// A warning.
-pub(super) fn warn(text: &str) {
-    let _ = writeln!(anstream::stderr(), "warning: {text}");
 }

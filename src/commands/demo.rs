@@ -3,6 +3,7 @@
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so what is shown is what ralph does.
 
+use super::output::print;
 use crate::job::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::short::output_within;
@@ -176,9 +177,9 @@ impl Stage {
     }
 }
 
-/// Prints a line; a closed stdout is no reason to end the demo.
+/// Prints lines; a closed stdout is no reason to end the demo.
 fn tell(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = print(|out| writeln!(out, "{text}"));
 }
 
 fn newest_log(repo: &Path) -> Option<PathBuf> {

@@ -10,12 +10,14 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
+use crate::files::theirs;
 use crate::git;
 use crate::job::agent_choice::Choice;
 use crate::job::workspace::{Workspace, find_program, open, search_path};
 use crate::process::short::output_within;
 use crate::project::Project;
 use crate::record::lock;
+use crate::text::terminal::message;
 use crate::text::{duration, line};
 
 /// The version of the JSON layout.
@@ -210,7 +212,7 @@ fn check_prompt(project: &Project, mode: &'static str) -> Finding {
     let check = if mode == "plan" { "plan prompt" } else { "build prompt" };
     let path = project.prompt(mode);
     let shown = project.relative(&path).display().to_string();
-    match std::fs::read(&path) {
+    match theirs::read(&path, theirs::MAX_TEXT) {
         Ok(content) if content.trim_ascii().is_empty() => Finding::fail(
             check,
             format!("{shown} is empty"),
@@ -262,8 +264,9 @@ fn check_disk(project: &Project) -> Finding {
 
 fn check_lock(project: &Project) -> Finding {
     match lock::holder(&project.lock()) {
-        None => Finding::ok("lock", "free"),
-        Some(holder) => Finding::warn(
+        Err(error) => from_error("lock", &error),
+        Ok(None) => Finding::ok("lock", "free"),
+        Ok(Some(holder)) => Finding::warn(
             "lock",
             format!("a loop is running: ralph {}, pid {}", holder.mode, holder.identity.pid),
             "a second one in this ralph dir is refused until it ends",
@@ -280,9 +283,9 @@ fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
             Health::Fail => ('✗', AnsiColor::Red),
         };
         let style = Style::new().fg_color(Some(colour.into()));
-        writeln!(out, "{style}{mark}{style:#} {:<12}  {}", finding.check, finding.detail)?;
+        writeln!(out, "{style}{mark}{style:#} {:<12}  {}", finding.check, message(&finding.detail))?;
         if let Some(fix) = &finding.fix {
-            writeln!(out, "                → {fix}")?;
+            writeln!(out, "                → {}", message(fix))?;
         }
     }
     Ok(())

@@ -11,6 +11,7 @@ use crate::files::atomic::{self, Durability};
 use crate::git;
 use crate::job::workspace::{self, find_program};
 use crate::project::Project;
+use crate::text::terminal::message;
 
 /// The agents that are looked for, the one that is chosen first in front.
 pub(super) const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
@@ -54,11 +55,11 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
         (specs.join("README.md"), SPECS_README, false),
         (project.root().join("AGENTS.md"), AGENTS_MD, false),
     ];
-    writeln!(out, "Setting up ralph in {}", project.root().display())?;
+    writeln!(out, "Setting up ralph in {}", shown(project.root()))?;
     let mut placed = Vec::new();
     for (path, content, replace) in &files {
         let done = place(path, content, *replace)?;
-        writeln!(out, "  {:<9} {}", done.word(), project.relative(path).display())?;
+        writeln!(out, "  {:<9} {}", done.word(), shown(&project.relative(path)))?;
         placed.push(done);
     }
     enter_ignore_rules(project, out)?;
@@ -122,7 +123,7 @@ fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, FileError>
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_path_buf(), reason })?;
     }
-    atomic::write(path, content.as_bytes(), Durability::Atomic)?;
+    atomic::write_theirs(path, content.as_bytes(), Durability::Atomic)?;
     Ok(if exists { Placed::Replaced } else { Placed::Written })
 }
 
@@ -133,7 +134,7 @@ fn enter_ignore_rules(project: &Project, out: &mut dyn Write) -> io::Result<()> 
             writeln!(out, "  {:<9} ignore rules for run-time files, in git's info/exclude", "written")
         }
         Ok(false) => writeln!(out, "  {:<9} ignore rules for run-time files, in git's info/exclude", "kept"),
-        Err(error) => writeln!(out, "  warning: {error}"),
+        Err(error) => writeln!(out, "  warning: {}", message(&error.to_string())),
     }
 }
 
@@ -146,7 +147,7 @@ fn tell_agent(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let path = project.relative(&project.config());
-    let path = path.display();
+    let path = shown(&path);
     if config == Placed::Kept {
         writeln!(out, "Agent: as {path} says, which was kept.")?;
         if let Some(wanted) = &options.agent {
@@ -191,11 +192,16 @@ fn tell_next_steps(project: &Project, specs: &Path, out: &mut dyn Write) -> io::
         .join(" ");
     let plan = project.relative(&project.implementation_plan());
     writeln!(out, "\nNext:")?;
-    writeln!(out, "  1. Write down what you want in {0}/ ({0}/README.md says how),", specs.display())?;
+    writeln!(out, "  1. Write down what you want in {0}/ ({0}/README.md says how),", shown(&specs))?;
     writeln!(out, "     and in AGENTS.md how this project is built and tested.")?;
     writeln!(out, "  2. git add {to_commit} && git commit -m 'Set up ralph'")?;
-    writeln!(out, "  3. ralph plan     (an agent compares specs and code and writes {})", plan.display())?;
+    writeln!(out, "  3. ralph plan     (an agent compares specs and code and writes {})", shown(&plan))?;
     writeln!(out, "  4. ralph build    (agents work through that plan, one task each)")
+}
+
+/// A path in a line for the user.
+fn shown(path: &Path) -> String {
+    message(&path.display().to_string())
 }
 
 /// A path as a word for the user's shell.

@@ -1,15 +1,17 @@
 //! `ralph logs`: a loop's iterations log, or its session log.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::output::Copy;
 use super::target::{self, count};
 use crate::cli::LogsArgs;
+use crate::files::own;
 use crate::record::lookup::Loop;
 
 /// How often a followed log is looked at.
@@ -22,10 +24,10 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     let Some(found) = loops.first() else {
         bail!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display());
     };
-    let path = if args.agent { session_log(found) } else { Some(found.project.iterations_log()) };
-    let Some(path) = path.filter(|path| path.is_file()) else {
+    let path = if args.agent { session_log(found)? } else { Some(found.project.iterations_log()) };
+    let Some(path) = path.filter(|path| path.symlink_metadata().is_ok()) else {
         let kind = if args.agent { "session" } else { "iteration" };
-        bail!("no {kind} log found for '{}' in {}", found.name, found.project.ralph_dir().display());
+        bail!("no {kind} log found for '{}' in {}", found.name, found.project.run_dir().display());
     };
     match show(&path, lines, args.follow.then_some(found)) {
         // The reader has seen enough.
@@ -35,30 +37,30 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
 }
 
 /// The session log of the loop's latest run, else the newest one there.
-fn session_log(found: &Loop) -> Option<PathBuf> {
+fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     let known = found.state.as_ref().ok().and_then(|state| state.session_log.clone());
-    known.filter(|path| path.is_file()).or_else(|| {
-        let entries = std::fs::read_dir(found.project.logs()).ok()?;
-        let paths = entries.flatten().map(|entry| entry.path());
-        // Their names sort by time.
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "log")).max()
-    })
+    if let Some(known) = known.filter(|path| path.symlink_metadata().is_ok()) {
+        return Ok(Some(known));
+    }
+    let folder = found.project.logs();
+    let paths = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    // Their names sort by time.
+    Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "log")).max())
 }
 
 /// Copies the log, or its last lines, to stdout, and what is added while the loop runs.
 fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> io::Result<()> {
-    let mut file = File::open(path)?;
+    let mut file = own::open_to_read(path)?;
     if let Some(lines) = lines {
         let start = tail(&mut file, lines)?;
         file.seek(SeekFrom::Start(start))?;
     }
-    let mut out = io::stdout().lock();
+    let mut out = Copy::new();
     loop {
         // Looked at before the log is read, so that the last lines of a loop that ends are seen.
         let is_over = follow.is_none_or(|found| found.again().is_none_or(|now| !is_same_run(found, &now)));
-        io::copy(&mut file, &mut out)?;
-        out.flush()?;
-        if is_over || is_closed(&out)? {
+        out.rest_of(&mut file)?;
+        if is_over || is_closed(out.stdout())? {
             return Ok(());
         }
     }
@@ -108,6 +110,8 @@ fn tail(file: &mut File, lines: usize) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn last(content: &str, lines: usize) -> String {

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod init;
 mod logs;
 mod man;
+mod output;
 mod plain_loop;
 mod resume;
 mod revert;
@@ -19,13 +20,14 @@ mod status;
 mod target;
 
 use std::io::Write as _;
-use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Command};
-use crate::job::Refused;
-use crate::text::line::joined;
+
+use output::print;
+
+pub use output::report_error;
 
 /// Runs a verb and answers the process exit code.
 ///
@@ -65,25 +67,4 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
 /// Prints what `--help` or `--version` asks for, in colour where stdout is a terminal.
 pub fn print_help(help: &clap::Error) -> anyhow::Result<u8> {
     print(|out| write!(out, "{}", help.render().ansi()))
-}
-
-/// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.
-fn print(render: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Result<u8> {
-    let mut text = Vec::new();
-    render(&mut text)?;
-    let mut stdout = anstream::stdout();
-    match stdout.write_all(&text).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(0),
-    }
-}
-
-/// Prints an error as one line, and answers its exit code: 1 where it has none of its own.
-#[must_use]
-pub fn report_error(error: &anyhow::Error) -> ExitCode {
-    let code = error.downcast_ref::<Refused>().map_or(1, |refused| refused.code);
-    let text = joined(&format!("{error:#}"), " ");
-    // Nobody may be reading any more.
-    let _ = writeln!(anstream::stderr(), "error: {text}");
-    ExitCode::from(code)
 }

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use super::control::{Answer, ask, not_yet, say, warn};
+use super::control::{Answer, ask, not_yet};
+use super::output::{say, warn};
 use super::target;
 use crate::cli::TargetArgs;
 use crate::engine::outcome::Status;

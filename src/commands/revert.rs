@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
-use super::control::say;
+use super::output::say;
 use super::target::{self, count};
 use crate::cli::RevertArgs;
 use crate::git;
@@ -69,7 +69,9 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
     let root = found.project.root();
     let mut undone: Option<HashSet<String>> = None;
     let mut chosen = Vec::new();
-    for iteration in newest_first(&found.project.logs())? {
+    let logs = found.project.logs();
+    let iterations = newest_first(&logs).with_context(|| format!("cannot read {}", logs.display()))?;
+    for iteration in iterations {
         if chosen.len() == wanted {
             break;
         }

@@ -1,13 +1,13 @@
 //! `ralph run TARGET`: the loop over a RALPH.md.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{anyhow, bail};
 use clap::CommandFactory as _;
 
+use super::output::print_as_it_is;
 use super::plain_loop::count;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::{Cli, RunArgs};
@@ -175,12 +175,8 @@ fn dry_run(mut source: RalphMd) -> anyhow::Result<u8> {
     if !prompt.ends_with('\n') {
         prompt.push('\n');
     }
-    // As it is, colours of commands included: it is what the agent would get.
-    let mut stdout = std::io::stdout();
-    match stdout.write_all(prompt.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(0),
-    }
+    // Colours of commands included: it is what the agent would get.
+    print_as_it_is(&prompt)
 }
 
 #[cfg(test)]

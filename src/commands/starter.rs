@@ -1,11 +1,11 @@
 //! `ralph init FILE`: one file to start from.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::bail;
 
 use super::init::{AGENTS, choose_agent, quoted};
+use super::output::say;
 use crate::agent::preset::{self, Prompt};
 use crate::cli::InitArgs;
 use crate::files::FileError;
@@ -44,8 +44,9 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
     }
-    atomic::write(&path, content.as_bytes(), Durability::Atomic)?;
-    let _ = writeln!(anstream::stdout(), "{} is written.\nEdit it; then: '{next}'", file.display());
+    atomic::write_theirs(&path, content.as_bytes(), Durability::Atomic)?;
+    say(&format!("{} is written.", file.display()));
+    say(&format!("Edit it; then: '{next}'"));
     Ok(0)
 }
 

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write as _};
 
-use super::{print, target};
+use super::output::{print, remark};
+use super::target;
 use crate::cli::{ListArgs, StatusArgs};
 use crate::job::workspace::locate;
 use crate::record::lookup;
@@ -13,7 +14,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     let (here, loops) = target::loops(&args.target)?;
     if loops.is_empty() {
         // On stderr, so that `--json` prints nothing but objects.
-        let _ = writeln!(anstream::stderr(), "no loop in {}", here.root().display());
+        remark(&format!("no loop in {}", here.root().display()));
     }
     print(|out| {
         for (at, found) in loops.iter().enumerate() {

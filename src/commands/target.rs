@@ -14,7 +14,7 @@ pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
         None => lookup::of_project(&here),
     };
     if args.ralph_dir.is_some() {
-        loops.retain(|found| found.project.ralph_dir() == here.ralph_dir());
+        loops.retain(|found| found.project.run_dir() == here.run_dir());
     }
     Ok((here, loops))
 }

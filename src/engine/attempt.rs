@@ -18,6 +18,7 @@ impl Loop<'_> {
     pub(super) fn attempt(&mut self, work: Work) -> Result<(), End> {
         let head = self.job.worktree.head();
         self.job.tally.in_attempt = true;
+        self.take_notes();
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::AttemptStarted { tally, head: head.as_deref() })?;
         // From here on it is booked, whatever comes.
@@ -123,6 +124,7 @@ impl Loop<'_> {
         let report = Report::given_up(status, duration);
         let settled = Settled { signal: Signal::Continue, changed: None, proof: None };
         self.job.tally.book(&self.job.limits, &report, &settled);
+        self.take_notes();
         let Job { context, tally, source, .. } = &mut self.job;
         context.tell_whoever_listens(Event::AttemptEnded {
             tally,

@@ -9,10 +9,9 @@ use super::event::{Event, LoopIdentity, Stamped};
 use super::inbox::{Inbox, Mailbox, Port, Wake};
 use super::outcome::{End, Outcome};
 use super::stop::{Stop, Urgency};
-use crate::files::FileError;
 
 /// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
-pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), FileError> + 'a>;
+pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), End> + 'a>;
 
 /// The loop as seen by what plugs into it: where to wait, what has been asked of the loop, and who wants to know.
 pub struct Context<'a> {
@@ -134,7 +133,7 @@ impl<'a> Context<'a> {
     /// When a record cannot be written.
     pub fn tell(&mut self, event: Event<'_>) -> Result<(), End> {
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
-        Ok(self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))?)
+        self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
     }
 
     /// Tells everybody something that the user should know, in one line.

@@ -156,7 +156,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Keeps the user's notes for the next prompt.
+    /// Keeps the user's notes for the next prompt. To be called before the tally is told: the state file is what it says.
     pub(super) fn take_notes(&mut self) {
         let notes = self.job.context.stop.take_notes();
         self.job.tally.notes.extend(notes);
@@ -284,6 +284,7 @@ impl Loop<'_> {
 
     /// Tells the end.
     fn tell_end(&mut self, end: &End) {
+        self.take_notes();
         let event = Event::LoopEnded {
             outcome: end.outcome,
             detail: end.detail.as_deref(),

@@ -112,6 +112,32 @@ fn notes_are_given_once_and_those_that_come_meanwhile_are_for_the_next_prompt() 
 }
 
 #[test]
+fn a_note_that_comes_at_the_very_end_is_in_the_last_tally() {
+    let inbox = Arc::new(Inbox::default());
+    let source = TestSource(|call: Call<'_>, context: &mut Context<'_>| {
+        if let Call::Close = call {
+            inbox.ask(Ask::Request(Request::Note("late".to_owned())));
+            context.wait(None)?;
+        }
+        Ok(())
+    });
+    let last = RefCell::new(Vec::new());
+    let listen = Box::new(|stamped: &Stamped<'_>| {
+        if let Event::LoopEnded { tally, .. } = stamped.event {
+            last.borrow_mut().clone_from(&tally.notes);
+        }
+        Ok(())
+    });
+    let limits = Limits { max_iterations: Some(1), ..FOREVER };
+    let agent = TestAgent(succeed);
+    assert_eq!(
+        run(job(context(&inbox, vec![listen]), limits, source, agent)).outcome,
+        Outcome::MaxIterations
+    );
+    assert_eq!(*last.borrow(), ["late"]);
+}
+
+#[test]
 fn the_files_are_looked_at_once_for_each_attempt() {
     let inbox = Arc::new(Inbox::default());
     let looks = Cell::new(0);
@@ -287,7 +313,7 @@ proptest! {
             board: Board::default(),
         };
         let mut left = writes;
-        let listen = Box::new(|stamped: &Stamped<'_>| night.listen(&stamped.event, &mut left));
+        let listen = Box::new(|stamped: &Stamped<'_>| Ok(night.listen(&stamped.event, &mut left)?));
         let source =
             TestSource(|call: Call<'_>, context: &mut Context<'_>| night.source(&call, context));
         let agent = TestAgent(|_: &Attempt<'_>, context: &mut Context<'_>| night.agent(context));

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::FileError;
+use super::{FileError, FileId, own, require_file};
 
 /// How much of a power cut a write is to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,45 +16,74 @@ pub enum Durability {
     Synced,
 }
 
-/// Replaces the content of `path`: a temporary file in the same folder, then a rename.
-///
-/// The folder is made where it is missing, but not what is above it. A new file gets the usual mode (0666 less the umask), an existing one keeps its mode, and a symlink stays one: its
-/// target is replaced. The temporary name begins with the file's own, so that ignore rules for `NAME*` cover it.
-pub fn write(path: &Path, content: &[u8], durability: Durability) -> Result<(), FileError> {
-    replace(path, content, durability).map_err(|reason| FileError { path: path.to_path_buf(), reason })
+/// Replaces a run-time file of ours, and answers which file it is from here on. The folder is made where it is missing,
+/// but not what is above it.
+/// Nobody else may read it, and nothing but a file is replaced. The temporary name begins with the file's own, so that ignore
+/// rules for `NAME.*` cover it.
+pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<FileId, FileError> {
+    let replace = || {
+        require_file_or_nothing(path)?;
+        let folder = folder_of(path);
+        // Agents tidy up (`git clean -fdx`), and take what is ignored with them.
+        own::make_folder(folder)?;
+        replace(path, content, Mode::Ours, durability)
+    };
+    replace().map_err(FileError::at(path))
 }
 
-fn replace(path: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
-    let target = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_path_buf() };
-    let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
+/// Replaces a file that people write, too. A new one gets the usual mode (0666 less the umask), an existing one keeps its
+/// mode, and a link stays one: its target is replaced. A FIFO or a device is not.
+pub fn write_theirs(path: &Path, content: &[u8], durability: Durability) -> Result<(), FileError> {
+    let replace = || {
+        let target = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_path_buf() };
+        require_file_or_nothing(&target)?;
+        let mode = fs::metadata(&target).map_or(Mode::Usual, |old| Mode::Like(old.permissions()));
+        replace(&target, content, mode, durability).map(drop)
     };
-    let mut prefix = name.to_os_string();
+    replace().map_err(FileError::at(path))
+}
+
+/// Who may read a file.
+enum Mode {
+    /// Nobody else.
+    Ours,
+    /// As the umask says.
+    Usual,
+    /// As it was.
+    Like(Permissions),
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn require_file_or_nothing(path: &Path) -> io::Result<()> {
+    path.symlink_metadata().map_or(Ok(()), |found| require_file(&found))
+}
+
+/// A temporary file in the same folder, then a rename.
+fn replace(path: &Path, content: &[u8], mode: Mode, durability: Durability) -> io::Result<FileId> {
+    let mut prefix = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_os_string();
     prefix.push(".");
     let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".tmp").permissions(Permissions::from_mode(0o666));
-    let mut file = match builder.tempfile_in(folder) {
-        // Agents tidy up (`git clean -fdx`), and take what is ignored with them.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir(folder)?;
-            builder.tempfile_in(folder)
-        }
-        file => file,
-    }?;
-    if let Ok(old) = fs::metadata(&target) {
-        file.as_file().set_permissions(old.permissions())?;
+    builder.prefix(&prefix).suffix(".tmp");
+    if !matches!(mode, Mode::Ours) {
+        builder.permissions(Permissions::from_mode(0o666));
+    }
+    let folder = folder_of(path);
+    let mut file = builder.tempfile_in(folder)?;
+    if let Mode::Like(permissions) = mode {
+        file.as_file().set_permissions(permissions)?;
     }
     file.write_all(content)?;
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
     }
-    file.persist(&target).map_err(|failed| failed.error)?;
+    let file = file.persist(path).map_err(|failed| failed.error)?;
     if durability == Durability::Synced {
         sync_folder(folder)?;
     }
-    Ok(())
+    FileId::of(&file)
 }
 
 /// Some file systems cannot sync a folder and say so; nothing is lost that could have been kept.
@@ -80,12 +109,26 @@ mod tests {
         names
     }
 
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn own(path: &Path, content: &[u8]) -> Result<FileId, FileError> {
+        write_own(path, content, Durability::Atomic)
+    }
+
+    fn theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
+        write_theirs(path, content, Durability::Synced)
+    }
+
     #[test]
     fn one_missing_folder_is_made_and_no_more() {
         let dir = tempfile::tempdir().unwrap();
-        write(&dir.path().join("a/file"), b"x", Durability::Atomic).unwrap();
+        own(&dir.path().join("a/file"), b"x").unwrap();
         assert_eq!(fs::read(dir.path().join("a/file")).unwrap(), b"x");
-        assert!(write(&dir.path().join("b/c/file"), b"x", Durability::Atomic).is_err());
+        assert_eq!((mode(&dir.path().join("a")), mode(&dir.path().join("a/file"))), (0o700, 0o600));
+        assert!(own(&dir.path().join("b/c/file"), b"x").is_err());
+        assert!(theirs(&dir.path().join("b/file"), b"x").is_err());
         assert!(!dir.path().join("b").exists());
     }
 
@@ -93,47 +136,69 @@ mod tests {
     fn creates_and_replaces_and_leaves_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.toml");
-        write(&path, b"one", Durability::Atomic).unwrap();
-        write(&path, b"two", Durability::Synced).unwrap();
+        let first = own(&path, b"one").unwrap();
+        assert!(first.is_at(&path));
+        let second = write_own(&path, b"two", Durability::Synced).unwrap();
+        assert!(second.is_at(&path) && !first.is_at(&path));
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(names(dir.path()), ["state.toml"]);
     }
 
     #[test]
-    fn modes_are_those_of_an_ordinary_write() {
+    fn modes_of_what_people_write_are_those_of_an_ordinary_write() {
         let dir = tempfile::tempdir().unwrap();
         let (ours, plain) = (dir.path().join("ours"), dir.path().join("plain"));
-        write(&ours, b"", Durability::Atomic).unwrap();
+        theirs(&ours, b"").unwrap();
         fs::write(&plain, b"").unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode(&ours), mode(&plain));
 
         fs::set_permissions(&ours, Permissions::from_mode(0o640)).unwrap();
-        write(&ours, b"again", Durability::Atomic).unwrap();
-        assert_eq!(mode(&ours) & 0o777, 0o640);
+        theirs(&ours, b"again").unwrap();
+        assert_eq!(mode(&ours), 0o640);
+        own(&ours, b"and again").unwrap();
+        assert_eq!(mode(&ours), 0o600);
     }
 
     #[test]
-    fn a_symlink_stays_one() {
+    fn a_link_of_theirs_stays_one_and_in_place_of_ours_it_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("real")).unwrap();
         let (file, link) = (dir.path().join("real/file"), dir.path().join("link"));
         fs::write(&file, "old").unwrap();
         std::os::unix::fs::symlink("real/file", &link).unwrap();
-        write(&link, b"new", Durability::Atomic).unwrap();
+        theirs(&link, b"new").unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read(&file).unwrap(), b"new");
+
+        let message = own(&link, b"ours").unwrap_err().to_string();
+        assert!(message.ends_with("link: it is a symbolic link, not a file: move it away"), "{message}");
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+
+    #[test]
+    fn only_files_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+        std::os::unix::fs::symlink("fifo", at("link")).unwrap();
+        for name in ["fifo", "link"] {
+            assert!(theirs(&at(name), b"").unwrap_err().to_string().contains("it is a FIFO"), "{name}");
+        }
+        assert!(own(&at("fifo"), b"").unwrap_err().to_string().contains("it is a FIFO"));
+        assert_eq!(names(dir.path()), ["fifo", "link"]);
     }
 
     #[test]
     fn errors_name_the_path_and_a_way_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("no/such/file");
-        let message = write(&path, b"", Durability::Atomic).unwrap_err().to_string();
-        assert!(message.contains(path.to_str().unwrap()), "{message}");
-        assert!(message.ends_with("create its folder"), "{message}");
-        assert!(write(dir.path(), b"", Durability::Atomic).is_err(), "a folder is not replaced");
-        assert!(write(Path::new("/"), b"", Durability::Atomic).is_err());
+        for message in [own(&path, b"").unwrap_err().to_string(), theirs(&path, b"").unwrap_err().to_string()]
+        {
+            assert!(message.contains(path.to_str().unwrap()), "{message}");
+            assert!(message.ends_with("create its folder"), "{message}");
+        }
+        assert!(theirs(dir.path(), b"").is_err(), "a folder is not replaced");
+        assert!(theirs(Path::new("/"), b"").is_err());
         assert_eq!(names(dir.path()), Vec::<String>::new(), "no temporary file is left");
     }
 }

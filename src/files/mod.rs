@@ -1,10 +1,22 @@
-//! Files that are written whole or appended to, and errors that name them.
+//! Every way in which files are opened: our own run-time files ([`own`], [`RecordFile`]), what people write ([`theirs`]), and
+//! what is written whole ([`atomic`]). Errors name the file.
 
 pub mod atomic;
+pub mod own;
+mod record_file;
+pub mod theirs;
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::fs::{File, FileType, Metadata};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+pub use record_file::RecordFile;
+
+/// Opening never waits for a writer, and no terminal becomes ours.
+const AT_ONCE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
 /// A file of ours cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -13,62 +25,116 @@ pub struct FileError {
     /// Which file.
     pub path: PathBuf,
     /// What the system said; [`std::io::ErrorKind::StorageFull`] is a full disk.
-    pub reason: std::io::Error,
+    pub reason: io::Error,
 }
 
-fn advice(error: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+impl FileError {
+    /// For what can go wrong with `path`.
+    pub fn at(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |reason| Self { path: path.to_owned(), reason }
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    use ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+    use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     match error.kind() {
         StorageFull | QuotaExceeded => "free some space on that disk",
         PermissionDenied | ReadOnlyFilesystem => "mend the permissions of its folder",
         NotFound => "create its folder",
+        InvalidInput | IsADirectory | NotADirectory => "move it away",
         _ => "check that path",
     }
 }
 
-/// A file that records are written to, and that knows its path for the error message.
-#[derive(Debug)]
-pub struct RecordFile {
-    path: PathBuf,
-    file: BufWriter<File>,
+/// Which file it is, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
 }
 
-impl RecordFile {
-    /// Opens for appending, creating the file.
-    pub fn append(path: &Path) -> Result<Self, FileError> {
-        Self::open(path, OpenOptions::new().append(true).create(true))
+impl FileId {
+    /// The identity of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        file.metadata().map(|found| Self::from(&found))
     }
 
-    /// Creates a file that must not exist yet.
-    pub fn create_new(path: &Path) -> Result<Self, FileError> {
-        Self::open(path, OpenOptions::new().append(true).create_new(true))
+    /// Whether it stands at `path`, and no other file or link does.
+    #[must_use]
+    pub fn is_at(self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok_and(|found| Self::from(&found) == self)
     }
+}
 
-    /// Opens for writing, emptying the file.
-    pub fn truncate(path: &Path) -> Result<Self, FileError> {
-        Self::open(path, OpenOptions::new().write(true).create(true).truncate(true))
+impl From<&Metadata> for FileId {
+    fn from(found: &Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
     }
+}
 
-    fn open(path: &Path, options: &OpenOptions) -> Result<Self, FileError> {
-        match options.open(path) {
-            Ok(file) => Ok(Self { path: path.to_owned(), file: BufWriter::new(file) }),
-            Err(reason) => Err(FileError { path: path.to_owned(), reason }),
+/// What stands in the place of a file, by name; `None`: a file.
+fn in_place_of_file(kind: FileType) -> Option<&'static str> {
+    if kind.is_file() {
+        None
+    } else if kind.is_symlink() {
+        Some("a symbolic link")
+    } else if kind.is_dir() {
+        Some("a folder")
+    } else if kind.is_fifo() {
+        Some("a FIFO")
+    } else if kind.is_socket() {
+        Some("a socket")
+    } else {
+        Some("a device")
+    }
+}
+
+/// Fails where this is no regular file: [`ErrorKind::IsADirectory`] for a folder, else [`ErrorKind::InvalidInput`].
+fn require_file(found: &Metadata) -> io::Result<()> {
+    let Some(what) = in_place_of_file(found.file_type()) else { return Ok(()) };
+    let kind = if found.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
+    Err(io::Error::new(kind, format!("it is {what}, not a file")))
+}
+
+/// The content of an open file; one that is longer than `limit` bytes is refused with [`ErrorKind::FileTooLarge`].
+fn content(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {}", size(limit))));
+    }
+    Ok(bytes)
+}
+
+fn size(bytes: u64) -> String {
+    match (bytes >> 20, bytes >> 10) {
+        (0, 0) => format!("{bytes} bytes"),
+        (0, kib) => format!("{kib} KiB"),
+        (mib, _) => format!("{mib} MiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_to_do() {
+        for (reason, advice) in [
+            (ErrorKind::StorageFull.into(), "free some space on that disk"),
+            (ErrorKind::QuotaExceeded.into(), "free some space on that disk"),
+            (ErrorKind::PermissionDenied.into(), "mend the permissions of its folder"),
+            (io::Error::new(ErrorKind::InvalidInput, "it is a FIFO, not a file"), "move it away"),
+            (ErrorKind::FileTooLarge.into(), "check that path"),
+        ] {
+            let error = FileError { path: "/a/b".into(), reason }.to_string();
+            assert!(error.starts_with("cannot write /a/b: ") && error.ends_with(advice), "{error}");
         }
     }
 
-    /// Adds bytes; they may stay in memory until [`RecordFile::flush`].
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
-        self.file.write_all(bytes).map_err(|reason| FileError { path: self.path.clone(), reason })
-    }
-
-    /// Hands everything to the operating system.
-    pub fn flush(&mut self) -> Result<(), FileError> {
-        self.file.flush().map_err(|reason| FileError { path: self.path.clone(), reason })
-    }
-
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    #[test]
+    fn limits_are_told_in_round_numbers() {
+        assert_eq!([10, 64 << 10, 16 << 20].map(size), ["10 bytes", "64 KiB", "16 MiB"]);
     }
 }

@@ -1,9 +1,10 @@
 //! The commit that HEAD or another reference names, read from the repository's files: a loop asks twice per iteration,
 //! and a git process each time would cost more than everything else the loop does.
 
-use std::fs;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
+
+use crate::files::theirs;
 
 /// What the files say about HEAD or another reference.
 pub(super) enum Head {
@@ -16,7 +17,7 @@ pub(super) enum Head {
 /// Reads HEAD; `None` where the files do not tell (refs in another format than files, a symbolic branch).
 pub(super) fn head(root: &Path) -> Option<Head> {
     let git_dir = git_dir(root)?;
-    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let head = theirs::text(&git_dir.join("HEAD")).ok()?;
     let Some(name) = head.trim_end().strip_prefix("ref: ") else { return commit(&head).map(Head::Commit) };
     reference_in(&common_of(git_dir), name)
 }
@@ -33,20 +34,20 @@ pub(super) fn common_dir(root: &Path) -> Option<PathBuf> {
 
 /// Branches and configuration of a linked work tree live in the main one's repository.
 fn common_of(git_dir: PathBuf) -> PathBuf {
-    match fs::read_to_string(git_dir.join("commondir")) {
+    match theirs::text(&git_dir.join("commondir")) {
         Ok(path) => git_dir.join(path.trim_end()),
         Err(_) => git_dir,
     }
 }
 
 fn reference_in(common: &Path, name: &str) -> Option<Head> {
-    match fs::read_to_string(common.join(name)) {
+    match theirs::text(&common.join(name)) {
         Ok(text) => return commit(&text).map(Head::Commit),
         Err(error) if error.kind() != NotFound => return None,
         Err(_) if common.join("reftable").exists() => return None,
         Err(_) => {}
     }
-    match fs::read_to_string(common.join("packed-refs")) {
+    match theirs::text(&common.join("packed-refs")) {
         Ok(refs) => match packed(&refs, name) {
             Some(id) => commit(id).map(Head::Commit),
             None => Some(Head::Unborn),
@@ -61,7 +62,7 @@ pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    let pointer = fs::read_to_string(path).ok()?;
+    let pointer = theirs::text(&path).ok()?;
     Some(root.join(pointer.trim_end().strip_prefix("gitdir: ")?))
 }
 

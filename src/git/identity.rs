@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::change::{ChangeOptions, alone, change, change_with, patiently};
 use super::{GitError, LIMIT, common_dir, head, head_file, run};
+use crate::files::{own, theirs};
 
 /// The longest that a trial signature may take.
 const SIGNATURE_LIMIT: Duration = Duration::from_secs(30);
@@ -62,14 +63,12 @@ pub fn check(identity: &CommitIdentity) -> Result<(), GitError> {
     if bytes.contains(&b'%') || bytes.windows(2).any(|pair| pair == b"${") {
         return fail("ssh replaces '%' and '${' in the path of a key", "give the key file another name");
     }
-    let mut start = [0; 10];
-    let metadata = File::open(&path).and_then(|mut file| {
-        let metadata = file.metadata()?;
-        file.read_exact(&mut start)?;
-        Ok(metadata)
+    let key = theirs::read(&path, theirs::MAX_TEXT).and_then(|key| match key.len() {
+        0..10 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok((key, path.metadata()?)),
     });
-    let metadata = match metadata {
-        Ok(metadata) => metadata,
+    let (key, metadata) = match key {
+        Ok(key) => key,
         Err(error) => {
             return fail(
                 &format!("the ssh key cannot be read ({error})"),
@@ -78,7 +77,7 @@ pub fn check(identity: &CommitIdentity) -> Result<(), GitError> {
         }
     };
     // Of a public key, an agent has the private half.
-    let is_private = &start == b"-----BEGIN";
+    let is_private = key.starts_with(b"-----BEGIN");
     if is_private && metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
         return fail("others may read the ssh key, so ssh does not use it", "protect it with 'chmod 600'");
     }
@@ -142,7 +141,7 @@ fn replace_config(root: &Path, file: &Path) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     let lock = file.with_extension("lock");
     // The way git locks its configuration.
-    let new = patiently(|| match File::create_new(&lock) {
+    let new = patiently(|| match own::open(&lock, OpenOptions::new().write(true).create_new(true)) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
         file => Some(file),
     });
@@ -167,7 +166,8 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
     let said = |error: std::io::Error| error.to_string();
     let folder = tempfile::tempdir().map_err(said)?;
     let copy = folder.path().join("config");
-    fs::copy(file, &copy).map_err(said)?;
+    let old = theirs::read(file, theirs::MAX_TEXT).map_err(said)?;
+    fs::write(&copy, old).map_err(said)?;
     let edit = |arguments: &[&str]| {
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
         change(root, &[&["config".as_ref(), "--file".as_ref(), copy.as_os_str()], &arguments[..]].concat())

@@ -11,6 +11,7 @@ use super::save::{self, Saved, What};
 use super::uncommitted::Uncommitted;
 use super::worktrees::{Tree, keep_plan_out};
 use super::{GitError, LIMIT, common_dir, head_file, run};
+use crate::files::theirs;
 use crate::project::BRANCH_PLAN as PLAN;
 
 /// Why a work tree was not removed.
@@ -86,7 +87,7 @@ pub fn save_notes(root: &Path, tree: &Tree, name: &str, saved: &mut Vec<Saved>) 
 fn notes(root: &Path, tree: &Tree) -> Result<Option<PathBuf>, GitError> {
     let folders = fs::read_dir(common_dir(root)?.join("worktrees")).into_iter().flatten().flatten();
     let is_meant = |folder: &PathBuf| {
-        let pointer = fs::read(folder.join("gitdir")).unwrap_or_default();
+        let pointer = theirs::read(&folder.join("gitdir"), theirs::MAX_TEXT).unwrap_or_default();
         Path::new(OsStr::from_bytes(pointer.trim_ascii_end())) == tree.path.join(".git")
     };
     Ok(folders.map(|folder| folder.path()).find(is_meant))

@@ -7,6 +7,7 @@ use super::change::change;
 use super::keep::hidden;
 use super::progress::{Operation, in_progress};
 use super::{GitError, LIMIT, head_file, run};
+use crate::files::theirs;
 use crate::text::list::some_of;
 
 /// How many paths an error names.
@@ -184,7 +185,7 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     let Err(reason) = change(root, &arguments) else { return Ok(()) };
 
     let stopped_at = head_file::git_dir(root)
-        .and_then(|git_dir| std::fs::read_to_string(git_dir.join("REVERT_HEAD")).ok())
+        .and_then(|git_dir| theirs::text(&git_dir.join("REVERT_HEAD")).ok())
         .map(|id| id.trim().to_owned());
     if check_idle(root).is_err() && change(root, &["revert", "--abort"]).is_err()
         || super::head(root) != before

@@ -11,6 +11,7 @@ use chrono::Local;
 use super::change::{CHANGE_LIMIT, ChangeOptions, change_with};
 use super::remove::RemoveError;
 use super::{GitError, LIMIT, run};
+use crate::files::theirs;
 use crate::text::timestamp;
 
 /// How many commits are asked about at once: all of them have to fit on a command line.
@@ -111,7 +112,7 @@ fn collect_ids(folder: &Path, ids: &mut BTreeSet<String>) -> io::Result<()> {
         if entry.symlink_metadata()?.is_dir() {
             collect_ids(&entry, ids)?;
         } else if entry.is_file() {
-            let content = fs::read(&entry)?;
+            let content = theirs::read(&entry, u64::MAX)?;
             let words = content.split(|byte| !byte.is_ascii_hexdigit());
             let words = words.filter(|word| matches!(word.len(), 40 | 64) && word.iter().any(|&b| b != b'0'));
             ids.extend(words.map(|word| String::from_utf8_lossy(word).into_owned()));

@@ -87,36 +87,49 @@ fn common_dir_is_shared_by_linked_work_trees() {
     assert_eq!(of(&root.join(".worktrees/w")), root.join(".git"));
 }
 
-#[test]
-fn runtime_files_are_ignored_and_the_others_are_not() {
-    let (_guard, root) = repository();
-    let homes = [".ralph", ".", "odd [x]*?\\ dir", "sub/.ralph", "new\nline"];
-    let runtime = [
-        "state.toml",
-        "state.toml.x1.tmp",
-        "iterations.log",
-        "logs/session-1.log",
-        "lock",
-        "last_agent_output",
-    ];
-    let written = ["config", "implementation_plan.md", "prompts/plan.md", "locks", "logsheet"];
-    for home in homes {
-        let project = project(&root, home);
-        for name in runtime.iter().chain(&written) {
-            let path = project.ralph_dir().join(name);
+/// Files in the ralph dir and in its run dir, each with the same names; git's rules are entered. Answers what git lists, and
+/// the two folders.
+fn with_rules(root: &Path, home: &str) -> (HashSet<PathBuf>, Project) {
+    let project = project(root, home);
+    for folder in [project.ralph_dir(), project.run_dir()] {
+        for name in RUN_FILES.iter().chain(&WRITTEN) {
+            let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         }
-        assert!(exclude(&root, &runtime_patterns(&project)).unwrap());
-        assert!(!exclude(&root, &runtime_patterns(&project)).unwrap(), "the second time nothing is missing");
     }
-    let output = git(&root, &["ls-files", "-z", "-o", "--exclude-standard"]);
-    let listed: HashSet<PathBuf> = output.split_terminator('\0').map(PathBuf::from).collect();
-    let home_relative =
-        |home: &str, name: &str| if home == "." { name.into() } else { Path::new(home).join(name) };
-    let expected: HashSet<PathBuf> =
-        homes.iter().flat_map(|home| written.iter().map(move |name| home_relative(home, name))).collect();
-    assert_eq!(listed, expected);
+    assert!(exclude(root, &runtime_patterns(&project)).unwrap());
+    assert!(!exclude(root, &runtime_patterns(&project)).unwrap(), "the second time nothing is missing");
+    let output = git(root, &["ls-files", "-z", "-o", "--exclude-standard"]);
+    (output.split_terminator('\0').map(PathBuf::from).collect(), project)
+}
+
+const RUN_FILES: [&str; 7] = [
+    "state.toml",
+    "state.toml.x1.tmp",
+    "iterations.log",
+    "logs/session-1.log",
+    "lock",
+    "last_agent_output",
+    "requests/20260101T1-1.json",
+];
+const WRITTEN: [&str; 6] =
+    ["config", "implementation_plan.md", "prompts/plan.md", "locks", "logsheet", "state.toml_of_mine"];
+
+#[test]
+fn only_run_time_files_in_folders_of_ours_are_ignored() {
+    for home in [".ralph", "sub/.ralph", ".", "docs", "odd [x]*?\\ dir", "new\nline"] {
+        let (_guard, root) = repository();
+        let (listed, project) = with_rules(&root, home);
+        let (ours, theirs) = (project.relative(project.run_dir()), project.ralph_home());
+        assert_eq!(ours.file_name().unwrap(), ".ralph");
+        let mut expected: HashSet<PathBuf> = WRITTEN.iter().map(|name| ours.join(name)).collect();
+        if ours != theirs {
+            let names = WRITTEN.iter().chain(&RUN_FILES);
+            expected.extend(names.map(|name| project.relative(&project.ralph_dir().join(name))));
+        }
+        assert_eq!(listed, expected, "{home}");
+    }
 }
 
 #[test]

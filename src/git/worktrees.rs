@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::change::{ChangeOptions, alone, change, change_with};
 use super::refs::branch_commit;
 use super::{GitError, LIMIT, escape_pattern, exclude, head_file, run};
+use crate::files::theirs;
 use crate::text::jitter;
 use crate::text::line::one_line;
 
@@ -72,7 +73,7 @@ pub enum CheckedOut {
 /// What the HEAD of the work tree `root` is on.
 #[must_use]
 pub fn checked_out(root: &Path) -> CheckedOut {
-    let head = head_file::git_dir(root).and_then(|folder| fs::read_to_string(folder.join("HEAD")).ok());
+    let head = head_file::git_dir(root).and_then(|folder| theirs::text(&folder.join("HEAD")).ok());
     let name = match head.as_deref().map(str::trim_end) {
         None => return CheckedOut::NoTree,
         // Where branches are not files, only git knows.

@@ -1,5 +1,6 @@
 //! From a loop that is ready to its exit code.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +16,7 @@ use crate::agent::factory::Factory;
 use crate::cli::LoopFlags;
 use crate::engine::board::Board;
 use crate::engine::context::{Context, Sink};
-use crate::engine::event::LoopIdentity;
+use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
 use crate::engine::places::Ticket;
@@ -145,12 +146,22 @@ impl<'a> Ready<'a> {
         }
         let (tally, from) = resumed.unzip();
         recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
-        watch_requests(project.requests(), self.run, inbox)?;
+        watch_requests(recorder.requests(), inbox)?;
 
+        let notice = Cell::new(None);
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
-        sinks.insert(0, Box::new(|stamped| recorder.take(stamped)));
+        sinks.insert(
+            0,
+            Box::new(|stamped| {
+                notice.set(recorder.take(stamped)?);
+                Ok(())
+            }),
+        );
         sinks.push(Box::new(|stamped| {
+            if let Some(notice) = notice.take() {
+                view.take(&Stamped { event: Event::Notice(&notice), ..*stamped });
+            }
             view.take(stamped);
             Ok(())
         }));

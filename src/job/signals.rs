@@ -1,6 +1,5 @@
 //! Signals and requests as messages: small threads put them into the inboxes of the loops that have to hear them.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use signal_hook::iterator::Signals as Caught;
 use crate::engine::inbox::Inbox;
 use crate::engine::stop::Ask;
 use crate::git;
-use crate::record::requests;
+use crate::record::requests::Requests;
 use crate::threads;
 
 /// How often requests from other terminals are looked for.
@@ -84,12 +83,12 @@ pub(crate) fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// From here on requests that other terminals leave in `folder` for `run` reach the loop, as long as it is there.
-pub(crate) fn watch_requests(folder: PathBuf, run: String, inbox: &Arc<Inbox>) -> std::io::Result<()> {
+/// From here on requests that other terminals leave for the loop reach it, as long as it is there.
+pub(crate) fn watch_requests(requests: Arc<Requests>, inbox: &Arc<Inbox>) -> std::io::Result<()> {
     let inbox = Arc::downgrade(inbox);
     threads::start(move || {
         while let Some(inbox) = inbox.upgrade() {
-            for request in requests::take(&folder, &run) {
+            for request in requests.look() {
                 inbox.ask(Ask::Request(request));
             }
             drop(inbox);

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::worktree::Worktree;
+use crate::files::theirs;
 use crate::git::{self, Changed};
 use crate::project::Project;
 
@@ -53,7 +54,7 @@ impl GitWorktree {
 
     fn quick(&self) -> Quick {
         let mut hasher = DefaultHasher::new();
-        std::fs::read(&self.plan).ok().hash(&mut hasher);
+        theirs::read(&self.plan, theirs::MAX_TEXT).ok().hash(&mut hasher);
         (self.head(), hasher.finish())
     }
 

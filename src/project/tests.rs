@@ -210,3 +210,67 @@ fn ralph_dir_is_created_on_demand_or_refused_clearly() {
     assert!(matches!(at("dangling").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));
     assert!(matches!(at("/proc/ralph").create_ralph_dir(), Err(ProjectError::RalphDirUnwritable { .. })));
 }
+
+#[test]
+fn run_time_files_lie_in_a_folder_that_is_ours_alone() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    let run_dir = |flag: &str| {
+        let project = Project::locate(&dir, &no_env, Some(Path::new(flag)), None).unwrap();
+        let again = project.elsewhere(project.root(), project.ralph_dir());
+        assert_eq!(again.run_dir(), project.run_dir(), "{flag}");
+        project.relative(project.run_dir())
+    };
+    let program = |folder: &str| {
+        touch(&dir.join(folder).join("ralph"));
+        touch(&dir.join(folder).join("config"));
+        fs::set_permissions(dir.join(folder).join("ralph"), Permissions::from_mode(0o755)).unwrap();
+    };
+    program("tools");
+    program(".");
+    touch(&dir.join("bin/ralph"));
+    fs::create_dir_all(dir.join("empty")).unwrap();
+    symlink("empty", dir.join("link")).unwrap();
+    for (ralph_dir, expected) in [
+        (".ralph", ".ralph"),
+        ("deep/.ralph", "deep/.ralph"),
+        ("tools", "tools"),
+        (".", ".ralph"),
+        ("docs", "docs/.ralph"),
+        ("bin", "bin/.ralph"),
+        ("empty", "empty/.ralph"),
+        ("link", "empty/.ralph"),
+    ] {
+        assert_eq!(run_dir(ralph_dir), Path::new(expected), "{ralph_dir}");
+    }
+}
+
+#[test]
+fn a_run_dir_does_not_hide_the_ralph_dir_around_it() {
+    let (_guard, dir) = scratch();
+    repository(&dir);
+    touch(&dir.join("config"));
+    touch(&dir.join("prompts/plan.md"));
+    let project = locate(&dir);
+    assert_eq!((project.ralph_home().as_path(), project.run_dir()), (Path::new("."), &*dir.join(".ralph")));
+    project.create_run_dir().unwrap();
+    assert_eq!(locate(&dir), project);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(project.run_dir()), mode(&project.run_dir().join(RUN_DIR_MARK))), (0o700, 0o600));
+    project.create_run_dir().unwrap();
+    assert_eq!(fs::read_dir(project.run_dir()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 4, "nothing half-made is left");
+
+    // A `.ralph` that somebody uses as a ralph dir is one.
+    touch(&dir.join(".ralph/prompts/build.md"));
+    assert_eq!(locate(&dir).ralph_home(), Path::new(".ralph"));
+
+    fs::remove_dir_all(dir.join(".ralph")).unwrap();
+    project.restore_run_dir().unwrap();
+    assert_eq!(locate(&dir), project);
+    fs::create_dir(dir.join("other")).unwrap();
+    symlink("..", dir.join("other/.ralph")).unwrap();
+    let other = Project::locate(&dir, &no_env, Some(Path::new("other")), None).unwrap();
+    let refused = other.create_run_dir().unwrap_err().to_string();
+    assert!(refused.contains("other/.ralph: cannot be written (it is a symbolic link"), "{refused}");
+}

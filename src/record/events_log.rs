@@ -16,6 +16,17 @@ impl EventsLog {
         RecordFile::create_new(path).map(Self)
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    pub fn keep(&mut self) -> Result<bool, FileError> {
+        self.0.keep()
+    }
+
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         self.0.write(to_lines(stamped).as_bytes())?;

@@ -20,6 +20,11 @@ impl IterationsLog {
         Ok(Self { file: RecordFile::append(path)?, of: String::new() })
     }
 
+    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    pub fn keep(&mut self) -> Result<bool, FileError> {
+        self.file.keep()
+    }
+
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         let line = match stamped.event {

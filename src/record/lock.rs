@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{FileId, own};
 use crate::process::identity::ProcessIdentity;
 
 /// Who holds a lock, or held it when it died; written in the lock file for people and for `status`.
@@ -60,7 +61,10 @@ fn describe(holder: Option<&Holder>) -> String {
 /// (std opens every file so), hence no child keeps the lock alive.
 #[derive(Debug)]
 pub struct Lock {
+    path: PathBuf,
+    id: FileId,
     file: File,
+    holder: Holder,
     previous: Option<Holder>,
 }
 
@@ -68,21 +72,44 @@ impl Lock {
     /// Locks `path` for `holder`, creating the file where it is missing; does not wait for another holder.
     pub fn acquire(path: &Path, holder: &Holder) -> Result<Self, LockError> {
         let failed = |reason| LockError::Io { path: path.to_path_buf(), reason };
-        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = open.map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held {
-                    path: path.to_path_buf(),
-                    holder: wait_for_holder(path).map(Box::new),
-                });
+        let (mut file, id) = loop {
+            let file = own::open(path, OpenOptions::new().read(true).write(true).create(true));
+            let file = file.map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(LockError::Held {
+                        path: path.to_path_buf(),
+                        holder: wait_for_holder(path).map(Box::new),
+                    });
+                }
+                Err(TryLockError::Error(reason)) => return Err(failed(reason)),
             }
-            Err(TryLockError::Error(reason)) => return Err(failed(reason)),
-        }
-        let previous = read(&mut file);
-        let lock = write(&mut file, holder).map(|()| Self { file, previous });
-        lock.map_err(failed)
+            let id = FileId::of(&file).map_err(failed)?;
+            // One that was removed between opening and locking keeps nobody out.
+            if id.is_at(path) {
+                break (file, id);
+            }
+        };
+        // A copy of a project brings along the name of one that holds the original's lock.
+        let previous = read(&mut file).filter(|previous| !previous.identity.is_alive());
+        write(&mut file, holder).map_err(failed)?;
+        Ok(Self { path: path.to_path_buf(), id, file, holder: holder.clone(), previous })
+    }
+
+    /// Whether its file was removed or replaced, so that it keeps nobody out any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        !self.id.is_at(&self.path)
+    }
+
+    /// Takes the lock again that was lost.
+    ///
+    /// # Errors
+    /// When another loop has taken it meanwhile, or it cannot be taken.
+    pub fn take_again(&mut self) -> Result<(), LockError> {
+        *self = Self::acquire(&self.path, &self.holder)?;
+        Ok(())
     }
 
     /// The owner that died without letting go, if any: its processes may still be about.
@@ -103,9 +130,15 @@ impl Drop for Lock {
 
 /// The living holder of the lock at `path`, as the file tells it; the lock itself is not touched, so that looking never
 /// gets in the way of a loop that is just starting.
-#[must_use]
-pub fn holder(path: &Path) -> Option<Holder> {
-    read(&mut File::open(path).ok()?).filter(|holder| holder.identity.is_alive())
+///
+/// # Errors
+/// When something else stands in its place, or it cannot be read.
+pub fn holder(path: &Path) -> Result<Option<Holder>, LockError> {
+    match own::open_to_read(path) {
+        Ok(mut file) => Ok(read(&mut file).filter(|holder| holder.identity.is_alive())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(reason) => Err(LockError::Io { path: path.to_path_buf(), reason }),
+    }
 }
 
 /// A holder that was faster by a moment may not have written its name yet.
@@ -114,7 +147,7 @@ fn wait_for_holder(path: &Path) -> Option<Holder> {
         if round > 0 {
             thread::sleep(Duration::from_millis(10));
         }
-        holder(path)
+        holder(path).ok().flatten()
     })
 }
 
@@ -149,7 +182,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
         let first = Lock::acquire(&path, &me("build")).unwrap();
-        assert_eq!(holder(&path), Some(me("build")));
+        assert_eq!(holder(&path).unwrap(), Some(me("build")));
 
         let message = Lock::acquire(&path, &me("plan")).unwrap_err().to_string();
         assert!(message.contains(&format!("ralph build, pid {}", std::process::id())), "{message}");
@@ -159,7 +192,7 @@ mod tests {
         );
 
         drop(first);
-        assert_eq!(holder(&path), None);
+        assert_eq!(holder(&path).unwrap(), None);
         assert_eq!(Lock::acquire(&path, &me("plan")).unwrap().previous(), None, "let go in good order");
     }
 
@@ -170,11 +203,11 @@ mod tests {
         let mut dead = me("build");
         dead.identity.start_ticks += 1;
         fs::write(&path, toml::to_string(&dead).unwrap()).unwrap();
-        assert_eq!(holder(&path), None);
+        assert_eq!(holder(&path).unwrap(), None);
 
         let lock = Lock::acquire(&path, &me("plan")).unwrap();
         assert_eq!(lock.previous(), Some(&dead));
-        assert_eq!(holder(&path), Some(me("plan")));
+        assert_eq!(holder(&path).unwrap(), Some(me("plan")));
     }
 
     #[test]
@@ -185,7 +218,7 @@ mod tests {
             fs::write(&path, content).unwrap();
             let lock = Lock::acquire(&path, &me("build")).unwrap();
             assert_eq!(lock.previous(), None);
-            assert_eq!(holder(&path), Some(me("build")));
+            assert_eq!(holder(&path).unwrap(), Some(me("build")));
         }
     }
 
@@ -253,5 +286,45 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let message = Lock::acquire(dir.path(), &me("build")).unwrap_err().to_string();
         assert!(message.starts_with(&format!("lock, {}: ", dir.path().display())), "{message}");
+    }
+    #[test]
+    fn a_lock_that_was_removed_or_replaced_is_taken_again_unless_another_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let mut lock = Lock::acquire(&path, &me("build")).unwrap();
+        assert!(!lock.is_lost());
+        fs::remove_file(&path).unwrap();
+        assert!(lock.is_lost());
+        lock.take_again().unwrap();
+        assert!(!lock.is_lost());
+        assert_eq!(holder(&path).unwrap(), Some(me("build")));
+
+        fs::copy(&path, dir.path().join("backup")).unwrap();
+        fs::rename(dir.path().join("backup"), &path).unwrap();
+        assert!(lock.is_lost());
+        lock.take_again().unwrap();
+        assert_eq!(lock.previous(), None, "its own name is not that of a dead loop");
+
+        fs::remove_file(&path).unwrap();
+        let other = Lock::acquire(&path, &me("plan")).unwrap();
+        assert!(
+            matches!(lock.take_again(), Err(LockError::Held { holder: Some(named), .. }) if named.mode == "plan")
+        );
+        drop(lock);
+        assert_eq!(holder(&path).unwrap(), Some(me("plan")), "the other's lock is not touched");
+        drop(other);
+    }
+
+    #[test]
+    fn what_is_no_lock_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, target) = (dir.path().join("lock"), dir.path().join("target"));
+        fs::write(&target, "the user's").unwrap();
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        for said in [Lock::acquire(&path, &me("build")).map(drop), holder(&path).map(drop)] {
+            let said = said.unwrap_err().to_string();
+            assert!(said.contains("lock: it is a symbolic link"), "{said}");
+        }
+        assert_eq!(fs::read(&target).unwrap(), b"the user's");
     }
 }

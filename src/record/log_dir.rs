@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::whole_lines::WholeLines;
 use crate::engine::context::Sink;
 use crate::engine::event::{Event, Stamped};
-use crate::files::{FileError, RecordFile};
+use crate::files::{FileError, RecordFile, own};
 use crate::text::timestamp;
 
 /// The folder of these files, `NNN_YYYYMMDD-HHMMSS.log`. Further attempts at an iteration go on in its file.
@@ -18,14 +18,17 @@ pub struct LogDir {
 impl LogDir {
     /// Creates the folder where it is missing.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
-        std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
+        // The user has named it: it may be a link.
+        if !folder.is_dir() {
+            own::make_folders(folder).map_err(FileError::at(folder))?;
+        }
         Ok(Self { folder: folder.to_owned(), current: None })
     }
 
     /// Listens to a loop.
     #[must_use]
     pub fn into_sink<'a>(mut self) -> Sink<'a> {
-        Box::new(move |stamped| self.take(stamped))
+        Box::new(move |stamped| Ok(self.take(stamped)?))
     }
 
     /// Takes one event.
@@ -33,7 +36,7 @@ impl LogDir {
         match (stamped.event, &mut self.current) {
             (Event::AttemptStarted { tally, .. }, current) => {
                 let iteration = tally.iteration;
-                if current.as_ref().is_none_or(|(number, _)| *number != iteration) {
+                if current.as_ref().is_none_or(|(number, lines)| *number != iteration || lines.is_lost()) {
                     let name = format!("{iteration:03}_{}.log", timestamp::for_names(stamped.at));
                     let file = RecordFile::append(&self.folder.join(name))?;
                     *current = Some((iteration, WholeLines::new(file)));

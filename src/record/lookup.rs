@@ -1,7 +1,7 @@
 //! Which loops there are, and which one a NAME means.
 //!
-//! A ralph dir holds the state of one loop: the latest that ran there. So the loops of a machine are the states in the
-//! ralph dirs that the registry points to, and in the one of this project, which needs no registry to be found.
+//! A run dir holds the state of one loop: the latest that ran there. So the loops of a machine are the states in the run dirs
+//! of the ralph dirs that the registry points to, and in the one of this project, which needs no registry to be found.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -83,13 +83,17 @@ impl Loop {
 #[must_use]
 pub fn of_machine(here: &Project) -> Vec<Loop> {
     let entries = here.registry().map(|folder| registry::list(&folder).0).unwrap_or_default();
-    let ours = entries.iter().find(|entry| entry.ralph_dir == here.ralph_dir());
-    let own_name = ours.map_or("(unknown)", |entry| entry.name.as_str());
+    let entries: Vec<(Project, String)> = entries
+        .into_iter()
+        .map(|entry| (here.elsewhere(&entry.project_root, &entry.ralph_dir), entry.name))
+        .collect();
+    let ours = entries.iter().find(|(project, _)| project.run_dir() == here.run_dir());
+    let own_name = ours.map_or("(unknown)", |(_, name)| name.as_str());
     let mut loops: Vec<Loop> = Loop::at(here.clone(), own_name).into_iter().collect();
-    let mut seen: HashSet<PathBuf> = [here.ralph_dir().to_owned()].into();
-    for entry in entries {
-        if seen.insert(entry.ralph_dir.clone()) {
-            loops.extend(Loop::at(here.elsewhere(&entry.project_root, &entry.ralph_dir), &entry.name));
+    let mut seen: HashSet<PathBuf> = [here.run_dir().to_owned()].into();
+    for (project, name) in entries {
+        if seen.insert(project.run_dir().to_owned()) {
+            loops.extend(Loop::at(project, &name));
         }
     }
     loops.sort_by_key(|found| std::cmp::Reverse(found.state.as_ref().ok().map(|state| state.started_at)));
@@ -106,7 +110,7 @@ pub fn of_project(here: &Project) -> Vec<Loop> {
 pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
     let found: Vec<Loop> = of_machine(here).into_iter().filter(|found| found.name == name).collect();
     let (own, others): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|found| found.project.ralph_dir() == here.ralph_dir());
+        found.into_iter().partition(|found| found.project.run_dir() == here.run_dir());
     let (near, far): (Vec<_>, Vec<_>) = others.into_iter().partition(|found| found.belongs_to(here));
     let mut candidates = [own, near, far].into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     match (candidates.pop(), candidates.as_slice()) {

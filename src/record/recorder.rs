@@ -1,24 +1,27 @@
 //! All records of one loop: opened together, fed together, closed together.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use chrono::{Local, Utc};
 
 use super::events_log::EventsLog;
 use super::iterations_log::IterationsLog;
-use super::lock::{Holder, Lock};
+use super::lock::{Holder, Lock, LockError};
 use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
+use super::requests::{self, Requests};
 use super::session_log::SessionLog;
 use super::state::{self, Found, Setup, State, StateFile};
-use crate::engine::event::{LoopIdentity, Stamped};
-use crate::engine::outcome::Status;
+use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::outcome::{End, Outcome, Status};
+use crate::engine::stop::Ask;
 use crate::engine::tally::Tally;
-use crate::files::{FileError, RecordFile};
+use crate::files::{FileError, RecordFile, own};
 use crate::process::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
-use crate::project::Project;
+use crate::project::{Project, ProjectError};
 use crate::text::timestamp;
 
 /// All records of one loop.
@@ -29,9 +32,13 @@ pub struct Recorder {
     iterations: IterationsLog,
     events: EventsLog,
     state: StateFile,
+    requests: Arc<Requests>,
     warnings: Vec<String>,
+    project: Project,
     /// Held as long as the records are written.
-    _lock: Lock,
+    lock: Lock,
+    /// Another loop has the lock: what both would write is the other's.
+    is_displaced: bool,
 }
 
 impl Recorder {
@@ -41,7 +48,7 @@ impl Recorder {
     /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
     pub fn open(project: &Project, identity: &LoopIdentity, setup: Setup) -> anyhow::Result<Self> {
         let process = ProcessIdentity::of_self().context("cannot read our own process information")?;
-        project.create_ralph_dir()?;
+        project.create_run_dir()?;
         let holder =
             Holder { run_id: identity.run.clone(), mode: identity.mode.clone(), identity: process.clone() };
         let lock = Lock::acquire(&project.lock(), &holder)?;
@@ -52,6 +59,7 @@ impl Recorder {
         }
 
         warnings.extend(set_unknown_state_aside(&project.state())?);
+        requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
         let (session, events) = open_session(&project.logs())?;
         let session_log = Some(session.path().to_owned());
@@ -62,8 +70,11 @@ impl Recorder {
             iterations,
             events,
             state: StateFile::new(&project.state(), state),
+            requests: Arc::new(Requests::new(project.requests(), &identity.run)),
             warnings,
-            _lock: lock,
+            project: project.clone(),
+            lock,
+            is_displaced: false,
         })
     }
 
@@ -78,15 +89,72 @@ impl Recorder {
         self.warnings.push(warning);
     }
 
-    /// Takes one event. The session log comes first: it is the one a person reads.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let results = [
-            self.session.take(stamped),
-            self.raw.take(stamped),
-            self.iterations.take(stamped),
-            self.events.take(stamped),
-            self.state.take(stamped),
-        ];
+    /// The requests to this loop. One that is told of is settled when the state holds it.
+    #[must_use]
+    pub fn requests(&self) -> Arc<Requests> {
+        Arc::clone(&self.requests)
+    }
+
+    /// Takes one event; answers what the user should know of the records themselves.
+    ///
+    /// # Errors
+    /// When a record cannot be written, or another loop was started here meanwhile.
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<Option<String>, End> {
+        let notice = match self.keep(stamped.event) {
+            Ok(notice) => notice,
+            // The truth about the end is written wherever it can be.
+            Err(_) if matches!(stamped.event, Event::LoopEnded { .. }) => None,
+            Err(end) => return Err(end),
+        };
+        if let Some(notice) = &notice {
+            self.write(&Stamped { event: Event::Notice(notice), ..*stamped })?;
+        }
+        self.write(stamped)?;
+        if let Event::Asked { ask: Ask::Request(_), .. } = stamped.event
+            && !self.is_displaced
+        {
+            self.requests.settle();
+        }
+        Ok(notice)
+    }
+
+    /// Makes sure that the records are where they belong. Agents tidy up (`git clean -fdx`), people restore backups: then the
+    /// lock keeps nobody out any more, and what is written goes nowhere.
+    fn keep(&mut self, event: Event<'_>) -> Result<Option<String>, End> {
+        if self.is_displaced || matches!(event, Event::Output { .. } | Event::Shown(_)) {
+            return Ok(None);
+        }
+        let kept = keep_lock(&mut self.lock, &self.project);
+        self.is_displaced = matches!(kept, Err(Unkept::Lock(LockError::Held { .. })));
+        let mut lost = Vec::new();
+        // A loop that has to end still tells why.
+        if self.session.keep()? {
+            lost.push(self.session.path().to_owned());
+        }
+        if self.events.keep()? {
+            lost.push(self.events.path().to_owned());
+        }
+        if kept.map_err(|why| End::because(Outcome::RecordFailed, why.to_string()))? {
+            lost.push(self.project.lock());
+        }
+        if self.iterations.keep()? {
+            lost.push(self.project.iterations_log());
+        }
+        // It is written whole at the next step anyway.
+        if self.state.is_lost() {
+            lost.push(self.project.state());
+        }
+        Ok(said_of(&lost))
+    }
+
+    /// The session log comes first: it is the one a person reads.
+    fn write(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+        let mut results = vec![self.session.take(stamped), self.events.take(stamped)];
+        if !self.is_displaced {
+            results.push(self.raw.take(stamped));
+            results.push(self.iterations.take(stamped));
+            results.push(self.state.take(stamped));
+        }
         results.into_iter().collect()
     }
 
@@ -104,6 +172,39 @@ pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     let lock = Lock::acquire(&project.lock(), &holder)?;
     let _ = sweep_after(&lock);
     Ok(lock)
+}
+
+/// What was removed or replaced, in one line.
+fn said_of(lost: &[PathBuf]) -> Option<String> {
+    let names = lost.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy());
+    let names: Vec<_> = names.collect();
+    let folder = lost.first()?.parent()?.display();
+    Some(format!("removed or replaced while the loop runs, and made again: {} in {folder}", names.join(", ")))
+}
+
+/// Why a lock is not held any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Unkept {
+    /// Its folder cannot be made again.
+    #[error(transparent)]
+    Folder(#[from] ProjectError),
+    /// It cannot be taken again.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+/// Takes a lock again where it was removed or replaced, and answers whether it was.
+///
+/// # Errors
+/// When that cannot be done, as when another loop was faster.
+pub fn keep_lock(lock: &mut Lock, project: &Project) -> Result<bool, Unkept> {
+    if !lock.is_lost() {
+        return Ok(false);
+    }
+    project.restore_run_dir()?;
+    lock.take_again()?;
+    let _ = sweep_after(lock);
+    Ok(true)
 }
 
 /// Ends what the dead owner of a lock left behind, and says so.
@@ -136,7 +237,7 @@ fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
 
 /// The two logs of a new session. Two sessions in one second get two names.
 fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
-    std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
+    own::make_folder(folder).map_err(FileError::at(folder))?;
     let stamp = format!("session-{}", timestamp::for_names(Local::now()));
     let mut number = 1;
     loop {

@@ -12,9 +12,12 @@ use chrono::{DateTime, Local};
 use serde::{Deserialize, Serialize};
 
 use crate::files::atomic::{self, Durability};
+use crate::files::own;
 
 /// The version of the entry's layout that this ralph writes.
 const VERSION: u32 = 1;
+/// A larger file is no entry, in bytes.
+const LARGEST: u64 = 1 << 20;
 
 /// One loop, running or ended, as the registry knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,22 +77,22 @@ impl RegistryWarning {
 pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
     let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
     let content = toml::to_string(entry).map_err(|error| RegistryWarning::new(&path, &error))?;
-    fs::create_dir_all(dir).map_err(|error| RegistryWarning::new(dir, &error))?;
-    atomic::write(&path, content.as_bytes(), Durability::Atomic)
+    own::make_folders(dir).map_err(|error| RegistryWarning::new(dir, &error))?;
+    atomic::write_own(&path, content.as_bytes(), Durability::Atomic)
+        .map(drop)
         .map_err(|error| RegistryWarning::new(&error.path, &error.reason))
 }
 
 /// All loops of the registry folder `dir`, newest start first, and what could not be read there.
 #[must_use]
 pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
-    let files = match fs::read_dir(dir) {
+    let files = match own::entries(dir) {
         Ok(files) => files,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return (Vec::new(), Vec::new()),
         Err(error) => return (Vec::new(), vec![RegistryWarning::new(dir, &error)]),
     };
     let mut entries = Vec::new();
     let mut warnings = Vec::new();
-    for path in files.filter_map(|file| Some(file.ok()?.path())).filter(|path| is_entry(path)) {
+    for path in files.into_iter().filter(|path| is_entry(path)) {
         match read(&path) {
             Ok(Some(entry)) => entries.push(entry),
             Ok(None) => {}
@@ -111,8 +114,8 @@ pub fn remove(dir: &Path, name: &str, ralph_dir: &Path) -> Result<(), RegistryWa
 
 /// `None` when the file went away between listing and reading.
 fn read(path: &Path) -> Result<Option<Entry>, RegistryWarning> {
-    let content = match fs::read_to_string(path) {
-        Ok(content) => content,
+    let content = match own::read(path, LARGEST) {
+        Ok(content) => String::from_utf8_lossy(&content).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RegistryWarning::new(path, &error)),
     };

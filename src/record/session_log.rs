@@ -24,6 +24,11 @@ impl SessionLog {
         self.lines.path()
     }
 
+    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    pub fn keep(&mut self) -> Result<bool, FileError> {
+        self.lines.keep()
+    }
+
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         match stamped.event {

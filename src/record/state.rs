@@ -10,12 +10,14 @@ use crate::engine::outcome::{Outcome, Status};
 use crate::engine::report::Signal;
 use crate::engine::stop::{Ask, Request};
 use crate::engine::tally::{Last, Tally};
-use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, FileId, own};
 use crate::process::identity::ProcessIdentity;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
+/// A larger file is no state of ours, in bytes.
+const LARGEST: u64 = 64 << 20;
 
 /// How a loop is set up, for those who look at it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -111,6 +113,19 @@ pub struct State {
     pub tally: Tally,
 }
 
+/// Whether a file of the run dir is the state, one that was set aside, or one that was never written to its end.
+#[must_use]
+pub fn is_state(path: &Path) -> bool {
+    let name =
+        path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("state.toml"));
+    let Some(rest) = name else { return false };
+    // `.YYYYMMDD-HHMMSSmmm`
+    let is_aside = rest.strip_prefix('.').is_some_and(|stamp| {
+        stamp.len() == 18 && stamp.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+    });
+    rest.is_empty() || is_aside || rest.starts_with('.') && path.extension().is_some_and(|end| end == "tmp")
+}
+
 /// What stands in a state file's place.
 #[derive(Debug)]
 pub enum Found {
@@ -131,7 +146,7 @@ pub fn read(path: &Path) -> std::io::Result<Found> {
     struct Versioned {
         version: u32,
     }
-    let text = match std::fs::read(path) {
+    let text = match own::read(path, LARGEST) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(error),
@@ -197,13 +212,21 @@ impl State {
 pub struct StateFile {
     path: PathBuf,
     state: State,
+    /// The file that was last written; `None` before the first time.
+    written: Option<FileId>,
 }
 
 impl StateFile {
     /// Nothing is written before the loop starts.
     #[must_use]
     pub fn new(path: &Path, state: State) -> Self {
-        Self { path: path.to_owned(), state }
+        Self { path: path.to_owned(), state, written: None }
+    }
+
+    /// Whether the file is another one than was last written, or gone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.written.is_some_and(|written| !written.is_at(&self.path))
     }
 
     /// Takes one event.
@@ -211,7 +234,8 @@ impl StateFile {
         let Some(durability) = self.state.take(stamped) else { return Ok(()) };
         let text = toml::to_string(&self.state)
             .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
-        atomic::write(&self.path, text.as_bytes(), durability)
+        self.written = Some(atomic::write_own(&self.path, text.as_bytes(), durability)?);
+        Ok(())
     }
 }
 

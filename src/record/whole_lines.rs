@@ -36,6 +36,17 @@ impl WholeLines {
         self.file.path()
     }
 
+    /// Whether its file was removed or replaced.
+    #[must_use]
+    pub(super) fn is_lost(&self) -> bool {
+        self.file.is_lost()
+    }
+
+    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    pub(super) fn keep(&mut self) -> Result<bool, FileError> {
+        self.file.keep()
+    }
+
     /// Takes bytes of one of the pipes, cut anywhere.
     pub(super) fn output(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), FileError> {
         match stream {

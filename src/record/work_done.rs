@@ -1,11 +1,11 @@
 //! Which commits HEAD named before and after each iteration, read back from the events logs.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::event_line::{EventLine, Fact};
+use crate::files::own;
 
 /// One iteration that came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +26,8 @@ struct Begun {
 /// The iterations in the events logs of a folder in which HEAD changed, newest first. What was cut off is not among
 /// them: nobody knows what HEAD was when it ended.
 pub fn newest_first(logs: &Path) -> std::io::Result<impl Iterator<Item = Iteration>> {
-    let mut paths: Vec<PathBuf> = match std::fs::read_dir(logs) {
-        Ok(entries) => {
-            entries.flatten().map(|entry| entry.path()).filter(|path| is_events_log(path)).collect()
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
+    let mut paths = own::entries(logs)?;
+    paths.retain(|path| is_events_log(path));
     // By time and, within a second, by their number.
     paths.sort_by_key(|path| {
         let stem = path.file_name().unwrap_or_default().to_string_lossy().replace(".events.jsonl", "");
@@ -47,7 +42,7 @@ fn is_events_log(path: &Path) -> bool {
 
 /// The iterations of one session, oldest first. Lines that cannot be read are passed over.
 fn read(path: &Path) -> Vec<Iteration> {
-    let Ok(file) = File::open(path) else { return Vec::new() };
+    let Ok(file) = own::open_to_read(path) else { return Vec::new() };
     let mut iterations: Vec<Iteration> = Vec::new();
     let mut begun: Option<Begun> = None;
     let mut lines = BufReader::new(file);

@@ -8,6 +8,7 @@ use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::tally::Given;
+use crate::files::theirs;
 use crate::prompt::sections::with_sections;
 use crate::prompt::substitute;
 
@@ -64,14 +65,7 @@ impl PromptFile {
             Text::File(path) => path,
         };
         let lost = |why: String| End::because(Outcome::PromptLost, why);
-        if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-            return Err(lost(format!(
-                "prompt file {} is a pipe or a device, but is read anew for each iteration; save the prompt in a \
-                 file",
-                path.display()
-            )));
-        }
-        match std::fs::read_to_string(path) {
+        match theirs::text(path) {
             Ok(text) if text.trim().is_empty() => {
                 Err(lost(format!("prompt file {} is empty; write a prompt into it", path.display())))
             }
@@ -112,12 +106,16 @@ impl PromptFile {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> String {
-    use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
+    use std::io::ErrorKind::{FileTooLarge, InvalidData, InvalidInput, IsADirectory, NotFound};
     let path = path.display();
     match error.kind() {
         NotFound => format!("prompt file {path} not found; check the path or create it"),
         InvalidData => format!("prompt file {path} is not UTF-8 text; save it as UTF-8"),
         IsADirectory => format!("prompt file {path} is a folder; name a file"),
+        InvalidInput => format!(
+            "prompt file {path} is a pipe or a device, but is read anew for each iteration; save the prompt in a file"
+        ),
+        FileTooLarge => format!("cannot read prompt file {path}: {error}; is this the right file?"),
         _ => format!("cannot read prompt file {path}: {error}; check its permissions"),
     }
 }

@@ -1,6 +1,7 @@
 //! The RALPH.md loop: agent, commands and prompt in one file, all of it read afresh for every iteration.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Given;
+use crate::files::theirs;
 use crate::process::capture::{Captured, Ended};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
@@ -50,18 +52,15 @@ impl RalphMd {
     /// In one line: what is wrong, in which file and line, and what to do.
     pub(crate) fn read(path: &Path, reserved: &[String]) -> Result<(Document, CommandLine), String> {
         let shown = path.display();
-        // Opening anything else could block for ever.
-        match std::fs::metadata(path) {
-            Ok(metadata) if metadata.is_file() => {}
-            Ok(_) => return Err(format!("{shown} is not a file; put a RALPH.md there")),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(format!(
-                    "{shown} not found; check the path, or write a starter with 'ralph init'"
-                ));
+        let bytes = theirs::read(path, theirs::MAX_TEXT).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                format!("{shown} not found; check the path, or write a starter with 'ralph init'")
             }
-            Err(error) => return Err(format!("cannot read {shown}: {error}")),
-        }
-        let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+            ErrorKind::IsADirectory | ErrorKind::InvalidInput => {
+                format!("{shown} is not a file; put a RALPH.md there")
+            }
+            _ => format!("cannot read {shown}: {error}"),
+        })?;
         let text =
             String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text; save it as UTF-8"))?;
         let document = Document::parse(&text, reserved).map_err(|problem| format!("{shown} {problem}"))?;

@@ -7,4 +7,5 @@ pub(crate) mod jitter;
 pub(crate) mod line;
 pub(crate) mod list;
 pub(crate) mod nearest;
+pub(crate) mod terminal;
 pub(crate) mod timestamp;

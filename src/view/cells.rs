@@ -3,6 +3,7 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::line::one_line;
+use crate::text::terminal::message;
 
 /// `text` in at most `width` cells; `…` stands for what is left out.
 pub(super) fn cut(text: &str, width: usize) -> String {
@@ -25,8 +26,7 @@ pub(super) fn pad(text: &str, width: usize) -> String {
 
 /// `text` on one line, single blanks in it, and nothing that could drive the terminal, not even a colour.
 pub(super) fn plain(text: &str) -> String {
-    let text: String = anstream::adapter::strip_str(text).collect();
-    one_line(&text)
+    one_line(&message(text))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use std::time::Instant;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::stop::Ask;
+use crate::text::terminal::message;
 use console::{Console, Target};
 use plain::{Frame, Plain};
 use screen::Screen;
@@ -88,7 +89,7 @@ impl View {
 
     /// Something the user should know before the loop starts.
     pub(crate) fn warn(&mut self, text: &str) {
-        self.voice.say(Target::Stderr, format!("warning: {text}\n"));
+        self.voice.say(Target::Stderr, format!("warning: {}\n", message(text)));
     }
 
     /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.

@@ -16,6 +16,7 @@ use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
 use crate::record::blocks;
 use crate::reply::show::Show;
+use crate::text::terminal::{clean, message};
 use crate::text::{duration, timestamp};
 
 const TOOL: Style = AnsiColor::Cyan.on_default();
@@ -135,11 +136,11 @@ impl Plain {
                     let (name, input) = (clean(name), clean(input));
                     let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
                 }
-                Show::Error(message) | Show::Notice(message) => {
+                Show::Error(said) | Show::Notice(said) => {
                     self.voice.show(Target::Stderr, std::mem::take(&mut pending));
                     let (style, mark) =
                         if matches!(show, Show::Error(_)) { (ERROR, "✗") } else { (NOTE, "↻") };
-                    self.line(style, mark, &clean(message));
+                    self.line(style, mark, said);
                 }
             }
         }
@@ -174,14 +175,14 @@ impl Plain {
             let _ = write!(text, "${cost:.4}");
         }
         if !text.is_empty() {
-            self.line(FAINT, "Σ", &clean(text.trim_end()));
+            self.line(FAINT, "Σ", text.trim_end());
         }
     }
 
     /// One line of ralph's own on stderr.
     fn line(&mut self, style: Style, mark: &str, text: &str) {
         self.end_line();
-        self.voice.say(Target::Stderr, format!("{style}{mark} {text}{style:#}\n"));
+        self.voice.say(Target::Stderr, format!("{style}{mark} {}{style:#}\n", message(text)));
     }
 
     fn block_unless_quiet(&mut self, text: String) {
@@ -226,45 +227,4 @@ fn branch_ended(
         facts.push(format!("${:.2}", tally.cost_usd));
     }
     format!("{style}■ {}{style:#}\n", facts.join(" · "))
-}
-
-/// Text of an agent without what could drive the terminal: control characters other than newline and tab, and
-/// escape sequences other than colours, are left out.
-#[must_use]
-pub(crate) fn clean(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(|char: char| char.is_control() && char != '\n' && char != '\t') {
-        clean.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = match colour(rest) {
-            Some(length) => {
-                clean.push_str(&rest[..length]);
-                length
-            }
-            None => rest.chars().next().map_or(rest.len(), char::len_utf8),
-        };
-        rest = &rest[length..];
-    }
-    clean + rest
-}
-
-/// The length of the colour sequence (`ESC [ … m`) that `text` begins with.
-fn colour(text: &str) -> Option<usize> {
-    let body = text.strip_prefix("\x1b[")?;
-    let length = body.find(|char: char| !char.is_ascii_digit() && char != ';')?;
-    body[length..].starts_with('m').then_some(2 + length + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_colours_survive_of_what_could_drive_the_terminal() {
-        assert_eq!(clean("a\tb\nc"), "a\tb\nc");
-        assert_eq!(clean("\x1b[31mred\x1b[0m"), "\x1b[31mred\x1b[0m");
-        assert_eq!(clean("\x1b[2J\x07gone\r\x1b]0;title\x07\u{9b}1m"), "[2Jgone]0;title1m");
-        assert_eq!(clean("\x1b["), "[");
-    }
 }

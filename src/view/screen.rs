@@ -9,6 +9,7 @@ use super::run_lines::RunLines;
 use super::status_line::StatusLine;
 use super::voice::Voice;
 use super::{View, terminal};
+use crate::text::terminal::message;
 
 /// The shared part of what one or many loops show; a clone shows in the same place.
 #[derive(Debug, Clone)]
@@ -49,7 +50,7 @@ impl Screen {
 
     /// Something the user should know, on stderr: one line, without its newline.
     pub(crate) fn warn(&self, text: &str) {
-        self.console.say(Target::Stderr, format!("warning: {text}\n"));
+        self.console.say(Target::Stderr, format!("warning: {}\n", message(text)));
     }
 
     /// Text for stdout that must appear, with its newlines; left out with `--json`.

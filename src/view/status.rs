@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::plain::clean;
 use crate::engine::outcome::Status;
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
+use crate::text::terminal::message;
 use crate::text::{duration, line, timestamp};
 
 /// Where a loop stands at this moment.
@@ -238,7 +238,7 @@ fn row(snapshot: &LoopSnapshot<'_>) -> [String; 7] {
 
 /// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.
 fn shown(value: &str) -> String {
-    clean(&line::joined(&value.replace('\t', " "), " "))
+    message(&line::joined(value, " "))
 }
 
 fn span(seconds: f64) -> Duration {

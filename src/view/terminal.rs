@@ -1,5 +1,6 @@
 //! Standard output and standard error, and the status lines on them where they are a terminal.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write};
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use rustix::termios::{tcgetpgrp, tcgetwinsize};
 use super::console::Target;
 use super::status_area::StatusArea;
 use super::status_board::StatusBoard;
+use crate::text::terminal::clean;
 
 /// Rows and columns, where those of the terminal are not known.
 const USUAL_SIZE: (usize, usize) = (24, 80);
@@ -114,18 +116,23 @@ struct Stream<W> {
     writer: Option<W>,
     /// Its reader is no terminal that shows colours, or `NO_COLOR` is set.
     plain: bool,
+    /// Its reader is a terminal.
+    is_terminal: bool,
 }
 
 impl<W: Write + RawStream> Stream<W> {
     fn new(writer: W) -> Self {
         let plain = AutoStream::choice(&writer) == ColorChoice::Never;
-        Self { writer: Some(writer), plain }
+        let is_terminal = writer.is_terminal();
+        Self { writer: Some(writer), plain, is_terminal }
     }
 
     fn write(&mut self, text: &str) {
         let Some(writer) = &mut self.writer else { return };
+        // Whoever wrote it: nothing but colours gets through.
+        let text = if self.is_terminal { Cow::Owned(clean(text)) } else { Cow::Borrowed(text) };
         let written = if self.plain {
-            writer.write_all(strip_str(text).to_string().as_bytes())
+            writer.write_all(strip_str(&text).to_string().as_bytes())
         } else {
             writer.write_all(text.as_bytes())
         };

@@ -12,9 +12,9 @@ use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
 use crate::commands::target::count;
 use crate::engine::board::Board;
-use crate::engine::event::LoopIdentity;
+use crate::engine::event::{Event, LoopIdentity};
 use crate::engine::inbox::Inbox;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::places::{Places, Ticket};
 use crate::git::{self, GitError};
 use crate::job::Refused;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     git::identity::check(&identity)?;
     git::identity::try_signature(project.root(), &identity)?;
 
-    let _lock = take_project(project, &identity)?;
+    let lock = take_project(project, &identity)?;
     // Read again: what was built until a moment ago is done now.
     let branches = planned::read(project, settings)?;
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
@@ -81,6 +81,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         identity,
         tracked: Tracked::default(),
         making: Mutex::default(),
+        lock: Mutex::new(lock),
         plan: Arc::new(MainPlan::new(project.branch_plan())),
         places: Places::new(jobs.min(open_branches.max(1))),
         board: Board::default(),
@@ -93,7 +94,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
 
 /// Keeps other loops out of the project, and sees to what all of its work trees share.
 fn take_project(project: &Project, identity: &git::identity::CommitIdentity) -> anyhow::Result<Lock> {
-    project.create_ralph_dir()?;
+    project.create_run_dir()?;
     let lock = recorder::hold(project, VERB)?;
     let mut patterns = git::runtime_patterns(project);
     // No agent shall commit its copy; where the plan is tracked this has no effect.
@@ -116,6 +117,8 @@ struct Building<'a> {
     tracked: Tracked,
     /// Held by the branch whose work tree is being made.
     making: Mutex<()>,
+    /// Keeps other builds out of the project.
+    lock: Mutex<Lock>,
     plan: Arc<MainPlan>,
     places: Arc<Places>,
     board: Board,
@@ -242,6 +245,9 @@ impl Building<'_> {
             ticket: Some(ticket),
             started_from: Some(self.workspace.project.ralph_dir().to_owned()),
             sinks: vec![Box::new(|stamped| {
+                if let Event::AttemptStarted { .. } = stamped.event {
+                    self.keep_lock()?;
+                }
                 row.take(stamped);
                 Ok(())
             })],
@@ -260,6 +266,20 @@ impl Building<'_> {
         // Said again below the table: where it was said first may have scrolled away.
         row.notes.extend(end.detail.filter(|_| end.outcome == Outcome::GitFailed));
         Ok(end.outcome.code())
+    }
+
+    /// Makes sure that no other build begins in the project: whoever tidies it up may have removed the lock.
+    fn keep_lock(&self) -> Result<(), End> {
+        let project = &self.workspace.project;
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        match recorder::keep_lock(&mut lock, project) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.screen.warn(&format!("{} was removed, and is taken again", project.lock().display()));
+            }
+            Err(why) => return Err(End::because(Outcome::RecordFailed, why.to_string())),
+        }
+        Ok(())
     }
 
     /// Where the work of a branch comes from.

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use serde_json::json;
 
 use super::planned::Planned;
-use crate::commands::print;
+use crate::commands::output::print;
 use crate::project::Project;
 use crate::record::lookup::Loop;
 

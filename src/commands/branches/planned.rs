@@ -1,9 +1,10 @@
 //! The branches of the plan, with what they start from: all that can be wrong with them is found here.
 
-use std::fs;
+use std::io::ErrorKind;
 
 use anyhow::{Context as _, anyhow, bail};
 
+use crate::files::theirs;
 use crate::git;
 use crate::job::Refused;
 use crate::plan::{Plan, PlanError, Section};
@@ -32,12 +33,11 @@ pub(super) struct Planned {
 /// When it is missing or has a fault: the first one, with its line.
 pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec<Planned>> {
     let path = project.branch_plan();
-    // A pipe would be waited for.
-    if path.metadata().is_ok_and(|found| !found.is_file()) {
-        bail!("{} is no regular file: move it away, and run 'ralph loop plan'", path.display());
-    }
-    let text = match fs::read(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    let text = match theirs::read(&path, theirs::MAX_TEXT) {
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::IsADirectory) => {
+            bail!("{} is no regular file: move it away, and run 'ralph loop plan'", path.display())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             let missing = Refused { code: PLAN_MISSING_CODE, message: PLAN_MISSING.to_owned() };
             return Err(missing.into());
         }

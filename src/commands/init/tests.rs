@@ -59,7 +59,7 @@ fn sets_up_a_project_from_a_subfolder() {
     assert_eq!(scratch.read(".ralph/prompts/build.md"), BUILD_PROMPT);
     assert_eq!(scratch.read("specs/README.md"), SPECS_README);
     assert_eq!(scratch.read("AGENTS.md"), AGENTS_MD);
-    assert!(scratch.read(".git/info/exclude").contains("/.ralph/state.toml*"));
+    assert!(scratch.read(".git/info/exclude").contains("/.ralph/state.toml.*"));
     assert!(said.contains("codex; also installed: gemini, amp"), "{said}");
     assert!(said.contains("git add .ralph/config .ralph/prompts AGENTS.md specs && git commit"), "{said}");
     assert!(said.contains("ralph plan") && said.contains("ralph build"), "{said}");

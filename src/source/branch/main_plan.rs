@@ -1,11 +1,11 @@
 //! The main plan, which all branches of a build share: each changes its own section, and none the other's.
 
-use std::fs;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
+use crate::files::theirs;
 use crate::plan::{PlanError, Task, Ticks, mark_done, merge_tasks, tasks};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
@@ -88,18 +88,20 @@ fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| match error.kind() {
+    theirs::text(path).map_err(|error| match error.kind() {
         NotFound => format!("{} is not there any more", path.display()),
         _ => format!("cannot read {}: {error}", path.display()),
     })
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
-    atomic::write(path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
+    atomic::write_theirs(path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     struct Plans {

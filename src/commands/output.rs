@@ -1,0 +1,100 @@
+//! The one place where verbs write to stdout and stderr; a running loop has its console. What goes to a terminal is
+//! cleaned of what could drive it, a message is one line wherever it goes. A reader that is gone is no error.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _, Write};
+use std::process::ExitCode;
+
+use crate::job::Refused;
+use crate::text::line::joined;
+use crate::text::terminal::{Cleaner, clean, message};
+
+/// How much of a file is read at once, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.
+pub(super) fn print(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<u8> {
+    let mut text = Vec::new();
+    render(&mut text)?;
+    written(write(&mut anstream::stdout(), &text))
+}
+
+/// The same with every byte as it is where stdout is no terminal, colours included.
+pub(super) fn print_as_it_is(text: &str) -> anyhow::Result<u8> {
+    written(write(&mut io::stdout(), text.as_bytes()))
+}
+
+fn write(stdout: &mut impl Write, text: &[u8]) -> io::Result<()> {
+    if io::stdout().is_terminal() {
+        stdout.write_all(clean(&String::from_utf8_lossy(text)).as_bytes())?;
+    } else {
+        stdout.write_all(text)?;
+    }
+    stdout.flush()
+}
+
+fn written(result: io::Result<()>) -> anyhow::Result<u8> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(0),
+    }
+}
+
+/// Copies files to stdout: every byte as it is, but for a terminal.
+pub(super) struct Copy {
+    stdout: io::StdoutLock<'static>,
+    cleaner: Option<Cleaner>,
+}
+
+impl Copy {
+    pub(super) fn new() -> Self {
+        let stdout = io::stdout().lock();
+        let cleaner = stdout.is_terminal().then(Cleaner::default);
+        Self { stdout, cleaner }
+    }
+
+    /// Copies what is left of a file.
+    pub(super) fn rest_of(&mut self, file: &mut File) -> io::Result<()> {
+        let Some(cleaner) = &mut self.cleaner else {
+            io::copy(file, &mut self.stdout)?;
+            return self.stdout.flush();
+        };
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match file.read(&mut chunk) {
+                Ok(0) => return self.stdout.flush(),
+                Ok(length) => self.stdout.write_all(cleaner.take(&chunk[..length]).as_bytes())?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// For who wants to know whether anybody still reads.
+    pub(super) fn stdout(&self) -> &io::StdoutLock<'static> {
+        &self.stdout
+    }
+}
+
+/// A line for the user.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(anstream::stdout(), "{}", message(text));
+}
+
+/// A line for the user that is no answer: on stderr.
+pub(super) fn remark(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{}", message(text));
+}
+
+/// A warning.
+pub(super) fn warn(text: &str) {
+    remark(&format!("warning: {text}"));
+}
+
+/// Prints an error as one line, and answers its exit code: 1 where it has none of its own.
+#[must_use]
+pub fn report_error(error: &anyhow::Error) -> ExitCode {
+    let code = error.downcast_ref::<Refused>().map_or(1, |refused| refused.code);
+    remark(&format!("error: {}", joined(&format!("{error:#}"), " ")));
+    ExitCode::from(code)
+}

@@ -1,0 +1,81 @@
+//! What people write: config, prompts, plans, git's own files. Links are followed. A FIFO or a device would hold us for
+//! ever, and is refused, unless the user named it on the command line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use super::{AT_ONCE, content, require_file};
+
+/// Larger files are not text that a person or an agent wrote for us, whatever they are.
+pub const MAX_TEXT: u64 = 16 << 20;
+
+/// The content of a file, at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    if is_stream(path) {
+        return content(&File::open(path)?, limit);
+    }
+    // Looked at first: some devices do something when they are opened.
+    require_file(&path.metadata()?)?;
+    let file = OpenOptions::new().read(true).custom_flags(AT_ONCE.bits().cast_signed()).open(path)?;
+    require_file(&file.metadata()?)?;
+    content(&file, limit)
+}
+
+/// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].
+pub fn text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path, MAX_TEXT)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
+/// Whether the path is a name for one of our own open files, as in `--config /dev/stdin` and `--config <(…)`, or for none at
+/// all. Who writes that means it; a link to it may be anybody's.
+fn is_stream(path: &Path) -> bool {
+    path == Path::new("/dev/null")
+        || path == Path::new("/dev/stdin")
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc/self/fd")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_and_what_could_block_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "text").unwrap();
+        symlink("file", at("link")).unwrap();
+        assert_eq!(text(&at("link")).unwrap(), "text");
+        assert!(Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+        symlink("fifo", at("to fifo")).unwrap();
+        symlink("/dev/zero", at("to device")).unwrap();
+        for name in ["fifo", "to fifo", "to device"] {
+            let error = text(&at(name)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
+        }
+        assert_eq!(text(dir.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert_eq!(text(&at("none")).unwrap_err().kind(), ErrorKind::NotFound);
+        fs::write(at("file"), b"\xff").unwrap();
+        assert_eq!(text(&at("link")).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(read(&at("link"), 0).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn streams_that_the_user_names_are_read() {
+        assert_eq!(text(Path::new("/dev/null")).unwrap(), "");
+        let (reader, writer) = io::pipe().unwrap();
+        let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        let writing = std::thread::spawn(move || {
+            let mut writer = writer;
+            io::Write::write_all(&mut writer, b"late")
+        });
+        assert_eq!(text(Path::new(&path)).unwrap(), "late");
+        writing.join().unwrap().unwrap();
+    }
+}

@@ -1,0 +1,124 @@
+//! Text of others on its way to a terminal: what repositories and agents write must not drive it.
+
+/// `text` without what could drive a terminal: control characters other than newline and tab, and escape sequences other
+/// than colours, are left out.
+#[must_use]
+pub(crate) fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|char: char| char.is_control() && char != '\n' && char != '\t') {
+        clean.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match colour(rest) {
+            Some(length) => {
+                clean.push_str(&rest[..length]);
+                length
+            }
+            None => rest.chars().next().map_or(rest.len(), char::len_utf8),
+        };
+        rest = &rest[length..];
+    }
+    clean + rest
+}
+
+/// The length of the colour sequence (`ESC [ … m`) that `text` begins with.
+fn colour(text: &str) -> Option<usize> {
+    let body = text.strip_prefix("\x1b[")?;
+    let length = body.find(|char: char| !char.is_ascii_digit() && char != ';')?;
+    body[length..].starts_with('m').then_some(2 + length + 1)
+}
+
+/// `text` as a message of one line: without escape sequences, colours included, and with a blank for each newline and each
+/// other control character. Its own blanks stay.
+#[must_use]
+pub(crate) fn message(text: &str) -> String {
+    let blank = |char: char| if char.is_control() { ' ' } else { char };
+    // A Windows line end is one.
+    let text: String = anstream::adapter::strip_str(&text.replace("\r\n", "\n")).collect();
+    text.chars().map(blank).collect()
+}
+
+/// [`clean`] for bytes that come in pieces, cut anywhere; what is no UTF-8 is replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Cleaner {
+    /// The end of the last piece: the beginning of a character or of a colour.
+    held: Vec<u8>,
+}
+
+impl Cleaner {
+    /// A longer sequence is no colour.
+    const LONGEST: usize = 32;
+
+    /// What can be written of these bytes and those before.
+    #[must_use]
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> String {
+        self.held.extend_from_slice(bytes);
+        let rest = self.held.split_off(self.whole());
+        let whole = std::mem::replace(&mut self.held, rest);
+        clean(&String::from_utf8_lossy(&whole))
+    }
+
+    /// Up to where no character and no colour is cut off.
+    fn whole(&self) -> usize {
+        let held = &self.held;
+        let end = held.len();
+        let near = end.saturating_sub(Self::LONGEST);
+        if let Some(at) = held[near..].iter().rposition(|&byte| byte == b'\x1b') {
+            let rest = &held[near + at + 1..];
+            let is_open = |byte: &u8| matches!(byte, b'[' | b';' | b'0'..=b'9');
+            if rest.iter().all(is_open) {
+                return near + at;
+            }
+        }
+        // A character has at most four bytes; the first of several says how many.
+        let lead = held[end.saturating_sub(3)..].iter().rposition(|&byte| byte >= 0xc0);
+        let Some(missing) = lead.map(|at| end.saturating_sub(3) + at) else { return end };
+        let length = match held[missing] {
+            0xf0.. => 4,
+            0xe0.. => 3,
+            _ => 2,
+        };
+        if end - missing < length { missing } else { end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_colours_survive_of_what_could_drive_the_terminal() {
+        assert_eq!(clean("a\tb\nc"), "a\tb\nc");
+        assert_eq!(clean("\x1b[31mred\x1b[0m"), "\x1b[31mred\x1b[0m");
+        assert_eq!(clean("\x1b[2J\x07gone\r\x1b]0;title\x07\u{9b}1m"), "[2Jgone]0;title1m");
+        assert_eq!(clean("\x1b["), "[");
+    }
+
+    #[test]
+    fn a_message_is_one_line_and_nothing_else() {
+        assert_eq!(message("  a\n b\r\n\tc"), "  a  b  c");
+        assert_eq!(
+            message("\x1b[31mred\x1b[0m \x1b]52;c;cGF5bG9hZA==\x07\x1b]0;t\x1b\\end\u{9b}"),
+            "red end "
+        );
+    }
+
+    #[test]
+    fn pieces_are_cleaned_like_the_whole() {
+        let text = "é\x1b[31mred\x1b[0m\x1b]52;c;x\x07 日本 \u{1f980}\x1b[2J\r\n\u{9b}";
+        let bytes = [text.as_bytes(), b"\xff\xe6 end"].concat();
+        let whole = clean(&String::from_utf8_lossy(&bytes));
+        for size in 1..bytes.len() {
+            let mut cleaner = Cleaner::default();
+            let pieces: String = bytes.chunks(size).map(|piece| cleaner.take(piece)).collect();
+            assert_eq!(pieces, whole, "{size}");
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_not_held() {
+        let mut cleaner = Cleaner::default();
+        let digits = format!("\x1b[{}", "1".repeat(1000));
+        assert!(cleaner.take(digits.as_bytes()).len() > 900);
+    }
+}

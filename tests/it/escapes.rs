@@ -1,0 +1,221 @@
+//! What a repository or an agent writes does not drive the terminal: no clipboard (OSC 52), no titles, no DCS; and a newline in
+//! a value breaks no message of one line.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crate::scratch::{CLAUDE_RESULT, Scratch, claude_text, says, side_by_side};
+use crate::terminal::{End, Terminal};
+
+/// Writes the clipboard, sets a title, sends a device control string, rings, and begins a sequence in one byte (C1).
+const EVIL: &str = "\x1b]52;c;cGF5bG9hZA==\x07\x1b]0;owned\x1b\\\x1bPq#0\x1b\\\u{9b}2J\x07";
+
+fn assert_harmless(case: &str, shown: &str) {
+    for sequence in ["\x1b]", "\x1bP", "\x1b\\", "\x07", "\u{9b}", "\u{9d}"] {
+        assert!(!shown.contains(sequence), "{case}: {sequence:?} in {shown:?}");
+    }
+}
+
+/// Runs ralph on a terminal, which nothing may drive, and as part of a pipe, where its errors are harmless, too.
+fn on_terminal(scratch: &Scratch, args: &str) -> End {
+    let end = Terminal::start(scratch.ralph(args).env("TERM", "xterm"), 24, 200).end();
+    assert_harmless(args, &end.bytes);
+    assert_harmless(args, &scratch.run(args).stderr);
+    end
+}
+
+/// One line, and no more.
+fn is_one_line(scratch: &Scratch, args: &str, word: &str) {
+    on_terminal(scratch, args);
+    let run = scratch.run(args);
+    assert_eq!((run.code, run.stderr.lines().count()), (Some(1), 1), "{args}: {run:?}");
+    assert!(run.stderr.starts_with("error: ") && run.stderr.contains(word), "{args}: {run:?}");
+}
+
+/// `text` as bash reads it back.
+fn dollar_quoted(text: &str) -> String {
+    let escaped: Vec<String> = text.bytes().map(|byte| format!("\\x{byte:02x}")).collect();
+    format!("$'{}'", escaped.concat())
+}
+
+#[test]
+fn logs_of_agents() {
+    let scratch = Scratch::new();
+    let raw = format!("\x1b[31mred\x1b[0m {EVIL}end");
+    let says = says(&[&claude_text(&raw), CLAUDE_RESULT]);
+    scratch
+        .agent("claude", &format!("echo {} >&2\n{says}\necho {}", dollar_quoted(&raw), dollar_quoted(&raw)));
+    let end = on_terminal(&scratch, "prompt p.md 1");
+    assert!(end.bytes.contains("end"), "{end:?}");
+    for verb in ["logs --agent", "logs --agent --lines 40", "logs"] {
+        on_terminal(&scratch, verb);
+    }
+    let end = on_terminal(&scratch, "logs --agent");
+    assert!(end.bytes.contains("\x1b[31mred\x1b[0m ") && end.bytes.contains("end"), "{end:?}");
+    let run = scratch.run("logs --agent");
+    assert!(run.stdout.contains(&raw), "a pipe gets it as it is: {run:?}");
+}
+
+#[test]
+fn values_of_settings() {
+    let value = format!("{EVIL}\nsecond line\rthird");
+    for (file, text, args, word) in [
+        (".ralph/config", format!("AGENT_TYPE={}\n", dollar_quoted(&value)), "plan 1", "AGENT_TYPE"),
+        (".ralph/config", format!("MAX_RETRIES={}\n", dollar_quoted(&value)), "plan 1", "MAX_RETRIES"),
+        (
+            ".ralph/config",
+            format!("AGENT_CLI={}\n", dollar_quoted(&format!("'{value}'"))),
+            "plan 1",
+            "second line",
+        ),
+        (
+            ".ralph/config",
+            format!("DONE_PATTERN={}\n", dollar_quoted(&format!("({value}"))),
+            "plan 1",
+            "regular expression",
+        ),
+        (".ralph/config", format!("SPECS_DIR={}\n", dollar_quoted(&value)), "plan 1", "specs directory"),
+        (
+            "ralph.toml",
+            format!("\"{}\" = 1\n", EVIL.escape_default()).replace("\\'", "'"),
+            "plan 1",
+            "ralph.toml",
+        ),
+        (
+            "ralph.toml",
+            "[loop]\n\"max\\u001b]0;x\\u0007\\nretries\" = 1\n".to_owned(),
+            "plan 1",
+            "ralph.toml",
+        ),
+        ("ralph.toml", format!("[agent]\ntype = {}\n", "\"\\u001b]0;x\\u0007\\nz\""), "plan 1", "ralph.toml"),
+        ("ralph.toml", format!("# {EVIL}\nx = = {EVIL}\n"), "plan 1", "ralph.toml"),
+        (
+            "fix/RALPH.md",
+            format!("---\nagent: \"a\\e]0;x\\ab\"\nwrong{EVIL}: 1\n---\n"),
+            "run fix -n 1",
+            "RALPH.md",
+        ),
+        ("IMPLEMENTATION_PLAN.md", format!("## Branch: a{EVIL}\n- [ ] x\n"), "loop build", "PLAN.md"),
+    ] {
+        let scratch = Scratch::new();
+        scratch.agent("claude", "exit 1");
+        scratch.write(file, text);
+        is_one_line(&scratch, args, word);
+    }
+}
+
+#[test]
+fn looking_at_a_project() {
+    let scratch = Scratch::new();
+    let (value, second) = (format!("{EVIL}\nsecond"), "\nsecond");
+    scratch.write(
+        ".ralph/config",
+        format!("SPECS_DIR={0}\nAGENT_TYPE=script\nDONE_PATTERN={0}\n", dollar_quoted(&value)),
+    );
+    for args in ["config", "doctor", "status", "ls"] {
+        on_terminal(&scratch, args);
+    }
+    for args in ["config", "doctor"] {
+        let run = scratch.run(args);
+        assert!(!run.stdout.contains(second), "{args}: {run:?}");
+    }
+}
+
+#[test]
+fn dry_runs_and_plans() {
+    let scratch = Scratch::new();
+    scratch.write("fix/RALPH.md", format!("---\nagent: claude -p\n---\nDo {EVIL} it.\n"));
+    let end = on_terminal(&scratch, "run fix --dry-run");
+    assert!(end.bytes.contains("Do ") && end.bytes.contains(" it."), "{end:?}");
+    assert!(scratch.run("run fix --dry-run").stdout.contains(EVIL), "a pipe gets what the agent would");
+
+    scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    scratch.git(&["checkout", "--quiet", "-b", "master"]);
+    scratch.agent("claude", "exit 1");
+    let plan = format!("## Branch: a\nGoal: g{EVIL}\n- [ ] t{EVIL}\n");
+    scratch.write("IMPLEMENTATION_PLAN.md", plan);
+    let end = on_terminal(&scratch, "loop build --dry-run");
+    assert!(end.bytes.contains("1 of 1 branches"), "{end:?}");
+}
+
+#[test]
+fn runs_of_a_ralph_md() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &format!("cat > /dev/null; echo {} >&2; exit 1", dollar_quoted(EVIL)));
+    let document = r#"---
+agent: claude -p
+commands:
+  - name: look
+    run: "./no\e]0;x\asuch"
+---
+{{ commands.look }}
+"#;
+    scratch.write("fix/RALPH.md", document);
+    let end = on_terminal(&scratch, "run fix -n 1");
+    assert!(end.bytes.contains("such"), "{end:?}");
+}
+
+#[test]
+fn names_in_the_repository() {
+    let scratch = Scratch::new();
+    let says = format!("echo '{}'\necho '{CLAUDE_RESULT}'", claude_text("on it"));
+    let subject = dollar_quoted(&format!("s{EVIL}"));
+    scratch.agent("claude", &format!("echo x >> x; git add x; git commit --quiet -m {subject}\n{says}"));
+    scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    assert_eq!(scratch.run("prompt p.md 2").code, Some(0));
+    let end = on_terminal(&scratch, "revert");
+    assert!(end.bytes.contains("reverted iteration"), "{end:?}");
+
+    let stranger =
+        scratch.path(".worktrees").join(Path::new(OsStr::from_bytes(format!("n{EVIL}\nsecond").as_bytes())));
+    fs::create_dir_all(stranger.join("in it")).unwrap();
+    let end = on_terminal(&scratch, "clean --worktrees");
+    assert!(end.bytes.contains("is no work tree"), "{end:?}");
+    let run = scratch.run("clean --worktrees");
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+}
+
+#[test]
+fn arguments_that_are_quoted_in_errors() {
+    let scratch = Scratch::new();
+    side_by_side(&["plan", "prompt", "status", "logs", "run"], |verb| {
+        let argument = format!("{EVIL}\nsecond");
+        let run = Scratch::finish(scratch.ralph(verb).arg(&argument));
+        assert_harmless(verb, &run.stderr);
+        assert_eq!((run.code, run.stderr.lines().count()), (Some(1), 1), "{verb}: {run:?}");
+    });
+}
+
+/// Whoever writes to stdout or stderr cleans what he writes: that is done in two places, and the others are no terminal.
+#[test]
+fn nobody_else_writes_to_the_terminal() {
+    fn walk(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+                continue;
+            }
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let writes = ["io::stdout()", "io::stderr()", "anstream::std", "println!", "print!("];
+            if writes.iter().any(|word| code.contains(word)) {
+                found.push(path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    found.sort();
+    let expected = [
+        "src/commands/output.rs",
+        // To ralph, by a pipe.
+        "src/process/supervisor.rs",
+        "src/reply/child.rs",
+        "src/script_agent/mod.rs",
+        "src/view/terminal.rs",
+    ];
+    assert_eq!(found, expected);
+}
