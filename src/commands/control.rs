@@ -134,11 +134,13 @@ pub(super) fn ask(
     is_done: &dyn Fn(&State) -> bool,
 ) -> anyhow::Result<Answer> {
     let Ok(before) = &found.state else { return Ok(Answer::Over) };
-    let path = requests::send(&found.project.requests(), &before.run, request)?;
+    let folder = found.project.requests();
+    let path = requests::send(&folder, &before.run, request)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let is_late = Instant::now() > deadline;
-        let is_taken = !path.exists();
+        // Where the folder is gone as well, somebody has tidied up.
+        let is_taken = !path.exists() && folder.is_dir();
         let now = found.again().and_then(|found| found.state.ok()).filter(|now| now.run == before.run);
         match now {
             Some(now) if is_taken && (is_late || is_done(&now)) => return Ok(Answer::Taken(now)),
