@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,9 @@ pub struct ProcessIdentity {
     pub start_ticks: u64,
     /// The kernel's random id of this boot.
     pub boot_id: String,
+    /// The pid namespace (a container) that the pid counts in, by its inode; `None`: ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<u64>,
 }
 
 impl ProcessIdentity {
@@ -27,18 +31,34 @@ impl ProcessIdentity {
     /// The identity of a living process; an error when there is none with that pid.
     pub fn of(pid: u32) -> io::Result<Self> {
         match Stat::read(pid) {
-            Some(stat) if !stat.is_dead() => {
-                Ok(Self { pid, start_ticks: stat.start_ticks, boot_id: boot_id()? })
-            }
+            Some(stat) if !stat.is_dead() => Ok(Self {
+                pid,
+                start_ticks: stat.start_ticks,
+                boot_id: boot_id()?,
+                pid_namespace: Some(pid_namespace()?),
+            }),
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         }
     }
 
-    /// Whether this very process still runs. A zombie, which only waits for its parent, does not.
+    /// Whether this very process still runs. A zombie, which only waits for its parent, does not. One of another pid
+    /// namespace is not seen.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        Self::of(self.pid).is_ok_and(|now| now == *self)
+        self.is_of_our_namespace()
+            && Self::of(self.pid)
+                .is_ok_and(|now| now.start_ticks == self.start_ticks && now.boot_id == self.boot_id)
     }
+
+    /// Whether its pid counts in our pid namespace.
+    #[must_use]
+    pub fn is_of_our_namespace(&self) -> bool {
+        self.pid_namespace.is_none_or(|its| pid_namespace().is_ok_and(|ours| ours == its))
+    }
+}
+
+fn pid_namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
 fn boot_id() -> io::Result<String> {
@@ -63,7 +83,9 @@ mod tests {
     fn another_start_or_boot_is_another_process() {
         let identity = ProcessIdentity::of_self().unwrap();
         assert!(!ProcessIdentity { start_ticks: identity.start_ticks + 1, ..identity.clone() }.is_alive());
-        assert!(!ProcessIdentity { boot_id: "another".into(), ..identity }.is_alive());
+        assert!(!ProcessIdentity { boot_id: "another".into(), ..identity.clone() }.is_alive());
+        assert!(!ProcessIdentity { pid_namespace: Some(1), ..identity.clone() }.is_alive());
+        assert!(ProcessIdentity { pid_namespace: None, ..identity }.is_alive(), "as it was told before");
     }
 
     #[test]

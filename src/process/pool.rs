@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::handle::ProcessHandle;
+use super::stat::Stat;
 use super::supervisor::VERB;
 use super::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use super::{OWN_EXECUTABLE, REPOSITORY_VARIABLES};
@@ -55,7 +56,7 @@ impl Supervisor {
         for name in REPOSITORY_VARIABLES {
             command.env_remove(name);
         }
-        let mut child = command
+        command
             .arg0("ralph")
             .args(ARGS)
             // It stays while folders come and go.
@@ -65,10 +66,13 @@ impl Supervisor {
             .env_remove(SUPERVISOR_MARK)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::null());
+        // Where our group is outside of our pid namespace a supervisor could not join it for a moment.
+        if Stat::read(std::process::id()).is_none_or(|ours| ours.group != 0) {
             // Not in reach of a Ctrl+C at the terminal, from the first moment on.
-            .process_group(0)
-            .spawn()?;
+            command.process_group(0);
+        }
+        let mut child = command.spawn()?;
         match ProcessHandle::of_child(&child) {
             Ok(handle) => Ok(Self { handle, control, child: Some(child) }),
             Err(error) => {

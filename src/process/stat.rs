@@ -7,7 +7,9 @@ pub struct Stat {
     pub pid: u32,
     /// Process id of the parent.
     pub ppid: u32,
-    /// Process id of the session's leader.
+    /// Process id of its process group's leader; 0 where that is outside of our pid namespace.
+    pub group: u32,
+    /// Process id of its session's leader; 0 as well.
     pub session: u32,
     /// One letter: `R`, `S`, `D`, `T`, `Z` …
     pub state: u8,
@@ -52,6 +54,7 @@ impl Stat {
         Some(Self {
             pid,
             ppid: u32::try_from(number(4)?).ok()?,
+            group: u32::try_from(number(5)?).ok()?,
             session: u32::try_from(number(6)?).ok()?,
             state: *fields.first()?.as_bytes().first()?,
             own_ticks: number(14)? + number(15)?,

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitOptions, getsid, kill_process, kill_process_group, wait};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
@@ -335,8 +335,7 @@ impl<'a> Supervisor<'a> {
 
     /// Git's own keeper of passwords makes itself no session.
     fn spares(&self, stat: &Stat) -> bool {
-        let is_in_session =
-            getsid(None).is_ok_and(|ours| ours.as_raw_nonzero().get().unsigned_abs() == stat.session);
+        let is_in_session = Stat::read(std::process::id()).is_some_and(|ours| ours.session == stat.session);
         let keeps_passwords = || {
             let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
             line.split(|byte| *byte == 0).any(|word| word == b"credential-cache--daemon")
@@ -401,9 +400,13 @@ fn hand_over_terminal(program: Pid) {
 /// while we are not yet ready for it; but the leader of a group cannot lead a session, so we join ralph's group
 /// for a moment.
 fn leave_terminal() {
-    let ralphs = rustix::process::getppid().and_then(|ralph| rustix::process::getpgid(Some(ralph)).ok());
-    // Where this fails (ralph has just died), we are at least in a group of our own.
-    let _ = rustix::process::setpgid(None, ralphs);
+    let ralph =
+        rustix::process::getppid().and_then(|ralph| Stat::read(ralph.as_raw_nonzero().get().unsigned_abs()));
+    let ralphs = ralph.and_then(|stat| Pid::from_raw(i32::try_from(stat.group).ok()?));
+    if ralphs.is_some() {
+        // Where this fails (ralph has just died), we are at least in a group of our own.
+        let _ = rustix::process::setpgid(None, ralphs);
+    }
     let _ = rustix::process::setsid();
 }
 

@@ -23,6 +23,16 @@ pub struct Holder {
     pub identity: ProcessIdentity,
 }
 
+/// What a lock file says.
+#[derive(Serialize, Deserialize)]
+struct Content {
+    #[serde(flatten)]
+    holder: Holder,
+    /// Itself: a copy of it (of a project) says nothing about who holds the copy. `None`: written by an older ralph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_file: Option<FileId>,
+}
+
 /// Why a lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
@@ -78,10 +88,11 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    return Err(LockError::Held {
-                        path: path.to_path_buf(),
-                        holder: wait_for_holder(path).map(Box::new),
-                    });
+                    let holder = wait_for_holder(path).map(Box::new);
+                    // Somebody may only have looked.
+                    if holder.is_some() || file.try_lock().is_err() {
+                        return Err(LockError::Held { path: path.to_path_buf(), holder });
+                    }
                 }
                 Err(TryLockError::Error(reason)) => return Err(failed(reason)),
             }
@@ -91,9 +102,8 @@ impl Lock {
                 break (file, id);
             }
         };
-        // A copy of a project brings along the name of one that holds the original's lock.
-        let previous = read(&mut file).filter(|previous| !previous.identity.is_alive());
-        write(&mut file, holder).map_err(failed)?;
+        let previous = read(&file).filter(|previous| !previous.identity.is_alive());
+        write(&mut file, holder, id).map_err(failed)?;
         Ok(Self { path: path.to_path_buf(), id, file, holder: holder.clone(), previous })
     }
 
@@ -128,14 +138,21 @@ impl Drop for Lock {
     }
 }
 
-/// The living holder of the lock at `path`, as the file tells it; the lock itself is not touched, so that looking never
-/// gets in the way of a loop that is just starting.
+/// The living holder of the lock at `path`, as the file tells it. The lock itself is not touched, so that looking never
+/// gets in the way of a loop that is just starting; only where the holder is in another pid namespace (a container), and
+/// cannot be seen, the lock has to tell.
 ///
 /// # Errors
 /// When something else stands in its place, or it cannot be read.
 pub fn holder(path: &Path) -> Result<Option<Holder>, LockError> {
     match own::open_to_read(path) {
-        Ok(mut file) => Ok(read(&mut file).filter(|holder| holder.identity.is_alive())),
+        Ok(file) => {
+            let is_held = |file: &File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+            let holds = |holder: &Holder| {
+                holder.identity.is_alive() || !holder.identity.is_of_our_namespace() && is_held(&file)
+            };
+            Ok(read(&file).filter(holds))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(reason) => Err(LockError::Io { path: path.to_path_buf(), reason }),
     }
@@ -151,15 +168,18 @@ fn wait_for_holder(path: &Path) -> Option<Holder> {
     })
 }
 
-/// A file that is empty, torn or not ours names nobody.
-fn read(file: &mut File) -> Option<Holder> {
+/// A file that is empty, torn or not ours names nobody, nor does the copy of one.
+fn read(mut file: &File) -> Option<Holder> {
     let mut content = String::new();
-    file.take(64 * 1024).read_to_string(&mut content).ok()?;
-    toml::from_str(&content).ok()
+    (&mut file).take(64 * 1024).read_to_string(&mut content).ok()?;
+    let Content { holder, lock_file } = toml::from_str(&content).ok()?;
+    let id = FileId::of(file).ok()?;
+    lock_file.is_none_or(|its| its == id).then_some(holder)
 }
 
-fn write(file: &mut File, holder: &Holder) -> io::Result<()> {
-    let content = toml::to_string(holder).map_err(io::Error::other)?;
+fn write(file: &mut File, holder: &Holder, id: FileId) -> io::Result<()> {
+    let content = Content { holder: holder.clone(), lock_file: Some(id) };
+    let content = toml::to_string(&content).map_err(io::Error::other)?;
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(content.as_bytes())

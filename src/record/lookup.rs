@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use super::lock;
 use super::registry;
 use super::state::{self, Found, State};
 use crate::project::Project;
@@ -46,7 +47,12 @@ impl Loop {
     pub fn at(project: Project, name: &str) -> Option<Self> {
         let (name, state) = match state::read(&project.state()) {
             Ok(Found::Nothing) => return None,
-            Ok(Found::State(state)) => (state.name.clone(), Ok(state)),
+            Ok(Found::State(mut state)) => {
+                // Not by its process: that of a project's copy is at work in the original.
+                let holder = || lock::holder(&project.lock()).ok().flatten();
+                state.is_held = state.active && holder().is_some_and(|holder| holder.run_id == state.run);
+                (state.name.clone(), Ok(state))
+            }
             Ok(Found::Unknown(why)) => {
                 (name.to_owned(), Err(format!("{}: {why}", project.state().display())))
             }

@@ -276,6 +276,7 @@ fn first_state(identity: &LoopIdentity, process: ProcessIdentity) -> State {
         setup: Setup::default(),
         argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         cwd: std::env::current_dir().unwrap_or_default(),
+        is_held: true,
         process,
         tally: Tally::default(),
     }

@@ -65,7 +65,7 @@ pub struct State {
     pub agent: String,
     /// Whether the loop is at work (also while it waits).
     pub active: bool,
-    /// Where it stands. Only as true as `process` is alive.
+    /// Where it stands. Only true while its run holds the lock.
     pub status: Status,
     /// Why it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,6 +108,9 @@ pub struct State {
     pub cwd: PathBuf,
     /// Which process it is.
     pub process: ProcessIdentity,
+    /// Whether its run holds the lock at this moment: see [`super::lookup::Loop::at`].
+    #[serde(skip)]
+    pub is_held: bool,
     /// What happened so far.
     #[serde(flatten)]
     pub tally: Tally,
@@ -167,23 +170,19 @@ impl State {
     /// Whether its process is at work at this moment.
     #[must_use]
     pub fn is_alive(&self) -> bool {
-        self.active && self.process.is_alive()
+        self.active && self.is_held
     }
 
     /// Where the loop really stands: one whose process was killed does not run, whatever the file says.
     #[must_use]
     pub fn true_status(&self) -> Status {
-        if self.active && !self.process.is_alive() { Status::Stopped } else { self.status }
+        if self.active && !self.is_held { Status::Stopped } else { self.status }
     }
 
     /// Why it really ended; `None` while it runs.
     #[must_use]
     pub fn true_exit_reason(&self) -> Option<&str> {
-        if self.active && !self.process.is_alive() {
-            Some("monitor_disconnected")
-        } else {
-            self.exit_reason.as_deref()
-        }
+        if self.active && !self.is_held { Some("monitor_disconnected") } else { self.exit_reason.as_deref() }
     }
 
     /// The number of the last iteration that may begin.

@@ -22,6 +22,7 @@ mod control;
 mod disk_full;
 mod docs;
 mod documents;
+mod elsewhere;
 mod escapes;
 mod filters;
 mod git_safety;
