@@ -118,14 +118,13 @@ fn text_of(item: &Item) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::usage::UsageNote;
 
     #[test]
     fn deltas_are_joined_and_blocks_are_not() {
         let text = |text: &str| Item::Text(text.into());
         let delta = |text: &str| Item::Show(Show::Delta(text.into()));
         let block = |text: &str| Item::Show(Show::Text(text.into()));
-        let note = || Item::Note(UsageNote::default());
+        let note = || Item::Note(Box::default());
         let joined = |items: &[Item]| {
             let mut turn = Turn::default();
             items.iter().cloned().for_each(|item| turn.item(item));

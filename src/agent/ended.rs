@@ -22,6 +22,8 @@ const TEXT_TAIL: usize = 256 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     AfterFinal,
+    /// What it has announced took too long, or is a server.
+    InBackground,
     TimedOut,
     Inactive,
     Interrupted,
@@ -76,6 +78,22 @@ impl Traces {
     /// Whether the agent has begun a tool call and not ended it.
     pub(super) fn has_tool_in_flight(&self) -> bool {
         !self.reply.usage.tools_in_flight.is_empty()
+    }
+
+    /// The same, where the end of it may never be told.
+    pub(super) fn has_session_in_flight(&self) -> bool {
+        !self.reply.usage.sessions_in_flight.is_empty()
+    }
+
+    /// What the agent has announced to go on with by itself, in words.
+    pub(super) fn announced(&self) -> Option<String> {
+        self.reply.usage.announced()
+    }
+
+    /// How many tasks it has at work in the background, if that is all it has announced.
+    pub(super) fn background_tasks(&self) -> Option<usize> {
+        let usage = &self.reply.usage;
+        (usage.wakes_in.is_none() && !usage.background.is_empty()).then_some(usage.background.len())
     }
 
     fn keep_text(&mut self, piece: &str) {
@@ -164,7 +182,7 @@ impl Traces {
 
     fn end(&self) -> AgentEnd {
         match (self.ending, self.exit_code, self.signal) {
-            (Some(Ending::AfterFinal), ..) => AgentEnd::EndedAfterFinal,
+            (Some(Ending::AfterFinal | Ending::InBackground), ..) => AgentEnd::EndedAfterFinal,
             (Some(Ending::TimedOut), ..) => AgentEnd::TimedOut,
             (Some(Ending::Inactive), ..) => AgentEnd::Inactive,
             (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => AgentEnd::Interrupted,

@@ -17,6 +17,7 @@ mod readers;
 #[cfg(test)]
 mod sketches;
 mod threads;
+mod tools;
 mod vital_signs;
 mod watch;
 
@@ -38,6 +39,8 @@ pub struct Timeouts {
     pub inactivity: Duration,
     /// After the agent's own final event.
     pub grace: Duration,
+    /// After one, while something is at work that the agent has announced.
+    pub background: Duration,
 }
 
 /// The end of a loop whose agent cannot be started.

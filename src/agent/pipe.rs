@@ -72,7 +72,11 @@ impl PipeAgent {
         })?;
         drop(port);
 
-        let clocks = Clocks { timeouts: self.timeouts, loop_over: attempt.deadline };
+        let clocks = Clocks {
+            tool_calls: self.readers.tool_calls,
+            timeouts: self.timeouts,
+            loop_over: attempt.deadline,
+        };
         let mut watch = Watch::new(supervised, mailbox, served, &launch.cwd, clocks);
         let watched = watch.listen(context);
         let traces = watch.finish();

@@ -39,6 +39,8 @@ pub struct Preset {
     /// Lines with this `type` tell that a tool call ended; the pattern finds its id in the raw line. For agents
     /// whose tool output comes in lines of its own: these are too many and too long to be parsed for an id.
     pub tool_results: Option<(&'static str, &'static str)>,
+    /// How the stream tells of tool calls.
+    pub tool_calls: ToolCalls,
     /// The agent ends a run with an event of its own; without it the attempt has failed.
     pub has_final: bool,
     /// The text comes in deltas of a few words rather than in whole blocks.
@@ -59,6 +61,15 @@ pub struct Preset {
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
     pub install: &'static str,
+}
+
+/// How the stream of an agent tells of its tool calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolCalls {
+    /// When they begin and when they end.
+    Told,
+    /// When they are over.
+    ToldWhenOver,
 }
 
 /// How the prompt reaches an agent.
@@ -167,6 +178,7 @@ const BLANK: Preset = Preset {
     types: &[],
     shortcut: None,
     tool_results: None,
+    tool_calls: ToolCalls::Told,
     has_final: false,
     deltas: false,
     reports_cost: false,
@@ -290,6 +302,7 @@ static PRESETS: [Preset; 8] = [
         display: filters::OPENCODE_DISPLAY,
         result: filters::OPENCODE_RESULT,
         types: &["text", "tool_use", "step_finish", "error"],
+        tool_calls: ToolCalls::ToldWhenOver,
         reports_cost: true,
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 
-use crate::agent::preset::{Compiled, Preset};
+use crate::agent::preset::{Compiled, Preset, ToolCalls};
 use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
 use crate::reply::filter::CompileError;
@@ -22,6 +22,8 @@ pub struct ReaderPlan {
     pub result: Option<String>,
     /// The preset's display filter is in force.
     pub preset_displays: bool,
+    /// How the stream tells of tool calls.
+    pub tool_calls: ToolCalls,
     /// The agent's runs end with an event of their own.
     pub has_final: bool,
 }
@@ -35,6 +37,7 @@ impl ReaderPlan {
             response: None,
             result: None,
             preset_displays: !preset.display.is_empty(),
+            tool_calls: preset.tool_calls,
             has_final: preset.has_final,
         })
     }

@@ -12,6 +12,7 @@ use super::codec::{Codec, Decoded, Stdin, Turn};
 use super::display::DisplayRoute;
 use super::ended::{Judging, Traces};
 use super::message::Message;
+use super::preset::ToolCalls;
 use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
 use crate::engine::agent::{Agent, Attempt, How};
@@ -155,7 +156,7 @@ impl Codec for Conversation {
     fn read(&mut self, bytes: &[u8], turn: &mut Turn) {
         for line in String::from_utf8_lossy(bytes).lines() {
             if line == "bye" {
-                turn.item(Item::Note(UsageNote { is_final: true, ..UsageNote::default() }));
+                turn.item(Item::Note(Box::new(UsageNote { is_final: true, ..UsageNote::default() })));
                 turn.hang_up();
             } else {
                 self.asked += 1;
@@ -181,8 +182,8 @@ fn launch(script: &str, argument: &str) -> Launch {
 
 fn clocks(attempt: &Attempt<'_>) -> Clocks {
     let minute = Duration::from_mins(1);
-    let timeouts = Timeouts { attempt: minute, inactivity: minute, grace: minute };
-    Clocks { timeouts, loop_over: attempt.deadline }
+    let timeouts = Timeouts { attempt: minute, inactivity: minute, grace: minute, background: minute };
+    Clocks { tool_calls: ToolCalls::Told, timeouts, loop_over: attempt.deadline }
 }
 
 const JUDGING: Judging<'_> = Judging { agent: "sketch", readers: Readers::User, has_final: false, login: "" };

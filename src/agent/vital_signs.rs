@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::preset::ToolCalls;
+use super::tools::Tools;
 use crate::git;
 use crate::process::tree;
 
@@ -16,6 +18,7 @@ pub(super) struct VitalSigns {
     agent: u32,
     cwd: PathBuf,
     window: Duration,
+    tool_calls: ToolCalls,
     /// The latest sign of life, by both clocks: deadlines follow the one, file times the other.
     latest: Instant,
     latest_time: SystemTime,
@@ -24,9 +27,15 @@ pub(super) struct VitalSigns {
 }
 
 impl VitalSigns {
-    pub(super) fn new(supervisor: u32, agent: u32, cwd: &Path, window: Duration) -> Self {
+    pub(super) fn new(
+        supervisor: u32,
+        agent: u32,
+        cwd: &Path,
+        window: Duration,
+        tool_calls: ToolCalls,
+    ) -> Self {
         let (latest, latest_time) = (Instant::now(), SystemTime::now());
-        Self { supervisor, agent, cwd: cwd.to_owned(), window, latest, latest_time, sample: None }
+        Self { supervisor, agent, cwd: cwd.to_owned(), window, tool_calls, latest, latest_time, sample: None }
     }
 
     /// The agent wrote something.
@@ -53,8 +62,15 @@ impl VitalSigns {
     }
 
     /// Looks, if it is time to. An answer means that there was no sign of life for a whole window, and says what
-    /// was looked at.
-    pub(super) fn look(&mut self, now: Instant, tool_in_flight: bool) -> Option<String> {
+    /// was looked at. `in_flight`: the stream has told of something that is not over; `session_in_flight`: of something whose end may never
+    /// be told.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        tools: &Tools,
+        in_flight: bool,
+        session_in_flight: bool,
+    ) -> Option<String> {
         if now < self.next_look() {
             return None;
         }
@@ -65,8 +81,18 @@ impl VitalSigns {
         };
         let used = (cpu - before).max(0.0);
         let busy = used > BUSY * now.duration_since(since).as_secs_f64();
+        let tool_in_flight = match self.tool_calls {
+            ToolCalls::Told => in_flight,
+            ToolCalls::ToldWhenOver => tools.any(),
+        };
+        // A server would be one for ever.
+        let session_in_flight = session_in_flight && tools.any_but_servers();
         // The look at the files is the dearest one and therefore the last.
-        if tool_in_flight || busy || git::changed_since(&self.cwd, self.latest_time).is_some() {
+        if tool_in_flight
+            || session_in_flight
+            || busy
+            || git::changed_since(&self.cwd, self.latest_time).is_some()
+        {
             self.alive(now);
             return None;
         }

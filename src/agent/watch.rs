@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use super::Timeouts;
 use super::ended::{Ending, Traces};
 use super::message::Message;
+use super::preset::ToolCalls;
 use super::threads::Served;
+use super::tools::{SERVER_IDLE, SERVER_LOOK, Tools};
 use super::vital_signs::VitalSigns;
 use crate::engine::context::Context;
 use crate::engine::event::{Event, Stream};
@@ -17,6 +19,8 @@ use crate::process::note::SupervisorNote;
 use crate::process::supervised::Supervised;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
+use crate::reply::usage::UsageNote;
+use crate::text::duration;
 
 /// How long the pipes of an agent that is gone may stay silent before we stop listening.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -24,9 +28,10 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// every line.
 const DECODING: Duration = Duration::from_secs(15);
 
-/// How long an attempt may go on.
+/// How long an attempt may go on, and by what a silent agent is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clocks {
+    pub(super) tool_calls: ToolCalls,
     pub(super) timeouts: Timeouts,
     /// At most until then.
     pub(super) loop_over: Option<Instant>,
@@ -44,6 +49,17 @@ enum Program {
     OutOfSight,
 }
 
+/// What the agent's latest word was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    /// One of many: it is at work.
+    AmongOthers,
+    /// The last for now: something that it has announced goes on, and is waited for until then.
+    LastForNow { until: Instant },
+    /// The last: it has to leave until then.
+    Last { until: Instant },
+}
+
 /// One attempt while it runs.
 pub(super) struct Watch {
     supervised: Supervised,
@@ -55,8 +71,12 @@ pub(super) struct Watch {
     too_long: Instant,
     /// When the loop's own time is over.
     loop_over: Option<Instant>,
-    /// When the agent has lived too long after its final event.
-    after_final: Option<Instant>,
+    word: Word,
+    tools: Tools,
+    /// When the servers that the agent has left are looked at again.
+    next_server_look: Instant,
+    /// What is to be told at the next step.
+    notice: Option<String>,
     /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
     closing: Option<Instant>,
     program: Program,
@@ -78,17 +98,20 @@ impl Watch {
         cwd: &Path,
         clocks: Clocks,
     ) -> Self {
-        let Clocks { timeouts, loop_over } = clocks;
+        let Clocks { tool_calls, timeouts, loop_over } = clocks;
         let now = Instant::now();
         let (supervisor, program) = (supervised.supervisor_pid(), supervised.program_pid());
         Self {
             ladder_limit: supervised.ladder().limit(),
             supervised,
             mailbox,
-            vital_signs: VitalSigns::new(supervisor, program, cwd, timeouts.inactivity),
+            vital_signs: VitalSigns::new(supervisor, program, cwd, timeouts.inactivity, tool_calls),
             too_long: now + timeouts.attempt,
             loop_over,
-            after_final: None,
+            word: Word::AmongOthers,
+            tools: Tools::new(supervisor, program),
+            next_server_look: now,
+            notice: None,
             closing: None,
             program: Program::Alive,
             served,
@@ -134,7 +157,10 @@ impl Watch {
             }
         }
         self.look_at_the_clock(Instant::now());
-        Ok(())
+        match self.notice.take().filter(|_| !mute) {
+            Some(notice) => context.tell(Event::Notice(&notice)),
+            None => Ok(()),
+        }
     }
 
     fn take(
@@ -145,16 +171,21 @@ impl Watch {
         match message {
             Message::Bytes(stream, bytes) => {
                 self.vital_signs.output();
-                if stream == Stream::Stderr {
-                    self.traces.keep_stderr(&bytes);
+                match stream {
+                    Stream::Stdout => self.tools.agent_speaks(),
+                    Stream::Stderr => self.traces.keep_stderr(&bytes),
                 }
                 tell(Event::Output { stream, bytes: &bytes })?;
             }
             Message::Items(items) => {
                 self.vital_signs.output();
+                let before = self.announced();
                 let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
                 if !shows.is_empty() {
                     tell(Event::Shown(&shows))?;
+                }
+                if let Some(tasks) = self.announced().filter(|tasks| before.as_ref() != Some(tasks)) {
+                    tell(Event::Background { tasks: &tasks, at_most: self.traces.timeouts.background })?;
                 }
             }
             Message::Decoded(decoded) => self.traces.decoded = decoded,
@@ -195,20 +226,33 @@ impl Watch {
         match item {
             Item::Text(text) => {
                 // It goes on after what looked like its last word.
-                self.after_final = None;
+                self.word = Word::AmongOthers;
                 self.served.show_text.then_some(Show::Delta(text))
             }
             Item::Note(note) => {
-                if note.tool_started.is_some() {
-                    // A new tool call says so too.
-                    self.after_final = None;
-                } else if note.is_final {
-                    self.after_final = Some(Instant::now() + self.traces.timeouts.grace);
-                }
+                self.weigh(&note, Instant::now());
                 None
             }
             Item::Show(show) => Some(show),
         }
+    }
+
+    /// What a note says about whether the agent goes on.
+    fn weigh(&mut self, note: &UsageNote, now: Instant) {
+        let announced = self.traces.announced().is_some();
+        if note.turn_started || note.tool_started.is_some() || note.session_started.is_some() {
+            self.word = Word::AmongOthers;
+        } else if note.is_final && announced {
+            self.word = Word::LastForNow { until: now + self.traces.timeouts.background };
+        } else if note.is_final || !announced && matches!(self.word, Word::LastForNow { .. }) {
+            // Of what it has announced, it may have more to say at once.
+            self.word = Word::Last { until: now + self.traces.timeouts.grace };
+        }
+    }
+
+    /// What is waited for after a word that may not be the last.
+    fn announced(&self) -> Option<String> {
+        self.traces.announced().filter(|_| matches!(self.word, Word::LastForNow { .. }))
     }
 
     /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is
@@ -245,7 +289,12 @@ impl Watch {
         if let Some(since) = self.closing {
             return since + self.ladder_limit;
         }
-        let next = self.after_final.unwrap_or_else(|| self.vital_signs.next_look()).min(self.too_long);
+        let next = match self.word {
+            Word::AmongOthers => self.vital_signs.next_look(),
+            Word::LastForNow { until } => until.min(self.next_server_look),
+            Word::Last { until } => until,
+        };
+        let next = next.min(self.too_long);
         self.loop_over.map_or(next, |deadline| next.min(deadline))
     }
 
@@ -253,18 +302,52 @@ impl Watch {
         if self.closing.is_some() || self.program != Program::Alive {
             return;
         }
-        if let Some(deadline) = self.after_final {
+        let in_flight = self.traces.has_tool_in_flight() || self.traces.announced().is_some();
+        if let Word::Last { until } = self.word {
             // It has said its last word, well or not; nothing else is expected of it but to leave.
-            if now >= deadline.min(self.too_long) {
+            if now >= until.min(self.too_long) {
                 self.end(Ending::AfterFinal);
             }
         } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
             self.end(Ending::LoopOver);
+        } else if let Word::LastForNow { until } = self.word {
+            self.look_at_the_background(until.min(self.too_long), now);
         } else if now >= self.too_long {
             self.end(Ending::TimedOut);
-        } else if let Some(evidence) = self.vital_signs.look(now, self.traces.has_tool_in_flight()) {
+        } else if let Some(evidence) =
+            self.vital_signs.look(now, &self.tools, in_flight, self.traces.has_session_in_flight())
+        {
             self.traces.evidence_of_death = evidence;
             self.end(Ending::Inactive);
+        }
+    }
+
+    /// Ends what the agent has left in the background when it takes too long, or is a server that nobody waits for: in the
+    /// stream, that one looks like a test run.
+    fn look_at_the_background(&mut self, until: Instant, now: Instant) {
+        let tasks = self.traces.announced().unwrap_or_default();
+        if now >= until {
+            let limit = duration::format(self.traces.timeouts.background);
+            self.notice = Some(if now >= self.too_long {
+                format!(
+                    "the attempt's time was over while this went on in the background: {tasks} (--timeout)"
+                )
+            } else {
+                format!("ended what went on in the background for {limit}: {tasks} (BACKGROUND_WAIT)")
+            });
+            return self.end(Ending::InBackground);
+        }
+        let Some(count) = self.traces.background_tasks().filter(|_| now >= self.next_server_look) else {
+            return;
+        };
+        self.next_server_look = now + SERVER_LOOK;
+        if let Some(ports) = self.tools.idle_servers(count, now) {
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            let (idle, ports) = (duration::format(SERVER_IDLE), ports.join(", "));
+            self.notice = Some(format!(
+                "ended a server that the agent has left on port {ports} ({tasks}): it did nothing for {idle}"
+            ));
+            self.end(Ending::InBackground);
         }
     }
 
@@ -273,7 +356,11 @@ impl Watch {
         self.too_long += gap;
         self.last_message += gap;
         self.vital_signs.shift(gap);
-        self.after_final = self.after_final.map(|deadline| deadline + gap);
+        self.next_server_look += gap;
+        match &mut self.word {
+            Word::AmongOthers => {}
+            Word::LastForNow { until } | Word::Last { until } => *until += gap,
+        }
         self.closing = self.closing.map(|since| since + gap);
     }
 

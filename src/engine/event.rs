@@ -75,6 +75,13 @@ pub enum Event<'a> {
     },
     /// The agent did these things, which a person may want to see; they came together.
     Shown(&'a [Show]),
+    /// The agent has said its last word for now, and goes on when what it has announced is through.
+    Background {
+        /// What that is, in words.
+        tasks: &'a str,
+        /// How long it is waited for.
+        at_most: Duration,
+    },
     /// The validation command runs.
     Validating,
     /// The validation command is through.

@@ -113,6 +113,7 @@ impl Choice {
             None => DisplayRoute::Raw,
         };
         let readers = ReaderPlan {
+            tool_calls: preset.tool_calls,
             preset: compiled,
             preset_reads: !preset.response.is_empty(),
             response,
@@ -175,6 +176,7 @@ pub(crate) fn timeouts(settings: &Settings) -> Timeouts {
         attempt: settings.timeout,
         inactivity: settings.inactivity_timeout,
         grace: settings.agent_grace,
+        background: settings.background_wait,
     }
 }
 

@@ -16,6 +16,7 @@ pub mod pool;
 pub mod pump;
 pub mod ready;
 pub mod short;
+pub mod sockets;
 pub mod stat;
 pub mod supervised;
 pub mod supervisor;

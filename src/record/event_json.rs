@@ -48,6 +48,9 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             retry: tally.retries,
             ..attempt_ended(report)
         })),
+        Event::Background { tasks, at_most } => {
+            Fact::Background { at_most_s: at_most.as_secs_f64(), tasks: tasks.into() }
+        }
         Event::Validating => Fact::Validating,
         Event::Validated { ok, output } => Fact::Validated { ok, output: output.into() },
         Event::Retrying { iteration, retry, max_retries, pause } => {

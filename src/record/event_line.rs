@@ -154,6 +154,14 @@ pub enum Fact<'a> {
     /// An attempt is over, and booked.
     #[serde(borrow)]
     AttemptEnded(Box<AttemptEnded<'a>>),
+    /// The agent has said its last word for now, and goes on when what it has announced is through.
+    Background {
+        /// How long it is waited for, in seconds.
+        at_most_s: f64,
+        /// What that is, in words.
+        #[serde(borrow)]
+        tasks: Cow<'a, str>,
+    },
     /// The validation command runs.
     Validating,
     /// The validation command is through.

@@ -29,7 +29,7 @@ pub enum Item {
     /// Something for the live display.
     Show(Show),
     /// Something the agent reports about its run.
-    Note(UsageNote),
+    Note(Box<UsageNote>),
 }
 
 /// What was counted in a stream.
@@ -242,7 +242,7 @@ impl Decoder {
         let result = self.filters.result.run(line, event, &mut |output| {
             let (Output::Text(json) | Output::Json(json)) = output;
             if let Some(note) = UsageNote::from_json(&json) {
-                out(Item::Note(note));
+                out(Item::Note(Box::new(note)));
             }
         });
         if let Err(reason) = result {
@@ -251,7 +251,7 @@ impl Decoder {
         if let Some(tools) = self.filters.tool_results.as_ref().filter(|tools| tools.kind == kind) {
             for id in tools.id.captures_iter(line).filter_map(|captures| captures.get(1)) {
                 let tool_finished = Some(String::from_utf8_lossy(id.as_bytes()).into_owned());
-                out(Item::Note(UsageNote { tool_finished, ..UsageNote::default() }));
+                out(Item::Note(Box::new(UsageNote { tool_finished, ..UsageNote::default() })));
             }
         }
     }
@@ -318,7 +318,7 @@ mod tests {
     fn notes_from_elsewhere_are_read_as_json() {
         let note = |_: &[u8]| Ok(vec![r#"{"final":true}"#.to_owned(), "null".to_owned(), "noise".to_owned()]);
         let (items, _) = decode(Filters { result: elsewhere(note), ..Filters::none() }, "{}");
-        assert_eq!(items, [Item::Note(UsageNote { is_final: true, ..UsageNote::default() })]);
+        assert_eq!(items, [Item::Note(Box::new(UsageNote { is_final: true, ..UsageNote::default() }))]);
     }
 
     #[test]

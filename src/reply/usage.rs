@@ -18,6 +18,10 @@
 //! | `model` | text | the model's name |
 //! | `session_id` | text | what the agent calls the session |
 //! | `tool_started`, `tool_finished` | text | id of a tool call; one in flight is a sign of life |
+//! | `session_started` | text | the same of one whose end may never be told: it counts while a process of it lives that is no server |
+//! | `background` | list of texts | what is at work in the background, all of it; a `final` is not the last one while there is something |
+//! | `wakes_in` | seconds | the agent has arranged to go on by itself after a `final` |
+//! | `turn_started` | `true` | the agent goes on, or begins |
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,8 +69,16 @@ pub struct UsageNote {
     pub session_id: Option<String>,
     /// Id of a tool call that begins.
     pub tool_started: Option<String>,
+    /// Id of a tool call that begins, and whose end may never be told.
+    pub session_started: Option<String>,
     /// Id of a tool call that ended.
     pub tool_finished: Option<String>,
+    /// What is at work in the background, all of it.
+    pub background: Option<Vec<String>>,
+    /// The agent has arranged to go on by itself, in seconds from now.
+    pub wakes_in: Option<u64>,
+    /// The agent goes on, or begins.
+    pub turn_started: bool,
 }
 
 /// Why an attempt failed, in the agent's own words.
@@ -99,6 +111,12 @@ pub struct Usage {
     pub fault: Option<Fault>,
     /// Ids of the tool calls that have begun and not ended.
     pub tools_in_flight: Vec<String>,
+    /// The same, of those whose end may never be told.
+    pub sessions_in_flight: Vec<String>,
+    /// What is at work in the background.
+    pub background: Vec<String>,
+    /// The agent has arranged to go on by itself after so many seconds.
+    pub wakes_in: Option<u64>,
     /// A reset time that came before its error.
     reset_at: Option<i64>,
 }
@@ -126,7 +144,14 @@ impl UsageNote {
             model: text("model"),
             session_id: text("session_id"),
             tool_started: text("tool_started"),
+            session_started: text("session_started"),
             tool_finished: text("tool_finished"),
+            background: map
+                .get("background")
+                .and_then(Value::as_array)
+                .map(|tasks| tasks.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+            wakes_in: count("wakes_in"),
+            turn_started: flag("turn_started"),
         })
     }
 }
@@ -152,14 +177,33 @@ impl Usage {
         } else if note.is_final {
             self.fault = None;
         }
+        if let Some(tasks) = &note.background {
+            self.background.clone_from(tasks);
+        }
+        self.wakes_in = note.wakes_in.or(self.wakes_in.filter(|_| !note.turn_started));
         if let Some(id) = &note.tool_finished {
             self.tools_in_flight.retain(|started| started != id);
+            self.sessions_in_flight.retain(|started| started != id);
         }
-        if let Some(id) = &note.tool_started
-            && !self.tools_in_flight.contains(id)
-        {
-            self.tools_in_flight.push(id.clone());
+        let begun = [
+            (&note.tool_started, &mut self.tools_in_flight),
+            (&note.session_started, &mut self.sessions_in_flight),
+        ];
+        for (id, in_flight) in begun {
+            if let Some(id) = id
+                && !in_flight.contains(id)
+            {
+                in_flight.push(id.clone());
+            }
         }
+    }
+
+    /// What the agent has announced, in words: it goes on with that by itself after a final event. `None`: nothing.
+    #[must_use]
+    pub fn announced(&self) -> Option<String> {
+        let wakes = self.wakes_in.map(|seconds| format!("a wake-up after {seconds} s"));
+        let all: Vec<&str> = self.background.iter().chain(&wakes).map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join(", "))
     }
 
     /// The agent said by itself that it is done and that all went well.

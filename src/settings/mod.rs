@@ -48,6 +48,8 @@ pub struct Settings {
     pub agent_usage_parser: Option<String>,
     /// How long an agent may live on after its final event.
     pub agent_grace: Duration,
+    /// How long an agent's work in the background is waited for after its final event.
+    pub background_wait: Duration,
     /// How long an agent that is ended has after SIGINT.
     pub interrupt_wait: Duration,
     /// How long it has after SIGTERM.
@@ -136,6 +138,7 @@ impl Settings {
             agent_usage_cmd: values.text("agent.usage_cmd"),
             agent_usage_parser: values.text("agent.usage_parser"),
             agent_grace: values.get("agent.grace", Resolved::duration)?,
+            background_wait: values.get("agent.background_wait", Resolved::duration)?,
             interrupt_wait: values.get("agent.interrupt_wait", Resolved::wait)?,
             terminate_wait: values.get("agent.terminate_wait", Resolved::wait)?,
             max_iterations: values.maybe("loop.max_iterations", Resolved::count)?,

@@ -80,6 +80,15 @@ pub const TABLE: &[Setting] = &[
         ..Setting::ROW
     },
     Setting {
+        key: "agent.background_wait",
+        shell: "BACKGROUND_WAIT",
+        env: &["RALPH_BACKGROUND_WAIT"],
+        default: "30m",
+        kind: ValueKind::Duration,
+        doc: "How long an agent's work in the background is waited for after its final event",
+        ..Setting::ROW
+    },
+    Setting {
         key: "agent.interrupt_wait",
         shell: "AGENT_INTERRUPT_WAIT",
         env: &["RALPH_AGENT_INTERRUPT_WAIT"],

@@ -88,6 +88,13 @@ impl Plain {
                 let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
+            Event::Background { tasks, at_most } if !self.quiet => {
+                let text = format!(
+                    "the agent waits for what it has in the background: {tasks} (at most {})",
+                    duration::format(at_most)
+                );
+                self.line(FAINT, "⏸", &text);
+            }
             Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
             Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),

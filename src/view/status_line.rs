@@ -36,6 +36,7 @@ enum Doing {
     Starting,
     Thinking,
     Tool(String),
+    Background(String),
     Validating,
     BetweenAttempts,
     Retrying { retry: u32, max_retries: u32 },
@@ -89,6 +90,7 @@ impl StatusLine {
                 Some(Show::Text(_) | Show::Delta(_)) => self.doing = Doing::Thinking,
                 Some(Show::Error(_) | Show::Notice(_)) | None => {}
             },
+            Event::Background { tasks, .. } => self.doing = Doing::Background(plain(tasks)),
             Event::Validating => self.doing = Doing::Validating,
             Event::AttemptEnded { tally, .. } => {
                 self.count(tally);
@@ -147,6 +149,7 @@ impl StatusLine {
             Doing::Starting => "starting".to_owned(),
             Doing::Thinking => "thinking".to_owned(),
             Doing::Tool(tool) => tool.clone(),
+            Doing::Background(tasks) => format!("in the background: {tasks}"),
             Doing::Validating => "validating".to_owned(),
             Doing::BetweenAttempts => "between attempts".to_owned(),
             Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
@@ -181,7 +184,7 @@ impl StatusLine {
 
     /// Whether an attempt is under way.
     pub(super) fn is_at_work(&self) -> bool {
-        matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Validating)
+        matches!(self.doing, Doing::Thinking | Doing::Tool(_) | Doing::Background(_) | Doing::Validating)
     }
 }
 

@@ -377,8 +377,9 @@ fn a_tool_call_is_in_flight_until_its_result_comes() {
     assert_eq!(in_flight(&[started]), ["t1"]);
     assert_eq!(in_flight(&[started, finished]), [""; 0]);
     let stuck = play_recording("codex", "sleep+int", usize::MAX);
-    assert_eq!(stuck.reply.usage.tools_in_flight, ["item_2"]);
+    assert_eq!(stuck.reply.usage.sessions_in_flight, ["item_2"]);
     for (agent, case) in [("claude", "tool"), ("cline", "tool"), ("codex", "tool"), ("gemini", "tool")] {
-        assert_eq!(play_recording(agent, case, 5).reply.usage.tools_in_flight, [""; 0], "{agent}");
+        let usage = play_recording(agent, case, 5).reply.usage;
+        assert_eq!([usage.tools_in_flight, usage.sessions_in_flight].concat(), [""; 0], "{agent}");
     }
 }

@@ -72,8 +72,12 @@ if .type == "assistant" then
   (if .error and .parent_tool_use_id == null then
      {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.api_error_status | status) // (.error | named))}
    else empty end),
-  (.message.content[]? | select(.type == "tool_use") | {tool_started: .id})
-elif .type == "system" then select(.subtype == "init") | {model, session_id}
+  (. as $event | .message.content[]? | select(.type == "tool_use") | {tool_started: .id}
+   + if .name == "ScheduleWakeup" and $event.parent_tool_use_id == null then {wakes_in: .input.delaySeconds} else {} end)
+elif .type == "system" then
+  if .subtype == "init" then {model, session_id, turn_started: true}
+  elif .subtype == "background_tasks_changed" then {background: [.tasks[]? | .description // .task_id // "a task" | tostring]}
+  else empty end
 elif .type == "rate_limit_event" then
   .rate_limit_info | select(.status == "rejected") | {class: "limit", reset_at: .resetsAt}
 elif .type == "result" then
@@ -194,7 +198,7 @@ else empty end
 pub(super) const CODEX_RESULT: &str = with_class!(
     r#"
 if .type == "thread.started" then {session_id: .thread_id}
-elif .type == "item.started" then {tool_started: .item.id}
+elif .type == "item.started" then if .item.type == "command_execution" then {session_started: .item.id} else {tool_started: .item.id} end
 elif .type == "item.completed" then {tool_finished: .item.id}
 elif .type == "error" then select(.message // "" | startswith("Reconnecting") | not) | {error: .message, class: (.message | class)}
 elif .type == "turn.completed" then {final: true, input_tokens: .usage.input_tokens, output_tokens: .usage.output_tokens}

@@ -47,8 +47,9 @@ pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
             Some([Item::Text(text.clone()), Item::Show(Show::Text(text))])
         }
         "tool_use" => {
+            let name = name.filter(|name| name != "ScheduleWakeup")?;
             let started = UsageNote { tool_started: Some(id?), ..UsageNote::default() };
-            Some([Item::Show(Show::tool(&name?, input.as_ref())), Item::Note(started)])
+            Some([Item::Show(Show::tool(&name, input.as_ref())), Item::Note(Box::new(started))])
         }
         _ => None,
     }

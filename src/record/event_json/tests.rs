@@ -64,6 +64,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     }
     let bare = Report { failure: None, usage: usage::Usage::default(), balance: None, ..report };
     take(Event::AttemptEnded { tally, report: &bare, head: Some("b"), changed: None });
+    take(Event::Background { tasks: "tests", at_most: Duration::from_mins(30) });
     take(Event::Validating);
     take(Event::Validated { ok: false, output: "o" });
     take(Event::Retrying { iteration: 1, retry: 1, max_retries: 3, pause: Duration::ZERO });

@@ -1,0 +1,247 @@
+//! The processes of an agent's tools: what is below it, but for what belongs to the agent itself.
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::process::sockets;
+use crate::process::stat::Stat;
+use crate::process::tree;
+
+/// A server is left alone for so long before it counts as one that nobody waits for.
+pub(super) const SERVER_IDLE: Duration = Duration::from_mins(1);
+/// How often a server is looked at.
+pub(super) const SERVER_LOOK: Duration = Duration::from_secs(5);
+/// A server that uses less than this share of a core does nothing.
+const IDLE: f64 = 0.01;
+
+/// What the tools of one agent are.
+#[derive(Debug)]
+pub(super) struct Tools {
+    supervisor: u32,
+    agent: u32,
+    /// What the agent had started when it said its first words: launchers, language servers, those of its protocol.
+    own: Option<HashSet<(u32, u64)>>,
+    /// Since when nothing but servers is left, and how they stood then.
+    idle: Option<(Instant, Standing)>,
+}
+
+/// How some servers stand: what would change if one of them did anything.
+#[derive(Debug, Clone, PartialEq)]
+struct Standing {
+    processes: Vec<(u32, u64)>,
+    ports: Vec<u16>,
+    written: u64,
+    ticks: u64,
+}
+
+impl Tools {
+    pub(super) fn new(supervisor: u32, agent: u32) -> Self {
+        Self { supervisor, agent, own: None, idle: None }
+    }
+
+    /// The agent said its first words: all that it has started so far is its own.
+    pub(super) fn agent_speaks(&mut self) {
+        if self.own.is_none() {
+            self.own = Some(tree::descendants(self.supervisor).iter().map(identity).collect());
+        }
+    }
+
+    /// The tools that live, each with what it has started; what has lost its parent stands for itself.
+    fn trees(&self) -> Vec<Vec<Stat>> {
+        let nothing = HashSet::new();
+        let own = self.own.as_ref().unwrap_or(&nothing);
+        let mut trees: Vec<Vec<Stat>> = Vec::new();
+        // Parents come before their children.
+        for stat in tree::descendants(self.supervisor) {
+            if stat.pid == self.agent || own.contains(&identity(&stat)) {
+                continue;
+            }
+            match trees.iter_mut().find(|tree| tree.iter().any(|known| known.pid == stat.ppid)) {
+                Some(tree) => tree.push(stat),
+                None => trees.push(vec![stat]),
+            }
+        }
+        trees
+    }
+
+    /// Whether one lives that is at work or waits for something, rather than being a server that waits for others.
+    pub(super) fn any_but_servers(&self) -> bool {
+        self.trees().iter().any(|tree| sockets::of(&pids(tree)).ports.is_empty())
+    }
+
+    /// Whether any lives.
+    pub(super) fn any(&self) -> bool {
+        !self.trees().is_empty()
+    }
+
+    /// The ports of what is left, when that is nothing but servers, at least `count`, that have done nothing for
+    /// [`SERVER_IDLE`]: no CPU time, no output, no connection. To be asked every [`SERVER_LOOK`].
+    pub(super) fn idle_servers(&mut self, count: usize, now: Instant) -> Option<Vec<u16>> {
+        let Some(standing) = self.standing(count) else {
+            self.idle = None;
+            return None;
+        };
+        match &self.idle {
+            Some((since, before)) if before.is_idle_until(&standing, now.duration_since(*since)) => {
+                (now.duration_since(*since) >= SERVER_IDLE).then_some(standing.ports)
+            }
+            _ => {
+                self.idle = Some((now, standing));
+                None
+            }
+        }
+    }
+
+    /// How the tools stand, when they are that many servers to which nobody is connected.
+    fn standing(&self, count: usize) -> Option<Standing> {
+        let trees = self.trees();
+        if trees.is_empty() || trees.len() < count {
+            return None;
+        }
+        let mut ports = Vec::new();
+        for tree in &trees {
+            let sockets = sockets::of(&pids(tree));
+            if sockets.ports.is_empty() || sockets.has_connection {
+                return None;
+            }
+            ports.extend(sockets.ports);
+        }
+        let all = trees.iter().flatten();
+        Some(Standing {
+            processes: all.clone().map(identity).collect(),
+            ports,
+            written: all.clone().map(|stat| written(stat.pid)).sum(),
+            ticks: all.map(|stat| stat.own_ticks + stat.reaped_ticks).sum(),
+        })
+    }
+}
+
+impl Standing {
+    /// Whether nothing has been done until it stood like this, `span` later.
+    fn is_idle_until(&self, later: &Self, span: Duration) -> bool {
+        let used = later.ticks.saturating_sub(self.ticks);
+        #[expect(clippy::cast_precision_loss, reason = "clock ticks of a process tree stay far below 2^52")]
+        let seconds = used as f64 / rustix::param::clock_ticks_per_second().max(1) as f64;
+        let same = Self { ticks: self.ticks, ..later.clone() } == *self;
+        // A tick or two come with any look at the clock.
+        same && seconds <= (IDLE * span.as_secs_f64()).max(0.05)
+    }
+}
+
+/// The agent's launcher and a tool may both have had the same pid, at different times.
+fn identity(stat: &Stat) -> (u32, u64) {
+    (stat.pid, stat.start_ticks)
+}
+
+fn pids(tree: &[Stat]) -> Vec<u32> {
+    tree.iter().map(|stat| stat.pid).collect()
+}
+
+/// How many bytes a process has written so far, to files, pipes and sockets. Source: `proc_pid_io(5)`.
+fn written(pid: u32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    io.lines().find_map(|line| line.strip_prefix("wchar: ")?.parse().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A server of the tests below, as a process of its own: prints its port, then works a moment for each line it gets.
+    #[test]
+    fn serve_until_killed() {
+        if !std::env::args_os().any(|word| word == "__serve") {
+            return;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        println!("port {}", listener.local_addr().unwrap().port());
+        for line in std::io::stdin().lines() {
+            println!("{}", line.unwrap());
+        }
+        drop(listener);
+    }
+
+    /// The rest of the next line that starts like this.
+    fn said(child: &mut Child, start: &str) -> String {
+        let mut line = String::new();
+        let mut reader = BufReader::with_capacity(1, child.stdout.as_mut().unwrap());
+        while !line.starts_with(start) {
+            line.clear();
+            assert!(reader.read_line(&mut line).unwrap() > 0);
+        }
+        line[start.len()..].trim_end().to_owned()
+    }
+
+    /// The tools below a shell, as if that were the supervisor of an agent.
+    fn tools(root: &Child) -> Tools {
+        let mut tools = Tools::new(root.id(), 0);
+        tools.own = Some(HashSet::new());
+        tools
+    }
+
+    fn shell(script: &str) -> Child {
+        let exe = std::env::current_exe().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(exe);
+        command.args(["--exact", "--nocapture", "agent::tools::tests::serve_until_killed", "__serve"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        for stat in tree::descendants(child.id()) {
+            let pid = rustix::process::Pid::from_raw(i32::try_from(stat.pid).unwrap()).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_server_that_does_nothing_for_a_minute_is_one() {
+        let mut root = shell("\"$@\"; :");
+        let port: u16 = said(&mut root, "port ").parse().unwrap();
+        let mut tools = tools(&root);
+        assert!(tools.any() && !tools.any_but_servers());
+        let now = Instant::now();
+        assert_eq!(tools.idle_servers(1, now), None);
+        assert_eq!(tools.idle_servers(1, now + SERVER_IDLE / 2), None);
+        assert_eq!(tools.idle_servers(1, now + SERVER_IDLE), Some(vec![port]));
+        assert_eq!(tools.idle_servers(2, now + SERVER_IDLE), None, "something else is announced as well");
+
+        // A word, and the minute begins anew.
+        assert_eq!(tools.idle_servers(1, now + SERVER_IDLE), None);
+        root.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
+        said(&mut root, "hello");
+        assert_eq!(tools.idle_servers(1, now + 2 * SERVER_IDLE), None);
+        assert_eq!(tools.idle_servers(1, now + 3 * SERVER_IDLE), Some(vec![port]));
+
+        end(root);
+    }
+
+    #[test]
+    fn what_does_not_listen_is_waited_for() {
+        let mut root = shell("sleep 600 & \"$@\"; :");
+        said(&mut root, "port ");
+        let mut tools = tools(&root);
+        let now = Instant::now();
+        assert!(tools.any_but_servers());
+        assert_eq!(tools.idle_servers(1, now), None);
+        assert_eq!(tools.idle_servers(1, now + SERVER_IDLE), None);
+        end(root);
+    }
+
+    #[test]
+    fn what_was_there_before_the_first_words_is_the_agents_own() {
+        let mut root = shell("\"$@\"; :");
+        said(&mut root, "port ");
+        let mut tools = Tools::new(root.id(), 0);
+        tools.agent_speaks();
+        assert!(!tools.any());
+        end(root);
+    }
+}
