@@ -18,6 +18,7 @@ mod uncommitted;
 pub mod worktrees;
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -293,9 +294,20 @@ fn with_patterns(old: &[u8], patterns: &[String]) -> Option<Vec<u8>> {
 
 /// The stdout of one git command in `root` that only reads.
 fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitError> {
+    run_with(root, arguments, &[], limit)
+}
+
+/// The same with variables on top of our own environment.
+fn run_with(
+    root: &Path,
+    arguments: &[&str],
+    env: &[(OsString, OsString)],
+    limit: Duration,
+) -> Result<Vec<u8>, GitError> {
     let mut command = Command::new("git");
     // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
     command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
+    command.envs(env.iter().map(|(name, value)| (name, value)));
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
     for name in REPOSITORY_VARIABLES {
         command.env_remove(name);

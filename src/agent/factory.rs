@@ -4,7 +4,7 @@ use super::balance::BalanceQuery;
 use super::command::resolve;
 use super::display::DisplayRoute;
 use super::pipe::PipeAgent;
-use super::preset::{self, Preset};
+use super::preset;
 use super::readers::ReaderPlan;
 use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt, CommandLine, How};
@@ -21,8 +21,6 @@ const KEPT: usize = 4;
 pub struct Factory {
     /// The agent that the loop was started with.
     own: PipeAgent,
-    /// The preset behind it.
-    preset: &'static Preset,
     /// Those that work has asked for, the latest last.
     made: Vec<(How, PipeAgent)>,
     /// What the agents cost has been known so far.
@@ -30,10 +28,10 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// For a loop that was started with `own`, an agent of this preset. `reports_cost`: what it costs can be known.
+    /// For a loop that was started with `own`. `reports_cost`: what it costs can be known.
     #[must_use]
-    pub fn new(own: PipeAgent, preset: &'static Preset, reports_cost: bool) -> Self {
-        Self { own, preset, made: Vec::new(), cost_is_known: reports_cost }
+    pub fn new(own: PipeAgent, reports_cost: bool) -> Self {
+        Self { own, made: Vec::new(), cost_is_known: reports_cost }
     }
 
     /// For a loop whose agents are command lines; `launch` says where and with what environment they run.
@@ -43,7 +41,7 @@ impl Factory {
     pub fn of_command(command: &CommandLine, launch: Launch, timeouts: Timeouts) -> Result<Self, End> {
         let unread = PipeAgent {
             name: String::new(),
-            login: "",
+            preset: preset::unknown(),
             launch,
             readers: ReaderPlan::of(preset::unknown()).map_err(cannot_start)?,
             display: DisplayRoute::Raw,
@@ -51,9 +49,9 @@ impl Factory {
             timeouts,
         };
         let own = of_command(command, unread)?;
-        let preset = resolve(command).0;
         let how = How { command: Some(command.clone()), ..How::default() };
-        Ok(Self { made: vec![(how, own.clone())], ..Self::new(own, preset, preset.reports_cost) })
+        let reports_cost = own.preset.reports_cost;
+        Ok(Self { made: vec![(how, own.clone())], ..Self::new(own, reports_cost) })
     }
 
     /// What to call the agent that the loop was started with.
@@ -69,10 +67,11 @@ impl Factory {
     }
 
     fn make(&self, how: &How) -> Result<PipeAgent, End> {
-        let (mut agent, preset) = match &how.command {
-            Some(command) => (of_command(command, self.own.clone())?, resolve(command).0),
-            None => (self.own.clone(), self.preset),
+        let mut agent = match &how.command {
+            Some(command) => of_command(command, self.own.clone())?,
+            None => self.own.clone(),
         };
+        let preset = agent.preset;
         if let Some(model) = &how.model {
             let with_model = preset.with_model(&agent.launch.args, model);
             agent.launch.args = with_model.ok_or_else(|| unable(&agent.name, "told which model to use"))?;
@@ -130,7 +129,7 @@ fn of_command(command: &CommandLine, mut agent: PipeAgent) -> Result<PipeAgent, 
     let (preset, args) = resolve(command);
     agent.readers = ReaderPlan::of(preset).map_err(cannot_start)?;
     command.name().clone_into(&mut agent.name);
-    agent.login = preset.login;
+    agent.preset = preset;
     agent.launch.program = command.program().into();
     agent.launch.args = args.into_iter().map(Into::into).collect();
     agent.display = if agent.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };

@@ -57,6 +57,8 @@ pub struct Preset {
     pub model: Option<CliOption>,
     /// How it is kept from changing anything; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
+    /// Whether its tools see git's configuration.
+    pub git_config: GitConfig,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
@@ -72,13 +74,27 @@ pub enum ToolCalls {
     ToldWhenOver,
 }
 
+/// What an agent's tools see of git's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitConfig {
+    /// What everybody sees.
+    Seen,
+    /// Not the user's, so that they would commit as nobody.
+    Hidden,
+}
+
 /// How the prompt reaches an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompt {
     /// On stdin, which is closed after it.
     Stdin,
     /// On stdin, and this as the last argument: the agent insists on one.
-    StdinAndArgument(&'static str),
+    StdinAndArgument {
+        /// The argument.
+        argument: &'static str,
+        /// Options whose value is the next word, which is no such argument then.
+        valued: &'static [&'static str],
+    },
 }
 
 /// How a command line of the user's is made to print an agent's structured format.
@@ -187,6 +203,7 @@ const BLANK: Preset = Preset {
     structured: NO_FORMAT,
     model: None,
     read_only: None,
+    git_config: GitConfig::Seen,
     login: "",
     install: "",
 };
@@ -237,7 +254,7 @@ static PRESETS: [Preset; 8] = [
         name: "cline",
         cli: "cline",
         args: &["--json"],
-        prompt: Prompt::StdinAndArgument("Follow the instructions given on standard input."),
+        prompt: how::CLINE_PROMPT,
         response: filters::CLINE_RESPONSE,
         display: filters::CLINE_DISPLAY,
         result: filters::CLINE_RESULT,
@@ -292,6 +309,7 @@ static PRESETS: [Preset; 8] = [
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
         read_only: Some(how::GEMINI),
+        git_config: GitConfig::Hidden,
         ..BLANK
     },
     Preset {

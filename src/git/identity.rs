@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::change::{ChangeOptions, alone, change, change_with, patiently};
-use super::{GitError, LIMIT, common_dir, head, head_file, run};
+use super::{GitError, LIMIT, common_dir, head, head_file, run, run_with};
 use crate::files::{own, theirs};
 
 /// The longest that a trial signature may take.
@@ -261,6 +261,29 @@ pub fn agent_env(identity: &CommitIdentity) -> Vec<(OsString, OsString)> {
     }
     env.extend(identity.ssh_command().map(|command| ("GIT_SSH_COMMAND".into(), command)));
     env
+}
+
+/// Author and committer as git has them in `tree` for a program with these variables on top of our environment: for one whose
+/// tools do not see the user's configuration. What is set already is left out, and so is what git cannot tell.
+#[must_use]
+pub fn in_force(tree: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let is_set = |name: &OsString| env.iter().any(|(set, _)| set == name) || std::env::var_os(name).is_some();
+    let variables = ["AUTHOR", "COMMITTER"].into_iter().flat_map(|who| {
+        let told = run_with(tree, &["var", &format!("GIT_{who}_IDENT")], env, LIMIT).ok();
+        let (name, email) = told.as_deref().and_then(name_and_email).unzip();
+        let named = |what: &str, value: Option<&[u8]>| {
+            value.map(|value| (format!("GIT_{who}_{what}").into(), OsStr::from_bytes(value).to_owned()))
+        };
+        [named("NAME", name), named("EMAIL", email)]
+    });
+    variables.flatten().filter(|(name, _)| !is_set(name)).collect()
+}
+
+/// Of `NAME <EMAIL> TIME ZONE`, the first two.
+fn name_and_email(ident: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = ident.iter().rposition(|&byte| byte == b'>')?;
+    let start = ident[..end].iter().rposition(|&byte| byte == b'<')?;
+    Some((ident[..start].trim_ascii_end(), &ident[start + 1..end]))
 }
 
 #[cfg(test)]

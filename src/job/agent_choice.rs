@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 use super::workspace::{find_program, search_path};
 use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
-use crate::agent::preset::{self, Compiled, Preset, Prompt};
+use crate::agent::preset::{self, Compiled, Preset};
 use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan, Timeouts};
 use crate::process::OWN_EXECUTABLE;
 use crate::process::ladder::Ladder;
@@ -57,9 +57,7 @@ impl Choice {
             Some(args) => words.extend(split("AGENT_ARGS", args)?),
             None => words.extend(preset.args.iter().map(|&arg| arg.to_owned())),
         }
-        if let Prompt::StdinAndArgument(argument) = preset.prompt {
-            words.push(argument.to_owned());
-        }
+        words.extend(preset.prompt.argument().map(str::to_owned));
         Ok(Self { preset, program, args: words })
     }
 
@@ -154,14 +152,14 @@ impl Choice {
         };
         let agent = PipeAgent {
             name: self.preset.name.to_owned(),
-            login: self.preset.login,
+            preset: self.preset,
             balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
             launch,
             readers: filters.readers,
             display,
             timeouts: timeouts(settings),
         };
-        Factory::new(agent, self.preset, reports_cost)
+        Factory::new(agent, reports_cost)
     }
 }
 

@@ -1,4 +1,5 @@
-//! How presets express what a piece of work wants of its agent: a model, and that nothing is changed.
+//! How presets express what a piece of work wants of its agent: that it takes its prompt, a model, and that nothing is
+//! changed.
 //!
 //! What keeps an agent from writing was measured: each of these was asked to change files by its own tool and in seven ways by
 //! the shell.
@@ -35,6 +36,32 @@ const fn option(names: &'static [&'static str]) -> CliOption {
     CliOption { names, has_value: true }
 }
 
+pub(super) const CLINE_PROMPT: Prompt = Prompt::StdinAndArgument {
+    argument: "Follow the instructions given on standard input.",
+    valued: &[
+        "--auto-approve",
+        "-c",
+        "--cwd",
+        "--thinking",
+        "--compaction",
+        "--id",
+        "-P",
+        "--provider",
+        "-k",
+        "--key",
+        "-m",
+        "--model",
+        "-s",
+        "--system",
+        "--retries",
+        "-t",
+        "--timeout",
+        "--config",
+        "--data-dir",
+        "--hooks-dir",
+    ],
+};
+
 pub(super) const LONG_MODEL: CliOption = option(&["--model"]);
 pub(super) const SHORT_MODEL: CliOption = option(&["-m", "--model"]);
 
@@ -62,6 +89,29 @@ pub(super) const OPENCODE: ReadOnly = ReadOnly {
     args: &[],
     env: &[("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"deny"}"#)],
 };
+
+impl Prompt {
+    /// The argument that goes with the prompt.
+    #[must_use]
+    pub fn argument(self) -> Option<&'static str> {
+        match self {
+            Self::Stdin => None,
+            Self::StdinAndArgument { argument, .. } => Some(argument),
+        }
+    }
+
+    /// The argument that goes with the prompt, where `args` have none of their own.
+    #[must_use]
+    pub fn missing_argument(self, args: &[String]) -> Option<&'static str> {
+        let Self::StdinAndArgument { argument, valued } = self else { return None };
+        let mut before = "";
+        let has_one = args.iter().any(|arg| {
+            let is_value = valued.contains(&std::mem::replace(&mut before, arg));
+            arg == "--" || !(is_value || arg.starts_with('-'))
+        });
+        (!has_one).then_some(argument)
+    }
+}
 
 impl CliOption {
     /// `args` without this option, wherever it stands before a `--`.
@@ -106,7 +156,7 @@ impl Preset {
     /// `args` with these options behind the others: before what is no option any more.
     fn with(&self, mut args: Vec<OsString>, options: &[&str]) -> Vec<OsString> {
         let is_prompt = |last: &OsString| match self.prompt {
-            Prompt::StdinAndArgument(argument) => last == argument,
+            Prompt::StdinAndArgument { argument, .. } => last == argument,
             Prompt::Stdin => last == "-",
         };
         let end = args
@@ -128,11 +178,7 @@ mod tests {
     }
 
     fn own_args(preset: &Preset) -> Vec<OsString> {
-        let argument = match preset.prompt {
-            Prompt::Stdin => None,
-            Prompt::StdinAndArgument(_) => Some("Follow the instructions given on standard input."),
-        };
-        preset.args.iter().copied().chain(argument).map(OsString::from).collect()
+        preset.args.iter().copied().chain(preset.prompt.argument()).map(OsString::from).collect()
     }
 
     #[test]

@@ -245,6 +245,15 @@ fn a_trial_signature_names_the_key_and_the_reason() {
 }
 
 #[test]
+fn an_ident_is_read_from_behind() {
+    let read = |ident: &[u8]| name_and_email(ident).map(|(name, email)| (name.to_vec(), email.to_vec()));
+    let found = |name: &[u8], email: &[u8]| Some((name.to_vec(), email.to_vec()));
+    assert_eq!(read(b"A B <a@b> 17 +0100\n"), found(b"A B", b"a@b"));
+    assert_eq!(read(b"Jos\xe9 <> 17 +0100\n"), found(b"Jos\xe9", b""));
+    assert_eq!((read(b""), read(b"no address\n"), read(b"> <\n")), (None, None, None));
+}
+
+#[test]
 fn programs_are_told_who_they_are() {
     let env = |identity: &CommitIdentity| -> Vec<String> {
         agent_env(identity).iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect()
