@@ -12,12 +12,14 @@ use super::watch::{Clocks, Watch};
 use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
+use crate::engine::event::Event;
 use crate::engine::outcome::End;
 use crate::engine::report::{Balance, Report};
 use crate::git;
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
+use crate::text::line::shell_words;
 
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug, Clone)]
@@ -63,6 +65,8 @@ impl PipeAgent {
         }
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
 
+        let command = shell_words(launch.command_line());
+        context.tell(Event::AgentStarted { command: &command })?;
         let started = Instant::now();
         let (port, mailbox) = context.open();
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;

@@ -13,7 +13,7 @@ use regex::bytes::Regex;
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 
-pub use how::{CliOption, ReadOnly};
+pub use how::{CliOption, ReadOnly, Unable, Wishes};
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
@@ -55,6 +55,8 @@ pub struct Preset {
     pub structured: Structured,
     /// The option that chooses the model; `None` when there is none.
     pub model: Option<CliOption>,
+    /// The option that says how hard the model thinks; `None` when there is none.
+    pub effort: Option<CliOption>,
     /// How it is kept from changing anything; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
     /// Whether its tools see git's configuration.
@@ -202,6 +204,7 @@ const BLANK: Preset = Preset {
     usage_parser: "",
     structured: NO_FORMAT,
     model: None,
+    effort: None,
     read_only: None,
     git_config: GitConfig::Seen,
     login: "",
@@ -247,6 +250,7 @@ static PRESETS: [Preset; 8] = [
             ..NO_FORMAT
         },
         model: Some(how::LONG_MODEL),
+        effort: Some(how::CLAUDE_EFFORT),
         read_only: Some(how::CLAUDE),
         ..BLANK
     },
@@ -265,6 +269,7 @@ static PRESETS: [Preset; 8] = [
         install: "npm install -g cline",
         structured: Structured { option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::CLINE_EFFORT),
         read_only: Some(how::CLINE),
         ..BLANK
     },
@@ -288,6 +293,7 @@ static PRESETS: [Preset; 8] = [
         install: "npm install -g @openai/codex",
         structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::CODEX_EFFORT),
         read_only: Some(how::CODEX),
         ..BLANK
     },
@@ -326,6 +332,7 @@ static PRESETS: [Preset; 8] = [
         install: "npm install -g opencode-ai",
         structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::OPENCODE_EFFORT),
         read_only: Some(how::OPENCODE),
         ..BLANK
     },

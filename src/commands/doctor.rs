@@ -296,7 +296,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open(&args.place)?;
     let choice = Choice::of(&settings, &project);
     let options = DoctorOptions {
-        agent: settings.agent_type.clone(),
+        agent: choice.as_ref().map_or(settings.agent_type.as_str(), Choice::name).to_owned(),
         program: choice.as_ref().ok().and_then(Choice::program_name),
         specs_dir: settings.specs_dir.clone().into(),
         search_path: search_path(&settings),

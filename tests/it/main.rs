@@ -34,6 +34,7 @@ mod identity;
 mod json_events;
 mod layers;
 mod login;
+mod models;
 mod pane;
 mod places;
 mod play;
