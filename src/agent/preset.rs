@@ -4,6 +4,7 @@
 
 mod filters;
 mod how;
+pub mod setup;
 mod shortcuts;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
+use setup::Setup;
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
@@ -61,6 +63,8 @@ pub struct Preset {
     pub read_only: Option<ReadOnly>,
     /// Whether its tools see git's configuration.
     pub git_config: GitConfig,
+    /// What has to be in order before it can work.
+    pub setup: Setup,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
@@ -207,6 +211,7 @@ const BLANK: Preset = Preset {
     effort: None,
     read_only: None,
     git_config: GitConfig::Seen,
+    setup: setup::NONE,
     login: "",
     install: "",
 };
@@ -224,6 +229,7 @@ static PRESETS: [Preset; 8] = [
         has_final: true,
         usage_cmd: "amp usage",
         usage_parser: "grep -o '$[0-9.]*' | head -1 | tr -d '$'",
+        setup: setup::AMP,
         login: "run 'amp login', or set AMP_API_KEY",
         install: "npm install -g @ampcode/cli",
         structured: Structured { option: &["--stream-json"], ..NO_FORMAT },
@@ -241,6 +247,7 @@ static PRESETS: [Preset; 8] = [
         tool_results: filters::CLAUDE_TOOL_RESULTS,
         has_final: true,
         reports_cost: true,
+        setup: setup::CLAUDE,
         login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
         install: "npm install -g @anthropic-ai/claude-code",
         structured: Structured {
@@ -265,6 +272,7 @@ static PRESETS: [Preset; 8] = [
         types: &["hook_event", "agent_event", "error", "run_result", "run_aborted"],
         has_final: true,
         reports_cost: true,
+        setup: setup::CLINE,
         login: "run 'cline auth'",
         install: "npm install -g cline",
         structured: Structured { option: &["--json"], ..NO_FORMAT },
@@ -289,6 +297,7 @@ static PRESETS: [Preset; 8] = [
             "turn.failed",
         ],
         has_final: true,
+        setup: setup::CODEX,
         login: "run 'codex login'",
         install: "npm install -g @openai/codex",
         structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
@@ -310,6 +319,7 @@ static PRESETS: [Preset; 8] = [
         tool_results: Some(("tool_result", r#""tool_id"\s*:\s*"([^"\\]+)""#)),
         has_final: true,
         deltas: true,
+        setup: setup::GEMINI,
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
         install: "npm install -g @google/gemini-cli",
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
@@ -328,6 +338,7 @@ static PRESETS: [Preset; 8] = [
         types: &["text", "tool_use", "step_finish", "error"],
         tool_calls: ToolCalls::ToldWhenOver,
         reports_cost: true,
+        setup: setup::OPENCODE,
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",
         structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },

@@ -111,6 +111,16 @@ impl Choice {
         &self.name
     }
 
+    /// What is known about agents of its kind.
+    pub(crate) fn preset(&self) -> &'static Preset {
+        self.preset
+    }
+
+    /// The arguments that it gets.
+    pub(crate) fn args(&self) -> &[OsString] {
+        &self.args
+    }
+
     /// The words that it is started with, for people to read and for a shell.
     pub(crate) fn command_line(&self) -> String {
         let program = self.program.as_deref().map_or_else(|| OWN_EXECUTABLE.into(), OsString::from);

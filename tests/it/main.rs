@@ -23,6 +23,7 @@ mod clean_worktrees;
 mod control;
 mod disk_full;
 mod docs;
+mod doctor;
 mod documents;
 mod elsewhere;
 mod escapes;

@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use super::super::head;
 use super::super::tests::{git, repository};
 use super::super::worktrees;
 use super::*;
