@@ -96,6 +96,11 @@ impl Traces {
         (usage.wakes_in.is_none() && !usage.background.is_empty()).then_some(usage.background.len())
     }
 
+    /// The model and the session, as far as the agent has named them.
+    pub(super) fn known(&self) -> (Option<&str>, Option<&str>) {
+        (self.reply.usage.model.as_deref(), self.reply.usage.session_id.as_deref())
+    }
+
     fn keep_text(&mut self, piece: &str) {
         self.text.push_str(piece);
         // Cut rarely, so that cutting costs little per piece.

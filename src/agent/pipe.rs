@@ -1,6 +1,6 @@
 //! The pipe: an agent that talks over its stdin and stdout.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::balance::BalanceQuery;
 use super::display::DisplayRoute;
@@ -14,12 +14,17 @@ use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::outcome::End;
-use crate::engine::report::{Balance, Report};
+use crate::engine::report::{AttemptStatus, Balance, Report};
 use crate::git;
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
+use crate::reply::usage::Class;
+use crate::reply::verdict::{Failure, Kind};
 use crate::text::line::shell_words;
+
+/// From this share of its context on, in percents, a model is likely to forget or to fail.
+const FULL: u64 = 80;
 
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug, Clone)]
@@ -42,17 +47,38 @@ pub struct PipeAgent {
 
 impl Agent for PipeAgent {
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
+        if let Some(why) = self.preset.longest_prompt.and_then(|limit| limit.refuses(attempt.prompt)) {
+            return Ok(self.refusal(&why));
+        }
         let before = self.ask_balance(context)?;
         let mut report = self.attempt(attempt, context)?;
         if let Some(left) = self.ask_balance(context)? {
             let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
             report.balance = Some(Balance { spent, left });
         }
+        if let Some(used) = report.usage.context().filter(|used| used.percent() >= FULL) {
+            let name = &self.name;
+            context.notice(&format!(
+                "the context of {name}'s model is nearly full: {used}; smaller tasks leave it more room"
+            ))?;
+        }
         Ok(report)
     }
 }
 
 impl PipeAgent {
+    /// What comes of a prompt that is too long; the same one would be too long again.
+    fn refusal(&self, why: &str) -> Report {
+        let failure = Failure {
+            kind: Kind::PromptTooLong,
+            class: Class::Context,
+            message: format!("{} {why}", self.name),
+            reset_at: None,
+        };
+        let report = Report::given_up(AttemptStatus::AgentFailure, Duration::ZERO);
+        Report { failure: Some(failure), ..report }
+    }
+
     fn ask_balance(&self, context: &mut Context<'_>) -> Result<Option<f64>, End> {
         self.balance.as_ref().map_or(Ok(None), |query| query.ask(context))
     }

@@ -28,6 +28,8 @@ pub struct Preset {
     pub args: &'static [&'static str],
     /// How the prompt reaches it.
     pub prompt: Prompt,
+    /// The longest prompt that it takes whole; `None` where none was found.
+    pub longest_prompt: Option<PromptLimit>,
     /// jq: the assistant's own text, in pieces that follow each other without anything between them. Empty: none.
     pub response: &'static str,
     /// jq: objects for the live display, see the contract in [`crate::reply::show`]. Empty: none.
@@ -87,6 +89,15 @@ pub enum GitConfig {
     Seen,
     /// Not the user's, so that they would commit as nobody.
     Hidden,
+}
+
+/// How long a prompt may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptLimit {
+    /// So many characters.
+    Characters(usize),
+    /// So many bytes.
+    Bytes(usize),
 }
 
 /// How the prompt reaches an agent.
@@ -151,6 +162,25 @@ pub fn unknown() -> &'static Preset {
     &UNKNOWN
 }
 
+impl PromptLimit {
+    /// What is wrong with a prompt that is too long, in words that follow the agent's name.
+    #[must_use]
+    pub fn refuses(self, prompt: &str) -> Option<String> {
+        let (length, limit, unit) = match self {
+            // What fits as bytes need not be counted.
+            Self::Characters(limit) if prompt.len() <= limit => return None,
+            Self::Characters(limit) => (prompt.chars().count(), limit, "characters"),
+            Self::Bytes(limit) => (prompt.len(), limit, "bytes"),
+        };
+        (length > limit).then(|| {
+            format!(
+                "takes at most {limit} {unit} in a prompt, and this one has {length}: shorten it, or have the agent \
+                 read files"
+            )
+        })
+    }
+}
+
 impl Preset {
     /// Compiles the filters.
     pub fn compile(&self) -> Result<Compiled, CompileError> {
@@ -194,6 +224,7 @@ const BLANK: Preset = Preset {
     cli: "",
     args: &[],
     prompt: Prompt::Stdin,
+    longest_prompt: None,
     response: "",
     display: "",
     result: "",
@@ -221,6 +252,7 @@ static PRESETS: [Preset; 8] = [
         name: "amp",
         cli: "amp",
         args: &["--dangerously-allow-all", "-x", "--stream-json"],
+        longest_prompt: Some(PromptLimit::Bytes(1 << 20)),
         response: filters::AMP_RESPONSE,
         display: filters::AMP_DISPLAY,
         result: filters::AMP_RESULT,
@@ -239,6 +271,7 @@ static PRESETS: [Preset; 8] = [
         name: "claude",
         cli: "claude",
         args: &["--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose", "-p"],
+        longest_prompt: Some(PromptLimit::Characters(10 << 20)),
         response: filters::CLAUDE_RESPONSE,
         display: filters::CLAUDE_DISPLAY,
         result: filters::CLAUDE_RESULT,
@@ -285,6 +318,7 @@ static PRESETS: [Preset; 8] = [
         name: "codex",
         cli: "codex",
         args: &["exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "-"],
+        longest_prompt: Some(PromptLimit::Characters(1 << 20)),
         response: filters::CODEX_RESPONSE,
         display: filters::CODEX_DISPLAY,
         result: filters::CODEX_RESULT,
@@ -311,6 +345,8 @@ static PRESETS: [Preset; 8] = [
         name: "gemini",
         cli: "gemini",
         args: &["--output-format", "stream-json", "--yolo"],
+        // What is longer it cuts off.
+        longest_prompt: Some(PromptLimit::Bytes(8 << 20)),
         response: filters::GEMINI_RESPONSE,
         display: filters::GEMINI_DISPLAY,
         result: filters::GEMINI_RESULT,
@@ -370,6 +406,16 @@ mod tests {
             let compiled = preset.compile().unwrap_or_else(|error| panic!("{}: {error}", preset.name));
             assert_eq!(compiled.tool_results.is_some(), preset.tool_results.is_some(), "{}", preset.name);
         }
+    }
+
+    #[test]
+    fn a_prompt_is_refused_from_the_first_character_too_many() {
+        let characters = PromptLimit::Characters(3);
+        assert_eq!((characters.refuses("äöü"), characters.refuses("")), (None, None));
+        let said = characters.refuses("äöüa").unwrap();
+        assert!(said.starts_with("takes at most 3 characters in a prompt, and this one has 4: "), "{said}");
+        let bytes = PromptLimit::Bytes(3);
+        assert!(bytes.refuses("abc").is_none() && bytes.refuses("äö").unwrap().contains("has 4:"));
     }
 
     #[test]

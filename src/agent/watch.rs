@@ -75,6 +75,8 @@ pub(super) struct Watch {
     tools: Tools,
     /// When the servers that the agent has left are looked at again.
     next_server_look: Instant,
+    /// The model and the session that were told.
+    known: (Option<String>, Option<String>),
     /// What is to be told at the next step.
     notice: Option<String>,
     /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
@@ -111,6 +113,7 @@ impl Watch {
             word: Word::AmongOthers,
             tools: Tools::new(supervisor, program),
             next_server_look: now,
+            known: (None, None),
             notice: None,
             closing: None,
             program: Program::Alive,
@@ -181,6 +184,7 @@ impl Watch {
                 self.vital_signs.output();
                 let before = self.announced();
                 let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
+                self.introduce(tell)?;
                 if !shows.is_empty() {
                     tell(Event::Shown(&shows))?;
                 }
@@ -218,6 +222,16 @@ impl Watch {
             Message::Note(_) | Message::NotesEnded | Message::Display(_) | Message::DisplayLost(_) => {}
         }
         Ok(())
+    }
+
+    /// Tells what the agent has said of itself, when that is news.
+    fn introduce(&mut self, tell: &mut dyn FnMut(Event<'_>) -> Result<(), End>) -> Result<(), End> {
+        let (model, session) = self.traces.known();
+        if (model, session) == (self.known.0.as_deref(), self.known.1.as_deref()) {
+            return Ok(());
+        }
+        self.known = (model.map(str::to_owned), session.map(str::to_owned));
+        tell(Event::AgentKnown { model, session })
     }
 
     /// Books one item, and returns what there is to show of it.

@@ -21,6 +21,7 @@ impl Loop<'_> {
         self.take_notes();
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::AttemptStarted { tally, head: head.as_deref() })?;
+        self.head = head;
         // From here on it is booked, whatever comes.
         self.handed_out = false;
         let began = Instant::now();
@@ -57,7 +58,11 @@ impl Loop<'_> {
     /// What a report means for the work; an unproven COMPLETE is not believed.
     fn settle(&mut self, report: &mut Report, work: &Work) -> Result<Settled, End> {
         // Looked at before the validation, whose own traces are no progress.
-        let changed = self.job.limits.idle.and_then(|_| self.job.worktree.has_changed());
+        let changed = match self.job.limits.idle {
+            Some(_) => self.job.worktree.has_changed(),
+            // A commit is seen at once; to look for more would take git a walk through the tree.
+            None => (self.job.worktree.head() != self.head).then_some(true),
+        };
         let mut settled = Settled { signal: Signal::Continue, changed, proof: None };
         if report.status != AttemptStatus::Success {
             return Ok(settled);

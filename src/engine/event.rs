@@ -71,6 +71,13 @@ pub enum Event<'a> {
         /// With these words, as one would write them for a shell.
         command: &'a str,
     },
+    /// The agent said who it is; what it has not said yet is `None`.
+    AgentKnown {
+        /// The model's name.
+        model: Option<&'a str>,
+        /// What the agent calls the session.
+        session: Option<&'a str>,
+    },
     /// The agent wrote bytes. For records only; far too many to be shown.
     Output {
         /// Where to.

@@ -97,7 +97,10 @@ impl Spent {
     /// By one loop.
     #[must_use]
     pub fn of(tally: &Tally) -> Self {
-        Self { cost_usd: tally.cost_usd, tokens: tally.input_tokens.saturating_add(tally.output_tokens) }
+        Self {
+            cost_usd: tally.cost_usd.unwrap_or_default(),
+            tokens: tally.input_tokens.saturating_add(tally.output_tokens),
+        }
     }
 
     /// Both together.

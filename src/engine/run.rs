@@ -52,7 +52,8 @@ pub struct Job<'a> {
 #[must_use]
 pub fn run(job: Job<'_>) -> End {
     let elapsed_before = Duration::try_from_secs_f64(job.tally.elapsed_seconds).unwrap_or_default();
-    let mut running = Loop { job, started: Instant::now(), elapsed_before, work: None, handed_out: false };
+    let (started, work, head, handed_out) = (Instant::now(), None, None, false);
+    let mut running = Loop { job, started, elapsed_before, work, head, handed_out };
     let end = running.run();
     let end = running.close(end);
     running.tell_end(&end);
@@ -68,6 +69,8 @@ pub(super) struct Loop<'a> {
     elapsed_before: Duration,
     /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
     pub(super) work: Option<Work>,
+    /// The commit that HEAD named when the latest attempt began.
+    pub(super) head: Option<String>,
     /// The source has handed out work that no attempt has been booked of.
     pub(super) handed_out: bool,
 }

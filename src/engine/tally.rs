@@ -37,8 +37,9 @@ pub struct Tally {
     pub blind_waits: u32,
     /// Seconds spent on them.
     pub blind_seconds: u64,
-    /// Money spent as far as agents reported it, in US dollars.
-    pub cost_usd: f64,
+    /// Money spent as far as agents reported it, in US dollars; `None` where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// Tokens read by the models, cached ones included.
     pub input_tokens: u64,
     /// Tokens written by the models.
@@ -209,7 +210,9 @@ impl Tally {
 
     /// Books what an agent has cost.
     pub(super) fn spend(&mut self, cost_usd: Option<f64>, usage: &Usage) {
-        self.cost_usd += cost_usd.unwrap_or_default();
+        if let Some(cost) = cost_usd {
+            *self.cost_usd.get_or_insert_default() += cost;
+        }
         self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens.unwrap_or_default());
         self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens.unwrap_or_default());
     }
@@ -225,7 +228,7 @@ impl Tally {
             self.consecutive_errors = 0;
             self.idle_iterations = 0;
             self.elapsed_seconds = 0.0;
-            self.cost_usd = 0.0;
+            self.cost_usd = None;
             self.input_tokens = 0;
             self.output_tokens = 0;
         } else if std::mem::take(&mut self.in_attempt) {

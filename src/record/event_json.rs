@@ -41,6 +41,9 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             retry: tally.retries,
         },
         Event::AgentStarted { command } => Fact::AgentStarted { command: command.into() },
+        Event::AgentKnown { model, session } => {
+            Fact::AgentKnown { model: model.map(Into::into), session_id: session.map(Into::into) }
+        }
         Event::Output { .. } | Event::Shown(_) => return None,
         Event::AttemptEnded { tally, report, head, changed } => Fact::AttemptEnded(Box::new(AttemptEnded {
             changed,
@@ -115,6 +118,8 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
         skipped_lines: report.skipped_lines,
         status: report.status.into(),
         usage: LineUsage {
+            context_tokens: usage.context_tokens,
+            context_window: usage.context_window,
             cost_usd: usage.cost_usd,
             fault: usage.fault.as_ref().map(|fault| LineFault {
                 class: fault.class.into(),

@@ -13,6 +13,7 @@ use crate::engine::tally::{Last, Tally};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, FileId, own};
 use crate::process::identity::ProcessIdentity;
+use crate::reply::usage::ContextUse;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -96,9 +97,15 @@ pub struct State {
     /// What the agent of the latest attempt was started with, as one would write it for a shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_command: Option<String>,
+    /// The model of the latest attempt, as the agent names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_model: Option<String>,
     /// What the agent calls the session of its latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_session: Option<String>,
+    /// How full the model's context was at the end of the latest attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_context: Option<ContextUse>,
     /// The session log of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_log: Option<PathBuf>,
@@ -256,13 +263,13 @@ impl State {
                 self.last_iteration_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
-            Event::AgentStarted { command } => {
-                self.agent_command = Some(command.to_owned());
+            Event::AgentStarted { .. } | Event::AgentKnown { .. } => {
+                self.meet_agent(stamped.event);
                 Durability::Atomic
             }
             Event::AttemptEnded { tally, report, .. } => {
                 self.tally = tally.clone();
-                self.agent_session.clone_from(&report.usage.session_id);
+                self.agent_context = report.usage.context();
                 self.last_iteration_ended_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
@@ -303,6 +310,21 @@ impl State {
             }
             _ => return None,
         })
+    }
+
+    /// Books what is known of the agent of the attempt that has begun.
+    fn meet_agent(&mut self, event: Event<'_>) {
+        match event {
+            Event::AgentStarted { command } => {
+                self.agent_command = Some(command.to_owned());
+                (self.agent_model, self.agent_session, self.agent_context) = (None, None, None);
+            }
+            Event::AgentKnown { model, session } => {
+                self.agent_model = model.map(str::to_owned);
+                self.agent_session = session.map(str::to_owned);
+            }
+            _ => {}
+        }
     }
 
     fn stands(&mut self, status: Status, waiting_until: Option<DateTime<Utc>>, tally: &Tally) {

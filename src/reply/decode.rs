@@ -48,7 +48,7 @@ pub struct Counters {
 pub type Elsewhere = Box<dyn FnMut(&[u8]) -> Result<Vec<String>, String> + Send>;
 
 /// What all of a preset's programs would make of this line, found in a faster way; `None`: ask the programs.
-pub type Shortcut = fn(&[u8]) -> Option<[Item; 2]>;
+pub type Shortcut = fn(&[u8]) -> Option<Vec<Item>>;
 
 /// Where the work of one filter is done.
 pub enum Slot {
@@ -112,7 +112,7 @@ impl Filters {
     }
 
     /// What the short cut makes of a line, where it may be taken.
-    fn short_cut(&self, kind: &str, line: &[u8]) -> Option<[Item; 2]> {
+    fn short_cut(&self, kind: &str, line: &[u8]) -> Option<Vec<Item>> {
         let (of, shortcut) = self.shortcut?;
         let ours = matches!(
             (&self.response, &self.display, &self.result),

@@ -15,6 +15,9 @@
 //! | `input_tokens` | number | all input of the run so far, cached or not |
 //! | `output_tokens` | number | all output of the run so far, reasoning included |
 //! | `add` | `true` | the three numbers above are not totals: add them to what came before |
+//! | `context_tokens` | number | what the latest turn has read, cached or not |
+//! | `context_window` | number | how many tokens the model's context holds |
+//! | `window_of` | text | the model whose `context_window` it is, where several were used |
 //! | `model` | text | the model's name |
 //! | `session_id` | text | what the agent calls the session |
 //! | `tool_started`, `tool_finished` | text | id of a tool call; one in flight is a sign of life |
@@ -22,6 +25,8 @@
 //! | `background` | list of texts | what is at work in the background, all of it; a `final` is not the last one while there is something |
 //! | `wakes_in` | seconds | the agent has arranged to go on by itself after a `final` |
 //! | `turn_started` | `true` | the agent goes on, or begins |
+
+use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,6 +68,12 @@ pub struct UsageNote {
     pub output_tokens: Option<u64>,
     /// Cost and tokens are added to what came before instead of replacing it.
     pub add: bool,
+    /// Tokens that the latest turn has read, cached ones included.
+    pub context_tokens: Option<u64>,
+    /// How many tokens the model's context holds.
+    pub context_window: Option<u64>,
+    /// The model whose window it is.
+    pub window_of: Option<String>,
     /// The model's name.
     pub model: Option<String>,
     /// What the agent calls the session.
@@ -101,6 +112,10 @@ pub struct Usage {
     pub input_tokens: Option<u64>,
     /// Output tokens, reasoning included.
     pub output_tokens: Option<u64>,
+    /// Tokens that the latest turn has read, cached ones included.
+    pub context_tokens: Option<u64>,
+    /// How many tokens the model's context holds.
+    pub context_window: Option<u64>,
     /// The model's name.
     pub model: Option<String>,
     /// What the agent calls the session.
@@ -119,6 +134,29 @@ pub struct Usage {
     pub wakes_in: Option<u64>,
     /// A reset time that came before its error.
     reset_at: Option<i64>,
+}
+
+/// How full a model's context is, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextUse {
+    /// What is in it.
+    pub tokens: u64,
+    /// How much it holds.
+    pub window: u64,
+}
+
+impl ContextUse {
+    /// The share that is used, in whole percents.
+    #[must_use]
+    pub fn percent(self) -> u64 {
+        self.tokens.saturating_mul(100).checked_div(self.window).unwrap_or_default()
+    }
+}
+
+impl Display for ContextUse {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} tokens ({} %)", self.tokens, self.window, self.percent())
+    }
 }
 
 impl UsageNote {
@@ -141,6 +179,9 @@ impl UsageNote {
             input_tokens: count("input_tokens"),
             output_tokens: count("output_tokens"),
             add: flag("add"),
+            context_tokens: count("context_tokens"),
+            context_window: count("context_window").filter(|window| *window > 0),
+            window_of: text("window_of"),
             model: text("model"),
             session_id: text("session_id"),
             tool_started: text("tool_started"),
@@ -167,6 +208,11 @@ impl Usage {
             self.cost_usd = note.cost_usd.or(self.cost_usd);
             self.input_tokens = note.input_tokens.or(self.input_tokens);
             self.output_tokens = note.output_tokens.or(self.output_tokens);
+        }
+        self.context_tokens = note.context_tokens.or(self.context_tokens);
+        let is_ours = note.window_of.is_none() || note.window_of == self.model;
+        if is_ours || self.context_window.is_none() {
+            self.context_window = note.context_window.or(self.context_window);
         }
         replace(&mut self.model, note.model.as_ref());
         replace(&mut self.session_id, note.session_id.as_ref());
@@ -196,6 +242,12 @@ impl Usage {
                 in_flight.push(id.clone());
             }
         }
+    }
+
+    /// How full the model's context is, where the agent tells.
+    #[must_use]
+    pub fn context(&self) -> Option<ContextUse> {
+        Some(ContextUse { tokens: self.context_tokens?, window: self.context_window? })
     }
 
     /// What the agent has announced, in words: it goes on with that by itself after a final event. `None`: nothing.
@@ -282,6 +334,24 @@ mod tests {
         assert_eq!(usage.fault, Some(fault));
         let usage = fold(&[r#"{"reset_at":99}"#, r#"{"error":"x","class":"auth"}"#]);
         assert_eq!(usage.fault, Some(Fault { class: Class::Auth, message: "x".into(), reset_at: None }));
+    }
+
+    #[test]
+    fn the_window_is_that_of_the_model_which_did_the_work() {
+        let usage = fold(&[
+            r#"{"model":"big"}"#,
+            r#"{"context_tokens":100}"#,
+            r#"{"window_of":"small","context_window":150}"#,
+            r#"{"window_of":"big","context_window":1000}"#,
+            r#"{"window_of":"other","context_window":2000}"#,
+            r#"{"context_tokens":170,"context_window":0}"#,
+        ]);
+        let context = usage.context().unwrap();
+        assert_eq!(context, ContextUse { tokens: 170, window: 1000 });
+        assert_eq!(context.to_string(), "170 of 1000 tokens (17 %)");
+        let usage = fold(&[r#"{"window_of":"any","context_window":150}"#]);
+        assert_eq!((usage.context_window, usage.context()), (Some(150), None));
+        assert_eq!(ContextUse { tokens: u64::MAX, window: 0 }.percent(), 0);
     }
 
     #[test]

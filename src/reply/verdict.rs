@@ -90,6 +90,8 @@ pub enum Kind {
     NoFinal,
     /// The assistant said nothing.
     Silent,
+    /// The prompt is longer than the agent takes, so that it was not started.
+    PromptTooLong,
 }
 
 /// Why an attempt failed.

@@ -230,8 +230,8 @@ fn branch_ended(
     }
     let plural = if tally.iteration == 1 { "" } else { "s" };
     let mut facts = vec![reason, format!("{} iteration{plural}", tally.iteration), duration::elapsed(took)];
-    if tally.cost_usd > 0.0 {
-        facts.push(format!("${:.2}", tally.cost_usd));
+    if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
+        facts.push(format!("${cost:.2}"));
     }
     format!("{style}■ {}{style:#}\n", facts.join(" · "))
 }

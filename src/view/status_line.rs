@@ -26,7 +26,7 @@ pub(crate) struct StatusLine {
     last_iteration: Option<u64>,
     /// Of the attempts so far, in seconds.
     mean: Option<f64>,
-    cost_usd: f64,
+    cost_usd: Option<f64>,
     doing: Doing,
     urgency: Urgency,
 }
@@ -55,7 +55,7 @@ impl StatusLine {
             iteration: 0,
             last_iteration: None,
             mean: None,
-            cost_usd: 0.0,
+            cost_usd: None,
             doing: Doing::Starting,
             urgency: Urgency::None,
         }
@@ -138,8 +138,8 @@ impl StatusLine {
         if let Some(mean) = mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
             facts.push(format!("avg {}", duration::elapsed(mean)));
         }
-        if self.cost_usd > 0.0 {
-            facts.push(format!("${:.2}", self.cost_usd));
+        if let Some(cost) = self.cost_usd.filter(|cost| *cost > 0.0) {
+            facts.push(format!("${cost:.2}"));
         }
         facts.join(GAP)
     }
@@ -217,7 +217,7 @@ mod tests {
         let resumed = Tally { iteration: 12, allowance_from: 10, ..Tally::default() };
         assert!(line(&[begun(&limits, &resumed)])(0, 100).starts_with("iteration 12/20 · "));
 
-        let mut tally = Tally { iteration: 1, cost_usd: 0.4249, ..Tally::default() };
+        let mut tally = Tally { iteration: 1, cost_usd: Some(0.4249), ..Tally::default() };
         tally.durations.sum = 241.0;
         tally.durations.count = 1;
         let started = Event::AttemptStarted { tally: &tally, head: None };

@@ -2,6 +2,7 @@
 //! with real git, real signals and scripted agents. The others read streams, configs and the README with the library.
 
 mod agent_needs;
+mod agent_records;
 mod agents;
 mod background;
 mod bad_input;

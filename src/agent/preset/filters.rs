@@ -73,7 +73,9 @@ if .type == "assistant" then
      {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.api_error_status | status) // (.error | named))}
    else empty end),
   (. as $event | .message.content[]? | select(.type == "tool_use") | {tool_started: .id}
-   + if .name == "ScheduleWakeup" and $event.parent_tool_use_id == null then {wakes_in: .input.delaySeconds} else {} end)
+   + if .name == "ScheduleWakeup" and $event.parent_tool_use_id == null then {wakes_in: .input.delaySeconds} else {} end),
+  (select(.parent_tool_use_id == null and .message.model != "<synthetic>") | .message.usage // empty
+   | {context_tokens: ((.input_tokens // 0) + (.cache_creation_input_tokens // 0) + (.cache_read_input_tokens // 0))})
 elif .type == "system" then
   if .subtype == "init" then {model, session_id, turn_started: true}
   elif .subtype == "background_tasks_changed" then {background: [.tasks[]? | .description // .task_id // "a task" | tostring]}
@@ -90,7 +92,8 @@ elif .type == "result" then
                   elif (.permission_denials // []) != [] then "permission"
                   else "other" end)}
      else {} end),
-  tokens
+  tokens,
+  (.modelUsage // {} | to_entries[] | {window_of: .key, context_window: .value.contextWindow})
 else empty end
 "#;
 
@@ -207,7 +210,7 @@ else empty end
 "#
 );
 
-// The prompt is echoed with role "user".
+// The prompt is echoed with role "user". "auto" is no model; which were used is told at the end.
 pub(super) const GEMINI_RESPONSE: &str = r#"select(.type == "message" and .role == "assistant") | .content"#;
 
 pub(super) const GEMINI_DISPLAY: &str = r#"
@@ -220,11 +223,12 @@ else empty end
 
 pub(super) const GEMINI_RESULT: &str = with_class!(
     r#"
-if .type == "init" then {model, session_id}
+if .type == "init" then {session_id} + if .model == "auto" then {} else {model} end
 elif .type == "tool_use" then {tool_started: .tool_id}
 elif .type == "error" then select(.severity == "error") | {error: .message, class: (.message | class)}
 elif .type == "result" then
   {final: true, input_tokens: .stats.input_tokens, output_tokens: .stats.output_tokens}
+  + (.stats.models // {} | keys | if . == [] then {} else {model: join(", ")} end)
   + if .status == "success" then {}
     elif .error then {error: .error.message, class: (.error.message | class)}
     else {error: ""} end

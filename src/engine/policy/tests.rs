@@ -163,7 +163,7 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     let money = Limits { max_cost_usd: Some(1.0), ..LIMITS };
     let tokens = Limits { max_tokens: Some(100), ..LIMITS };
     let time = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
-    let mut tally = Tally { cost_usd: 0.99, input_tokens: 60, output_tokens: 39, ..Tally::default() };
+    let mut tally = Tally { cost_usd: Some(0.99), input_tokens: 60, output_tokens: 39, ..Tally::default() };
     for limits in [&money, &tokens, &time] {
         assert_eq!(step(limits, &tally, now(59)), Step::Begin);
     }
@@ -171,7 +171,7 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     for limits in [&money, &tokens] {
         assert_eq!(step(limits, &tally, together), Step::End(Outcome::BudgetReached));
     }
-    tally.cost_usd = 1.0;
+    tally.cost_usd = Some(1.0);
     tally.output_tokens = 40;
     assert_eq!(step(&money, &tally, now(0)), Step::End(Outcome::BudgetReached));
     assert_eq!(step(&tokens, &tally, now(0)), Step::End(Outcome::BudgetReached));
@@ -283,7 +283,7 @@ fn check_reason(
     (limits, tally): (&Limits, &Tally),
     (begun, tries, failed_in_a_row, idle_in_a_row): (u64, u32, u64, u64),
 ) -> Result<(), TestCaseError> {
-    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd >= limit);
+    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd.unwrap_or_default() >= limit);
     match outcome {
         Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
         Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
@@ -367,7 +367,7 @@ proptest! {
             prop_assert!(limits.max_iterations.is_none_or(|limit| begun <= limit));
             prop_assert!(tries <= limits.max_retries + 1);
             prop_assert_eq!(tally.iteration, begun);
-            let spent_before = limits.max_cost_usd.is_some_and(|limit| before.cost_usd >= limit);
+            let spent_before = limits.max_cost_usd.is_some_and(|limit| before.cost_usd.unwrap_or_default() >= limit);
             prop_assert!(!spent_before, "an attempt began with the budget used up");
             let Some((report, settled)) = reports.next() else { break };
             match report.status {

@@ -51,6 +51,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally });
     take(Event::AttemptStarted { tally, head: Some("a") });
     take(Event::AgentStarted { command: "c" });
+    take(Event::AgentKnown { model: Some("m"), session: None });
     for show in [
         Show::Text("t".into()),
         Show::Delta("t".into()),
