@@ -53,7 +53,9 @@ impl GitWorktree {
 
     fn quick(&self) -> Quick {
         let mut hasher = DefaultHasher::new();
-        std::fs::read(&self.plan).ok().hash(&mut hasher);
+        // A pipe would be waited for.
+        let is_file = self.plan.metadata().is_ok_and(|found| found.is_file());
+        is_file.then(|| std::fs::read(&self.plan).ok()).hash(&mut hasher);
         (self.head(), hasher.finish())
     }
 

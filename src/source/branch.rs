@@ -122,9 +122,29 @@ impl Branch {
         Ok(())
     }
 
+    /// Whether the agents of the branch can work with the copy of the plan.
+    fn has_plan(&self) -> bool {
+        MainPlan::is_usable(&self.copy, &self.facts.name)
+    }
+
+    /// Brings the plan again that agents have lost or torn; `git clean -fdx` takes it along.
+    fn bring_again(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        let said = match self.plan.bring_to(&self.copy, &self.facts.name) {
+            Ok(known) => {
+                self.known = Some(known);
+                format!("{} was lost or torn; it is brought again", self.copy.display())
+            }
+            Err(why) => format!("{} was lost or torn: {why}", self.copy.display()),
+        };
+        context.notice(&said)
+    }
+
     /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
     /// into the work tree.
     fn carry(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        if self.known.is_some() && !self.has_plan() {
+            return self.bring_again(context);
+        }
         let name = &self.facts.name;
         let carried = match &self.known {
             Some(known) => self
@@ -177,6 +197,12 @@ impl Source for &mut Branch {
         }
         if self.known.is_none() {
             self.begin().map_err(|why| End::because(Outcome::PromptLost, why))?;
+        } else if !self.has_plan() {
+            self.bring_again(context)?;
+            if !self.has_plan() {
+                let why = format!("the plan cannot be brought to {}", self.copy.display());
+                return Err(End::because(Outcome::PromptLost, why));
+            }
         }
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
