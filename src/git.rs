@@ -215,7 +215,9 @@ pub fn runtime_patterns(project: &Project) -> Vec<String> {
         let prefix = if at_root { String::new() } else { format!("/{}", escape_pattern(&home)) };
         // At the project root `logs/` may be the project's own folder.
         let logs = if at_root { "logs/session-*" } else { "logs/" };
-        for name in ["state.toml*", "iterations.log", logs, "lock", "last_agent_output", "requests/"] {
+        let files =
+            ["state.toml*", "iterations.log", logs, "lock", "last_agent_output", "requests/", "runs/"];
+        for name in files {
             patterns.push(format!("{prefix}/{name}"));
         }
     }

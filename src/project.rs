@@ -2,11 +2,15 @@
 //!
 //! This module only looks and names; the one thing it creates is the ralph dir itself, on demand.
 
+pub(crate) mod file_name;
+mod records;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use records::BranchRecords;
 use rustix::fs::Access;
 
 /// The file name of the plan of branches.
@@ -68,8 +72,9 @@ pub enum ProjectError {
 pub struct Project {
     cwd: PathBuf,
     root: PathBuf,
-    in_git: bool,
     ralph_dir: PathBuf,
+    /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
+    branch: Option<BranchRecords>,
     config_home: Option<PathBuf>,
     state_home: Option<PathBuf>,
 }
@@ -86,10 +91,7 @@ impl Project {
         // The physical path, as git takes it: a symlink into a project leads to that project.
         let cwd = fs::canonicalize(cwd)
             .map_err(|reason| ProjectError::NoCurrentDir { path: cwd.to_path_buf(), reason })?;
-        let (root, in_git) = match find_work_tree(&cwd) {
-            Some((root, usable)) => (root, usable),
-            None => (cwd.clone(), false),
-        };
+        let root = find_work_tree(&cwd).map_or_else(|| cwd.clone(), |(root, _)| root);
         let ralph_dir = match flag {
             Some(flag) if flag.as_os_str().is_empty() => return Err(ProjectError::EmptyRalphDir),
             Some(flag) => resolve(&cwd.join(flag)),
@@ -108,8 +110,8 @@ impl Project {
             state_home: home("XDG_STATE_HOME", ".local/state"),
             cwd,
             root,
-            in_git,
             ralph_dir,
+            branch: None,
         })
     }
 
@@ -119,8 +121,8 @@ impl Project {
         Self {
             cwd: root.to_path_buf(),
             root: root.to_path_buf(),
-            in_git: find_work_tree(root).is_some_and(|(top, usable)| usable && top == root),
             ralph_dir: ralph_dir.to_path_buf(),
+            branch: None,
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),
         }
@@ -128,7 +130,7 @@ impl Project {
 
     /// Fails unless the project is a git work tree: for the verbs whose agents work through git.
     pub fn require_git(&self) -> Result<(), ProjectError> {
-        if self.in_git {
+        if self.in_git() {
             Ok(())
         } else if self.root.join(".git").is_file() {
             Err(ProjectError::DanglingWorkTree { path: self.root.clone() })
@@ -169,7 +171,7 @@ impl Project {
     /// Whether the project root is the top of a usable git work tree.
     #[must_use]
     pub fn in_git(&self) -> bool {
-        self.in_git
+        find_work_tree(&self.root).is_some_and(|(top, usable)| usable && top == self.root)
     }
 
     /// The folder of ralph's own files; may not exist yet.
@@ -222,42 +224,6 @@ impl Project {
     #[must_use]
     pub fn worktree(&self, branch: &str) -> PathBuf {
         self.root.join(".worktrees").join(branch)
-    }
-
-    /// The raw output of the newest attempt, `last_agent_output`.
-    #[must_use]
-    pub fn last_agent_output(&self) -> PathBuf {
-        self.ralph_dir.join("last_agent_output")
-    }
-
-    /// The state of the loop, `state.toml`.
-    #[must_use]
-    pub fn state(&self) -> PathBuf {
-        self.ralph_dir.join("state.toml")
-    }
-
-    /// One line per iteration, `iterations.log`.
-    #[must_use]
-    pub fn iterations_log(&self) -> PathBuf {
-        self.ralph_dir.join("iterations.log")
-    }
-
-    /// The folder of the session logs, `logs`.
-    #[must_use]
-    pub fn logs(&self) -> PathBuf {
-        self.ralph_dir.join("logs")
-    }
-
-    /// Where other terminals leave requests for the running loop, `requests/`.
-    #[must_use]
-    pub fn requests(&self) -> PathBuf {
-        self.ralph_dir.join("requests")
-    }
-
-    /// The lock of the running loop, `lock`.
-    #[must_use]
-    pub fn lock(&self) -> PathBuf {
-        self.ralph_dir.join("lock")
     }
 
     /// The project's settings, `ralph.toml` at the project root.

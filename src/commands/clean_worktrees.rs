@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use super::clean::forget_pointers_below;
 use super::control::{say, warn};
@@ -15,8 +15,7 @@ use crate::git::save::{Saved, What};
 use crate::git::worktrees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
-use crate::record::lookup;
-use crate::record::recorder;
+use crate::record::{earlier, lookup, recorder};
 use crate::text::list::some_of;
 
 /// How many of the ignored files that go with a tree are named.
@@ -131,6 +130,8 @@ fn clean(
     project.create_ralph_dir().map_err(anyhow::Error::from)?;
     let _lock = recorder::hold(&project, "clean")?;
     let findings = judge(look()?, force)?;
+    earlier::adopt(&here.of_branch(name, None).in_tree(&tree.path), name, true)
+        .with_context(|| format!("the records in {} cannot be moved", project.ralph_dir().display()))?;
     remove::remove(here.root(), tree, name, force, saved).map_err(anyhow::Error::from)?;
     forget_pointers_below(here, &tree.path);
     Ok(findings)

@@ -25,7 +25,7 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     let path = if args.agent { session_log(found) } else { Some(found.project.iterations_log()) };
     let Some(path) = path.filter(|path| path.is_file()) else {
         let kind = if args.agent { "session" } else { "iteration" };
-        bail!("no {kind} log found for '{}' in {}", found.name, found.project.ralph_dir().display());
+        bail!("no {kind} log found for '{}' in {}", found.name, found.project.records().display());
     };
     match show(&path, lines, args.follow.then_some(found)) {
         // The reader has seen enough.
@@ -38,10 +38,12 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
 fn session_log(found: &Loop) -> Option<PathBuf> {
     let known = found.state.as_ref().ok().and_then(|state| state.session_log.clone());
     known.filter(|path| path.is_file()).or_else(|| {
-        let entries = std::fs::read_dir(found.project.logs()).ok()?;
-        let paths = entries.flatten().map(|entry| entry.path());
+        let folders =
+            found.project.all_logs().into_iter().filter_map(|folder| std::fs::read_dir(folder).ok());
+        let paths = folders.flatten().flatten().map(|entry| entry.path());
+        let logs = paths.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
         // Their names sort by time.
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "log")).max()
+        logs.max_by_key(|path| path.file_name().map(std::ffi::OsStr::to_owned))
     })
 }
 

@@ -25,6 +25,10 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
             bail!("several loops are here: {}: name the one to undo", names.join(", "))
         }
     };
+    if !found.project.root().exists() {
+        let (name, place) = (&found.name, found.project.root().display());
+        bail!("the work tree of '{name}' is gone, {place}: 'git worktree add' makes it again");
+    }
     found.project.require_git()?;
     refuse_while_running(found)?;
     // And none begins here meanwhile.
@@ -69,7 +73,7 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
     let root = found.project.root();
     let mut undone: Option<HashSet<String>> = None;
     let mut chosen = Vec::new();
-    for iteration in newest_first(&found.project.logs())? {
+    for iteration in newest_first(&found.project.all_logs())? {
         if chosen.len() == wanted {
             break;
         }

@@ -96,6 +96,7 @@ fn runtime_files_are_ignored_and_the_others_are_not() {
         "state.toml.x1.tmp",
         "iterations.log",
         "logs/session-1.log",
+        "runs/branches/x/state.toml",
         "lock",
         "last_agent_output",
     ];

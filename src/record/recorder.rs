@@ -51,6 +51,7 @@ impl Recorder {
             warnings.push(warning);
         }
 
+        make_folder(&project.records())?;
         warnings.extend(set_unknown_state_aside(&project.state())?);
         let iterations = IterationsLog::open(&project.iterations_log())?;
         let (session, events) = open_session(&project.logs())?;
@@ -101,7 +102,10 @@ impl Recorder {
 pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     let identity = ProcessIdentity::of_self().context("cannot read our own process information")?;
     let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
-    let lock = Lock::acquire(&project.lock(), &holder)?;
+    let path = project.lock();
+    // An agent may have tidied up.
+    path.parent().map_or(Ok(()), make_folder)?;
+    let lock = Lock::acquire(&path, &holder)?;
     let _ = sweep_after(&lock);
     Ok(lock)
 }
@@ -129,14 +133,19 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
 
 fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
     let folder = project.registry()?;
-    let entry =
-        Entry::new(&identity.name, &identity.mode, project.ralph_dir(), project.root(), &identity.run);
+    let (name, mode, run) = (&identity.name, &identity.mode, &identity.run);
+    let mut entry = Entry::new(name, mode, project.ralph_dir(), project.root(), run);
+    entry.records = project.is_of_branch().then(|| project.records());
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
+}
+
+fn make_folder(folder: &Path) -> Result<(), FileError> {
+    std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })
 }
 
 /// The two logs of a new session. Two sessions in one second get two names.
 fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
-    std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
+    make_folder(folder)?;
     let stamp = format!("session-{}", timestamp::for_names(Local::now()));
     let mut number = 1;
     loop {

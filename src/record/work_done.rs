@@ -23,16 +23,19 @@ struct Begun {
     head: Option<String>,
 }
 
-/// The iterations in the events logs of a folder in which HEAD changed, newest first. What was cut off is not among
+/// The iterations in the events logs of these folders in which HEAD changed, newest first. What was cut off is not among
 /// them: nobody knows what HEAD was when it ended.
-pub fn newest_first(logs: &Path) -> std::io::Result<impl Iterator<Item = Iteration>> {
-    let mut paths: Vec<PathBuf> = match std::fs::read_dir(logs) {
-        Ok(entries) => {
-            entries.flatten().map(|entry| entry.path()).filter(|path| is_events_log(path)).collect()
+pub fn newest_first(folders: &[PathBuf]) -> std::io::Result<impl Iterator<Item = Iteration>> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        match std::fs::read_dir(folder) {
+            Ok(entries) => {
+                paths.extend(entries.flatten().map(|entry| entry.path()).filter(|path| is_events_log(path)));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
+    }
     // By time and, within a second, by their number.
     paths.sort_by_key(|path| {
         let stem = path.file_name().unwrap_or_default().to_string_lossy().replace(".events.jsonl", "");
@@ -117,13 +120,13 @@ mod tests {
         let second = [line(begin, 3, "c"), line(end, 3, "d"), "{\"event\":\"attempt_en".to_owned()];
         std::fs::write(dir.path().join("session-20260101-000000-2.events.jsonl"), second.concat()).unwrap();
 
-        let found: Vec<Iteration> = newest_first(dir.path()).unwrap().collect();
+        let found: Vec<Iteration> = newest_first(&[dir.path().to_owned()]).unwrap().collect();
         let heads = |before: &str, after: &str| (Some(before.to_owned()), after.to_owned());
         let expected = [
             Iteration { number: 3, heads: vec![heads("c", "d")] },
             Iteration { number: 1, heads: vec![(None, "a".into()), heads("a", "b")] },
         ];
         assert_eq!(found, expected);
-        assert_eq!(newest_first(&dir.path().join("none")).unwrap().count(), 0);
+        assert_eq!(newest_first(&[dir.path().join("none")]).unwrap().count(), 0);
     }
 }

@@ -141,7 +141,7 @@ fn ticks_that_nobody_could_carry_before_a_kill_come_back() {
     project.agent(&format!("work; mv {0} {1}; mkfifo {0}; end", main.display(), aside.display()));
     let ralph = Started::new(&project.scratch, "loop build");
     wait_for("the end of the attempt", || {
-        let state = project.scratch.read_if_there(".worktrees/one/.ralph/state.toml");
+        let state = project.scratch.read_if_there(&BranchProject::state_file("one"));
         (aside.exists() && state.contains("in_attempt = false")).then_some(())
     });
     drop(ralph); // kill -9
@@ -161,11 +161,7 @@ fn what_a_person_mends_after_ctrl_c_holds() {
     wait_for("the agent", || home.join("held").exists().then_some(()));
     let id = rustix::process::Pid::from_child(&ralph);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    wait_for("the signal to be heard", || {
-        let logs = fs::read_dir(project.scratch.path(".worktrees/one/.ralph/logs")).ok()?;
-        let mut texts = logs.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
-        texts.any(|text| text.contains("\"asked\"")).then_some(())
-    });
+    wait_for("the signal to be heard", || project.events("one").contains("\"asked\"").then_some(()));
     fs::write(home.join("go"), "").unwrap();
     assert_eq!(crate::scratch::finish(ralph).code, Some(130));
     let mended = project
