@@ -182,10 +182,13 @@ fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &
                 say(&format!("  saved commit {id:.10} '{subject}', which only this tree knew"));
                 say(&format!("    get it back with: git switch -c NAME {reference}"));
             }
-            What::Files { is_staged_apart } => {
+            What::Files { is_staged_apart, is_raw } => {
                 say("  saved what was not committed, as a commit on top of the others");
                 say(&format!("    as a branch:       git switch -c NAME {reference}"));
                 say(&format!("    only the files:    git checkout {reference} -- :/"));
+                if *is_raw {
+                    say(&format!("    byte for byte:     git cat-file blob {reference}:PATH"));
+                }
                 if *is_staged_apart {
                     say(&format!("    what was staged:   git checkout {reference}^2 -- :/"));
                 }
