@@ -86,6 +86,16 @@ pub fn index_lock(root: &Path) -> Option<PathBuf> {
     head_file::git_dir(root).map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
 }
 
+/// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD and the branch.
+#[must_use]
+pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
+    let head = head_file::git_dir(root).map(|folder| folder.join("HEAD.lock"));
+    let name = head_file::common_dir(root)
+        .map(|common| without_links(&common).join(format!("refs/heads/{branch}.lock")));
+    let others = [head, name].into_iter().flatten().filter(|lock| lock.is_file());
+    index_lock(root).into_iter().chain(others).collect()
+}
+
 /// What [`add`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
