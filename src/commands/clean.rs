@@ -55,18 +55,15 @@ fn forget(found: &Loop) -> anyhow::Result<()> {
     let project = &found.project;
     // No loop begins here meanwhile.
     let _lock = recorder::hold(project, "clean")?;
-    let files = own::entries(project.run_dir());
-    let files = files.with_context(|| format!("cannot read {}", project.run_dir().display()))?;
+    let files = own::entries(&project.records());
+    let files = files.with_context(|| format!("cannot read {}", project.records().display()))?;
     for path in files.iter().filter(|path| state::is_state(path)) {
         remove(path, |path| fs::remove_file(path))?;
     }
     requests::clear(&project.requests())?;
     // One with something else in it is not ours alone.
     let _ = fs::remove_dir(project.requests());
-    let run_dir = |entry: &registry::Entry| {
-        project.elsewhere(&entry.project_root, &entry.ralph_dir).run_dir().to_owned()
-    };
-    pointers(project, |entry| run_dir(entry) == project.run_dir())?;
+    pointers(project, |places| places.records() == project.records())?;
     Ok(())
 }
 
@@ -81,23 +78,20 @@ fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Re
 
 /// Removes pointers to loops that are not there any more; those of this project, or all.
 fn forget_pointers(here: &Project, all: bool) -> anyhow::Result<usize> {
-    pointers(here, |entry| {
-        let is_gone = !here.elsewhere(&entry.project_root, &entry.ralph_dir).state().exists();
-        is_gone && (all || entry.project_root == here.root())
-    })
+    pointers(here, |places| !places.state().exists() && (all || places.root() == here.root()))
 }
 
-/// Removes the pointers to all loops below a folder that is gone.
+/// Removes the pointers to all loops with records below a folder that is gone.
 pub(super) fn forget_pointers_below(here: &Project, folder: &Path) {
-    if let Err(error) = pointers(here, |entry| entry.ralph_dir.starts_with(folder)) {
+    if let Err(error) = pointers(here, |places| places.records().starts_with(folder)) {
         warn(&format!("{error:#}"));
     }
 }
 
-fn pointers(here: &Project, is_meant: impl Fn(&registry::Entry) -> bool) -> anyhow::Result<usize> {
+fn pointers(here: &Project, is_meant: impl Fn(&Project) -> bool) -> anyhow::Result<usize> {
     let Some(folder) = here.registry() else { return Ok(0) };
     let mut count = 0;
-    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(entry)) {
+    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(&entry.places(here))) {
         registry::remove(&folder, &entry.name, &entry.ralph_dir)?;
         count += 1;
     }

@@ -25,6 +25,10 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
             bail!("several loops are here: {}: name the one to undo", names.join(", "))
         }
     };
+    if !found.project.root().exists() {
+        let (name, place) = (&found.name, found.project.root().display());
+        bail!("the work tree of '{name}' is gone, {place}: 'git worktree add' makes it again");
+    }
     found.project.require_git()?;
     refuse_while_running(found)?;
     // And none begins here meanwhile.
@@ -69,8 +73,8 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
     let root = found.project.root();
     let mut undone: Option<HashSet<String>> = None;
     let mut chosen = Vec::new();
-    let logs = found.project.logs();
-    let iterations = newest_first(&logs).with_context(|| format!("cannot read {}", logs.display()))?;
+    let folders = found.project.all_logs();
+    let iterations = newest_first(&folders).context("cannot read the events logs")?;
     for iteration in iterations {
         if chosen.len() == wanted {
             break;

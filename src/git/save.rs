@@ -66,6 +66,8 @@ pub enum What {
     Files {
         /// What was staged differs from the files: it is the commit's second parent.
         is_staged_apart: bool,
+        /// git changes a file when it writes it out: by a filter, or its line ends.
+        is_raw: bool,
     },
 }
 

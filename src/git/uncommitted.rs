@@ -1,9 +1,11 @@
 //! What is not committed in a work tree, as objects of git.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use tempfile::TempDir;
@@ -24,6 +26,17 @@ pub(super) struct Uncommitted<'a> {
     trees: Trees,
 }
 
+/// A call of git with one of our indexes, and what it reads from its stdin.
+type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
+
+/// What a path is that git calls changed or untracked.
+enum Kind {
+    Gone,
+    Link,
+    /// A file of this mode.
+    File(&'static str),
+}
+
 /// The ids of three trees, and of the commit they belong to.
 #[derive(Debug, PartialEq, Eq)]
 struct Trees {
@@ -31,6 +44,8 @@ struct Trees {
     committed: String,
     staged: String,
     files: String,
+    /// git would have made something else of a file, and will when it writes that file out.
+    is_raw: bool,
 }
 
 impl<'a> Uncommitted<'a> {
@@ -39,7 +54,7 @@ impl<'a> Uncommitted<'a> {
         let folder = tempfile::Builder::new().prefix("index-ralph-").tempdir_in(git_dir);
         let folder = folder.map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
         let none = String::new;
-        let trees = Trees { head: None, committed: none(), staged: none(), files: none() };
+        let trees = Trees { head: None, committed: none(), staged: none(), files: none(), is_raw: false };
         let mut uncommitted = Self { path, git_dir, folder, trees };
         uncommitted.trees = uncommitted.look(true)?;
         Ok(uncommitted)
@@ -72,9 +87,93 @@ impl<'a> Uncommitted<'a> {
                 git(&["update-index", "-z", "--skip-worktree", "--stdin"], &staying.join(&0))?;
             }
         }
-        git(&["add", "--all"], b"")?;
+        let is_raw = self.take_files(&git, (&committed, &staged))?;
         let files = text(&git(&["write-tree"], b"")?);
-        Ok(Trees { head, committed, staged, files })
+        Ok(Trees { head, committed, staged, files, is_raw })
+    }
+
+    /// Brings the index to what is in the folder, byte for byte: what `git add` makes of a file (its line ends, what a
+    /// filter cleans) may lack something of it. Answers whether it would have made something else of one.
+    fn take_files(&self, git: &Git<'_>, trees: (&str, &str)) -> Result<bool, RemoveError> {
+        let found = self.differing(git, trees)?;
+        let zeros = "0".repeat(trees.0.len());
+        let files: Vec<Vec<u8>> = found
+            .iter()
+            .filter(|(_, kind)| matches!(kind, Kind::File(_)))
+            .map(|(name, _)| quoted(name))
+            .collect();
+        let files = [files.join(&b'\n'), b"\n".to_vec()].concat();
+        let hash = |options: &[&str]| git(&[&["hash-object", "--stdin-paths"], options].concat(), &files);
+        let (raw, cleaned) = if files == b"\n" {
+            Default::default()
+        } else {
+            // A filter may fail; then it would have made nothing of it.
+            (hash(&["-w", "--no-filters"])?, hash(&[]).unwrap_or_default())
+        };
+        let ids = String::from_utf8_lossy(&raw);
+        let mut ids = ids.lines();
+        // What is gone comes first: a folder may be in the place of a file.
+        let (mut input, mut rest) = (Vec::new(), Vec::new());
+        for (name, kind) in &found {
+            let line = |to: &mut Vec<u8>, mode: &str, id: &str| {
+                to.extend([mode.as_bytes(), b" ", id.as_bytes(), b"\t", name, b"\0"].concat());
+            };
+            match kind {
+                Kind::Gone => line(&mut input, "0", &zeros),
+                Kind::File(mode) => line(&mut rest, mode, ids.next().unwrap_or_default()),
+                Kind::Link => {
+                    let path = self.path.join(OsStr::from_bytes(name));
+                    let target = fs::read_link(&path).map_err(|reason| RemoveError::Io { path, reason })?;
+                    let id = git(&["hash-object", "-w", "--stdin"], target.as_os_str().as_bytes())?;
+                    line(&mut rest, "120000", &text(&id));
+                }
+            }
+        }
+        input.extend(rest);
+        if !input.is_empty() {
+            git(&["update-index", "-z", "--index-info"], &input)?;
+        }
+        Ok(raw != cleaned)
+    }
+
+    /// What git calls changed, staged or untracked.
+    fn differing(
+        &self,
+        git: &Git<'_>,
+        (committed, staged): (&str, &str),
+    ) -> Result<BTreeMap<Vec<u8>, Kind>, RemoveError> {
+        git(&["update-index", "-q", "--refresh"], b"")?;
+        let names = |output: Vec<u8>| {
+            let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+            names.map(<[u8]>::to_owned).collect::<Vec<_>>()
+        };
+        let mut found = BTreeMap::new();
+        // What git stored when it was staged may lack something of the file, too.
+        let diff = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", committed, staged];
+        let others = ["ls-files", "-z", "--others", "--exclude-standard"];
+        for name in [names(git(&diff, b"")?), names(git(&others, b"")?)].concat() {
+            let path = self.path.join(OsStr::from_bytes(&name));
+            let kind = match path.symlink_metadata() {
+                Ok(about) if about.is_symlink() => Kind::Link,
+                Ok(about) if about.is_file() && about.mode() & 0o100 != 0 => Kind::File("100755"),
+                Ok(about) if about.is_file() => Kind::File("100644"),
+                _ => continue,
+            };
+            found.insert(name, kind);
+        }
+        let changed = git(&["diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=all"], b"")?;
+        let mut fields = changed.split(|&byte| byte == 0);
+        while let (Some(about), Some(name)) = (fields.next(), fields.next()) {
+            // `:100644 100755 …`: the mode that it had, and the one that it has.
+            let kind = match about.get(8..14) {
+                Some(b"100644") => Kind::File("100644"),
+                Some(b"100755") => Kind::File("100755"),
+                Some(b"120000") => Kind::Link,
+                _ => Kind::Gone,
+            };
+            found.insert(name.to_owned(), kind);
+        }
+        Ok(found)
     }
 
     /// The tree of the index. Of a file with a conflict, all versions are in it under names of their own.
@@ -96,7 +195,7 @@ impl<'a> Uncommitted<'a> {
 
     /// Makes the commit; `None` where everything is committed.
     pub(super) fn commit(&self) -> Result<Option<(String, What)>, GitError> {
-        let Trees { head, committed, staged, files } = &self.trees;
+        let Trees { head, committed, staged, files, is_raw } = &self.trees;
         if files == committed && staged == committed {
             return Ok(None);
         }
@@ -107,7 +206,10 @@ impl<'a> Uncommitted<'a> {
             parents.push(self.commit_tree(staged, &parents, &format!("ralph: what was staged in {of}"))?);
         }
         let message = format!("ralph: what was not committed in {of}");
-        Ok(Some((self.commit_tree(files, &parents, &message)?, What::Files { is_staged_apart })))
+        Ok(Some((
+            self.commit_tree(files, &parents, &message)?,
+            What::Files { is_staged_apart, is_raw: *is_raw },
+        )))
     }
 
     fn commit_tree(&self, tree: &str, parents: &[String], message: &str) -> Result<String, GitError> {
@@ -119,6 +221,15 @@ impl<'a> Uncommitted<'a> {
             .collect();
         Ok(text(&write(self.path, &arguments, None, b"")?))
     }
+}
+
+/// A name as `--stdin-paths` takes it, one in each line.
+fn quoted(name: &[u8]) -> Vec<u8> {
+    if name.first() != Some(&b'"') && !name.contains(&b'\n') {
+        return name.to_owned();
+    }
+    let octal = |byte: &u8| format!("\\{byte:03o}").into_bytes();
+    [b"\"".to_vec(), name.iter().flat_map(octal).collect(), b"\"".to_vec()].concat()
 }
 
 /// Input for `update-index --index-info` that resolves every conflict of `ls-files --unmerged -z`: each version gets a

@@ -89,19 +89,17 @@ impl Loop {
 #[must_use]
 pub fn of_machine(here: &Project) -> Vec<Loop> {
     let entries = here.registry().map(|folder| registry::list(&folder).0).unwrap_or_default();
-    let entries: Vec<(Project, String)> = entries
-        .into_iter()
-        .map(|entry| (here.elsewhere(&entry.project_root, &entry.ralph_dir), entry.name))
+    let registered: Vec<(String, Project)> =
+        entries.into_iter().map(|entry| (entry.name.clone(), entry.places(here))).collect();
+    let ours = registered.iter().find(|(_, places)| places.records() == here.records());
+    let own_name = ours.map_or("(unknown)", |(name, _)| name).to_owned();
+    // The registry comes last: the loops of this project are found without it.
+    let known = [(own_name, here.clone())].into_iter().chain(here.branches()).chain(registered);
+    let mut seen: HashSet<PathBuf> = HashSet::new();
+    let mut loops: Vec<Loop> = known
+        .filter(|(_, places)| seen.insert(places.records()))
+        .filter_map(|(name, places)| Loop::at(places, &name))
         .collect();
-    let ours = entries.iter().find(|(project, _)| project.run_dir() == here.run_dir());
-    let own_name = ours.map_or("(unknown)", |(_, name)| name.as_str());
-    let mut loops: Vec<Loop> = Loop::at(here.clone(), own_name).into_iter().collect();
-    let mut seen: HashSet<PathBuf> = [here.run_dir().to_owned()].into();
-    for (project, name) in entries {
-        if seen.insert(project.run_dir().to_owned()) {
-            loops.extend(Loop::at(project, &name));
-        }
-    }
     loops.sort_by_key(|found| std::cmp::Reverse(found.state.as_ref().ok().map(|state| state.started_at)));
     loops
 }

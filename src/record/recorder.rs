@@ -58,6 +58,7 @@ impl Recorder {
             warnings.push(warning);
         }
 
+        make_folders(&project.records())?;
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
@@ -126,6 +127,11 @@ impl Recorder {
         }
         let kept = keep_lock(&mut self.lock, &self.project);
         self.is_displaced = matches!(kept, Err(Unkept::Lock(LockError::Held { .. })));
+        if self.project.is_of_branch() && self.project.root().is_dir() {
+            // Those of its own are made again with the lock.
+            make_folders(&self.project.records())?;
+            make_folders(&self.project.logs())?;
+        }
         let mut lost = Vec::new();
         // A loop that has to end still tells why.
         if self.session.keep()? {
@@ -169,7 +175,10 @@ impl Recorder {
 pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     let identity = ProcessIdentity::of_self().context("cannot read our own process information")?;
     let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
-    let lock = Lock::acquire(&project.lock(), &holder)?;
+    let path = project.lock();
+    // An agent may have tidied up.
+    path.parent().map_or(Ok(()), make_folders)?;
+    let lock = Lock::acquire(&path, &holder)?;
     let _ = sweep_after(&lock);
     Ok(lock)
 }
@@ -230,14 +239,19 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
 
 fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
     let folder = project.registry()?;
-    let entry =
-        Entry::new(&identity.name, &identity.mode, project.ralph_dir(), project.root(), &identity.run);
+    let (name, mode, run) = (&identity.name, &identity.mode, &identity.run);
+    let mut entry = Entry::new(name, mode, project.ralph_dir(), project.root(), run);
+    entry.records = project.is_of_branch().then(|| project.records());
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
+}
+
+fn make_folders(folder: &Path) -> Result<(), FileError> {
+    own::make_folders(folder).map_err(FileError::at(folder))
 }
 
 /// The two logs of a new session. Two sessions in one second get two names.
 fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
-    own::make_folder(folder).map_err(FileError::at(folder))?;
+    make_folders(folder)?;
     let stamp = format!("session-{}", timestamp::for_names(Local::now()));
     let mut number = 1;
     loop {

@@ -276,6 +276,56 @@ fn force_saves_what_is_not_committed() {
 }
 
 #[test]
+fn force_saves_every_byte_whatever_git_makes_of_a_file() {
+    let scratch = with_trees(&["x"]);
+    // Both ways of a filter lose something, as line ends do.
+    scratch.git(&["config", "filter.lossy.clean", "tr a-z A-Z"]);
+    scratch.git(&["config", "filter.lossy.smudge", "tr A-Z a-z"]);
+    scratch.git(&["config", "core.autocrlf", "true"]);
+    scratch
+        .write(".git/info/attributes", "*.lossy filter=lossy\n*.wide text working-tree-encoding=UTF-16LE\n");
+    for name in ["tracked.lossy", "staged.lossy", "same.lossy", "mode.lossy"] {
+        scratch.write(&format!(".worktrees/x/{name}"), "Old\n");
+    }
+    in_x(&scratch, &["add", "--all"]);
+    in_x(&scratch, &["commit", "--quiet", "-m", "filtered"]);
+    let odd = "\"odd\"\nname.lossy";
+    let files: [(&str, &[u8]); 7] = [
+        ("tracked.lossy", b"MiXed\r\nand\n"),
+        ("staged.lossy", b"Staged Here\r\n"),
+        ("new.lossy", b"Also New\n\r"),
+        ("file", b"one\r\nand two\n\xff\x00"),
+        ("new", b"a\r\nb\n"),
+        (odd, b"Odd\r\n"),
+        ("a.wide", b"h\0i\0\r\0\n\0"),
+    ];
+    for (name, content) in files {
+        scratch.write(&format!(".worktrees/x/{name}"), content);
+    }
+    in_x(&scratch, &["add", "staged.lossy", "new.lossy"]);
+    std::os::unix::fs::symlink("no where", scratch.path(".worktrees/x/link")).unwrap();
+    executable(&scratch.path(".worktrees/x/mode.lossy"), "Old\n");
+
+    let run = scratch.run("clean --worktrees --force");
+    gone(&scratch, &run);
+    let [keep] = &refs(&scratch)[..] else { panic!("one ref: {run:?}") };
+    assert!(run.stdout.contains(&format!("byte for byte:     git cat-file blob {keep}:PATH\n")), "{run:?}");
+    for (name, content) in files {
+        let blob =
+            scratch.command("git").args(["cat-file", "blob", &format!("{keep}:{name}")]).output().unwrap();
+        assert_eq!(blob.stdout, content, "{name}");
+    }
+    let saved = scratch.git(&["diff", "--name-only", "-z", "x", keep]);
+    let mut saved: Vec<&str> = saved.split_terminator('\0').collect();
+    saved.sort_unstable();
+    let mut expected: Vec<&str> = files.iter().map(|(name, _)| *name).chain(["link", "mode.lossy"]).collect();
+    expected.sort_unstable();
+    assert_eq!(saved, expected, "what git calls unchanged is not saved");
+    assert!(scratch.git(&["ls-tree", keep, "link", "mode.lossy"]).starts_with("120000 "));
+    assert!(scratch.git(&["ls-tree", keep, "mode.lossy"]).starts_with("100755 "));
+}
+
+#[test]
 fn force_saves_a_conflict_and_what_led_to_it() {
     let scratch = with_trees(&["x"]);
     scratch.write(".worktrees/x/file", "x's\n");

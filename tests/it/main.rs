@@ -15,6 +15,7 @@ mod branch_plan;
 mod branch_planning;
 mod branch_project;
 mod branch_publishing;
+mod branch_records;
 mod branch_stopping;
 mod branch_view;
 mod branches;

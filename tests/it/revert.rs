@@ -107,6 +107,26 @@ fn it_is_refused_where_something_could_get_lost() {
 }
 
 #[test]
+fn it_goes_by_time_wherever_the_clock_was_read() {
+    let scratch = Scratch::new();
+    let says = format!("echo '{}'\necho '{CLAUDE_RESULT}'", claude_text("on it"));
+    scratch.agent(
+        "claude",
+        &format!("cat > /dev/null; echo > $FILE; git add $FILE; git commit --quiet -m \"$FILE\"\n{says}"),
+    );
+    // Each later than the one before, and earlier by its own clock.
+    for (file, zone) in [("first", "XXX-14"), ("second", "XXX0"), ("third", "XXX11")] {
+        let run = Scratch::finish(scratch.ralph("prompt p.md 1").env("FILE", file).env("TZ", zone));
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    for (file, left) in [("third", "first second "), ("second", "first ")] {
+        let run = scratch.run("revert");
+        assert!(good(&run).contains(file), "{file}: {run:?}");
+        assert_eq!(files(&scratch), left);
+    }
+}
+
+#[test]
 fn it_is_refused_while_a_loop_runs() {
     let scratch = Scratch::new();
     scratch.agent("claude", "cat > /dev/null; touch started; sleep 600");

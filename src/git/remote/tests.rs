@@ -189,13 +189,25 @@ fn the_command_line_never_forces() {
 #[test]
 fn a_relative_path_means_the_same_in_every_work_tree() {
     let (_folder, root) = repository();
-    git(&root, &["remote", "add", "origin", "../there.git"]);
-    let there = remote(&root).unwrap();
-    let launch = push(&root.join("tree"), &there, "b", &CommitIdentity::default(), "mark");
-    let setting = format!("url.{}.insteadOf=../there.git", root.join("../there.git").display());
-    assert_eq!(launch.args[..2], ["-c".to_owned(), setting].map(OsString::from));
     for absolute in ["/there.git", "https://host/there.git", "git@host:there.git", "file:///there.git"] {
-        git(&root, &["remote", "set-url", "origin", absolute]);
+        git(&root, &["config", "remote.origin.url", absolute]);
         assert_eq!(remote(&root), Some(named("origin")), "{absolute}");
+    }
+    for folder in ["plain", "odd=one", "a = b.c/d.insteadOf=e", "umlaut \u{fc}"] {
+        let (guard, root, there) = cloned();
+        let folder = guard.path().join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::rename(&root, folder.join("project")).unwrap();
+        fs::rename(&there, folder.join("there.git")).unwrap();
+        let root = folder.join("project");
+        git(&root, &["remote", "set-url", "origin", "../there.git"]);
+        git(&root, &["worktree", "add", "--quiet", "--force", "deep/er/tree", "feature/x"]);
+        let there = remote(&root).unwrap();
+        let launch =
+            push(&root.join("deep/er/tree"), &there, "feature/x", &CommitIdentity::default(), "mark");
+        let output = run_launch(&launch);
+        assert!(output.status.success(), "{}: {output:?}", folder.display());
+        let pushed = git(&folder.join("there.git"), &["rev-parse", "feature/x"]);
+        assert_eq!(pushed, git(&root, &["rev-parse", "feature/x"]));
     }
 }

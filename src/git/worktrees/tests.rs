@@ -1,10 +1,11 @@
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::thread;
 
 use super::super::tests::{git, repository};
 use super::*;
 
 /// A repository with one commit that has `files`, and that commit.
-fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
+pub(in super::super) fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
     let (guard, root) = repository();
     git(&root, &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
     for file in files {
@@ -16,15 +17,15 @@ fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
     (guard, root, id)
 }
 
-fn place(root: &Path, branch: &str) -> PathBuf {
+pub(in super::super) fn place(root: &Path, branch: &str) -> PathBuf {
     root.join(".worktrees").join(branch)
 }
 
-fn add_at(root: &Path, branch: &str, start: &str) -> Result<Added, GitError> {
+pub(in super::super) fn add_at(root: &Path, branch: &str, start: &str) -> Result<Added, GitError> {
     add(root, &place(root, branch), branch, start, None)
 }
 
-fn said(result: Result<Added, GitError>) -> String {
+pub(in super::super) fn said(result: Result<Added, GitError>) -> String {
     let said = result.unwrap_err().to_string();
     assert!(!said.contains('\n'), "{said}");
     said
@@ -193,48 +194,6 @@ fn a_failing_hook_is_named_and_the_next_run_goes_on() {
     let ran = fs::read_to_string(root.join(".git/hooks/post-checkout.ran")).unwrap();
     assert_eq!(Path::new(ran.trim()), place(&root, "x"));
     assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Reused);
-}
-
-/// Kills a `git worktree add` while it writes the file `b`, whose filter hangs.
-fn kill_half_way(root: &Path, branch: &str) {
-    git(root, &["config", "filter.hang.smudge", "cat > /dev/null; echo > ../../hangs; exec sleep 60"]);
-    fs::create_dir_all(root.join(".git/info")).unwrap();
-    fs::write(root.join(".git/info/attributes"), "b filter=hang\n").unwrap();
-    fs::create_dir_all(root.join(".worktrees")).unwrap();
-    let mut command = Command::new("git");
-    command.args(["worktree", "add", "-b", branch]).arg(place(root, branch)).current_dir(root);
-    command.env_remove("GIT_DIR").stderr(Stdio::null()).stdout(Stdio::null());
-    let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !root.join("hangs").exists() && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(5));
-    }
-    assert!(is_being_made(&place(root, branch)));
-    let group = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
-    child.wait().unwrap();
-    fs::remove_file(root.join(".git/info/attributes")).unwrap();
-    assert!(list(root).unwrap().iter().any(is_half_made));
-}
-
-#[test]
-fn what_a_killed_git_left_is_made_anew() {
-    let (_guard, root, id) = with_files(&["a", "b", "c"]);
-    kill_half_way(&root, "x");
-    assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch);
-    assert_eq!(git(&place(&root, "x"), &["status", "--porcelain"]), "");
-    assert!(place(&root, "x").join("c").exists());
-    assert!(!list(&root).unwrap().iter().any(is_half_made));
-}
-
-#[test]
-fn what_a_killed_git_left_stays_when_somebody_put_a_file_into_it() {
-    let (_guard, root, id) = with_files(&["a", "b", "c"]);
-    kill_half_way(&root, "x");
-    let mine = place(&root, "x").join("mine");
-    fs::write(&mine, "x").unwrap();
-    assert!(said(add_at(&root, "x", &id)).contains(&format!("no checkout wrote, {}", mine.display())));
-    assert!(mine.exists());
 }
 
 #[test]
