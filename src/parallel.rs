@@ -60,6 +60,27 @@ pub(crate) fn run<T: Send>(
     fates
 }
 
+/// What `work` makes of each of these, in their order; done on all processors where there are many.
+pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
+    /// Fewer are not worth a thread.
+    const SHARE: usize = 64;
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let share = things.len().div_ceil(processors).max(SHARE);
+    if things.len() <= share {
+        return things.iter().map(work).collect();
+    }
+    thread::scope(|scope| {
+        let shares =
+            things.chunks(share).map(|share| scope.spawn(move || share.iter().map(work).collect::<Vec<R>>()));
+        let shares: Vec<_> = shares.collect();
+        let joined = shares.into_iter().map(|share| match share.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.flatten().collect()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;

@@ -11,6 +11,7 @@ use chrono::{DateTime, Local};
 use serde::{Deserialize, Serialize};
 
 use crate::files::atomic::{self, Durability};
+use crate::parallel;
 use crate::project::Project;
 use crate::project::file_name::{encoded, fnv1a};
 
@@ -104,10 +105,12 @@ pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return (Vec::new(), Vec::new()),
         Err(error) => return (Vec::new(), vec![RegistryWarning::new(dir, &error)]),
     };
+    let files = files.filter_map(|file| Some(file.ok()?.path()));
+    let paths: Vec<PathBuf> = files.filter(|path| is_entry(path)).collect();
     let mut entries = Vec::new();
     let mut warnings = Vec::new();
-    for path in files.filter_map(|file| Some(file.ok()?.path())).filter(|path| is_entry(path)) {
-        match read(&path) {
+    for found in parallel::each(&paths, &|path| read(path)) {
+        match found {
             Ok(Some(entry)) => entries.push(entry),
             Ok(None) => {}
             Err(warning) => warnings.push(warning),
