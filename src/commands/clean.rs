@@ -1,8 +1,9 @@
 //! `ralph clean`: forgets loops that have ended. Logs stay.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind::NotFound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
@@ -13,7 +14,8 @@ use crate::files::own;
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
-use crate::record::{recorder, registry, requests, state};
+use crate::record::state::{self, Extent};
+use crate::record::{recorder, registry, requests};
 
 /// `ralph clean`.
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
@@ -22,12 +24,13 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
     }
     let (here, loops) = if args.all {
         let here = workspace::locate(args.target.ralph_dir.as_ref())?;
-        let loops = lookup::of_machine(&here);
+        let loops = lookup::of_machine(&here, Extent::Head);
         (here, loops)
     } else {
         target::loops(&args.target)?
     };
     let mut failed = false;
+    let mut forgotten: HashSet<PathBuf> = HashSet::new();
     for found in &loops {
         let name = &found.name;
         if found.alive().is_some() {
@@ -41,16 +44,22 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
             failed = true;
         } else {
             say(&format!("cleaned ralph state for {name}"));
+            forgotten.insert(found.project.records());
         }
     }
-    let left = if args.target.name.is_none() { forget_pointers(&here, args.all)? } else { 0 };
+    // All at once: each look at the registry reads all of it.
+    let is_stale = |places: &Project| {
+        let is_meant = args.target.name.is_none() && (args.all || places.root() == here.root());
+        is_meant && !places.state().exists()
+    };
+    let left = pointers(&here, |places| forgotten.contains(&places.records()) || is_stale(places))?;
     if loops.is_empty() && left == 0 {
         say("nothing to clean");
     }
     Ok(u8::from(failed))
 }
 
-/// Removes a loop's state and requests, and every pointer to it.
+/// Removes a loop's state and requests.
 fn forget(found: &Loop) -> anyhow::Result<()> {
     let project = &found.project;
     // No loop begins here meanwhile.
@@ -63,7 +72,6 @@ fn forget(found: &Loop) -> anyhow::Result<()> {
     requests::clear(&project.requests())?;
     // One with something else in it is not ours alone.
     let _ = fs::remove_dir(project.requests());
-    pointers(project, |places| places.records() == project.records())?;
     Ok(())
 }
 
@@ -74,11 +82,6 @@ fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Re
         }
         _ => Ok(()),
     }
-}
-
-/// Removes pointers to loops that are not there any more; those of this project, or all.
-fn forget_pointers(here: &Project, all: bool) -> anyhow::Result<usize> {
-    pointers(here, |places| !places.state().exists() && (all || places.root() == here.root()))
 }
 
 /// Removes the pointers to all loops with records below a folder that is gone.

@@ -15,6 +15,7 @@ use crate::git::save::{Saved, What};
 use crate::git::worktrees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
+use crate::record::state::Extent;
 use crate::record::{earlier, lookup, recorder};
 use crate::text::list::some_of;
 
@@ -142,7 +143,7 @@ fn running_in(here: &Project, path: &Path) -> Option<String> {
         let project = &other.project;
         other.alive().is_some() && (project.root().starts_with(path) || project.run_dir().starts_with(path))
     };
-    let name = &lookup::of_machine(here).iter().find(is_there)?.name.clone();
+    let name = &lookup::of_machine(here, Extent::Head).iter().find(is_there)?.name.clone();
     Some(format!("loop '{name}' is running in it: end it first, with 'ralph cancel {name}'"))
 }
 

@@ -11,6 +11,7 @@ use crate::git;
 use crate::git::revert::Commit;
 use crate::record::lookup::{self, Loop};
 use crate::record::recorder;
+use crate::record::state::Extent;
 use crate::record::work_done::{Iteration, newest_first};
 
 /// `ralph revert`.
@@ -58,7 +59,7 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
 fn refuse_while_running(found: &Loop) -> anyhow::Result<()> {
     let root = found.project.root();
     let busy = |other: &Loop| other.project.root() == root && other.alive().is_some();
-    match lookup::of_machine(&found.project).iter().find(|other| busy(other)) {
+    match lookup::of_machine(&found.project, Extent::Head).iter().find(|other| busy(other)) {
         Some(other) => bail!(
             "loop '{0}' is running in {1}: end it first, with 'ralph cancel {0}'",
             other.name,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::state::{self, Found};
+use super::state::{self, Extent, Found};
 use crate::files::own;
 use crate::project::Project;
 use crate::text::timestamp;
@@ -27,7 +27,7 @@ pub fn are_there(branch: &Project) -> bool {
 pub fn adopt(branch: &Project, name: &str, with_others: bool) -> io::Result<()> {
     let old = branch.ralph_dir();
     let Some(earlier) = branch.earlier_records() else { return Ok(()) };
-    let is_others = match state::read(&old.join("state.toml"))? {
+    let is_others = match state::read(&old.join("state.toml"), Extent::Whole)? {
         Found::State(state) => state.name != name,
         Found::Unknown(_) => false,
         // Whose they are nobody knows.

@@ -13,7 +13,7 @@ use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::requests::{self, Requests};
 use super::session_log::SessionLog;
-use super::state::{self, Found, Setup, State, StateFile};
+use super::state::{self, Extent, Found, Setup, State, StateFile};
 use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::outcome::{End, Outcome, Status};
 use crate::engine::stop::Ask;
@@ -229,7 +229,7 @@ fn sweep_after(lock: &Lock) -> Option<String> {
 /// A state file that we do not understand is never overwritten: it gets out of the way under another name.
 fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     let failed = |reason| FileError { path: path.to_owned(), reason };
-    let Found::Unknown(why) = state::read(path).map_err(failed)? else { return Ok(None) };
+    let Found::Unknown(why) = state::read(path, Extent::Whole).map_err(failed)? else { return Ok(None) };
     let now = Local::now();
     let stamp = format!("{}{:03}", timestamp::for_names(now), now.timestamp_subsec_millis());
     let aside = path.with_extension(format!("toml.{stamp}"));

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
+use crate::parallel;
 use crate::project::Project;
 use crate::project::file_name::{encoded, fnv1a};
 
@@ -107,10 +108,11 @@ pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
         Ok(files) => files,
         Err(error) => return (Vec::new(), vec![RegistryWarning::new(dir, &error)]),
     };
+    let paths: Vec<PathBuf> = files.into_iter().filter(|path| is_entry(path)).collect();
     let mut entries = Vec::new();
     let mut warnings = Vec::new();
-    for path in files.into_iter().filter(|path| is_entry(path)) {
-        match read(&path) {
+    for found in parallel::each(&paths, &|path| read(path)) {
+        match found {
             Ok(Some(entry)) => entries.push(entry),
             Ok(None) => {}
             Err(warning) => warnings.push(warning),

@@ -34,6 +34,7 @@ mod identity;
 mod json_events;
 mod layers;
 mod login;
+mod many_loops;
 mod pane;
 mod places;
 mod play;

@@ -13,7 +13,7 @@ use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
-use crate::record::state::{self, Found};
+use crate::record::state::{self, Extent, Found};
 use crate::record::{earlier, recorder};
 use crate::settings::Settings;
 
@@ -57,7 +57,7 @@ impl Tree {
                 format!("the records in {} cannot be moved", project.ralph_dir().display())
             })?;
         }
-        let state = state::read(&project.state())
+        let state = state::read(&project.state(), Extent::Whole)
             .with_context(|| format!("cannot read {}", project.state().display()))?;
         let was_killed = matches!(&state, Found::State(state) if state.active);
         Ok(Self { project, start, was_killed })
