@@ -123,7 +123,7 @@ impl Traces {
             },
         };
         let sigils = match status {
-            AttemptStatus::Success => self.reply.scanner.sigils(),
+            AttemptStatus::Success => self.reply.speech.sigils(),
             _ => Sigils::default(),
         };
         Report {

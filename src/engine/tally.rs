@@ -59,6 +59,9 @@ pub struct Tally {
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Markers that had a line for themselves in the latest attempt, if its agent changed nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said_alone: Vec<String>,
     /// What the loop added to the prompt of the current iteration, for the case that it has to be run again after a
     /// restart.
     pub given: Given,
@@ -116,7 +119,7 @@ pub enum Last {
 }
 
 /// What an attempt came to, beyond its report.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settled {
     /// What it means for the work.
     pub signal: Signal,
@@ -124,6 +127,8 @@ pub struct Settled {
     pub changed: Option<bool>,
     /// What the validation found; `None` where there was none, or it was cut off.
     pub proof: Option<Validation>,
+    /// Markers that had a line for themselves, if nothing was changed.
+    pub said_alone: Vec<String>,
 }
 
 impl Tally {
@@ -162,6 +167,7 @@ impl Tally {
     /// Books what an attempt left.
     pub fn book(&mut self, limits: &Limits, report: &Report, settled: &Settled) {
         self.in_attempt = false;
+        self.said_alone.clone_from(&settled.said_alone);
         self.durations.book(report.duration.as_secs_f64());
         self.spend(report.cost_usd(), &report.usage);
         if let Some(Validation { usage, .. }) = &settled.proof {
@@ -221,6 +227,7 @@ impl Tally {
         if ended {
             self.allowance_from = self.iteration;
             self.last = Last::Nothing;
+            self.said_alone.clear();
             self.retries = 0;
             self.consecutive_errors = 0;
             self.idle_iterations = 0;

@@ -18,6 +18,8 @@
 //! | `model` | text | the model's name |
 //! | `session_id` | text | what the agent calls the session |
 //! | `tool_started`, `tool_finished` | text | id of a tool call; one in flight is a sign of life |
+//! | `sub_agent` | `true` | the tool call is a sub-agent's |
+//! | `message` | text | id of the message that the assistant's text in this event is a block of; an empty one begins a new message |
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,6 +69,10 @@ pub struct UsageNote {
     pub tool_started: Option<String>,
     /// Id of a tool call that ended.
     pub tool_finished: Option<String>,
+    /// The tool call is a sub-agent's.
+    pub sub_agent: bool,
+    /// Id of the assistant's message that the text of this event is a block of; an empty one begins a new message.
+    pub message: Option<String>,
 }
 
 /// Why an attempt failed, in the agent's own words.
@@ -127,6 +133,8 @@ impl UsageNote {
             session_id: text("session_id"),
             tool_started: text("tool_started"),
             tool_finished: text("tool_finished"),
+            sub_agent: flag("sub_agent"),
+            message: text("message"),
         })
     }
 }

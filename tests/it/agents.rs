@@ -73,7 +73,8 @@ fn recordings_of_claude() {
             ("hang+int", FAILED),
             ("loop+budget", FAILED),
             ("loop+turns2", FAILED),
-            ("multi", DONE),
+            ("midtext", MORE),
+            ("multi", MORE),
             ("nosigil", MORE),
             ("replan", REPLAN),
             ("sleep+term", FAILED),
@@ -96,7 +97,8 @@ fn recordings_of_codex() {
             ("e429", LIMIT),
             ("empty", FAILED),
             ("maxtok", FAILED),
-            ("multi", DONE),
+            ("midtext", MORE),
+            ("multi", MORE),
             ("nosigil", MORE),
             ("replan", REPLAN),
             ("sleep+int", FAILED),
@@ -127,14 +129,14 @@ fn recordings_of_the_others() {
             ("complete", DONE),
             ("e401", AUTH),
             ("empty", FAILED),
-            ("multi", DONE),
+            ("multi", MORE),
             ("replan", REPLAN),
             ("tool", DONE),
         ],
     );
     play_all(
         "opencode",
-        &[("complete", DONE), ("e401", AUTH), ("multi", DONE), ("replan", REPLAN), ("tool", DONE)],
+        &[("complete", DONE), ("e401", AUTH), ("multi", MORE), ("replan", REPLAN), ("tool", DONE)],
     );
     play_all("amp", &[("complete", FAILED)]);
 }

@@ -19,7 +19,7 @@ fn says(text: &str) -> String {
 }
 
 fn complete(played: &Played) -> bool {
-    played.reply.scanner.sigils().complete()
+    played.reply.speech.sigils().complete()
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn the_formats_without_a_recording_are_read_as_documented() {
 {"type":"assistant","message":{"content":[{"type":"text","text":"done"}],"usage":{"input_tokens":3,"cache_read_input_tokens":4,"output_tokens":2}},"parent_tool_use_id":null}
 {"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"T-1"}"#;
     let played = play("amp", amp.as_bytes(), "", AgentEnd::Exited(0), 4096);
-    assert!(played.verdict.is_ok() && !played.reply.scanner.sigils().replan());
+    assert!(played.verdict.is_ok() && !played.reply.speech.sigils().replan());
     assert_eq!((played.text.as_str(), played.reply.usage.input_tokens), ("done", Some(7)));
 }
 

@@ -17,6 +17,7 @@ mod branch_publishing;
 mod branch_stopping;
 mod branch_view;
 mod branches;
+mod claims;
 mod clean_worktrees;
 mod control;
 mod disk_full;

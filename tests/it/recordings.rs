@@ -18,6 +18,8 @@ const RUN_DONE: &str =
     "I will run a command.All tasks are finished and the tests pass.\n\n<promise>COMPLETE</promise>";
 const RUN_MORE: &str = "I will run a command.I finished one task. There is more to do in the next iteration.";
 const MULTI: &str = "First block of text.\nSecond block: <promise>COMPLETE</promise> and a tail.";
+const MIDTEXT: &str = "I should answer <promise>COMPLETE</promise> only when all is done; it is not.\
+                       I finished one task. There is more to do.";
 const OPUS: &str = "claude-opus-5-5";
 
 /// Where recording `agent/case` lies, with this extension.
@@ -94,13 +96,13 @@ impl Case {
             let played = play_recording(self.agent, self.name, step);
             let usage = &played.reply.usage;
             assert_eq!(played.text, self.text, "{name}: text");
-            let sigils = played.reply.scanner.sigils();
-            assert_eq!(
-                sigils.complete(),
-                self.text.contains("<promise>COMPLETE</promise>"),
-                "{name}: complete"
-            );
-            assert_eq!(sigils.replan(), self.text.contains("<promise>REPLAN</promise>"), "{name}: replan");
+            let sigils = played.reply.speech.sigils();
+            // Where the marker stands, it has a line for itself or is talked about.
+            let ends_in = |marker| self.text.ends_with(&format!("\n{marker}"));
+            assert_eq!(sigils.complete(), ends_in("<promise>COMPLETE</promise>"), "{name}: complete");
+            assert_eq!(sigils.replan(), ends_in("<promise>REPLAN</promise>"), "{name}: replan");
+            let mentions = [MULTI, MIDTEXT].contains(&self.text);
+            assert_eq!(sigils.mentions().count(), usize::from(mentions), "{name}: mentions");
             let failure = played.verdict.as_ref().err().map(|f| (f.kind, f.class, f.message.as_str()));
             assert_eq!(failure, self.failure, "{name}: verdict");
             assert_eq!(played.verdict.err().and_then(|f| f.reset_at), self.reset_at, "{name}: reset");
@@ -161,6 +163,7 @@ fn claude() {
         twice(claude("loop+turns2", "I will run a command.I will run a command."))
             .fails(Kind::Exit, Other, "claude exited with code 1: Reached maximum number of turns (2)")
             .by(OPUS, "53d1d254-9e49-49f8-9714-86f75f372c3d"),
+        twice(claude("midtext", MIDTEXT)).by(OPUS, "26e18a0b-b948-4b00-b752-9e5e3a3ba663"),
         all(claude("multi", MULTI)).by(OPUS, "e4b77d67-fdfe-46c8-945a-55dc200b65c7"),
         all(claude("nosigil", MORE)).by(OPUS, "71426b89-f637-4d7b-bafb-cb627be70420"),
         all(claude("replan", STALE)).by(OPUS, "c1edd021-e84c-4c5d-a9fd-0e6a2df2d158"),
@@ -217,6 +220,7 @@ fn codex() {
                 "codex exited with code 1: Incomplete response returned, reason: max_output_tokens",
             )
             .by("", "01a1fb6d-244c-7a30-99fb-bbf4625165c3"),
+        codex("midtext", MIDTEXT).tokens(2300, 84).by("", "01a1fe75-5278-71c3-8fbe-abc8c8d5beab"),
         codex("multi", MULTI).tokens(1150, 42).by("", "01a1fb6c-eada-78b1-976a-871ae6fe2ffa"),
         codex("nosigil", MORE).tokens(1150, 42).by("", "01a1fb6c-e402-7b61-b16a-786a0f2401d3"),
         codex("replan", STALE).tokens(1150, 42).by("", "01a1fb6c-dcd5-7bf2-8eb7-fb4b3edde5be"),

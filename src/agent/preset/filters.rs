@@ -72,7 +72,10 @@ if .type == "assistant" then
   (if .error and .parent_tool_use_id == null then
      {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.api_error_status | status) // (.error | named))}
    else empty end),
-  (.message.content[]? | select(.type == "tool_use") | {tool_started: .id})
+  (if .parent_tool_use_id == null then .message.id // empty | {message: .} else empty end),
+  (.parent_tool_use_id as $parent
+   | .message.content[]? | select(.type == "tool_use")
+   | {tool_started: .id} + if $parent == null then {} else {sub_agent: true} end)
 elif .type == "system" then select(.subtype == "init") | {model, session_id}
 elif .type == "rate_limit_event" then
   .rate_limit_info | select(.status == "rejected") | {class: "limit", reset_at: .resetsAt}
@@ -110,6 +113,7 @@ pub(super) const AMP_RESULT: &str = with_class!(
     r#"
 if .type == "system" then select(.subtype == "init") | {session_id}
 elif .type == "assistant" then
+  {message: ""},
   (.message.usage // empty
    | {add: true,
       input_tokens: ((.input_tokens // 0) + (.cache_creation_input_tokens // 0) + (.cache_read_input_tokens // 0)),
@@ -152,7 +156,9 @@ def fault: (.error | if type == "object" then .message else . end) as $e | {erro
     elif $c | test("context"; "i") then "context"
     else ($e | class) end)};
 def event:
-  if .type == "content_start" and .contentType == "tool" then {tool_started: .toolCallId}
+  if .type == "iteration_start" then {message: ""}
+  elif .type == "content_end" and .contentType == "text" then {message: "text"}
+  elif .type == "content_start" and .contentType == "tool" then {tool_started: .toolCallId}
   elif .type == "content_end" and .contentType == "tool" then {tool_finished: .toolCallId}
   elif .type == "error" then select(.recoverable | not) | fault
   else empty end;
@@ -191,12 +197,19 @@ else empty end
 "#;
 
 // "Reconnecting... 1/5" is not the end; what is comes in an `error` of its own and again in `turn.failed`.
+// Some calls are told only when they are over. The list of things to do is completed when the turn is.
 pub(super) const CODEX_RESULT: &str = with_class!(
     r#"
+def is_call: .type as $type | ["agent_message", "reasoning", "error", "todo_list"] | index($type) | not;
 if .type == "thread.started" then {session_id: .thread_id}
-elif .type == "item.started" then {tool_started: .item.id}
-elif .type == "item.completed" then {tool_finished: .item.id}
-elif .type == "error" then select(.message // "" | startswith("Reconnecting") | not) | {error: .message, class: (.message | class)}
+elif .type == "item.started" then .item | select(is_call) | {tool_started: .id}
+elif .type == "item.completed" then
+  .item
+  | if .type == "agent_message" then {message: "text"}
+    elif is_call then {tool_started: .id}, {tool_finished: .id}
+    else empty end
+elif .type == "error" then
+  if .message // "" | startswith("Reconnecting") then {message: ""} else {error: .message, class: (.message | class)} end
 elif .type == "turn.completed" then {final: true, input_tokens: .usage.input_tokens, output_tokens: .usage.output_tokens}
 elif .type == "turn.failed" then {final: true, error: (.error.message // ""), class: (.error.message | class)}
 else empty end
@@ -240,7 +253,9 @@ else empty end
 // `tokens.input` leaves out the cache and `tokens.output` the reasoning; the other agents count them in.
 pub(super) const OPENCODE_RESULT: &str = with_class!(
     r#"
-if .type == "step_finish" then
+if .type == "text" then .part.messageID // empty | {message: .}
+elif .type == "tool_use" then .part.callID // empty | {tool_started: .}, {tool_finished: .}
+elif .type == "step_finish" then
   {session_id: .sessionID} + (.part
   | {add: true, cost_usd: .cost,
      input_tokens: ((.tokens.input // 0) + (.tokens.cache.read // 0) + (.tokens.cache.write // 0)),
@@ -269,6 +284,7 @@ else empty end
 
 pub(super) const SCRIPT_RESULT: &str = r#"
 if .type == "start" then {model, session_id: .session}
+elif .type == "text" then {message: "text"}
 elif .type == "result" then
   {final: true, cost_usd, input_tokens, output_tokens}
   + if .status == "ok" then {} else {error: (.message // "the script failed")} end

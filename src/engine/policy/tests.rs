@@ -29,7 +29,7 @@ fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report 
 }
 
 fn settled(signal: Signal, changed: Option<bool>) -> Settled {
-    Settled { signal, changed, proof: None }
+    Settled { signal, changed, ..Settled::default() }
 }
 
 fn book(limits: &Limits, tally: &mut Tally, status: AttemptStatus, changed: Option<bool>) {
