@@ -6,6 +6,7 @@ use crate::agent::preset::{Compiled, Preset};
 use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
 use crate::reply::filter::CompileError;
+use crate::reply::usage::Class;
 use crate::reply::verdict::Readers;
 
 /// The filters of an agent, resolved. The display filter is not among them where the user has one, see
@@ -24,6 +25,8 @@ pub struct ReaderPlan {
     pub preset_displays: bool,
     /// The agent's runs end with an event of their own.
     pub has_final: bool,
+    /// What its exit codes mean.
+    pub exits: &'static [(i32, Class)],
 }
 
 impl ReaderPlan {
@@ -36,6 +39,7 @@ impl ReaderPlan {
             result: None,
             preset_displays: !preset.display.is_empty(),
             has_final: preset.has_final,
+            exits: preset.exits,
         })
     }
 

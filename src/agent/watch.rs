@@ -199,6 +199,9 @@ impl Watch {
                 self.served.show_text.then_some(Show::Delta(text))
             }
             Item::Note(note) => {
+                if note.hopeless {
+                    self.end(Ending::Hopeless);
+                }
                 if note.tool_started.is_some() {
                     // A new tool call says so too.
                     self.after_final = None;

@@ -7,11 +7,13 @@
 use std::io::BufRead as _;
 use std::sync::Arc;
 
+use chrono::Local;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
+use super::reset;
 use super::show::Show;
 use super::usage::UsageNote;
 
@@ -249,7 +251,7 @@ impl Decoder {
         let mut notes = Vec::new();
         let result = self.filters.result.run(line, event, &mut |output| {
             let (Output::Text(json) | Output::Json(json)) = output;
-            notes.extend(UsageNote::from_json(&json));
+            notes.extend(UsageNote::from_json(&json).map(with_named_reset));
         });
         if let Err(reason) = result {
             self.dead.get_or_insert(format!("the result filter died: {reason}"));
@@ -262,6 +264,12 @@ impl Decoder {
         }
         notes
     }
+}
+
+/// Adds the end of a usage limit that only the words of an error name.
+fn with_named_reset(note: UsageNote) -> UsageNote {
+    let named_reset = note.error.as_deref().and_then(|words| reset::named(words, &Local::now()));
+    UsageNote { named_reset, ..note }
 }
 
 impl Slot {

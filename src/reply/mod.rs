@@ -8,6 +8,7 @@ pub mod child;
 pub mod decode;
 pub mod filter;
 mod line;
+mod reset;
 pub mod show;
 pub mod sigil;
 pub mod speech;

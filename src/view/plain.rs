@@ -83,9 +83,11 @@ impl Plain {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
-            Event::Waiting { until, .. } => {
+            Event::Waiting { until, tally } => {
+                let why =
+                    if tally.waits_for_provider() { "provider overloaded" } else { "usage limit reached" };
                 let until = timestamp::local(&until);
-                let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
+                let text = format!("{why}; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
             Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),

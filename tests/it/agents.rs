@@ -10,6 +10,7 @@ const MORE: (i32, &str) = (0, "max iterations reached");
 const REPLAN: (i32, &str) = (3, "replan signal detected");
 const FAILED: (i32, &str) = (4, "agent failure exceeded retries");
 const AUTH: (i32, &str) = (4, "agent is not logged in");
+const OVERLOAD: (i32, &str) = (4, "provider is overloaded for too long");
 const LIMIT: (i32, &str) = (4, "usage limit is too far away");
 
 /// Plays a recording through the real binary, as the agent on PATH.
@@ -76,6 +77,9 @@ fn recordings_of_claude() {
             ("midtext", MORE),
             ("multi", MORE),
             ("nosigil", MORE),
+            ("not_logged_in", AUTH),
+            ("oauth401", AUTH),
+            ("overload529", OVERLOAD),
             ("replan", REPLAN),
             ("sleep+term", FAILED),
             ("think", MORE),
@@ -96,6 +100,7 @@ fn recordings_of_codex() {
             ("e401", AUTH),
             ("e429", LIMIT),
             ("empty", FAILED),
+            ("limit_near", LIMIT),
             ("maxtok", FAILED),
             ("midtext", MORE),
             ("multi", MORE),
@@ -130,8 +135,10 @@ fn recordings_of_the_others() {
             ("e401", AUTH),
             ("empty", FAILED),
             ("multi", MORE),
+            ("no_auth_method", AUTH),
             ("replan", REPLAN),
             ("tool", DONE),
+            ("untrusted", FAILED),
         ],
     );
     play_all(
@@ -153,7 +160,7 @@ fn the_display_tells_what_happened() {
     let run = play("claude", "tool+root", FAILED);
     assert!(run.stderr.contains("IS_SANDBOX=1") && run.stderr.contains("AGENT_ARGS"), "{run:?}");
     let run = play("claude", "flaky429", DONE);
-    assert!(run.stderr.contains("↻ retry 1/10"), "{run:?}");
+    assert!(run.stderr.contains("↻ the agent tries again, up to 10 times: 429"), "{run:?}");
     let run = play("gemini", "tool", DONE);
     assert!(run.stderr.contains("I will run a command.\n▸ run_shell_command echo hi\n"), "{run:?}");
 }

@@ -41,6 +41,7 @@ mod processes;
 mod ralph_md;
 mod ralph_md_faults;
 mod recordings;
+mod refusals;
 mod revert;
 mod run_files;
 mod scratch;
