@@ -104,7 +104,9 @@ fn an_overload_that_lasts_ends_the_loop_and_can_be_taken_up_again() {
     let run = scratch.run("prompt p.md 3 --max-retries 0 --backoff 0.1 --max-limit-wait 1");
     assert_end(&scratch, &run, 4, "overloaded", "failed");
     assert!(run.stderr.contains("provider overloaded; waiting until"), "{run:?}");
-    assert!(run.stderr.contains("The service is unavailable; 1s is the longest wait"), "{run:?}");
+    assert!(run.stderr.contains("■ 1s is the longest wait: resume later"), "{run:?}");
+    let told = run.stderr.matches("The service is unavailable").count();
+    assert_eq!(told, attempts(&scratch) as usize, "{run:?}");
     let before = attempts(&scratch);
     let run = scratch.run("prompt p.md 3 --resume --max-retries 0 --backoff 0.1 --max-limit-wait 1");
     assert_end(&scratch, &run, 4, "overloaded", "failed");
@@ -143,4 +145,38 @@ fn short_named_limits_add_up() {
     let run = scratch.run("prompt p.md 1 --max-limit-wait 5");
     assert_end(&scratch, &run, 4, "usage_limit", "failed");
     assert!((2..=3).contains(&attempts(&scratch)), "{run:?}");
+}
+
+#[test]
+fn one_failure_is_told_once() {
+    let words = "API Error: it is a long story";
+    for args in ["prompt p.md 1 --max-retries 0", "prompt p.md 1 --max-retries 0 --quiet"] {
+        let scratch = project(&format!("bad 400 x '{words}'"));
+        let run = scratch.run(args);
+        assert_end(&scratch, &run, 4, "failed", "failed");
+        assert_eq!(run.stderr.matches(words).count(), 1, "{run:?}");
+        assert!(run.stderr.starts_with(&format!("✗ claude exited with code 1: {words}\n")), "{run:?}");
+    }
+    // The lines of `ralph run` name the reason at the end.
+    let scratch = project(&format!("bad 400 x '{words}'"));
+    scratch.write("RALPH.md", "---\nagent: claude -p\n---\nDo it.\n");
+    let run = scratch.run("run RALPH.md -n 1 --stop-on-error");
+    assert_eq!((run.code, run.stderr.matches(words).count()), (Some(4), 1), "{run:?}");
+    assert!(run.stderr.contains("■ agent failure exceeded retries\n"), "{run:?}");
+}
+
+#[test]
+fn an_error_that_the_agent_recovers_from_is_told_where_it_was() {
+    let error = r#"echo '{"type":"error","severity":"error","message":"a tool is missing"}'"#;
+    let text = |text: &str| {
+        format!(r#"echo '{{"type":"message","role":"assistant","content":"{text}","delta":true}}'"#)
+    };
+    let end = r#"echo '{"type":"result","status":"success","stats":{}}'"#;
+    let scratch = Scratch::new();
+    scratch.agent("gemini", &format!("cat > /dev/null\n{}\n{error}\n{}\n{end}", text("one"), text("two")));
+    let run = scratch.run("prompt p.md 1 --agent gemini");
+    assert!(run.stderr.starts_with("one\n✗ a tool is missing\ntwo"), "{run:?}");
+    scratch.agent("gemini", &format!("cat > /dev/null\n{}\n{error}\n{end}", text("one")));
+    let run = scratch.run("prompt p.md 1 --agent gemini");
+    assert!(run.stderr.starts_with("one\n✗ a tool is missing\n"), "{run:?}");
 }
