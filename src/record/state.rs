@@ -214,6 +214,7 @@ impl State {
             || self.status == Status::Paused
             || ended_by(Outcome::Interrupted)
             || ended_by(Outcome::LimitTooFar)
+            || ended_by(Outcome::Overloaded)
             // The work is done; only its way to where it belongs is not.
             || (ended_by(Outcome::GitFailed) || ended_by(Outcome::RecordFailed)) && is_through
     }

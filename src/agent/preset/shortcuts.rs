@@ -13,7 +13,7 @@ use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
 
 /// An `assistant` line of claude's with one block of the main agent's text, or one tool call.
-pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
+pub(super) fn claude(line: &[u8]) -> Option<Vec<Item>> {
     #[derive(Deserialize)]
     struct Line {
         message: Message,
@@ -23,6 +23,7 @@ pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
     }
     #[derive(Deserialize)]
     struct Message {
+        id: Option<String>,
         model: Option<String>,
         content: [Block; 1],
     }
@@ -41,22 +42,26 @@ pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
         return None;
     };
     let [Block { r#type, text, id, name, input }] = message.content;
+    let begun =
+        message.id.map(|id| Item::Note(Box::new(UsageNote { message: Some(id), ..UsageNote::default() })));
+    let mut items: Vec<Item> = begun.into_iter().collect();
     match r#type.as_str() {
         "text" if message.model.as_deref() != Some("<synthetic>") => {
             let text = text?;
-            Some([Item::Text(text.clone()), Item::Show(Show::Text(text))])
+            items.extend([Item::Text(text.clone()), Item::Show(Show::Text(text))]);
         }
         "tool_use" => {
             let name = name.filter(|name| name != "ScheduleWakeup")?;
             let started = UsageNote { tool_started: Some(id?), ..UsageNote::default() };
-            Some([Item::Show(Show::tool(&name, input.as_ref())), Item::Note(Box::new(started))])
+            items.extend([Item::Show(Show::tool(&name, input.as_ref())), Item::Note(Box::new(started))]);
         }
-        _ => None,
+        _ => return None,
     }
+    Some(items)
 }
 
 /// A `message` line of gemini's with a delta of the assistant's text.
-pub(super) fn gemini(line: &[u8]) -> Option<[Item; 2]> {
+pub(super) fn gemini(line: &[u8]) -> Option<Vec<Item>> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
@@ -67,7 +72,7 @@ pub(super) fn gemini(line: &[u8]) -> Option<[Item; 2]> {
 
     let Line { role, content, delta } = serde_json::from_slice(line).ok()?;
     let is_ours = role == "assistant" && delta;
-    is_ours.then(|| [Item::Text(content.clone()), Item::Show(Show::Delta(content))])
+    is_ours.then(|| vec![Item::Text(content.clone()), Item::Show(Show::Delta(content))])
 }
 
 #[cfg(test)]
@@ -143,8 +148,14 @@ mod tests {
             "]".repeat(119)
         );
         let blocks = ODD_BLOCKS.into_iter().chain([deep.as_str()]);
-        let models =
-            ["", r#""model":"m","#, r#""model":"<synthetic>","#, r#""model":null,"#, r#""model":5,"#];
+        let models = [
+            "",
+            r#""model":"m","#,
+            r#""model":"<synthetic>","#,
+            r#""id":"i","model":null,"#,
+            r#""id":7,"model":5,"#,
+            r#""model":"m","id":null,"#,
+        ];
         let ends = [
             "",
             r#","parent_tool_use_id":null"#,
