@@ -36,6 +36,8 @@ pub enum Ended {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
+    /// Nobody knows: somebody killed the process that supervises it. What was left of it was ended.
+    OutOfSight,
     /// It took too long.
     TimedOut,
     /// It was cancelled.
@@ -160,7 +162,7 @@ pub fn capture(
     program.finish(left);
     drop(hold);
     let join = |thread: JoinHandle<Kept>| thread.join().unwrap_or_default();
-    Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::Signaled(9)) })
+    Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::OutOfSight) })
 }
 
 /// Reads one pipe in a thread of its own.

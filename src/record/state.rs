@@ -236,15 +236,21 @@ impl StateFile {
         Self { path: path.to_owned(), state, written: None }
     }
 
-    /// Whether the file is another one than was last written, or gone.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        self.written.is_some_and(|written| !written.is_at(&self.path))
+    /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
+    pub fn keep(&mut self) -> Result<bool, FileError> {
+        if self.written.is_none_or(|written| written.is_at(&self.path)) {
+            return Ok(false);
+        }
+        self.write(Durability::Atomic)?;
+        Ok(true)
     }
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let Some(durability) = self.state.take(stamped) else { return Ok(()) };
+        self.state.take(stamped).map_or(Ok(()), |durability| self.write(durability))
+    }
+
+    fn write(&mut self, durability: Durability) -> Result<(), FileError> {
         let text = toml::to_string(&self.state)
             .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
         self.written = Some(atomic::write_own(&self.path, text.as_bytes(), durability)?);
