@@ -118,6 +118,8 @@ impl Lock {
     /// # Errors
     /// When another loop has taken it meanwhile, or it cannot be taken.
     pub fn take_again(&mut self) -> Result<(), LockError> {
+        // A file system may show the same file as another one; then only we were in our way.
+        let _ = self.file.unlock();
         *self = Self::acquire(&self.path, &self.holder)?;
         Ok(())
     }
