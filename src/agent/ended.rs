@@ -180,7 +180,8 @@ impl Traces {
                 "{agent} showed no sign of life for {limit} and was ended: {evidence} (--inactivity-timeout)"
             );
         } else if failure.class == Class::Auth && !login.is_empty() {
-            failure.message = format!("{}; to log in, {login}", failure.message);
+            let words = failure.message.trim_end_matches('.');
+            failure.message = format!("{words}; to log in, {login}");
         }
         failure
     }

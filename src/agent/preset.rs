@@ -324,7 +324,7 @@ static PRESETS: [Preset; 8] = [
         response: filters::SCRIPT_RESPONSE,
         display: filters::SCRIPT_DISPLAY,
         result: filters::SCRIPT_RESULT,
-        types: &["start", "text", "tool", "result"],
+        types: &["start", "text", "tool", "background", "result"],
         has_final: true,
         reports_cost: true,
         ..BLANK

@@ -236,6 +236,8 @@ impl Watch {
                 self.weigh(&note, Instant::now());
                 None
             }
+            // An agent that we end reports just that.
+            Item::Show(Show::Error(_)) if self.traces.ending.is_some() => None,
             Item::Show(show) => Some(show),
         }
     }

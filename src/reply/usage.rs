@@ -135,6 +135,8 @@ pub struct Usage {
     pub wakes_in: Option<u64>,
     /// It has called a tool.
     pub called_tools: bool,
+    /// The agent is ended for this fault: what comes then is about that, unless it is of the same class.
+    hopeless: bool,
     /// A reset time that came before its error.
     reset_at: Option<i64>,
 }
@@ -202,11 +204,14 @@ impl Usage {
         replace(&mut self.session_id, note.session_id.as_ref());
         self.reset_at = note.reset_at.or(self.reset_at);
         self.final_seen |= note.is_final;
-        if let Some(message) = &note.error {
-            self.fail(message, note);
-        } else if note.is_final {
-            self.fault = None;
+        let is_about_it = || self.fault.as_ref().map(|fault| fault.class) == note.class;
+        match &note.error {
+            _ if self.hopeless && !is_about_it() => {}
+            Some(message) => self.fail(message, note),
+            None if note.is_final => self.fault = None,
+            None => {}
         }
+        self.hopeless |= note.hopeless;
         if let Some(tasks) = &note.background {
             self.background.clone_from(tasks);
         }
@@ -336,6 +341,18 @@ mod tests {
         }
         let usage = fold(&[r#"{"error":"a","class":"limit"}"#, r#"{"final":true}"#, r#"{"error":"b"}"#]);
         assert_eq!(usage.fault.unwrap().class, Class::Other);
+    }
+
+    #[test]
+    fn what_comes_after_a_hopeless_error_is_not_its_reason() {
+        for later in [r#"{"final":true,"error":"aborted"}"#, r#"{"final":true}"#] {
+            let usage = fold(&[r#"{"error":"401","class":"auth","hopeless":true}"#, later]);
+            let fault = usage.fault.unwrap();
+            assert_eq!((fault.class, fault.message.as_str()), (Class::Auth, "401"), "{later}");
+        }
+        let better = r#"{"error":"Invalid API key","class":"auth"}"#;
+        let usage = fold(&[r#"{"error":"401","class":"auth","hopeless":true}"#, better]);
+        assert_eq!(usage.fault.unwrap().message, "Invalid API key");
     }
 
     #[test]

@@ -65,6 +65,7 @@ fn recordings_of_claude() {
     play_all(
         "claude",
         &[
+            ("background_bash", DONE),
             ("complete", DONE),
             ("complete+partial", DONE),
             ("e401", AUTH),
@@ -81,6 +82,7 @@ fn recordings_of_claude() {
             ("oauth401", AUTH),
             ("overload529", OVERLOAD),
             ("replan", REPLAN),
+            ("schedule_wakeup", DONE),
             ("sleep+term", FAILED),
             ("think", MORE),
             ("tool", DONE),

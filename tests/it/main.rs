@@ -48,6 +48,7 @@ mod refusals;
 mod revert;
 mod run_files;
 mod scratch;
+mod script_plays;
 mod settings;
 mod shell_reader;
 mod smoke;

@@ -147,6 +147,14 @@ fn claude() {
     let none = |case: Case| case.cost(0.0).tokens(0, 0);
     let claude = |name, text| case("claude", name, text);
     check(&[
+        claude("background_bash", "I start the tests.The tests run in the background. I wait for them.All done.\n\n<promise>COMPLETE</promise>")
+            .cost(0.005_010_000_000_000_000_6)
+            .tokens(3450, 126)
+            .by(OPUS, "ef037f8f-db02-413b-b317-63727a9e8e55"),
+        claude("schedule_wakeup", "I come back later.I wait.All done.\n\n<promise>COMPLETE</promise>")
+            .cost(0.005_010_000_000_000_000_6)
+            .tokens(3450, 126)
+            .by(OPUS, "ed3ab7f2-4555-426f-a94e-310bf69cf890"),
         all(claude("complete", DONE)).by(OPUS, "2f3a5860-ebfd-4529-81f7-fd4fc0c29704"),
         all(claude("complete+partial", DONE)).by(OPUS, "c6104edc-e4b9-43b0-9a0f-daba50e33d9e"),
         none(claude("e401", ""))

@@ -332,8 +332,10 @@ else empty end
 pub(super) const SCRIPT_RESULT: &str = r#"
 if .type == "start" then {model, session_id: .session}
 elif .type == "text" then {message: "text"}
+elif .type == "tool" then {tool_started: .name}, {tool_finished: .name}
+elif .type == "background" then {background: [range(.tasks) | "a task"]}
 elif .type == "result" then
   {final: true, cost_usd, input_tokens, output_tokens}
-  + if .status == "ok" then {} else {error: (.message // "the script failed")} end
+  + if .status == "ok" then {} else {error: (.message // "the script failed"), class, reset_at} end
 else empty end
 "#;
