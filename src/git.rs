@@ -20,6 +20,7 @@ mod uncommitted;
 pub mod worktrees;
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -301,13 +302,25 @@ const RUN_FILTERS: [&str; 3] = ["status", "diff", "diff-files"];
 
 /// The stdout of one git command in `root` that only reads.
 fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitError> {
+    run_with(root, arguments, &[], limit)
+}
+
+/// The same with variables on top of our own environment.
+fn run_with(
+    root: &Path,
+    arguments: &[&str],
+    more: &[(OsString, OsString)],
+    limit: Duration,
+) -> Result<Vec<u8>, GitError> {
     // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
     let args = [&["-c", "core.fsmonitor=false"], arguments].concat();
-    let env = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
+    let ours = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
+    let ours = ours.map(|(name, value)| (name.into(), value.into()));
+    let env: Vec<(OsString, OsString)> = more.iter().cloned().chain(ours).collect();
     let failed = |reason| GitError::Run { path: root.to_path_buf(), reason };
     let command = arguments.first().copied().unwrap_or_default();
     let (succeeded, stdout, stderr) = if RUN_FILTERS.contains(&command) {
-        supervised(root, &args, &env, limit).map_err(failed)?
+        supervised(root, &args, env, limit).map_err(failed)?
     } else {
         let mut git = Command::new("git");
         git.arg("-C").arg(root).args(&args).envs(env);
@@ -329,14 +342,14 @@ fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitE
 fn supervised(
     root: &Path,
     args: &[&str],
-    env: &[(&str, &str)],
+    env: Vec<(OsString, OsString)>,
     limit: Duration,
 ) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
     let launch = Launch {
         program: "git".into(),
         args: args.iter().map(Into::into).collect(),
         cwd: root.to_path_buf(),
-        env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        env,
         ..Launch::default()
     };
     let captured = capture(&launch, Vec::new(), limit, usize::MAX, &AtomicBool::new(false));

@@ -5,25 +5,29 @@ use std::time::Instant;
 use super::balance::BalanceQuery;
 use super::display::DisplayRoute;
 use super::ended::Judging;
+use super::preset::{GitConfig, Preset};
 use super::readers::ReaderPlan;
 use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
 use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
+use crate::engine::event::Event;
 use crate::engine::outcome::End;
 use crate::engine::report::{Balance, Report};
+use crate::git;
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
+use crate::text::line::shell_words;
 
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug, Clone)]
 pub struct PipeAgent {
     /// What to call it.
     pub name: String,
-    /// How its user logs in, as the second half of a message; empty where that is not needed.
-    pub login: &'static str,
+    /// What is known about agents of its kind.
+    pub preset: &'static Preset,
     /// How it is started.
     pub launch: Launch,
     /// Who reads its stream.
@@ -55,8 +59,14 @@ impl PipeAgent {
 
     fn attempt(&self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
         let mut launch = self.launch.clone();
+        if self.preset.git_config == GitConfig::Hidden {
+            let author = git::identity::in_force(&launch.cwd, &launch.env);
+            launch.env.extend(author);
+        }
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
 
+        let command = shell_words(launch.command_line());
+        context.tell(Event::AgentStarted { command: &command })?;
         let started = Instant::now();
         let (port, mailbox) = context.open();
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;
@@ -86,7 +96,7 @@ impl PipeAgent {
             readers: self.readers.in_force(),
             has_final: self.readers.has_final,
             exits: self.readers.exits,
-            login: self.login,
+            login: self.preset.login,
         };
         Ok(traces.report(judging, started.elapsed()))
     }

@@ -4,6 +4,7 @@
 
 mod filters;
 mod how;
+pub mod setup;
 mod shortcuts;
 
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
 use crate::reply::usage::Class;
 
-pub use how::{CliOption, ReadOnly};
+pub use how::{CliOption, ReadOnly, Unable, Wishes};
+use setup::Setup;
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
@@ -58,8 +60,14 @@ pub struct Preset {
     pub structured: Structured,
     /// The option that chooses the model; `None` when there is none.
     pub model: Option<CliOption>,
+    /// The option that says how hard the model thinks; `None` when there is none.
+    pub effort: Option<CliOption>,
     /// How it is kept from changing anything; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
+    /// Whether its tools see git's configuration.
+    pub git_config: GitConfig,
+    /// What has to be in order before it can work.
+    pub setup: Setup,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
@@ -75,13 +83,27 @@ pub enum ToolCalls {
     ToldWhenOver,
 }
 
+/// What an agent's tools see of git's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitConfig {
+    /// What everybody sees.
+    Seen,
+    /// Not the user's, so that they would commit as nobody.
+    Hidden,
+}
+
 /// How the prompt reaches an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompt {
     /// On stdin, which is closed after it.
     Stdin,
     /// On stdin, and this as the last argument: the agent insists on one.
-    StdinAndArgument(&'static str),
+    StdinAndArgument {
+        /// The argument.
+        argument: &'static str,
+        /// Options whose value is the next word, which is no such argument then.
+        valued: &'static [&'static str],
+    },
 }
 
 /// How a command line of the user's is made to print an agent's structured format.
@@ -190,7 +212,10 @@ const BLANK: Preset = Preset {
     usage_parser: "",
     structured: NO_FORMAT,
     model: None,
+    effort: None,
     read_only: None,
+    git_config: GitConfig::Seen,
+    setup: setup::NONE,
     login: "",
     install: "",
 };
@@ -208,6 +233,7 @@ static PRESETS: [Preset; 8] = [
         has_final: true,
         usage_cmd: "amp usage",
         usage_parser: "grep -o '$[0-9.]*' | head -1 | tr -d '$'",
+        setup: setup::AMP,
         login: "run 'amp login', or set AMP_API_KEY",
         install: "npm install -g @ampcode/cli",
         structured: Structured { option: &["--stream-json"], ..NO_FORMAT },
@@ -225,6 +251,7 @@ static PRESETS: [Preset; 8] = [
         tool_results: filters::CLAUDE_TOOL_RESULTS,
         has_final: true,
         reports_cost: true,
+        setup: setup::CLAUDE,
         login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
         install: "npm install -g @anthropic-ai/claude-code",
         structured: Structured {
@@ -234,6 +261,7 @@ static PRESETS: [Preset; 8] = [
             ..NO_FORMAT
         },
         model: Some(how::LONG_MODEL),
+        effort: Some(how::CLAUDE_EFFORT),
         read_only: Some(how::CLAUDE),
         ..BLANK
     },
@@ -241,17 +269,19 @@ static PRESETS: [Preset; 8] = [
         name: "cline",
         cli: "cline",
         args: &["--json"],
-        prompt: Prompt::StdinAndArgument("Follow the instructions given on standard input."),
+        prompt: how::CLINE_PROMPT,
         response: filters::CLINE_RESPONSE,
         display: filters::CLINE_DISPLAY,
         result: filters::CLINE_RESULT,
         types: &["hook_event", "agent_event", "error", "run_result", "run_aborted"],
         has_final: true,
         reports_cost: true,
+        setup: setup::CLINE,
         login: "run 'cline auth'",
         install: "npm install -g cline",
         structured: Structured { option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::CLINE_EFFORT),
         read_only: Some(how::CLINE),
         ..BLANK
     },
@@ -271,10 +301,12 @@ static PRESETS: [Preset; 8] = [
             "turn.failed",
         ],
         has_final: true,
+        setup: setup::CODEX,
         login: "run 'codex login'",
         install: "npm install -g @openai/codex",
         structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::CODEX_EFFORT),
         read_only: Some(how::CODEX),
         ..BLANK
     },
@@ -294,11 +326,13 @@ static PRESETS: [Preset; 8] = [
         // No login method is chosen; the folder is not trusted.
         exits: &[(41, Class::Auth), (55, Class::Permission)],
         deltas: true,
+        setup: setup::GEMINI,
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
         install: "npm install -g @google/gemini-cli",
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
         read_only: Some(how::GEMINI),
+        git_config: GitConfig::Hidden,
         ..BLANK
     },
     Preset {
@@ -311,10 +345,12 @@ static PRESETS: [Preset; 8] = [
         types: &["text", "tool_use", "step_finish", "error"],
         tool_calls: ToolCalls::ToldWhenOver,
         reports_cost: true,
+        setup: setup::OPENCODE,
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",
         structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::OPENCODE_EFFORT),
         read_only: Some(how::OPENCODE),
         ..BLANK
     },

@@ -66,6 +66,11 @@ pub enum Event<'a> {
         /// The commit that HEAD names.
         head: Option<&'a str>,
     },
+    /// The agent of an attempt is started.
+    AgentStarted {
+        /// With these words, as one would write them for a shell.
+        command: &'a str,
+    },
     /// The agent wrote bytes. For records only; far too many to be shown.
     Output {
         /// Where to.

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::GitError;
 use super::remove::RemoveError;
 use super::save::write;
+use super::uncommitted::Git;
 
 /// A tree of a repository, and a work tree of its own for it, in which only what is needed is written. In the work tree
 /// in question, attributes that are not committed would have a say.
@@ -116,11 +117,7 @@ fn is_file(path: &Path) -> bool {
 }
 
 /// The ids of these files as objects of git, made with `options`.
-pub(super) fn hashed(
-    git: &dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError>,
-    options: &[&str],
-    names: &[&[u8]],
-) -> Result<Vec<String>, GitError> {
+pub(super) fn hashed(git: &Git<'_>, options: &[&str], names: &[&[u8]]) -> Result<Vec<String>, GitError> {
     if names.is_empty() {
         return Ok(Vec::new());
     }

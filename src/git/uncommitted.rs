@@ -30,7 +30,7 @@ pub(super) struct Uncommitted<'a> {
 }
 
 /// A call of git with one of our indexes, and what it reads from its stdin.
-type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
+pub(super) type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
 
 /// What a path is that git calls changed or untracked.
 enum Kind {

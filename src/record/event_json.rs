@@ -40,6 +40,7 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             iteration: tally.iteration,
             retry: tally.retries,
         },
+        Event::AgentStarted { command } => Fact::AgentStarted { command: command.into() },
         Event::Output { .. } | Event::Shown(_) => return None,
         Event::AttemptEnded { tally, report, head, changed } => Fact::AttemptEnded(Box::new(AttemptEnded {
             changed,

@@ -118,6 +118,12 @@ pub enum Fact<'a> {
         /// 0 for the first attempt of the iteration.
         retry: u32,
     },
+    /// The agent of an attempt is started.
+    AgentStarted {
+        /// Its command line, as one would write it for a shell.
+        #[serde(borrow)]
+        command: Cow<'a, str>,
+    },
     /// What the assistant said.
     Text {
         /// A whole block of it.

@@ -292,6 +292,7 @@ fn first_state(identity: &LoopIdentity, process: ProcessIdentity) -> State {
         waiting_until: None,
         max_iterations: None,
         pending: None,
+        agent_command: None,
         agent_session: None,
         session_log: None,
         setup: Setup::default(),

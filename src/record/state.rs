@@ -93,6 +93,9 @@ pub struct State {
     /// What it was asked for and has not done yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
+    /// What the agent of the latest attempt was started with, as one would write it for a shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_command: Option<String>,
     /// What the agent calls the session of its latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_session: Option<String>,
@@ -271,6 +274,10 @@ impl State {
             Event::AttemptStarted { tally, .. } => {
                 self.stands(Status::Running, None, tally);
                 self.last_iteration_at = Some(stamped.at.to_utc());
+                Durability::Atomic
+            }
+            Event::AgentStarted { command } => {
+                self.agent_command = Some(command.to_owned());
                 Durability::Atomic
             }
             Event::AttemptEnded { tally, report, .. } => {

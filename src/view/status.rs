@@ -83,6 +83,7 @@ impl<'a> LoopSnapshot<'a> {
             "name": state.name,
             "mode": state.mode,
             "agent": state.agent,
+            "agent_command": state.agent_command,
             "run": state.run,
             "status": self.word(),
             "pending": state.pending.filter(|_| self.alive),
@@ -146,6 +147,9 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     };
     line("Status", &format_args!("{}{pending}", snapshot.word()))?;
     line("Mode", &format_args!("{}, agent {}", state.mode, state.agent))?;
+    if let Some(command) = &state.agent_command {
+        line("Agent command", command)?;
+    }
     line("Iteration", &snapshot.iteration(state))?;
     line("Started", &timestamp::local(&state.started_at))?;
     match (state.tally.in_attempt && snapshot.alive, state.last_iteration_at, state.last_iteration_ended_at) {

@@ -1,6 +1,7 @@
 //! All tests of ralph from outside, in one program. Most are black-box tests: the real binary in scratch repositories,
 //! with real git, real signals and scripted agents. The others read streams, configs and the README with the library.
 
+mod agent_needs;
 mod agents;
 mod background;
 mod bad_input;
@@ -24,6 +25,7 @@ mod clean_worktrees;
 mod control;
 mod disk_full;
 mod docs;
+mod doctor;
 mod documents;
 mod elsewhere;
 mod escapes;
@@ -36,6 +38,7 @@ mod json_events;
 mod layers;
 mod login;
 mod many_loops;
+mod models;
 mod pane;
 mod places;
 mod play;
