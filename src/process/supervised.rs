@@ -260,6 +260,13 @@ impl Supervised {
         }
     }
 
+    /// Continues a supervisor that somebody has stopped.
+    pub fn go_on(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.handle.send(Signal::CONT);
+        }
+    }
+
     fn order(&mut self, order: u8) {
         if let Some(supervisor) = &mut self.supervisor {
             self.ordered = true;
