@@ -5,6 +5,7 @@
 //! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
 
 pub mod change;
+mod checkout;
 mod half_made;
 mod head_file;
 pub mod identity;

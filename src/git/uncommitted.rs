@@ -1,15 +1,16 @@
 //! What is not committed in a work tree, as objects of git.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::checkout::{Checkout, Git, hashed};
 use super::keep::tagged;
 use super::remove::RemoveError;
 use super::save::{What, text, write};
@@ -27,9 +28,6 @@ pub(super) struct Uncommitted<'a> {
     folder: TempDir,
     trees: Trees,
 }
-
-/// A call of git with one of our indexes, and what it reads from its stdin.
-type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
 
 /// What a path is that git calls changed or untracked.
 enum Kind {
@@ -98,8 +96,12 @@ impl<'a> Uncommitted<'a> {
     /// filter cleans) may lack something of it. Answers whether it would have made something else of one.
     fn take_files(&self, git: &Git<'_>, trees: (&str, &str)) -> Result<bool, RemoveError> {
         let mut found = self.differing(git, trees)?;
-        let silent = self.silently_differing(git, trees.0, &found)?;
-        found.extend(silent);
+        // git sees no change in these: it cleans a file before it compares.
+        for (name, mode) in Checkout::of(self.git_dir, trees.0)?.lost_with(self.path)? {
+            if name != PLAN.as_bytes() {
+                found.entry(name).or_insert(Kind::File(mode));
+            }
+        }
         let zeros = "0".repeat(trees.0.len());
         let is_file = |(_, kind): &(&Vec<u8>, &Kind)| matches!(kind, Kind::File(_));
         let files: Vec<&[u8]> = found.iter().filter(is_file).map(|(name, _)| &name[..]).collect();
@@ -171,67 +173,6 @@ impl<'a> Uncommitted<'a> {
         Ok(found)
     }
 
-    /// Tracked files of which git sees no change, because it cleans them before it compares, and whose bytes would be lost
-    /// all the same: they are neither what is committed nor what a checkout of that writes.
-    fn silently_differing(
-        &self,
-        git: &Git<'_>,
-        committed: &str,
-        found: &BTreeMap<Vec<u8>, Kind>,
-    ) -> Result<Vec<(Vec<u8>, Kind)>, RemoveError> {
-        let listed = git(&["ls-files", "-z", "--stage", "-t"], b"")?;
-        let is_file = |name: &[u8]| {
-            let path = self.path.join(OsStr::from_bytes(name));
-            path.symlink_metadata().is_ok_and(|found| found.is_file())
-        };
-        let unchanged: Vec<Tracked<'_>> = listed
-            .split(|&byte| byte == 0)
-            .filter_map(Tracked::read)
-            .filter(|file| !found.contains_key(file.name) && is_file(file.name))
-            .collect();
-        let names: Vec<&[u8]> = unchanged.iter().map(|file| file.name).collect();
-        let raw = hashed(git, &["--no-filters"], &names)?;
-        let other = unchanged.into_iter().zip(raw).filter(|(file, raw)| file.id != raw.as_bytes());
-        let other: Vec<(Tracked<'_>, String)> = other.collect();
-        let names: Vec<&[u8]> = other.iter().map(|(file, _)| file.name).collect();
-        let written = self.written_by_checkout(git, committed, &names)?;
-        let lost = other.into_iter().filter(|(file, raw)| written.get(file.name) != Some(raw));
-        Ok(lost.map(|(file, _)| (file.name.to_owned(), Kind::File(file.mode))).collect())
-    }
-
-    /// The ids of what a checkout of the tree `committed` writes for these files. What it cannot write is not among them.
-    fn written_by_checkout<'n>(
-        &self,
-        git: &Git<'_>,
-        committed: &str,
-        names: &[&'n [u8]],
-    ) -> Result<HashMap<&'n [u8], String>, RemoveError> {
-        if names.is_empty() {
-            return Ok(HashMap::new());
-        }
-        // A work tree of its own: in this one, attributes that are not committed would have a say.
-        let folder = tempfile::tempdir_in(self.folder.path());
-        let folder = folder.map_err(|reason| RemoveError::Io { path: self.git_dir.to_owned(), reason })?;
-        let index = self.folder.path().join("index-committed");
-        let places = [("--git-dir=", self.git_dir), ("--work-tree=", folder.path())];
-        let places = places.map(|(option, place)| [option.as_bytes(), place.as_os_str().as_bytes()].concat());
-        let checkout = |arguments: &[&str], input: &[u8]| {
-            let arguments = arguments.iter().map(OsStr::new);
-            let arguments: Vec<&OsStr> =
-                places.iter().map(|place| OsStr::from_bytes(place)).chain(arguments).collect();
-            write(self.path, &arguments, Some(&index), input)
-        };
-        checkout(&["read-tree", committed], b"")?;
-        // A filter may fail; what is not written counts as lost, and is saved.
-        let _ = checkout(&["checkout-index", "--quiet", "-z", "--stdin"], &names.join(&0));
-        let path = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
-        let is_there = |name: &&[u8]| path(name).symlink_metadata().is_ok_and(|found| found.is_file());
-        let there: Vec<&[u8]> = names.iter().copied().filter(is_there).collect();
-        let paths: Vec<PathBuf> = there.iter().map(|name| path(name)).collect();
-        let paths: Vec<&[u8]> = paths.iter().map(|path| path.as_os_str().as_bytes()).collect();
-        Ok(there.into_iter().zip(hashed(git, &["--no-filters"], &paths)?).collect())
-    }
-
     /// The tree of the index. Of a file with a conflict, all versions are in it under names of their own.
     fn staged(&self) -> Result<String, RemoveError> {
         let index = self.folder.path().join("index-staged");
@@ -282,47 +223,6 @@ impl<'a> Uncommitted<'a> {
     }
 }
 
-/// A file as the index has it.
-struct Tracked<'a> {
-    mode: &'static str,
-    id: &'a [u8],
-    name: &'a [u8],
-}
-
-impl<'a> Tracked<'a> {
-    /// Reads an entry of `ls-files --stage -t -z`, such as `H 100644 ID 0<tab>NAME`; `None` for what is no file, and for what
-    /// git was told not to look at.
-    fn read(entry: &'a [u8]) -> Option<Self> {
-        let at = entry.iter().position(|&byte| byte == b'\t')?;
-        let words: Vec<&[u8]> = entry[..at].split(|&byte| byte == b' ').collect();
-        let (mode, id) = match words[..] {
-            [b"H", b"100644", id, _] => ("100644", id),
-            [b"H", b"100755", id, _] => ("100755", id),
-            _ => return None,
-        };
-        Some(Self { mode, id, name: &entry[at + 1..] })
-    }
-}
-
-/// The ids of these files as objects of git, made with `options`.
-fn hashed(git: &Git<'_>, options: &[&str], names: &[&[u8]]) -> Result<Vec<String>, GitError> {
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    let lines: Vec<u8> = names.iter().flat_map(|name| [quoted(name), b"\n".to_vec()].concat()).collect();
-    let ids = git(&[&["hash-object", "--stdin-paths"], options].concat(), &lines)?;
-    Ok(String::from_utf8_lossy(&ids).lines().map(str::to_owned).collect())
-}
-
-/// A name as `--stdin-paths` takes it, one in each line: git drops a carriage return at the end of one.
-fn quoted(name: &[u8]) -> Vec<u8> {
-    if name.first() != Some(&b'"') && !name.iter().any(u8::is_ascii_control) {
-        return name.to_owned();
-    }
-    let octal = |byte: &u8| format!("\\{byte:03o}").into_bytes();
-    [b"\"".to_vec(), name.iter().flat_map(octal).collect(), b"\"".to_vec()].concat()
-}
-
 /// Input for `update-index --index-info` that resolves every conflict of `ls-files --unmerged -z`: each version gets a
 /// name of its own, and the file is our version, so that git knows it as tracked.
 fn resolved(unmerged: &[u8]) -> Vec<u8> {
@@ -362,16 +262,6 @@ fn resolved(unmerged: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_with_control_characters_are_quoted() {
-        for name in ["a b", "a\\b", "ü\"", " "] {
-            assert_eq!(quoted(name.as_bytes()), name.as_bytes());
-        }
-        for (name, line) in [("a\r", r#""\141\015""#), ("\"", r#""\042""#), ("\x7f\n", r#""\177\012""#)] {
-            assert_eq!(quoted(name.as_bytes()), line.as_bytes());
-        }
-    }
 
     #[test]
     fn a_conflict_becomes_files() {
