@@ -10,7 +10,9 @@ use tempfile::TempDir;
 use super::GitError;
 use super::remove::RemoveError;
 use super::save::write;
-use super::uncommitted::Git;
+
+/// A call of git with one of our indexes, and what it reads from its stdin.
+pub(super) type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
 
 /// A tree of a repository, and a work tree of its own for it, in which only what is needed is written. In the work tree
 /// in question, attributes that are not committed would have a say.

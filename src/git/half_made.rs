@@ -275,7 +275,7 @@ fn registered(entry: &Path) -> Option<PathBuf> {
 }
 
 /// The entry that is registered for this `.git` file.
-fn entry_for(entries: &Path, git_file: &Path) -> Option<PathBuf> {
+pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Option<PathBuf> {
     let mut entries = fs::read_dir(entries).ok()?.flatten().map(|entry| entry.path());
     entries.find(|entry| registered(entry).is_some_and(|place| place == git_file))
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::checkout::{Checkout, hashed};
+use super::checkout::{Checkout, Git, hashed};
 use super::keep::tagged;
 use super::remove::RemoveError;
 use super::save::{What, text, write};
@@ -28,9 +28,6 @@ pub(super) struct Uncommitted<'a> {
     folder: TempDir,
     trees: Trees,
 }
-
-/// A call of git with one of our indexes, and what it reads from its stdin.
-pub(super) type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
 
 /// What a path is that git calls changed or untracked.
 enum Kind {

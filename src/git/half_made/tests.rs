@@ -87,6 +87,17 @@ fn what_somebody_did_there_stays_and_nobody_works_there() {
     }
 }
 
+#[test]
+fn what_is_no_file_in_gits_entry_holds_nobody() {
+    for name in ["HEAD", "locked", "gitdir", "commondir"] {
+        let (_guard, root, _) = undone(&format!("rm -f index {name}; mkfifo {name}"));
+        let start = Instant::now();
+        let _ = head_file::git_dir(&place(&root, "x")).map(|entry| is_whole(&entry));
+        let _ = HalfMade::find(&root, &place(&root, "x"), "x", None);
+        assert!(start.elapsed() < Duration::from_secs(20), "{name}");
+    }
+}
+
 /// The files below a folder and what they hold or lead to.
 fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
