@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use crate::threads;
 
@@ -67,6 +67,29 @@ pub(crate) fn run<T: Send>(
         }
     });
     fates
+}
+
+/// What `work` makes of each of these, in their order; done on all processors where there are many.
+pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
+    /// Fewer are not worth a thread.
+    const SHARE: usize = 64;
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let share = things.len().div_ceil(processors).max(SHARE);
+    if things.len() <= share {
+        return things.iter().map(work).collect();
+    }
+    let do_share = |share: &[T]| share.iter().map(work).collect::<Vec<R>>();
+    thread::scope(|scope| {
+        let start = |share| (share, threads::start_in(scope, move || do_share(share)));
+        let shares: Vec<_> = things.chunks(share).map(start).collect();
+        let joined = shares.into_iter().map(|(share, started)| match started.map(ScopedJoinHandle::join) {
+            Ok(Ok(results)) => results,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // No room for another thread: then here.
+            Err(_) => do_share(share),
+        });
+        joined.flatten().collect()
+    })
 }
 
 #[cfg(test)]

@@ -6,12 +6,16 @@
 //! **run dir** holds what ralph writes while it runs: it is the ralph dir where that is ours alone, else a `.ralph` in it, so
 //! that no `logs/`, `lock` or `requests/` of the project's own is ever touched.
 
+pub(crate) mod file_name;
+mod records;
+
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use records::BranchRecords;
 use rustix::fs::Access;
 
 use crate::files::{own, theirs};
@@ -86,9 +90,10 @@ pub enum ProjectError {
 pub struct Project {
     cwd: PathBuf,
     root: PathBuf,
-    in_git: bool,
     ralph_dir: PathBuf,
     run_dir: PathBuf,
+    /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
+    branch: Option<BranchRecords>,
     config_home: Option<PathBuf>,
     state_home: Option<PathBuf>,
 }
@@ -105,10 +110,7 @@ impl Project {
         // The physical path, as git takes it: a symlink into a project leads to that project.
         let cwd = fs::canonicalize(cwd)
             .map_err(|reason| ProjectError::NoCurrentDir { path: cwd.to_path_buf(), reason })?;
-        let (root, in_git) = match find_work_tree(&cwd) {
-            Some((root, usable)) => (root, usable),
-            None => (cwd.clone(), false),
-        };
+        let root = find_work_tree(&cwd).map_or_else(|| cwd.clone(), |(root, _)| root);
         let ralph_dir = match flag {
             Some(flag) if flag.as_os_str().is_empty() => return Err(ProjectError::EmptyRalphDir),
             Some(flag) => resolve(&cwd.join(flag)),
@@ -126,10 +128,10 @@ impl Project {
             config_home: home("XDG_CONFIG_HOME", ".config"),
             state_home: home("XDG_STATE_HOME", ".local/state"),
             cwd,
-            in_git,
             run_dir: run_dir(&root, &ralph_dir),
             root,
             ralph_dir,
+            branch: None,
         })
     }
 
@@ -139,9 +141,9 @@ impl Project {
         Self {
             cwd: root.to_path_buf(),
             root: root.to_path_buf(),
-            in_git: find_work_tree(root).is_some_and(|(top, usable)| usable && top == root),
             ralph_dir: ralph_dir.to_path_buf(),
             run_dir: run_dir(root, ralph_dir),
+            branch: None,
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),
         }
@@ -149,7 +151,7 @@ impl Project {
 
     /// Fails unless the project is a git work tree: for the verbs whose agents work through git.
     pub fn require_git(&self) -> Result<(), ProjectError> {
-        if self.in_git {
+        if self.in_git() {
             Ok(())
         } else if self.root.join(".git").is_file() {
             Err(ProjectError::DanglingWorkTree { path: self.root.clone() })
@@ -233,7 +235,7 @@ impl Project {
     /// Whether the project root is the top of a usable git work tree.
     #[must_use]
     pub fn in_git(&self) -> bool {
-        self.in_git
+        find_work_tree(&self.root).is_some_and(|(top, usable)| usable && top == self.root)
     }
 
     /// The folder of what people write for ralph; may not exist yet.
@@ -259,6 +261,7 @@ impl Project {
             "lock",
             "last_agent_output",
             "requests/",
+            "runs/",
         ];
         if self.has_run_dir_of_its_own() {
             files.push(RUN_DIR_MARK);
@@ -310,42 +313,6 @@ impl Project {
     #[must_use]
     pub fn worktree(&self, branch: &str) -> PathBuf {
         self.root.join(".worktrees").join(branch)
-    }
-
-    /// The raw output of the newest attempt, `last_agent_output`.
-    #[must_use]
-    pub fn last_agent_output(&self) -> PathBuf {
-        self.run_dir.join("last_agent_output")
-    }
-
-    /// The state of the loop, `state.toml`.
-    #[must_use]
-    pub fn state(&self) -> PathBuf {
-        self.run_dir.join("state.toml")
-    }
-
-    /// One line per iteration, `iterations.log`.
-    #[must_use]
-    pub fn iterations_log(&self) -> PathBuf {
-        self.run_dir.join("iterations.log")
-    }
-
-    /// The folder of the session logs, `logs`.
-    #[must_use]
-    pub fn logs(&self) -> PathBuf {
-        self.run_dir.join("logs")
-    }
-
-    /// Where other terminals leave requests for the running loop, `requests/`.
-    #[must_use]
-    pub fn requests(&self) -> PathBuf {
-        self.run_dir.join("requests")
-    }
-
-    /// The lock of the running loop, `lock`.
-    #[must_use]
-    pub fn lock(&self) -> PathBuf {
-        self.run_dir.join("lock")
     }
 
     /// The project's settings, `ralph.toml` at the project root.
@@ -423,15 +390,10 @@ fn run_dir(root: &Path, ralph_dir: &Path) -> PathBuf {
     if is_ours_alone(root, &dir) { dir } else { dir.join(DOT_RALPH) }
 }
 
-/// Whether nothing of the project's own can lie in this folder: it has our name, or it is the folder of a vendored ralph.
-/// That the user named it, or that it is empty today, says nothing about tomorrow.
+/// Whether nothing of the project's own can lie in this folder: it has our name. That the user named it, that a ralph lies
+/// there, or that it is empty today, says nothing about tomorrow.
 fn is_ours_alone(root: &Path, dir: &Path) -> bool {
-    let is_vendored = || {
-        let program = dir.join("ralph");
-        let is_program = program.is_file() && rustix::fs::access(&program, Access::EXEC_OK).is_ok();
-        is_program && (has_config(dir) || has_prompt(dir))
-    };
-    !root.starts_with(dir) && (dir.file_name().is_some_and(|name| name == DOT_RALPH) || is_vendored())
+    !root.starts_with(dir) && dir.file_name().is_some_and(|name| name == DOT_RALPH)
 }
 
 fn require_writable(path: &Path) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! Threads are started here, so that a machine without room for one more is told as an error and not as a panic.
 
 use std::io;
-use std::thread::{Builder, JoinHandle, Scope};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 /// Starts a thread of its own for `work`.
 ///
@@ -17,11 +17,11 @@ pub(crate) fn start<T: Send + 'static>(
 ///
 /// # Errors
 /// The same.
-pub(crate) fn start_in<'scope>(
+pub(crate) fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
-    work: impl FnOnce() + Send + 'scope,
-) -> io::Result<()> {
-    Builder::new().spawn_scoped(scope, work).map(drop).map_err(|error| told(&error))
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work).map_err(|error| told(&error))
 }
 
 fn told(error: &io::Error) -> io::Error {

@@ -121,6 +121,7 @@ impl PipeAgent {
             agent: &self.name,
             readers: self.readers.in_force(),
             has_final: self.readers.has_final,
+            exits: self.readers.exits,
             login: self.preset.login,
         };
         Ok(traces.report(judging, started.elapsed()))

@@ -13,6 +13,7 @@ use regex::bytes::Regex;
 
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
+use crate::reply::usage::Class;
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
 use setup::Setup;
@@ -47,6 +48,8 @@ pub struct Preset {
     pub tool_calls: ToolCalls,
     /// The agent ends a run with an event of its own; without it the attempt has failed.
     pub has_final: bool,
+    /// What its exit codes mean, where it says nothing else.
+    pub exits: &'static [(i32, Class)],
     /// The text comes in deltas of a few words rather than in whole blocks.
     pub deltas: bool,
     /// The agent reports what the run cost.
@@ -233,6 +236,7 @@ const BLANK: Preset = Preset {
     tool_results: None,
     tool_calls: ToolCalls::Told,
     has_final: false,
+    exits: &[],
     deltas: false,
     reports_cost: false,
     usage_cmd: "",
@@ -344,7 +348,8 @@ static PRESETS: [Preset; 8] = [
     Preset {
         name: "gemini",
         cli: "gemini",
-        args: &["--output-format", "stream-json", "--yolo"],
+        // Without a person nobody can trust the folder.
+        args: &["--output-format", "stream-json", "--yolo", "--skip-trust"],
         // What is longer it cuts off.
         longest_prompt: Some(PromptLimit::Bytes(8 << 20)),
         response: filters::GEMINI_RESPONSE,
@@ -354,6 +359,8 @@ static PRESETS: [Preset; 8] = [
         shortcut: Some(("message", shortcuts::gemini)),
         tool_results: Some(("tool_result", r#""tool_id"\s*:\s*"([^"\\]+)""#)),
         has_final: true,
+        // No login method is chosen; the folder is not trusted.
+        exits: &[(41, Class::Auth), (55, Class::Permission)],
         deltas: true,
         setup: setup::GEMINI,
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
@@ -389,7 +396,7 @@ static PRESETS: [Preset; 8] = [
         response: filters::SCRIPT_RESPONSE,
         display: filters::SCRIPT_DISPLAY,
         result: filters::SCRIPT_RESULT,
-        types: &["start", "text", "tool", "result"],
+        types: &["start", "text", "tool", "background", "result"],
         has_final: true,
         reports_cost: true,
         ..BLANK

@@ -1,11 +1,10 @@
 //! The processes of an agent's tools: what is below it, but for what belongs to the agent itself.
 
-use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::process::sockets;
-use crate::process::stat::Stat;
+use crate::process::stat::{self, Stat};
 use crate::process::tree;
 
 /// A server is left alone for so long before it counts as one that nobody waits for.
@@ -20,8 +19,9 @@ const IDLE: f64 = 0.01;
 pub(super) struct Tools {
     supervisor: u32,
     agent: u32,
-    /// What the agent had started when it said its first words: launchers, language servers, those of its protocol.
-    own: Option<HashSet<(u32, u64)>>,
+    /// When the agent said its first words, in clock ticks since the boot. What it had started by then is its own: launchers,
+    /// language servers, those of its protocol.
+    spoke_at: Option<u64>,
     /// Since when nothing but servers is left, and how they stood then.
     idle: Option<(Instant, Standing)>,
 }
@@ -37,24 +37,21 @@ struct Standing {
 
 impl Tools {
     pub(super) fn new(supervisor: u32, agent: u32) -> Self {
-        Self { supervisor, agent, own: None, idle: None }
+        Self { supervisor, agent, spoke_at: None, idle: None }
     }
 
     /// The agent said its first words: all that it has started so far is its own.
     pub(super) fn agent_speaks(&mut self) {
-        if self.own.is_none() {
-            self.own = Some(tree::descendants(self.supervisor).iter().map(identity).collect());
-        }
+        self.spoke_at.get_or_insert_with(stat::ticks_now);
     }
 
     /// The tools that live, each with what it has started; what has lost its parent stands for itself.
     fn trees(&self) -> Vec<Vec<Stat>> {
-        let nothing = HashSet::new();
-        let own = self.own.as_ref().unwrap_or(&nothing);
+        let spoke_at = self.spoke_at.unwrap_or_default();
         let mut trees: Vec<Vec<Stat>> = Vec::new();
         // Parents come before their children.
         for stat in tree::descendants(self.supervisor) {
-            if stat.pid == self.agent || own.contains(&identity(&stat)) {
+            if stat.pid == self.agent || stat.start_ticks <= spoke_at {
                 continue;
             }
             match trees.iter_mut().find(|tree| tree.iter().any(|known| known.pid == stat.ppid)) {
@@ -129,7 +126,7 @@ impl Standing {
     }
 }
 
-/// The agent's launcher and a tool may both have had the same pid, at different times.
+/// One process and no later one with the same pid.
 fn identity(stat: &Stat) -> (u32, u64) {
     (stat.pid, stat.start_ticks)
 }
@@ -180,7 +177,7 @@ mod tests {
     /// The tools below a shell, as if that were the supervisor of an agent.
     fn tools(root: &Child) -> Tools {
         let mut tools = Tools::new(root.id(), 0);
-        tools.own = Some(HashSet::new());
+        tools.spoke_at = Some(0);
         tools
     }
 

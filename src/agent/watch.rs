@@ -244,9 +244,14 @@ impl Watch {
                 self.served.show_text.then_some(Show::Delta(text))
             }
             Item::Note(note) => {
+                if note.hopeless {
+                    self.end(Ending::Hopeless);
+                }
                 self.weigh(&note, Instant::now());
                 None
             }
+            // An agent that we end reports just that.
+            Item::Show(Show::Error(_)) if self.traces.ending.is_some() => None,
             Item::Show(show) => Some(show),
         }
     }
@@ -254,7 +259,7 @@ impl Watch {
     /// What a note says about whether the agent goes on.
     fn weigh(&mut self, note: &UsageNote, now: Instant) {
         let announced = self.traces.announced().is_some();
-        if note.turn_started || note.tool_started.is_some() || note.session_started.is_some() {
+        if note.turn_started || note.begun().is_some() {
             self.word = Word::AmongOthers;
         } else if note.is_final && announced {
             self.word = Word::LastForNow { until: now + self.traces.timeouts.background };

@@ -1,8 +1,9 @@
 //! `ralph clean`: forgets loops that have ended. Logs stay.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind::NotFound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
@@ -13,7 +14,9 @@ use crate::files::own;
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
-use crate::record::{recorder, registry, requests, state};
+use crate::record::registry::{self, Entry};
+use crate::record::state::{self, Extent};
+use crate::record::{lock, recorder, requests};
 
 /// `ralph clean`.
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
@@ -22,12 +25,13 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
     }
     let (here, loops) = if args.all {
         let here = workspace::locate(args.target.ralph_dir.as_ref())?;
-        let loops = lookup::of_machine(&here);
+        let loops = lookup::of_machine(&here, Extent::Head);
         (here, loops)
     } else {
         target::loops(&args.target)?
     };
     let mut failed = false;
+    let mut forgotten: HashSet<PathBuf> = HashSet::new();
     for found in &loops {
         let name = &found.name;
         if found.alive().is_some() {
@@ -41,32 +45,34 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
             failed = true;
         } else {
             say(&format!("cleaned ralph state for {name}"));
+            forgotten.insert(found.project.records());
         }
     }
-    let left = if args.target.name.is_none() { forget_pointers(&here, args.all)? } else { 0 };
+    // All at once: each look at the registry reads all of it.
+    let is_meant = |places: &Project| {
+        forgotten.contains(&places.records())
+            || args.target.name.is_none() && (args.all || places.root() == here.root())
+    };
+    let left = pointers(&here, |entry, places| is_meant(places) && is_stale(entry, places))?;
     if loops.is_empty() && left == 0 {
         say("nothing to clean");
     }
     Ok(u8::from(failed))
 }
 
-/// Removes a loop's state and requests, and every pointer to it.
+/// Removes a loop's state and requests.
 fn forget(found: &Loop) -> anyhow::Result<()> {
     let project = &found.project;
     // No loop begins here meanwhile.
     let _lock = recorder::hold(project, "clean")?;
-    let files = own::entries(project.run_dir());
-    let files = files.with_context(|| format!("cannot read {}", project.run_dir().display()))?;
+    let files = own::entries(&project.records());
+    let files = files.with_context(|| format!("cannot read {}", project.records().display()))?;
     for path in files.iter().filter(|path| state::is_state(path)) {
         remove(path, |path| fs::remove_file(path))?;
     }
     requests::clear(&project.requests())?;
     // One with something else in it is not ours alone.
     let _ = fs::remove_dir(project.requests());
-    let run_dir = |entry: &registry::Entry| {
-        project.elsewhere(&entry.project_root, &entry.ralph_dir).run_dir().to_owned()
-    };
-    pointers(project, |entry| run_dir(entry) == project.run_dir())?;
     Ok(())
 }
 
@@ -79,26 +85,26 @@ fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Re
     }
 }
 
-/// Removes pointers to loops that are not there any more; those of this project, or all.
-fn forget_pointers(here: &Project, all: bool) -> anyhow::Result<usize> {
-    pointers(here, |entry| {
-        let is_gone = !here.elsewhere(&entry.project_root, &entry.ralph_dir).state().exists();
-        is_gone && (all || entry.project_root == here.root())
-    })
+/// Whether an entry leads to nothing. A loop that has just begun holds its lock, and has no state yet: so this is looked at
+/// in this order.
+fn is_stale(entry: &Entry, places: &Project) -> bool {
+    let holder = lock::holder(&places.lock()).ok().flatten();
+    let is_running = holder.is_some_and(|holder| holder.run_id == entry.run_id);
+    !is_running && !places.state().exists()
 }
 
-/// Removes the pointers to all loops below a folder that is gone.
+/// Removes the pointers to all loops with records below a folder that is gone.
 pub(super) fn forget_pointers_below(here: &Project, folder: &Path) {
-    if let Err(error) = pointers(here, |entry| entry.ralph_dir.starts_with(folder)) {
+    if let Err(error) = pointers(here, |_, places| places.records().starts_with(folder)) {
         warn(&format!("{error:#}"));
     }
 }
 
-fn pointers(here: &Project, is_meant: impl Fn(&registry::Entry) -> bool) -> anyhow::Result<usize> {
+fn pointers(here: &Project, is_meant: impl Fn(&Entry, &Project) -> bool) -> anyhow::Result<usize> {
     let Some(folder) = here.registry() else { return Ok(0) };
     let mut count = 0;
-    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(entry)) {
-        registry::remove(&folder, &entry.name, &entry.ralph_dir)?;
+    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(entry, &entry.places(here))) {
+        registry::remove(&folder, entry)?;
         count += 1;
     }
     Ok(count)

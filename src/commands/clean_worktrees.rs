@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use super::clean::forget_pointers_below;
 use super::output::{say, warn};
@@ -15,8 +15,8 @@ use crate::git::save::{Saved, What};
 use crate::git::worktrees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
-use crate::record::lookup;
-use crate::record::recorder;
+use crate::record::state::Extent;
+use crate::record::{earlier, lookup, recorder};
 use crate::text::list::some_of;
 
 /// How many of the ignored files that go with a tree are named.
@@ -131,6 +131,8 @@ fn clean(
     project.create_run_dir().map_err(anyhow::Error::from)?;
     let _lock = recorder::hold(&project, "clean")?;
     let findings = judge(look()?, force)?;
+    earlier::adopt(&here.of_branch(name, None).in_tree(&tree.path), name, true)
+        .with_context(|| format!("the records in {} cannot be moved", project.ralph_dir().display()))?;
     remove::remove(here.root(), tree, name, force, saved).map_err(anyhow::Error::from)?;
     forget_pointers_below(here, &tree.path);
     Ok(findings)
@@ -141,7 +143,7 @@ fn running_in(here: &Project, path: &Path) -> Option<String> {
         let project = &other.project;
         other.alive().is_some() && (project.root().starts_with(path) || project.run_dir().starts_with(path))
     };
-    let name = &lookup::of_machine(here).iter().find(is_there)?.name.clone();
+    let name = &lookup::of_machine(here, Extent::Head).iter().find(is_there)?.name.clone();
     Some(format!("loop '{name}' is running in it: end it first, with 'ralph cancel {name}'"))
 }
 
@@ -181,10 +183,13 @@ fn report(here: &Project, tree: &Tree, result: &Result<Findings, Kept>, saved: &
                 say(&format!("  saved commit {id:.10} '{subject}', which only this tree knew"));
                 say(&format!("    get it back with: git switch -c NAME {reference}"));
             }
-            What::Files { is_staged_apart } => {
+            What::Files { is_staged_apart, is_raw } => {
                 say("  saved what was not committed, as a commit on top of the others");
                 say(&format!("    as a branch:       git switch -c NAME {reference}"));
                 say(&format!("    only the files:    git checkout {reference} -- :/"));
+                if *is_raw {
+                    say(&format!("    byte for byte:     git cat-file blob {reference}:PATH"));
+                }
                 if *is_staged_apart {
                     say(&format!("    what was staged:   git checkout {reference}^2 -- :/"));
                 }

@@ -27,7 +27,7 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     let path = if args.agent { session_log(found)? } else { Some(found.project.iterations_log()) };
     let Some(path) = path.filter(|path| path.symlink_metadata().is_ok()) else {
         let kind = if args.agent { "session" } else { "iteration" };
-        bail!("no {kind} log found for '{}' in {}", found.name, found.project.run_dir().display());
+        bail!("no {kind} log found for '{}' in {}", found.name, found.project.records().display());
     };
     match show(&path, lines, args.follow.then_some(found)) {
         // The reader has seen enough.
@@ -42,10 +42,15 @@ fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     if let Some(known) = known.filter(|path| path.symlink_metadata().is_ok()) {
         return Ok(Some(known));
     }
-    let folder = found.project.logs();
-    let paths = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths = Vec::new();
+    for folder in found.project.all_logs() {
+        let entries = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        paths.extend(
+            entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "log")),
+        );
+    }
     // Their names sort by time.
-    Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "log")).max())
+    Ok(paths.into_iter().max_by_key(|path| path.file_name().map(std::ffi::OsStr::to_owned)))
 }
 
 /// Copies the log, or its last lines, to stdout, and what is added while the loop runs.

@@ -1,6 +1,7 @@
 //! `ralph revert`: undoes the commits of a loop's last iterations by revert commits.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
@@ -11,6 +12,7 @@ use crate::git;
 use crate::git::revert::Commit;
 use crate::record::lookup::{self, Loop};
 use crate::record::recorder;
+use crate::record::state::Extent;
 use crate::record::work_done::{Iteration, newest_first};
 
 /// `ralph revert`.
@@ -25,6 +27,10 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
             bail!("several loops are here: {}: name the one to undo", names.join(", "))
         }
     };
+    if !found.project.root().exists() {
+        let (name, place) = (&found.name, found.project.root().display());
+        bail!("the work tree of '{name}' is gone, {place}: 'git worktree add' makes it again");
+    }
     found.project.require_git()?;
     refuse_while_running(found)?;
     // And none begins here meanwhile.
@@ -54,7 +60,7 @@ pub(super) fn run(args: &RevertArgs) -> anyhow::Result<u8> {
 fn refuse_while_running(found: &Loop) -> anyhow::Result<()> {
     let root = found.project.root();
     let busy = |other: &Loop| other.project.root() == root && other.alive().is_some();
-    match lookup::of_machine(&found.project).iter().find(|other| busy(other)) {
+    match lookup::of_machine(&found.project, Extent::Head).iter().find(|other| busy(other)) {
         Some(other) => bail!(
             "loop '{0}' is running in {1}: end it first, with 'ralph cancel {0}'",
             other.name,
@@ -69,8 +75,10 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
     let root = found.project.root();
     let mut undone: Option<HashSet<String>> = None;
     let mut chosen = Vec::new();
-    let logs = found.project.logs();
-    let iterations = newest_first(&logs).with_context(|| format!("cannot read {}", logs.display()))?;
+    let folders = found.project.all_logs();
+    let mut iterations: Vec<Iteration> =
+        newest_first(&folders).context("cannot read the events logs")?.collect();
+    by_ancestry(root, &mut iterations)?;
     for iteration in iterations {
         if chosen.len() == wanted {
             break;
@@ -91,4 +99,23 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
         }
     }
     Ok(chosen)
+}
+
+/// Orders iterations by what git knows: a clock may have been set back between two sessions. Those that are not in HEAD's
+/// history stay where their time put them.
+fn by_ancestry(root: &Path, iterations: &mut [Iteration]) -> anyhow::Result<()> {
+    if iterations.len() < 2 {
+        return Ok(());
+    }
+    let places = git::revert::places(root)?;
+    let place =
+        |iteration: &Iteration| iteration.heads.last().and_then(|(_, after)| places.get(after)).copied();
+    let mut known: Vec<(usize, Iteration)> =
+        iterations.iter().filter_map(|iteration| Some((place(iteration)?, iteration.clone()))).collect();
+    known.sort_by_key(|(place, _)| *place);
+    let slots = iterations.iter_mut().filter(|iteration| place(iteration).is_some());
+    for (slot, (_, iteration)) in slots.zip(known) {
+        *slot = iteration;
+    }
+    Ok(())
 }

@@ -76,7 +76,7 @@ mod tests {
         let line = |agent| command_line(agent).unwrap();
         assert_eq!(line("claude"), "claude --dangerously-skip-permissions -p");
         assert_eq!(line("codex"), "codex exec --dangerously-bypass-approvals-and-sandbox -");
-        assert_eq!(line("gemini"), "gemini --yolo");
+        assert_eq!(line("gemini"), "gemini --yolo --skip-trust");
         assert_eq!(line("opencode"), "opencode run --auto");
         assert_eq!(line("cline"), "cline");
         assert!(command_line("custom").is_err());

@@ -6,7 +6,9 @@ use super::output::{print, remark};
 use super::target;
 use crate::cli::{ListArgs, StatusArgs};
 use crate::job::workspace::locate;
+use crate::parallel;
 use crate::record::lookup;
+use crate::record::state::Extent;
 use crate::view::status::{LoopSnapshot, write_table, write_text};
 
 /// `ralph status`.
@@ -35,11 +37,12 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
 
 /// `ralph ls`.
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
-    let loops = lookup::of_machine(&locate(None)?);
+    let extent = if args.json { Extent::Whole } else { Extent::Head };
+    let loops = lookup::of_machine(&locate(None)?, extent);
     let snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(LoopSnapshot::of).collect();
     print(|out| {
         if args.json {
-            let objects: Vec<_> = snapshots.iter().map(LoopSnapshot::json).collect();
+            let objects = parallel::each(&snapshots, &LoopSnapshot::json);
             serde_json::to_writer_pretty(&mut *out, &objects).map_err(io::Error::other)?;
             writeln!(out)
         } else if snapshots.is_empty() {

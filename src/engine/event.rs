@@ -125,7 +125,7 @@ pub enum Event<'a> {
         /// How long the loop pauses before.
         pause: Duration,
     },
-    /// The loop waits for a usage limit to pass.
+    /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
     Waiting {
         /// At most until then.
         until: DateTime<Utc>,

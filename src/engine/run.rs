@@ -52,8 +52,7 @@ pub struct Job<'a> {
 #[must_use]
 pub fn run(job: Job<'_>) -> End {
     let elapsed_before = Duration::try_from_secs_f64(job.tally.elapsed_seconds).unwrap_or_default();
-    let (started, work, head, handed_out) = (Instant::now(), None, None, false);
-    let mut running = Loop { job, started, elapsed_before, work, head, handed_out };
+    let mut running = Loop { job, started: Instant::now(), elapsed_before, work: None, handed_out: false };
     let end = running.run();
     let end = running.close(end);
     running.tell_end(&end);
@@ -69,8 +68,6 @@ pub(super) struct Loop<'a> {
     elapsed_before: Duration,
     /// Of the current iteration; a retry gets the same. `None` before the first one of this process.
     pub(super) work: Option<Work>,
-    /// The commit that HEAD named when the latest attempt began.
-    pub(super) head: Option<String>,
     /// The source has handed out work that no attempt has been booked of.
     pub(super) handed_out: bool,
 }
@@ -166,9 +163,12 @@ impl Loop<'_> {
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {
-        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn};
+        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded};
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
-            AgentFailed | Breaker | LastFailed | NotLoggedIn => self.job.tally.last_error.clone(),
+            AgentFailed | Breaker | LastFailed | NotLoggedIn | OutOfCredit => {
+                self.job.tally.last_error.clone()
+            }
+            Overloaded => Some(self.overloaded()),
             LimitTooFar => Some(self.limit_too_far()),
             _ => None,
         });
@@ -192,6 +192,13 @@ impl Loop<'_> {
         format!(
             "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"
         )
+    }
+
+    /// What the provider said last, and what the user can do about it.
+    fn overloaded(&self) -> String {
+        let error = self.job.tally.last_error.as_deref().unwrap_or("the provider is overloaded");
+        let longest = duration::format(self.job.limits.max_limit_wait);
+        format!("{error}; {longest} is the longest wait: resume later, or raise --max-limit-wait")
     }
 
     /// Begins the next iteration with a new prompt.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::change::{ChangeOptions, alone, change, change_with, patiently};
 use super::{GitError, LIMIT, common_dir, head_file, run, run_with};
+use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 
 /// The longest that a trial signature may take.
@@ -167,7 +168,7 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(said)?;
     let copy = folder.path().join("config");
     let old = theirs::read(file, theirs::MAX_TEXT).map_err(said)?;
-    fs::write(&copy, old).map_err(said)?;
+    atomic::write_own(&copy, &old, Durability::Atomic).map_err(|error| error.to_string())?;
     let edit = |arguments: &[&str]| {
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
         change(root, &[&["config".as_ref(), "--file".as_ref(), copy.as_os_str()], &arguments[..]].concat())
@@ -180,7 +181,7 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
         }
     }
     edit(&["extensions.worktreeConfig", "true"])?;
-    fs::read(copy).map_err(said)
+    own::read(&copy, theirs::MAX_TEXT).map_err(said)
 }
 
 /// Gives the work tree `tree` this identity, after [`prepare`]. Only what differs is written. What is there and not

@@ -115,7 +115,7 @@ pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitErr
         reasons.push(Reason::Changes { paths: shown(status.changed.iter()) });
     }
     let mut hidden = hidden(&tree.path)?;
-    hidden.remove(PLAN);
+    hidden.remove(Path::new(PLAN));
     if !hidden.is_empty() {
         reasons.push(Reason::Hidden { paths: shown(hidden.iter()) });
     }
@@ -195,12 +195,12 @@ fn anchored(pattern: &str) -> &str {
 }
 
 /// Tracked files that are there and that git does not look at (skip-worktree, assume-unchanged).
-pub(super) fn hidden(path: &Path) -> Result<BTreeSet<String>, GitError> {
+pub(super) fn hidden(path: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
     let is_hidden = |tag: u8| tag == b'S' || tag.is_ascii_lowercase();
     let hidden = tagged(path)?.into_iter().filter(|(tag, name)| {
         is_hidden(*tag) && path.join(OsStr::from_bytes(name)).symlink_metadata().is_ok()
     });
-    Ok(hidden.map(|(_, name)| String::from_utf8_lossy(&name).into_owned()).collect())
+    Ok(hidden.map(|(_, name)| PathBuf::from(OsStr::from_bytes(&name))).collect())
 }
 
 /// Every file in the index with the letter that tells how git looks at it; lower case for assume-unchanged.

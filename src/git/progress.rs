@@ -1,6 +1,6 @@
 //! Whether git is in the middle of something.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::head_file;
 
@@ -31,4 +31,9 @@ pub(super) fn in_progress(root: &Path) -> Option<Operation> {
     let git_dir = head_file::git_dir(root)?;
     let (_, what, end) = MARKS.into_iter().find(|(mark, ..)| git_dir.join(mark).exists())?;
     Some(Operation { what, end })
+}
+
+/// What tells in this git folder that something is in progress.
+pub(super) fn mark_in(git_dir: &Path) -> Option<PathBuf> {
+    MARKS.into_iter().map(|(mark, ..)| git_dir.join(mark)).find(|mark| mark.exists())
 }

@@ -65,20 +65,22 @@ pub(super) fn name(root: &Path) -> Option<String> {
 /// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
 /// without making it follow that one, which would be written into the configuration that all work trees share.
 #[must_use]
-pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentity, mark: &str) -> Launch {
+pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentity) -> Launch {
     let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
     let mut args: Vec<OsString> = Vec::new();
-    for (url, folder) in &remote.relative {
-        let mut setting = OsString::from("url.");
+    let mut env: Vec<(OsString, OsString)> = Vec::new();
+    for (at, (url, folder)) in remote.relative.iter().enumerate() {
+        // By the environment: with `-c` a setting ends at the first `=`, and a folder may have one in its name.
+        let variable = format!("RALPH_PUSH_URL_{at}");
+        let mut setting = OsString::from("--config-env=url.");
         setting.push(folder);
-        setting.push(".insteadOf=");
-        setting.push(url);
-        args.extend(["-c".into(), setting]);
+        setting.push(format!(".insteadOf={variable}"));
+        args.push(setting);
+        env.push((variable.into(), url.clone()));
     }
     let push = ["push", "--porcelain", "--no-follow-tags", "--", &remote.name, &branch];
     args.extend(push.map(OsString::from));
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let mut env: Vec<(OsString, OsString)> = Vec::new();
     let mut give = |name: &str, value: &OsStr| env.push((name.into(), value.to_owned()));
     give("LC_ALL", "C".as_ref());
     give("GIT_TERMINAL_PROMPT", "0".as_ref());
@@ -97,7 +99,6 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentit
         args,
         cwd: tree.to_path_buf(),
         env,
-        mark: mark.to_owned(),
         spares_daemons: true,
         ..Launch::default()
     }

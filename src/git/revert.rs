@@ -1,7 +1,10 @@
 //! Undoing commits by revert commits, so that nothing is ever lost: not what was undone, not uncommitted work.
 
-use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use super::change::change;
 use super::keep::hidden;
@@ -130,6 +133,13 @@ fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {
     run(root, &["merge-base", "--is-ancestor", commit, of], LIMIT).is_ok()
 }
 
+/// Where each commit stands in HEAD's history: no parent before its child, and of others the newer one first.
+pub fn places(root: &Path) -> Result<HashMap<String, usize>, RevertError> {
+    let output = run(root, &["rev-list", "--date-order", "HEAD", "--"], LIMIT)?;
+    let ids = String::from_utf8_lossy(&output);
+    Ok(ids.lines().enumerate().map(|(place, id)| (id.to_owned(), place)).collect())
+}
+
 /// The commits that HEAD contains and that another commit in it reverts; a revert that was itself reverted does not
 /// count.
 pub fn undone(root: &Path) -> Result<HashSet<String>, RevertError> {
@@ -163,15 +173,11 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
     // git would overwrite these, too: it has been told that they never change.
     let hidden = hidden(root)?;
     let touched = touched(root, commits)?;
-    let mut overlap: BTreeSet<&String> =
-        dirty.union(&hidden).filter(|path| touched.iter().any(|other| overlaps(path, other))).collect();
-    // git would overwrite an ignored file without a word.
-    let tracked: HashSet<String> = names(root, &["ls-files", "-z"])?.into_iter().collect();
-    let is_in_the_way = |path: &&String| {
-        let found = root.join(path.as_str()).symlink_metadata();
-        !tracked.contains(*path) && found.is_ok_and(|metadata| !metadata.is_dir())
-    };
-    overlap.extend(touched.iter().filter(is_in_the_way));
+    let is_touched = |path: &&PathBuf| touched.iter().any(|other| overlaps(path, other));
+    let mut overlap: BTreeSet<PathBuf> = dirty.union(&hidden).filter(is_touched).cloned().collect();
+    // git would overwrite what is ignored without a word.
+    let tracked: HashSet<PathBuf> = names(root, &["ls-files", "-z"])?.into_iter().collect();
+    overlap.extend(touched.iter().filter_map(|path| in_the_way(root, path, &tracked)));
     if !overlap.is_empty() {
         return Err(RevertError::Overlap { paths: shown(overlap) });
     }
@@ -204,20 +210,20 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
 #[must_use]
 pub fn uncommitted_paths(root: &Path, but: &str) -> Option<String> {
     let mut paths = uncommitted(root).ok()?;
-    paths.remove(but);
+    paths.remove(Path::new(but));
     (!paths.is_empty()).then(|| shown(paths.iter()))
 }
 
 /// Every path that differs from HEAD or is untracked and not ignored.
-fn uncommitted(root: &Path) -> Result<BTreeSet<String>, GitError> {
+fn uncommitted(root: &Path) -> Result<BTreeSet<PathBuf>, GitError> {
     let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"];
     let output = run(root, &status, LIMIT)?;
     let entries = output.split(|&byte| byte == 0).filter_map(|entry| entry.get(3..));
-    Ok(entries.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    Ok(entries.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
 }
 
 /// Every path that the commits changed.
-fn touched(root: &Path, commits: &[Commit]) -> Result<BTreeSet<String>, GitError> {
+fn touched(root: &Path, commits: &[Commit]) -> Result<BTreeSet<PathBuf>, GitError> {
     let mut touched = BTreeSet::new();
     for commit in commits {
         let show = ["log", "-1", "--first-parent", "-m", "--root", "--no-show-signature", "--format="];
@@ -227,23 +233,47 @@ fn touched(root: &Path, commits: &[Commit]) -> Result<BTreeSet<String>, GitError
     Ok(touched)
 }
 
+/// What would be lost when a file is written at `path`: something there, below it or above it that is not tracked.
+fn in_the_way(root: &Path, path: &Path, tracked: &HashSet<PathBuf>) -> Option<PathBuf> {
+    let is_dir = |path: &Path| root.join(path).symlink_metadata().ok().map(|found| found.is_dir());
+    let above = path.ancestors().take_while(|above| !above.as_os_str().is_empty());
+    let in_place = above.into_iter().find(|above| is_dir(above) == Some(false) && !tracked.contains(*above));
+    in_place.map(Path::to_owned).or_else(|| untracked_below(root, path, tracked))
+}
+
+/// A file below the folder `path` that is not tracked.
+fn untracked_below(root: &Path, path: &Path, tracked: &HashSet<PathBuf>) -> Option<PathBuf> {
+    if !root.join(path).symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return None;
+    }
+    fs::read_dir(root.join(path)).ok()?.flatten().find_map(|entry| {
+        let inner = path.join(entry.file_name());
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir {
+            untracked_below(root, &inner, tracked)
+        } else {
+            Some(inner).filter(|it| !tracked.contains(it))
+        }
+    })
+}
+
 /// What a git command lists, each name ended by a zero byte.
-pub(super) fn names(root: &Path, arguments: &[&str]) -> Result<Vec<String>, GitError> {
+fn names(root: &Path, arguments: &[&str]) -> Result<Vec<PathBuf>, GitError> {
     let output = run(root, arguments, LIMIT)?;
     let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| String::from_utf8_lossy(name).trim_start_matches('\n').to_owned()).collect())
+    // `log` ends its own line first.
+    let name = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name.strip_prefix(b"\n").unwrap_or(name)));
+    Ok(names.map(name).collect())
 }
 
 /// The same path, or one below the other.
-fn overlaps(one: &str, other: &str) -> bool {
-    let below =
-        |outer: &str, inner: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
-    one == other || below(one, other) || below(other, one)
+fn overlaps(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 /// The first few of these paths, and how many more there are.
-pub(super) fn shown<'a>(paths: impl IntoIterator<Item = &'a String>) -> String {
-    some_of(paths, SHOWN)
+pub(super) fn shown<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> String {
+    some_of(paths.into_iter().map(|path| path.as_ref().to_string_lossy().into_owned()), SHOWN)
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! What is not committed in a work tree, as objects of git.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::checkout::{Checkout, Git, hashed};
 use super::keep::tagged;
 use super::remove::RemoveError;
 use super::save::{What, text, write};
 use super::{GitError, LIMIT, run};
+use crate::files::atomic::{self, Durability};
+use crate::files::theirs;
 use crate::project::BRANCH_PLAN as PLAN;
 
 /// What is not committed in a work tree, as objects of git: made through an index of our own, so that nothing of the
@@ -24,6 +29,14 @@ pub(super) struct Uncommitted<'a> {
     trees: Trees,
 }
 
+/// What a path is that git calls changed or untracked.
+enum Kind {
+    Gone,
+    Link,
+    /// A file of this mode.
+    File(&'static str),
+}
+
 /// The ids of three trees, and of the commit they belong to.
 #[derive(Debug, PartialEq, Eq)]
 struct Trees {
@@ -31,6 +44,8 @@ struct Trees {
     committed: String,
     staged: String,
     files: String,
+    /// git would have made something else of a file, and will when it writes that file out.
+    is_raw: bool,
 }
 
 impl<'a> Uncommitted<'a> {
@@ -39,7 +54,7 @@ impl<'a> Uncommitted<'a> {
         let folder = tempfile::Builder::new().prefix("index-ralph-").tempdir_in(git_dir);
         let folder = folder.map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
         let none = String::new;
-        let trees = Trees { head: None, committed: none(), staged: none(), files: none() };
+        let trees = Trees { head: None, committed: none(), staged: none(), files: none(), is_raw: false };
         let mut uncommitted = Self { path, git_dir, folder, trees };
         uncommitted.trees = uncommitted.look(true)?;
         Ok(uncommitted)
@@ -72,18 +87,102 @@ impl<'a> Uncommitted<'a> {
                 git(&["update-index", "-z", "--skip-worktree", "--stdin"], &staying.join(&0))?;
             }
         }
-        git(&["add", "--all"], b"")?;
+        let is_raw = self.take_files(&git, (&committed, &staged))?;
         let files = text(&git(&["write-tree"], b"")?);
-        Ok(Trees { head, committed, staged, files })
+        Ok(Trees { head, committed, staged, files, is_raw })
+    }
+
+    /// Brings the index to what is in the folder, byte for byte: what `git add` makes of a file (its line ends, what a
+    /// filter cleans) may lack something of it. Answers whether it would have made something else of one.
+    fn take_files(&self, git: &Git<'_>, trees: (&str, &str)) -> Result<bool, RemoveError> {
+        let mut found = self.differing(git, trees)?;
+        // git sees no change in these: it cleans a file before it compares.
+        for (name, mode) in Checkout::of(self.git_dir, trees.0)?.lost_with(self.path)? {
+            if name != PLAN.as_bytes() {
+                found.entry(name).or_insert(Kind::File(mode));
+            }
+        }
+        let zeros = "0".repeat(trees.0.len());
+        let is_file = |(_, kind): &(&Vec<u8>, &Kind)| matches!(kind, Kind::File(_));
+        let files: Vec<&[u8]> = found.iter().filter(is_file).map(|(name, _)| &name[..]).collect();
+        let raw = hashed(git, &["-w", "--no-filters"], &files)?;
+        // A filter may fail; then it would have made nothing of it.
+        let cleaned = hashed(git, &[], &files).unwrap_or_default();
+        let mut ids = raw.iter();
+        // What is gone comes first: a folder may be in the place of a file.
+        let (mut input, mut rest) = (Vec::new(), Vec::new());
+        for (name, kind) in &found {
+            let line = |to: &mut Vec<u8>, mode: &str, id: &str| {
+                to.extend([mode.as_bytes(), b" ", id.as_bytes(), b"\t", name, b"\0"].concat());
+            };
+            match kind {
+                Kind::Gone => line(&mut input, "0", &zeros),
+                Kind::File(mode) => line(&mut rest, mode, ids.next().map_or("", String::as_str)),
+                Kind::Link => {
+                    let path = self.path.join(OsStr::from_bytes(name));
+                    let target = fs::read_link(&path).map_err(|reason| RemoveError::Io { path, reason })?;
+                    let id = git(&["hash-object", "-w", "--stdin"], target.as_os_str().as_bytes())?;
+                    line(&mut rest, "120000", &text(&id));
+                }
+            }
+        }
+        input.extend(rest);
+        if !input.is_empty() {
+            git(&["update-index", "-z", "--index-info"], &input)?;
+        }
+        Ok(raw != cleaned)
+    }
+
+    /// What git calls changed, staged or untracked.
+    fn differing(
+        &self,
+        git: &Git<'_>,
+        (committed, staged): (&str, &str),
+    ) -> Result<BTreeMap<Vec<u8>, Kind>, RemoveError> {
+        git(&["update-index", "-q", "--refresh"], b"")?;
+        let names = |output: Vec<u8>| {
+            let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+            names.map(<[u8]>::to_owned).collect::<Vec<_>>()
+        };
+        let mut found = BTreeMap::new();
+        // What git stored when it was staged may lack something of the file, too.
+        let diff = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", committed, staged];
+        let others = ["ls-files", "-z", "--others", "--exclude-standard"];
+        for name in [names(git(&diff, b"")?), names(git(&others, b"")?)].concat() {
+            let path = self.path.join(OsStr::from_bytes(&name));
+            let kind = match path.symlink_metadata() {
+                Ok(about) if about.is_symlink() => Kind::Link,
+                Ok(about) if about.is_file() && about.mode() & 0o100 != 0 => Kind::File("100755"),
+                Ok(about) if about.is_file() => Kind::File("100644"),
+                _ => continue,
+            };
+            found.insert(name, kind);
+        }
+        let changed = git(&["diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=all"], b"")?;
+        let mut fields = changed.split(|&byte| byte == 0);
+        while let (Some(about), Some(name)) = (fields.next(), fields.next()) {
+            // `:100644 100755 …`: the mode that it had, and the one that it has.
+            let kind = match about.get(8..14) {
+                Some(b"100644") => Kind::File("100644"),
+                Some(b"100755") => Kind::File("100755"),
+                Some(b"120000") => Kind::Link,
+                _ => Kind::Gone,
+            };
+            found.insert(name.to_owned(), kind);
+        }
+        Ok(found)
     }
 
     /// The tree of the index. Of a file with a conflict, all versions are in it under names of their own.
     fn staged(&self) -> Result<String, RemoveError> {
         let index = self.folder.path().join("index-staged");
-        match fs::copy(self.git_dir.join("index"), &index) {
+        let theirs = self.git_dir.join("index");
+        match theirs::read(&theirs, u64::MAX) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            result => {
-                result.map_err(|reason| RemoveError::Io { path: self.git_dir.join("index"), reason })?;
+            Err(reason) => return Err(RemoveError::Io { path: theirs, reason }),
+            Ok(content) => {
+                let copied = atomic::write_own(&index, &content, Durability::Atomic);
+                copied.map_err(|error| RemoveError::Io { path: error.path, reason: error.reason })?;
             }
         }
         let git = |arguments: &[&str], input: &[u8]| write(self.path, arguments, Some(&index), input);
@@ -96,7 +195,7 @@ impl<'a> Uncommitted<'a> {
 
     /// Makes the commit; `None` where everything is committed.
     pub(super) fn commit(&self) -> Result<Option<(String, What)>, GitError> {
-        let Trees { head, committed, staged, files } = &self.trees;
+        let Trees { head, committed, staged, files, is_raw } = &self.trees;
         if files == committed && staged == committed {
             return Ok(None);
         }
@@ -107,7 +206,10 @@ impl<'a> Uncommitted<'a> {
             parents.push(self.commit_tree(staged, &parents, &format!("ralph: what was staged in {of}"))?);
         }
         let message = format!("ralph: what was not committed in {of}");
-        Ok(Some((self.commit_tree(files, &parents, &message)?, What::Files { is_staged_apart })))
+        Ok(Some((
+            self.commit_tree(files, &parents, &message)?,
+            What::Files { is_staged_apart, is_raw: *is_raw },
+        )))
     }
 
     fn commit_tree(&self, tree: &str, parents: &[String], message: &str) -> Result<String, GitError> {

@@ -4,20 +4,16 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::change::{ChangeOptions, alone, change, change_with};
 use super::refs::branch_commit;
-use super::{GitError, LIMIT, escape_pattern, exclude, head_file, run};
+use super::{GitError, LIMIT, common_dir, escape_pattern, exclude, half_made, head_file, run};
 use crate::files::theirs;
-use crate::text::jitter;
 use crate::text::line::one_line;
 
 /// The longest that making a work tree may take: all files of the project are written, and its hook runs.
 const ADD_LIMIT: Duration = Duration::from_hours(1);
-/// How long another git that is just making the wanted work tree is waited for.
-const HALF_MADE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A work tree of a repository, as git has it registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +32,8 @@ pub struct Tree {
 
 /// All work trees of the repository of `root`, the main one first.
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
-    let output = run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT)?;
+    let list = || run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT);
+    let output = list().or_else(|error| if half_made::mend_entries(root) { list() } else { Err(error) })?;
     let mut trees: Vec<Tree> = Vec::new();
     for line in output.split(|&byte| byte == 0).filter(|line| !line.is_empty()) {
         let at = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
@@ -90,6 +87,16 @@ pub fn index_lock(root: &Path) -> Option<PathBuf> {
     head_file::git_dir(root).map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
 }
 
+/// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD and the branch.
+#[must_use]
+pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
+    let head = head_file::git_dir(root).map(|folder| folder.join("HEAD.lock"));
+    let name = head_file::common_dir(root)
+        .map(|common| without_links(&common).join(format!("refs/heads/{branch}.lock")));
+    let others = [head, name].into_iter().flatten().filter(|lock| lock.is_file());
+    index_lock(root).into_iter().chain(others).collect()
+}
+
 /// What [`add`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
@@ -124,9 +131,7 @@ pub fn add(
     };
     let new = New { root, path, branch, start };
     let real = without_links(path);
-    let is_here = |tree: &&Tree| tree.path == real;
-    if trees.iter().find(is_here).is_some_and(is_half_made) {
-        new.clear_half_made()?;
+    if half_made::clear(root, &real, branch, start, trees)? {
         return new.add(&real, &list(root)?);
     }
     new.add(&real, trees)
@@ -146,10 +151,11 @@ impl New<'_> {
         let (here, others): (Vec<&Tree>, Vec<&Tree>) = trees.iter().partition(|tree| tree.path == real);
         if let Some(other) = others.iter().find(|tree| tree.branch.as_deref() == Some(branch)) {
             let what = format!("the branch {branch} is checked out elsewhere");
-            let way_out = if is_there(&other.path) {
-                "switch that work tree to another branch"
-            } else {
-                "its folder is gone; forget it with 'git worktree prune', or mount the disk it is on"
+            let way_out = match self.copied_from(other)? {
+                Some(entry) => self.link_of_copy(&entry, real),
+                None if is_there(&other.path) => "switch that work tree to another branch".to_owned(),
+                None => "its folder is gone; forget it with 'git worktree prune', or mount the disk it is on"
+                    .to_owned(),
             };
             return Err(GitError::in_the_way(what, other.path.display(), way_out));
         }
@@ -168,6 +174,35 @@ impl New<'_> {
             Some(tree) => self.add_again(tree),
             None => self.make(false),
         }
+    }
+
+    /// git's entry for a tree that belongs to another repository: ours is a copy of that one.
+    fn copied_from(&self, other: &Tree) -> Result<Option<PathBuf>, GitError> {
+        let Some(theirs) = head_file::git_dir(&other.path) else { return Ok(None) };
+        let entries = without_links(&common_dir(self.root)?.join("worktrees"));
+        let is_ours = without_links(&theirs).starts_with(&entries);
+        Ok(half_made::entry_for(&entries, &other.path.join(".git")).filter(|_| !is_ours))
+    }
+
+    /// How the tree in a copy of a project is made the copy's own. Not by 'git worktree repair': that links the original's
+    /// tree to the copy.
+    fn link_of_copy(&self, entry: &Path, real: &Path) -> String {
+        let git_file = real.join(".git");
+        let leads_to = head_file::git_dir(real);
+        let is_copy = leads_to.is_some_and(|folder| folder.file_name() == entry.file_name());
+        if !is_copy || self.path.is_symlink() {
+            return format!(
+                "this repository is a copy of that work tree's; forget the tree here with 'rm -r {}'",
+                shell_word(entry)
+            );
+        }
+        format!(
+            "this project is a copy of that one; make the copied work tree its own with 'echo {0} > {1} && echo gitdir: {2} > \
+             {0}' (not with 'git worktree repair', which would change the original)",
+            shell_word(&git_file),
+            shell_word(&entry.join("gitdir")),
+            shell_word(entry),
+        )
     }
 
     fn reuse(&self, tree: &Tree) -> Result<Added, GitError> {
@@ -233,77 +268,21 @@ impl New<'_> {
     fn failed(&self, reason: String) -> GitError {
         let real = without_links(self.path);
         let trees = list(self.root).unwrap_or_default();
-        let is_complete = |tree: &Tree| {
-            tree.path == real && tree.branch.as_deref() == Some(self.branch) && !is_half_made(tree)
-        };
-        if is_there(&real) && trees.iter().any(is_complete) {
+        let is_meant = |tree: &Tree| tree.path == real && tree.branch.as_deref() == Some(self.branch);
+        let is_whole = head_file::git_dir(&real).is_some_and(|entry| half_made::is_whole(&entry));
+        if is_whole && trees.iter().any(is_meant) {
             let what = format!("the post-checkout hook failed ({})", one_line(&reason));
             let way_out = "the work tree is there; mend the hook, or start again to go on without it";
             return GitError::in_the_way(what, self.path.display(), way_out);
         }
         GitError::refused("worktree add", self.path, reason)
     }
-
-    /// Removes what a killed `git worktree add` left, unless somebody put something into it since.
-    fn clear_half_made(&self) -> Result<(), GitError> {
-        let deadline = Instant::now() + HALF_MADE_PATIENCE;
-        while is_being_made(self.path) {
-            if Instant::now() > deadline {
-                let what = "another git is making this work tree";
-                return Err(GitError::in_the_way(what, self.path.display(), "wait for it and start again"));
-            }
-            thread::sleep(jitter::around(Duration::from_millis(100)));
-        }
-        let _alone = alone();
-        let real = without_links(self.path);
-        if !list(self.root)?.iter().any(|tree| tree.path == real && is_half_made(tree)) {
-            return Ok(()); // it was finished meanwhile
-        }
-        if is_there(&real)
-            && let Some(stranger) = self.stranger()?
-        {
-            let what = "a work tree that was never finished holds a file that no checkout wrote";
-            return Err(GitError::in_the_way(what, stranger.display(), "move it away and start again"));
-        }
-        let remove = ["worktree", "remove", "--force", "--force", "--"].map(OsStr::new);
-        change(self.root, &[&remove[..], &[self.path.as_ref()]].concat())
-            .map_err(|reason| GitError::refused("worktree remove", self.path, reason))
-    }
-
-    /// A file in the half-made tree that its commit does not have, ignored ones included.
-    fn stranger(&self) -> Result<Option<PathBuf>, GitError> {
-        let refused = |reason: String| GitError::refused("ls-files", self.path, reason);
-        let folder = tempfile::tempdir().map_err(|error| refused(error.to_string()))?;
-        // Its own index may be missing, or locked by the git that was killed.
-        let index = folder.path().join("index").into_os_string();
-        let how = ChangeOptions { env: vec![("GIT_INDEX_FILE".into(), index)], ..ChangeOptions::default() };
-        if change_with(self.path, &["read-tree", "HEAD"], &how).is_err() {
-            // Killed before it had a HEAD: then nothing was checked out either.
-            change_with(self.path, &["read-tree", "--empty"], &how).map_err(refused)?;
-        }
-        let others = change_with(self.path, &["ls-files", "-z", "--others"], &how).map_err(refused)?;
-        let first = others.split(|&byte| byte == 0).find(|name| !name.is_empty());
-        Ok(first.map(|name| self.path.join(OsStr::from_bytes(name))))
-    }
 }
 
-/// git locks a work tree with this word while it makes it.
-fn is_half_made(tree: &Tree) -> bool {
-    tree.locked.as_deref() == Some("initializing")
-}
-
-/// Whether a git process lives that was told to make this work tree.
-fn is_being_made(path: &Path) -> bool {
-    let path = path.as_os_str().as_bytes();
-    let Ok(processes) = fs::read_dir("/proc") else { return false };
-    processes.flatten().any(|process| {
-        let says = |file: &str| fs::read(process.path().join(file)).unwrap_or_default();
-        let line = says("cmdline");
-        let is_git = line.split(|&byte| byte == 0).next().is_some_and(|name| name.ends_with(b"git"));
-        // The child that writes the files is told by its environment.
-        let names = |text: &[u8]| text.windows(path.len()).any(|part| part == path);
-        is_git && (names(&line) || names(&says("environ")))
-    })
+/// A path as one word for a shell. Only a NUL cannot be quoted, and no path has one.
+fn shell_word(path: &Path) -> String {
+    let quoted = shlex::bytes::try_quote(path.as_os_str().as_bytes()).unwrap_or_default();
+    String::from_utf8_lossy(&quoted).into_owned()
 }
 
 fn is_there(tree: &Path) -> bool {
@@ -319,7 +298,7 @@ fn is_taken(path: &Path) -> bool {
 }
 
 /// The path as git lists it, without symbolic links; also of what is not there yet.
-fn without_links(path: &Path) -> PathBuf {
+pub(super) fn without_links(path: &Path) -> PathBuf {
     match (fs::canonicalize(path), path.parent(), path.file_name()) {
         (Ok(real), ..) => real,
         (Err(_), Some(parent), Some(name)) => without_links(parent).join(name),
@@ -344,4 +323,4 @@ pub fn keep_plan_out(tree: &Path, file: &str, is_tracked: bool) -> Result<(), Gi
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

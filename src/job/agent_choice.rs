@@ -184,6 +184,7 @@ impl Choice {
             result,
             preset_displays: matches!(display, DisplayRoute::Preset),
             has_final: preset.has_final,
+            exits: preset.exits,
         };
         Ok(CheckedFilters { readers, display })
     }

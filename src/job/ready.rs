@@ -1,6 +1,6 @@
 //! From a loop that is ready to its exit code.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -147,6 +147,7 @@ impl<'a> Ready<'a> {
         let (tally, from) = resumed.unzip();
         recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
         watch_requests(recorder.requests(), inbox)?;
+        let recorder = RefCell::new(recorder);
 
         let notice = Cell::new(None);
         let mut sinks = std::mem::take(&mut self.sinks);
@@ -154,7 +155,7 @@ impl<'a> Ready<'a> {
         sinks.insert(
             0,
             Box::new(|stamped| {
-                notice.set(recorder.take(stamped)?);
+                notice.set(recorder.borrow_mut().take(stamped)?);
                 Ok(())
             }),
         );
@@ -166,7 +167,8 @@ impl<'a> Ready<'a> {
             Ok(())
         }));
         let job = Job {
-            context: Context::new(identity, Arc::clone(inbox), sinks),
+            context: Context::new(identity, Arc::clone(inbox), sinks)
+                .kept_by(Box::new(|| recorder.borrow_mut().keep())),
             project: project.root().to_owned(),
             limits: self.limits,
             tally: tally.unwrap_or_default(),
@@ -180,7 +182,7 @@ impl<'a> Ready<'a> {
             ticket: self.ticket,
         };
         let end = run_engine(job);
-        recorder.close();
+        recorder.into_inner().close();
         Ok(end)
     }
 }

@@ -5,7 +5,7 @@ use anyhow::{Context as _, bail};
 use crate::engine::event::LoopIdentity;
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
-use crate::record::state::{self, Found, Setup, State};
+use crate::record::state::{self, Extent, Found, Setup, State};
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn resume(
     if how == Resume::No {
         return Ok(None);
     }
-    let found = state::read(&project.state())
+    let found = state::read(&project.state(), Extent::Whole)
         .with_context(|| format!("cannot read {}", project.state().display()))?;
     let (state, why_not) = match found {
         Found::State(state) => {

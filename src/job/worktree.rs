@@ -109,6 +109,12 @@ impl Worktree for GitWorktree {
         let (root, before, last) = (self.root.as_deref()?, self.baseline.as_ref()?, self.last.as_ref()?);
         Some(self.moved || self.differs(root, before, &last.files))
     }
+
+    fn is_written_since(&self, time: SystemTime) -> Option<bool> {
+        let root = self.root.as_deref()?;
+        let plan = std::fs::metadata(&self.plan).and_then(|plan| plan.modified());
+        Some(plan.is_ok_and(|written| written > time) || git::changed_since(root, time).is_some())
+    }
 }
 
 /// Now, by the clock that files get their times from: it lags by up to a tick of the kernel.

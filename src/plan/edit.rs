@@ -68,6 +68,12 @@ pub fn tasks(text: &str, branch: &str) -> Result<Vec<Task>, PlanError> {
     Ok(block.tasks.iter().map(TaskLines::task).collect())
 }
 
+/// Whether the plan has a section `branch`, whatever may be wrong with it.
+#[must_use]
+pub fn has_section(text: &str, branch: &str) -> bool {
+    Outline::new(text).sections.iter().any(|block| block.name == branch)
+}
+
 /// `text` with `Status: done` in the section `branch`, and `PR: URL` when there is one, behind its goal and base; lines
 /// that say something else about it are replaced.
 ///

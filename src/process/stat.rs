@@ -21,6 +21,15 @@ pub struct Stat {
     pub start_ticks: u64,
 }
 
+/// The clock by which processes are told to have started: clock ticks since the boot.
+#[must_use]
+pub fn ticks_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let per_second = rustix::param::clock_ticks_per_second();
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or_default();
+    u64::try_from(now.tv_sec).unwrap_or_default() * per_second + nanoseconds * per_second / 1_000_000_000
+}
+
 impl Stat {
     /// Reads one process; `None` when it is gone (or not ours to see).
     #[must_use]
@@ -85,5 +94,10 @@ mod tests {
     fn this_process_is_among_all() {
         let pid = std::process::id();
         assert!(Stat::all().any(|stat| stat.pid == pid));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let before = ticks_now();
+        let started = Stat::read(child.id()).unwrap().start_ticks;
+        assert!((before - 100..=before).contains(&started), "{started} {before}");
+        child.wait().unwrap();
     }
 }

@@ -87,6 +87,7 @@ pub struct Supervised {
     program_pid: u32,
     /// Something has been ordered.
     ordered: bool,
+    spares_daemons: bool,
     /// KILL has been ordered.
     killed: bool,
 }
@@ -209,6 +210,7 @@ impl Supervised {
                     ladder: launch.ladder,
                     program_pid,
                     ordered: false,
+                    spares_daemons: launch.spares_daemons,
                     killed: false,
                 };
                 Ok((supervised, notes))
@@ -258,6 +260,13 @@ impl Supervised {
         }
     }
 
+    /// Continues a supervisor that somebody has stopped.
+    pub fn go_on(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.handle.send(Signal::CONT);
+        }
+    }
+
     fn order(&mut self, order: u8) {
         if let Some(supervisor) = &mut self.supervisor {
             self.ordered = true;
@@ -284,8 +293,9 @@ impl Supervised {
         if left.is_none() {
             self.give_up(self.killed);
         } else if let Some(mut supervisor) = self.supervisor.take() {
-            // An order that came too late would be taken for the next launch.
-            if left == Some(0) && !self.ordered {
+            // An order that came too late would be taken for the next launch; and a supervisor that has let daemons go is
+            // ending.
+            if left == Some(0) && !self.ordered && !self.spares_daemons {
                 supervisor.rest();
             } else {
                 supervisor.leave_by(Instant::now() + END_LIMIT);

@@ -169,10 +169,10 @@ impl<'a> Supervisor<'a> {
     fn start(post: &'a mut Post, received: Received) -> std::io::Result<Self> {
         post.control.set_nonblocking(true)?;
         let (launch, mut command) = received.into_command();
-        command
-            .env(RUN_MARK, &launch.mark)
-            .env(SUPERVISOR_MARK, std::process::id().to_string())
-            .process_group(0);
+        command.process_group(0);
+        if !launch.mark.is_empty() {
+            command.env(RUN_MARK, &launch.mark).env(SUPERVISOR_MARK, std::process::id().to_string());
+        }
         let spawned = with_limit_mark(&launch.mark, || command.spawn());
         // Its ends of the program's pipes.
         drop(command);

@@ -60,8 +60,10 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Retrying { iteration, retry, max_retries, pause } => {
             Fact::Retrying { iteration, max_retries, pause_s: pause.as_secs_f64(), retry }
         }
-        Event::Waiting { until, .. } => {
-            Fact::Waiting { reason: WaitReason::UsageLimit.into(), until: until.fixed_offset() }
+        Event::Waiting { until, tally } => {
+            let reason =
+                if tally.waits_for_provider() { WaitReason::Overload } else { WaitReason::UsageLimit };
+            Fact::Waiting { reason: reason.into(), until: until.fixed_offset() }
         }
         Event::Queued => Fact::Queued,
         Event::Paused { .. } => Fact::Paused,

@@ -196,7 +196,7 @@ pub enum Fact<'a> {
         /// The number of the retry that follows.
         retry: u32,
     },
-    /// The loop waits for a usage limit to pass.
+    /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
     Waiting {
         /// What for.
         reason: Word<WaitReason>,

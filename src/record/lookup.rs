@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use super::lock;
 use super::registry;
-use super::state::{self, Found, State};
+use super::state::{self, Extent, Found, State};
+use crate::parallel;
 use crate::project::Project;
 
 /// One loop, running or ended.
@@ -45,7 +46,11 @@ impl Loop {
     /// The loop in one ralph dir, if there is one. `name` is for a state that does not tell it.
     #[must_use]
     pub fn at(project: Project, name: &str) -> Option<Self> {
-        let (name, state) = match state::read(&project.state()) {
+        Self::read(project, name, Extent::Whole)
+    }
+
+    fn read(project: Project, name: &str, extent: Extent) -> Option<Self> {
+        let (name, state) = match state::read(&project.state(), extent) {
             Ok(Found::Nothing) => return None,
             Ok(Found::State(mut state)) => {
                 // Not by its process: that of a project's copy is at work in the original.
@@ -77,47 +82,31 @@ impl Loop {
         let standing = if self.alive().is_some() { "running" } else { "ended" };
         format!("{} ({standing})", self.project.ralph_dir().display())
     }
-
-    fn belongs_to(&self, here: &Project) -> bool {
-        let (ours, its) = (here.root(), self.project.root());
-        // Work trees of branches are part of the project they were made from.
-        its == ours || its.starts_with(ours.join(".worktrees"))
-    }
 }
 
-/// All loops of the machine, newest start first.
+/// All loops of the machine, newest start first. With [`Extent::Head`], what their states lack is at its default.
 #[must_use]
-pub fn of_machine(here: &Project) -> Vec<Loop> {
-    let entries = here.registry().map(|folder| registry::list(&folder).0).unwrap_or_default();
-    let entries: Vec<(Project, String)> = entries
-        .into_iter()
-        .map(|entry| (here.elsewhere(&entry.project_root, &entry.ralph_dir), entry.name))
-        .collect();
-    let ours = entries.iter().find(|(project, _)| project.run_dir() == here.run_dir());
-    let own_name = ours.map_or("(unknown)", |(_, name)| name.as_str());
-    let mut loops: Vec<Loop> = Loop::at(here.clone(), own_name).into_iter().collect();
-    let mut seen: HashSet<PathBuf> = [here.run_dir().to_owned()].into();
-    for (project, name) in entries {
-        if seen.insert(project.run_dir().to_owned()) {
-            loops.extend(Loop::at(project, &name));
-        }
-    }
-    loops.sort_by_key(|found| std::cmp::Reverse(found.state.as_ref().ok().map(|state| state.started_at)));
-    loops
+pub fn of_machine(here: &Project, extent: Extent) -> Vec<Loop> {
+    read(known(here), extent)
 }
 
 /// All loops of this project, newest start first.
 #[must_use]
 pub fn of_project(here: &Project) -> Vec<Loop> {
-    of_machine(here).into_iter().filter(|found| found.belongs_to(here)).collect()
+    read(known(here).into_iter().filter(|(_, places)| belongs_to(places, here)).collect(), Extent::Whole)
 }
 
 /// The one loop of that name: the one in this ralph dir, else in this project, else on this machine.
 pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
-    let found: Vec<Loop> = of_machine(here).into_iter().filter(|found| found.name == name).collect();
+    let is_here = |places: &Project| places.records() == here.records();
+    // The loop in this ralph dir may be called otherwise by now than the registry says.
+    let meant = known(here).into_iter().filter(|(known, places)| known == name || is_here(places));
+    let found: Vec<Loop> =
+        read(meant.collect(), Extent::Whole).into_iter().filter(|found| found.name == name).collect();
     let (own, others): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|found| found.project.run_dir() == here.run_dir());
-    let (near, far): (Vec<_>, Vec<_>) = others.into_iter().partition(|found| found.belongs_to(here));
+    let (near, far): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|found| belongs_to(&found.project, here));
     let mut candidates = [own, near, far].into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     match (candidates.pop(), candidates.as_slice()) {
         (None, _) => Err(LookupError::Unknown { name: name.to_owned() }),
@@ -127,4 +116,32 @@ pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
             Err(LookupError::Ambiguous { name: name.to_owned(), places })
         }
     }
+}
+
+/// Where loops are, and what each is called.
+fn known(here: &Project) -> Vec<(String, Project)> {
+    let entries = here.registry().map(|folder| registry::list(&folder).0).unwrap_or_default();
+    // Links on the way to each are looked up.
+    let registered: Vec<(String, Project)> =
+        parallel::each(&entries, &|entry| (entry.name.clone(), entry.places(here)));
+    let ours = registered.iter().find(|(_, places)| places.records() == here.records());
+    let own_name = ours.map_or("(unknown)", |(name, _)| name).to_owned();
+    // The registry comes last: the loops of this project are found without it.
+    [(own_name, here.clone())].into_iter().chain(here.branches()).chain(registered).collect()
+}
+
+/// The loops at these places, newest start first.
+fn read(mut known: Vec<(String, Project)>, extent: Extent) -> Vec<Loop> {
+    let mut seen: HashSet<PathBuf> = HashSet::new();
+    known.retain(|(_, places)| seen.insert(places.records()));
+    // Thousands that have ended are read as fast as the machine can.
+    let found = parallel::each(&known, &|(name, places)| Loop::read(places.clone(), name, extent));
+    let mut loops: Vec<Loop> = found.into_iter().flatten().collect();
+    loops.sort_by_key(|found| std::cmp::Reverse(found.state.as_ref().ok().map(|state| state.started_at)));
+    loops
+}
+
+/// Whether a loop at these places is part of a project: so are those in the work trees of its branches.
+fn belongs_to(places: &Project, here: &Project) -> bool {
+    places.root() == here.root() || places.root().starts_with(here.root().join(".worktrees"))
 }

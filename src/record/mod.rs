@@ -1,6 +1,7 @@
 //! Event consumers and their files.
 
 pub mod blocks;
+pub mod earlier;
 pub mod event_json;
 pub mod event_line;
 pub mod events_log;

@@ -13,7 +13,7 @@ use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::requests::{self, Requests};
 use super::session_log::SessionLog;
-use super::state::{self, Found, Setup, State, StateFile};
+use super::state::{self, Extent, Found, Setup, State, StateFile};
 use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::outcome::{End, Outcome, Status};
 use crate::engine::stop::Ask;
@@ -58,6 +58,7 @@ impl Recorder {
             warnings.push(warning);
         }
 
+        make_folders(&project.records())?;
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
@@ -100,11 +101,12 @@ impl Recorder {
     /// # Errors
     /// When a record cannot be written, or another loop was started here meanwhile.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<Option<String>, End> {
-        let notice = match self.keep(stamped.event) {
-            Ok(notice) => notice,
+        let notice = match stamped.event {
+            // Many come, and it is looked after every second.
+            Event::Output { .. } | Event::Shown(_) => None,
             // The truth about the end is written wherever it can be.
-            Err(_) if matches!(stamped.event, Event::LoopEnded { .. }) => None,
-            Err(end) => return Err(end),
+            Event::LoopEnded { .. } => self.keep().unwrap_or_default(),
+            _ => self.keep()?,
         };
         if let Some(notice) = &notice {
             self.write(&Stamped { event: Event::Notice(notice), ..*stamped })?;
@@ -118,14 +120,24 @@ impl Recorder {
         Ok(notice)
     }
 
-    /// Makes sure that the records are where they belong. Agents tidy up (`git clean -fdx`), people restore backups: then the
-    /// lock keeps nobody out any more, and what is written goes nowhere.
-    fn keep(&mut self, event: Event<'_>) -> Result<Option<String>, End> {
-        if self.is_displaced || matches!(event, Event::Output { .. } | Event::Shown(_)) {
+    /// Makes sure that the records are where they belong, and answers what was not. Agents tidy up (`git clean -fdx`), people
+    /// restore backups: then the lock keeps nobody out any more, nobody sees the loop, and what is written goes nowhere.
+    ///
+    /// # Errors
+    /// When that cannot be mended, or another loop was started here meanwhile.
+    pub fn keep(&mut self) -> Result<Option<String>, End> {
+        let is_tree_gone = self.project.is_of_branch() && !self.project.root().is_dir();
+        // A work tree that is gone as a whole is for others to judge.
+        if self.is_displaced || is_tree_gone {
             return Ok(None);
         }
         let kept = keep_lock(&mut self.lock, &self.project);
         self.is_displaced = matches!(kept, Err(Unkept::Lock(LockError::Held { .. })));
+        if self.project.is_of_branch() {
+            // Those of other loops are made again with the lock.
+            make_folders(&self.project.records())?;
+            make_folders(&self.project.logs())?;
+        }
         let mut lost = Vec::new();
         // A loop that has to end still tells why.
         if self.session.keep()? {
@@ -140,11 +152,10 @@ impl Recorder {
         if self.iterations.keep()? {
             lost.push(self.project.iterations_log());
         }
-        // It is written whole at the next step anyway.
-        if self.state.is_lost() {
+        if self.state.keep()? {
             lost.push(self.project.state());
         }
-        Ok(said_of(&lost))
+        Ok(said_of(&lost, self.project.ralph_dir()))
     }
 
     /// The session log comes first: it is the one a person reads.
@@ -169,17 +180,22 @@ impl Recorder {
 pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     let identity = ProcessIdentity::of_self().context("cannot read our own process information")?;
     let holder = Holder { run_id: String::new(), mode: why.to_owned(), identity };
-    let lock = Lock::acquire(&project.lock(), &holder)?;
+    let path = project.lock();
+    // An agent may have tidied up.
+    path.parent().map_or(Ok(()), make_folders)?;
+    let lock = Lock::acquire(&path, &holder)?;
     let _ = sweep_after(&lock);
     Ok(lock)
 }
 
 /// What was removed or replaced, in one line.
-fn said_of(lost: &[PathBuf]) -> Option<String> {
-    let names = lost.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy());
-    let names: Vec<_> = names.collect();
-    let folder = lost.first()?.parent()?.display();
-    Some(format!("removed or replaced while the loop runs, and made again: {} in {folder}", names.join(", ")))
+fn said_of(lost: &[PathBuf], ralph_dir: &Path) -> Option<String> {
+    let name = |path: &PathBuf| path.strip_prefix(ralph_dir).unwrap_or(path).display().to_string();
+    let names: Vec<String> = lost.iter().map(name).collect();
+    let names = names.join(", ");
+    let folder = ralph_dir.display();
+    (!lost.is_empty())
+        .then(|| format!("removed or replaced while the loop runs, and made again in {folder}: {names}"))
 }
 
 /// Why a lock is not held any more.
@@ -220,7 +236,7 @@ fn sweep_after(lock: &Lock) -> Option<String> {
 /// A state file that we do not understand is never overwritten: it gets out of the way under another name.
 fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     let failed = |reason| FileError { path: path.to_owned(), reason };
-    let Found::Unknown(why) = state::read(path).map_err(failed)? else { return Ok(None) };
+    let Found::Unknown(why) = state::read(path, Extent::Whole).map_err(failed)? else { return Ok(None) };
     let now = Local::now();
     let stamp = format!("{}{:03}", timestamp::for_names(now), now.timestamp_subsec_millis());
     let aside = path.with_extension(format!("toml.{stamp}"));
@@ -230,14 +246,19 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
 
 fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
     let folder = project.registry()?;
-    let entry =
-        Entry::new(&identity.name, &identity.mode, project.ralph_dir(), project.root(), &identity.run);
+    let (name, mode, run) = (&identity.name, &identity.mode, &identity.run);
+    let mut entry = Entry::new(name, mode, project.ralph_dir(), project.root(), run);
+    entry.records = project.is_of_branch().then(|| project.records());
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
+}
+
+fn make_folders(folder: &Path) -> Result<(), FileError> {
+    own::make_folders(folder).map_err(FileError::at(folder))
 }
 
 /// The two logs of a new session. Two sessions in one second get two names.
 fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
-    own::make_folder(folder).map_err(FileError::at(folder))?;
+    make_folders(folder)?;
     let stamp = format!("session-{}", timestamp::for_names(Local::now()));
     let mut number = 1;
     loop {

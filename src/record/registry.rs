@@ -2,7 +2,6 @@
 //!
 //! A loop works without it. Hence whatever goes wrong here is a [`RegistryWarning`], to be shown and passed over.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
+use crate::parallel;
+use crate::project::Project;
+use crate::project::file_name::{encoded, fnv1a};
 
 /// The version of the entry's layout that this ralph writes.
 const VERSION: u32 = 1;
@@ -28,8 +30,11 @@ pub struct Entry {
     pub name: String,
     /// `plan`, `build`, `prompt` …
     pub mode: String,
-    /// Absolute path of the ralph dir with the loop's state, logs and lock.
+    /// Absolute path of the loop's ralph dir: with its lock and, where nothing else is said, its state and logs.
     pub ralph_dir: PathBuf,
+    /// Absolute path of its state, where that is not in the ralph dir.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<PathBuf>,
     /// Absolute path of the agents' working directory.
     pub project_root: PathBuf,
     /// The id of the newest run.
@@ -49,10 +54,23 @@ impl Entry {
             name: name.to_owned(),
             mode: mode.to_owned(),
             ralph_dir: ralph_dir.to_path_buf(),
+            records: None,
             project_root: project_root.to_path_buf(),
             run_id: run_id.to_owned(),
             pid: std::process::id(),
             started: Local::now(),
+        }
+    }
+}
+
+impl Entry {
+    /// The places of the loop; `here` is any project of the same user.
+    #[must_use]
+    pub fn places(&self, here: &Project) -> Project {
+        let places = here.elsewhere(&self.project_root, &self.ralph_dir);
+        match &self.records {
+            Some(records) => places.recorded_in(records),
+            None => places,
         }
     }
 }
@@ -90,10 +108,11 @@ pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
         Ok(files) => files,
         Err(error) => return (Vec::new(), vec![RegistryWarning::new(dir, &error)]),
     };
+    let paths: Vec<PathBuf> = files.into_iter().filter(|path| is_entry(path)).collect();
     let mut entries = Vec::new();
     let mut warnings = Vec::new();
-    for path in files.into_iter().filter(|path| is_entry(path)) {
-        match read(&path) {
+    for found in parallel::each(&paths, &|path| read(path)) {
+        match found {
             Ok(Some(entry)) => entries.push(entry),
             Ok(None) => {}
             Err(warning) => warnings.push(warning),
@@ -103,9 +122,13 @@ pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
     (entries, warnings)
 }
 
-/// Takes a loop out of the registry folder `dir`; one that is not there is fine.
-pub fn remove(dir: &Path, name: &str, ralph_dir: &Path) -> Result<(), RegistryWarning> {
-    let path = dir.join(file_name(name, ralph_dir));
+/// Takes a loop out of the registry folder `dir`, unless another run of it has begun since `entry` was read; one that is not
+/// there is fine.
+pub fn remove(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
+    let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
+    if read(&path)?.is_some_and(|there| there.run_id != entry.run_id) {
+        return Ok(());
+    }
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RegistryWarning::new(&path, &error)),
         _ => Ok(()),
@@ -135,25 +158,7 @@ fn is_entry(path: &Path) -> bool {
 
 /// The loop's name, percent-encoded, and a hash of its ralph dir: two projects may both have a loop `build`.
 fn file_name(name: &str, ralph_dir: &Path) -> String {
-    format!("{}@{:08x}", encode(name), fnv1a(ralph_dir.as_os_str().as_bytes()))
-}
-
-/// Percent-encodes everything but `[A-Za-z0-9._-]`, and a leading dot: never `.`, `..` or a hidden file.
-fn encode(name: &str) -> String {
-    let mut encoded = String::with_capacity(name.len());
-    for (at, byte) in name.bytes().enumerate() {
-        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && at > 0) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}"); // writing to a String cannot fail
-        }
-    }
-    encoded
-}
-
-/// The 32-bit FNV-1a hash: the standard library's hashes may differ from one release to the next.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    format!("{}@{:08x}", encoded(name), fnv1a(ralph_dir.as_os_str().as_bytes()))
 }
 
 #[cfg(test)]
@@ -188,10 +193,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         register(dir.path(), &entry("build", "a")).unwrap();
         register(dir.path(), &entry("build", "b")).unwrap();
-        register(dir.path(), &Entry { run_id: "r2".into(), ..entry("build", "a") }).unwrap();
+        let newer = Entry { run_id: "r2".into(), ..entry("build", "a") };
+        register(dir.path(), &newer).unwrap();
         assert_eq!(names(dir.path()), ["build", "build"]);
-        remove(dir.path(), "build", Path::new("/work/a/.ralph")).unwrap();
-        remove(dir.path(), "build", Path::new("/work/a/.ralph")).unwrap();
+        remove(dir.path(), &entry("build", "a")).unwrap();
+        assert_eq!(names(dir.path()), ["build", "build"], "it has begun again");
+        remove(dir.path(), &newer).unwrap();
+        remove(dir.path(), &newer).unwrap();
         assert_eq!(list(dir.path()).0[0].project_root, Path::new("/work/b"));
     }
 
@@ -220,14 +228,6 @@ mod tests {
         sorted.sort();
         assert_eq!(names(&inner), sorted);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert_eq!(encode("feature/x.y_z-1"), "feature%2Fx.y_z-1");
-    }
-
-    #[test]
-    fn hash_is_the_published_one() {
-        assert_eq!(fnv1a(b""), 0x811c_9dc5);
-        assert_eq!(fnv1a(b"a"), 0xe40c_292c);
-        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968);
     }
 
     #[test]

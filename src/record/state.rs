@@ -150,28 +150,41 @@ pub enum Found {
     Unknown(String),
 }
 
+/// How much of a state file is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// What a list shows: neither what the next prompt is given, nor how the last attempt went, nor durations.
+    Head,
+}
+
 /// Reads a state file.
 ///
 /// # Errors
 /// When it is there but cannot be read.
-pub fn read(path: &Path) -> std::io::Result<Found> {
+pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
     }
     let text = match own::read(path, LARGEST) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Ok(bytes) => String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(error),
     };
-    Ok(match toml::from_str::<Versioned>(&text) {
-        Ok(Versioned { version }) if version > VERSION => {
-            Found::Unknown(format!("it has version {version}, written by a newer ralph"))
-        }
-        _ if text.trim().is_empty() => Found::Unknown("it is empty".to_owned()),
-        _ => match toml::from_str::<State>(&text) {
-            Ok(state) => Found::State(Box::new(state)),
-            Err(error) => Found::Unknown(format!("it is damaged: {}", error.message())),
+    let head = text.find("\n[given]").filter(|_| extent == Extent::Head).map(|end| &text[..=end]);
+    // Where these words do not begin the rest of the file, their beginning is no whole state.
+    let state = head.and_then(|head| toml::from_str::<State>(head).ok());
+    let newer = |version| Found::Unknown(format!("it has version {version}, written by a newer ralph"));
+    Ok(match state.map_or_else(|| toml::from_str::<State>(&text), Ok) {
+        Ok(state) if state.version > VERSION => newer(state.version),
+        Ok(state) => Found::State(Box::new(state)),
+        Err(_) if text.trim().is_empty() => Found::Unknown("it is empty".to_owned()),
+        Err(error) => match toml::from_str::<Versioned>(&text) {
+            Ok(Versioned { version }) if version > VERSION => newer(version),
+            _ => Found::Unknown(format!("it is damaged: {}", error.message())),
         },
     })
 }
@@ -211,6 +224,7 @@ impl State {
             || self.status == Status::Paused
             || ended_by(Outcome::Interrupted)
             || ended_by(Outcome::LimitTooFar)
+            || ended_by(Outcome::Overloaded)
             // The work is done; only its way to where it belongs is not.
             || (ended_by(Outcome::GitFailed) || ended_by(Outcome::RecordFailed)) && is_through
     }
@@ -232,15 +246,21 @@ impl StateFile {
         Self { path: path.to_owned(), state, written: None }
     }
 
-    /// Whether the file is another one than was last written, or gone.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        self.written.is_some_and(|written| !written.is_at(&self.path))
+    /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
+    pub fn keep(&mut self) -> Result<bool, FileError> {
+        if self.written.is_none_or(|written| written.is_at(&self.path)) {
+            return Ok(false);
+        }
+        self.write(Durability::Atomic)?;
+        Ok(true)
     }
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let Some(durability) = self.state.take(stamped) else { return Ok(()) };
+        self.state.take(stamped).map_or(Ok(()), |durability| self.write(durability))
+    }
+
+    fn write(&mut self, durability: Durability) -> Result<(), FileError> {
         let text = toml::to_string(&self.state)
             .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
         self.written = Some(atomic::write_own(&self.path, text.as_bytes(), durability)?);

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
 
 use super::event_line::{EventLine, Fact};
 use crate::files::own;
@@ -23,17 +25,29 @@ struct Begun {
     head: Option<String>,
 }
 
-/// The iterations in the events logs of a folder in which HEAD changed, newest first. What was cut off is not among
+/// The iterations in the events logs of these folders in which HEAD changed, newest first. What was cut off is not among
 /// them: nobody knows what HEAD was when it ended.
-pub fn newest_first(logs: &Path) -> std::io::Result<impl Iterator<Item = Iteration>> {
-    let mut paths = own::entries(logs)?;
-    paths.retain(|path| is_events_log(path));
-    // By time and, within a second, by their number.
-    paths.sort_by_key(|path| {
-        let stem = path.file_name().unwrap_or_default().to_string_lossy().replace(".events.jsonl", "");
-        (stem.len().min(23), stem.get(..23).unwrap_or(&stem).to_owned(), stem.len(), stem)
+pub fn newest_first(folders: &[PathBuf]) -> std::io::Result<impl Iterator<Item = Iteration>> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        paths.extend(own::entries(folder)?.into_iter().filter(|path| is_events_log(path)));
+    }
+    // Not by their names: these are made of local time, which goes back in autumn and with whoever travels.
+    // They only tell the order within one moment, by their number.
+    paths.sort_by_cached_key(|path| {
+        let name = path.file_name().unwrap_or_default().to_owned();
+        (begun_at(path), name.len(), name)
     });
     Ok(paths.into_iter().rev().flat_map(|path| read(&path).into_iter().rev()))
+}
+
+/// When a session began: the time of its first event, or else that of its file.
+fn begun_at(path: &Path) -> Option<DateTime<Utc>> {
+    let file = own::open_to_read(path).ok()?;
+    let written = file.metadata().and_then(|found| found.modified()).ok().map(DateTime::from);
+    let first = BufReader::new(file).split(b'\n').next().and_then(Result::ok).unwrap_or_default();
+    let line = std::str::from_utf8(&first).ok().and_then(|line| EventLine::read(line).ok());
+    line.map(|line| line.at.to_utc()).or(written)
 }
 
 fn is_events_log(path: &Path) -> bool {
@@ -86,16 +100,19 @@ mod tests {
     #[test]
     fn attempts_that_changed_head_are_paired_across_sessions() {
         let dir = tempfile::tempdir().unwrap();
-        let line = |event: &str, iteration: u64, head: &str| {
+        let line_at = |at: &str, event: &str, iteration: u64, head: &str| {
             let head = (!head.is_empty()).then_some(head);
             // What both events need, and a word that no release knows yet.
             let line = json!({
-                "agent": "a", "at": "2026-01-01T00:00:00.000+00:00", "loop": "l", "mode": "m", "run": "r", "v": 1,
+                "agent": "a", "at": at, "loop": "l", "mode": "m", "run": "r", "v": 1,
                 "event": event, "head": head, "iteration": iteration, "retry": 0, "text": "t",
                 "balance": null, "changed": null, "complete": false, "duration_s": 1.5, "exit_code": 0,
                 "failure": null, "replan": false, "signal": null, "skipped_lines": 0, "status": "new", "usage": {}
             });
             format!("{line}\n")
+        };
+        let line = |event: &str, iteration: u64, head: &str| {
+            line_at("2026-01-01T00:00:00.000+00:00", event, iteration, head)
         };
         let (begin, end) = ("attempt_started", "attempt_ended");
         let first = [
@@ -112,13 +129,22 @@ mod tests {
         let second = [line(begin, 3, "c"), line(end, 3, "d"), "{\"event\":\"attempt_en".to_owned()];
         std::fs::write(dir.path().join("session-20260101-000000-2.events.jsonl"), second.concat()).unwrap();
 
-        let found: Vec<Iteration> = newest_first(dir.path()).unwrap().collect();
+        let found: Vec<Iteration> = newest_first(&[dir.path().to_owned()]).unwrap().collect();
         let heads = |before: &str, after: &str| (Some(before.to_owned()), after.to_owned());
         let expected = [
             Iteration { number: 3, heads: vec![heads("c", "d")] },
             Iteration { number: 1, heads: vec![(None, "a".into()), heads("a", "b")] },
         ];
         assert_eq!(found, expected);
-        assert_eq!(newest_first(&dir.path().join("none")).unwrap().count(), 0);
+
+        // In autumn, and from another folder.
+        let later = tempfile::tempdir().unwrap();
+        let at = "2026-01-01T00:30:00.000+02:00";
+        let third = [line_at(at, begin, 7, "x"), line_at(at, end, 7, "y")].concat();
+        std::fs::write(later.path().join("session-20260101-003000.events.jsonl"), third).unwrap();
+        let folders = [later.path().to_owned(), dir.path().to_owned()];
+        let numbers: Vec<u64> = newest_first(&folders).unwrap().map(|found| found.number).collect();
+        assert_eq!(numbers, [3, 1, 7]);
+        assert_eq!(newest_first(&[dir.path().join("none")]).unwrap().count(), 0);
     }
 }

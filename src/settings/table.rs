@@ -214,7 +214,7 @@ pub const TABLE: &[Setting] = &[
         }),
         empty: "none",
         kind: ValueKind::Duration,
-        doc: "Pause before a first retry, doubled before every further one",
+        doc: "Pause before a first retry, doubled before every further one; also the first pause for an overloaded provider",
         ..Setting::ROW
     },
     Setting {
@@ -317,12 +317,12 @@ pub const TABLE: &[Setting] = &[
         flag: Some(Flag {
             long: "--max-limit-wait",
             value: "D",
-            help: "Longest wait for a usage limit to pass",
+            help: "Longest wait for a usage limit to pass, or for an overloaded provider",
             ..Flag::STOPPING
         }),
         default: "6h",
         kind: ValueKind::Duration,
-        doc: "Longest wait for a usage limit to reset; a later reset ends the loop",
+        doc: "Longest time waited in a row for usage limits to reset or for an overloaded provider; then the loop ends",
         ..Setting::ROW
     },
     Setting {

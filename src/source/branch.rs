@@ -122,9 +122,29 @@ impl Branch {
         Ok(())
     }
 
+    /// Whether the agents of the branch can work with the copy of the plan.
+    fn has_plan(&self) -> bool {
+        MainPlan::is_usable(&self.copy, &self.facts.name)
+    }
+
+    /// Brings the plan again that agents have lost or torn; `git clean -fdx` takes it along.
+    fn bring_again(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        let said = match self.plan.bring_to(&self.copy, &self.facts.name) {
+            Ok(known) => {
+                self.known = Some(known);
+                format!("{} was lost or torn; it is brought again", self.copy.display())
+            }
+            Err(why) => format!("{} was lost or torn: {why}", self.copy.display()),
+        };
+        context.notice(&said)
+    }
+
     /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
     /// into the work tree.
     fn carry(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        if self.known.is_some() && !self.has_plan() {
+            return self.bring_again(context);
+        }
         let name = &self.facts.name;
         let carried = match &self.known {
             Some(known) => self
@@ -177,17 +197,24 @@ impl Source for &mut Branch {
         }
         if self.known.is_none() {
             self.begin().map_err(|why| End::because(Outcome::PromptLost, why))?;
+        } else if !self.has_plan() {
+            self.bring_again(context)?;
+            if !self.has_plan() {
+                let why = format!("the plan cannot be brought to {}", self.copy.display());
+                return Err(End::because(Outcome::PromptLost, why));
+            }
         }
         let template = self.prompt.read()?;
         self.prompt.set_iteration(iteration);
         let mut prompt = self.fill(&template);
-        // Between two agents nobody works here: this one is left of a git that was killed, and keeps the next agent
-        // from committing anything.
-        if let Some(lock) = git::worktrees::index_lock(&self.publisher.tree) {
+        // Between two agents nobody works here: these are left of a git that was killed, and keep the next agent from
+        // committing anything.
+        let locks = git::worktrees::locks(&self.publisher.tree, &self.facts.name);
+        for lock in &locks {
             let lock = lock.display();
             context.notice(&format!("{lock} was left behind by a git that was killed; the agent is told"))?;
-            prompt += &left_behind(&lock.to_string());
         }
+        prompt += &left_behind(&locks);
         let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
         Ok(Work { prompt, how: How::default() })
     }
@@ -260,13 +287,24 @@ fn instead_of(end: &End, what: &str, failure: Unpublished, context: &Context<'_>
     End::because(Outcome::GitFailed, format!("{what}: {why}{before}"))
 }
 
-/// What an agent has to know about a lock that nobody holds.
-fn left_behind(lock: &str) -> String {
-    format!(
-        "\n\n## A lock that was left behind\n\nThe file `{lock}` is left of a git that was killed, and keeps git from \
-         changing anything here. When you begin, no other git is at work in this work tree: remove the file, and look \
-         at `git status` before you go on.\n"
-    )
+/// What an agent has to know about locks that nobody holds; nothing where there are none.
+fn left_behind(locks: &[PathBuf]) -> String {
+    let names: Vec<String> = locks.iter().map(|lock| format!("`{}`", lock.display())).collect();
+    let text = match &names[..] {
+        [] => return String::new(),
+        [name] => format!(
+            "## A lock that was left behind\n\nThe file {name} is left of a git that was killed, and keeps git from changing \
+             anything here. When you begin, no other git is at work in this work tree: remove the file, and look at `git \
+             status` before you go on."
+        ),
+        names => format!(
+            "## Locks that were left behind\n\nThe files {} are left of a git that was killed, and keep git from changing \
+             anything here. When you begin, no other git is at work in this work tree: remove them, and look at `git \
+             status` before you go on.",
+            names.join(" and ")
+        ),
+    };
+    format!("\n\n{text}\n")
 }
 
 #[cfg(test)]

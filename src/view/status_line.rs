@@ -40,7 +40,7 @@ enum Doing {
     Validating,
     BetweenAttempts,
     Retrying { retry: u32, max_retries: u32 },
-    Waiting(DateTime<Utc>),
+    Waiting { why: &'static str, until: DateTime<Utc> },
     Queued,
     Paused,
 }
@@ -97,7 +97,10 @@ impl StatusLine {
                 self.doing = Doing::BetweenAttempts;
             }
             Event::Retrying { retry, max_retries, .. } => self.doing = Doing::Retrying { retry, max_retries },
-            Event::Waiting { until, .. } => self.doing = Doing::Waiting(until),
+            Event::Waiting { until, tally } => {
+                let why = if tally.waits_for_provider() { "provider overloaded" } else { "usage limit" };
+                self.doing = Doing::Waiting { why, until };
+            }
             Event::Queued => self.doing = Doing::Queued,
             Event::Paused { .. } => self.doing = Doing::Paused,
             Event::Resumed { .. } => self.doing = Doing::BetweenAttempts,
@@ -153,8 +156,8 @@ impl StatusLine {
             Doing::Validating => "validating".to_owned(),
             Doing::BetweenAttempts => "between attempts".to_owned(),
             Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
-            Doing::Waiting(until) => {
-                format!("usage limit, waiting until {}", timestamp::nearby(until, Local::now()))
+            Doing::Waiting { why, until } => {
+                format!("{why}, waiting until {}", timestamp::nearby(until, Local::now()))
             }
             Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
@@ -259,5 +262,8 @@ mod tests {
         let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
         let day = until.with_timezone(&Local).format("%Y-%m-%d %H:%M");
         assert!(text.contains(&format!("usage limit, waiting until {day} · Ctrl+C: stop")), "{text}");
+        let tally = Tally { last: crate::engine::tally::Last::Overloaded, ..tally };
+        let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
+        assert!(text.contains(&format!("provider overloaded, waiting until {day}")), "{text}");
     }
 }

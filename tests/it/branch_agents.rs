@@ -50,6 +50,16 @@ fn an_agent_whose_work_tree_is_gone_never_works_on_the_users_checkout() {
 }
 
 #[test]
+fn a_work_tree_that_is_gone_as_a_whole_is_told_as_that() {
+    let project = BranchProject::without_remote(&plan(&[("gone", 3)]));
+    project.agent("rm -rf \"$PWD\"; cd /; say more; result");
+    let run = project.scratch.run("loop build -m 2");
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(run.stdout.contains("is no work tree any more"), "{run:?}");
+    assert_eq!(project.calls("gone"), 1);
+}
+
+#[test]
 fn an_agent_that_tidies_up_takes_nothing_that_is_needed() {
     let project = BranchProject::without_remote(&plan(&[("one", 2)]));
     project.agent("work; git clean --quiet -ffdx -e IMPLEMENTATION_PLAN.md; end");
@@ -65,7 +75,7 @@ fn a_copy_of_the_plan_that_became_garbage_harms_nobody() {
     project.agent(r"work; [ $RALPH_BRANCH = two ] || printf '\377\376```' > $plan; say '<promise>COMPLETE</promise>'; result");
     let run = project.scratch.run("loop build");
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("its ticks stay in its work tree"), "{run:?}");
+    assert!(run.stderr.contains("was lost or torn; it is brought again"), "{run:?}");
     assert_eq!(project.plan().matches("Status: done").count(), 2);
 }
 
@@ -96,4 +106,29 @@ fn a_lock_that_a_killed_git_left_is_told_to_the_next_agent_and_never_deleted() {
     assert!(run.stderr.contains("index.lock was left behind by a git that was killed"), "{run:?}");
     let (first, second) = (project.home("prompt-one-1"), project.home("prompt-one-2"));
     assert!(second.contains("## A lock that was left behind") && !first.contains("left behind"), "{second}");
+}
+
+#[test]
+fn every_lock_that_keeps_the_next_agent_from_committing_is_told() {
+    for lock in
+        ["$(git rev-parse --git-dir)/HEAD.lock", "$(git rev-parse --git-common-dir)/refs/heads/one.lock"]
+    {
+        let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+        project.agent(&format!(
+            r#"if [ $RALPH_ITERATION = 1 ]; then work; touch "{lock}"; else rm "{lock}"; work; fi; end"#
+        ));
+        let run = project.scratch.run("loop build");
+        assert_eq!((run.code, project.commits("one").len()), (Some(0), 2), "{lock}: {run:?}");
+        let second = project.home("prompt-one-2");
+        assert!(second.contains("## A lock that was left behind\n\nThe file `/"), "{lock}: {second}");
+        assert!(!project.home("prompt-one-1").contains("left behind") && !second.contains("/../"), "{lock}");
+    }
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    project.agent(
+        r#"locks="$(git rev-parse --git-dir)/HEAD.lock $(git rev-parse --git-dir)/index.lock"
+           if [ $RALPH_ITERATION = 1 ]; then work; touch $locks; else rm $locks; work; fi; end"#,
+    );
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    let second = project.home("prompt-one-2");
+    assert!(second.contains("index.lock` and `/") && second.contains("HEAD.lock` are left"), "{second}");
 }

@@ -99,6 +99,29 @@ fn a_work_tree_that_cannot_be_made_stops_its_branch_alone() {
 }
 
 #[test]
+fn a_work_tree_that_was_never_finished_is_made_anew_and_work_in_one_stays() {
+    let project = BranchProject::without_remote(&plan(&[("torn", 1), ("mine", 1)]));
+    let scratch = &project.scratch;
+    for branch in ["torn", "mine"] {
+        scratch.git(&["worktree", "add", "--quiet", "-b", branch, &format!(".worktrees/{branch}")]);
+        fs::remove_file(scratch.path(&format!(".git/worktrees/{branch}/index"))).unwrap();
+    }
+    // Without this file git cannot list any tree.
+    scratch.write(".git/worktrees/torn/commondir", "");
+    fs::remove_file(scratch.path(".worktrees/torn/code.txt")).unwrap();
+    scratch.write(".git/worktrees/mine/locked", "initializing");
+    scratch.write(".worktrees/mine/code.txt", "mine");
+
+    let run = scratch.run("loop build");
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(run.stderr.contains("holds a file that no checkout wrote"), "{run:?}");
+    assert_eq!((scratch.read(".worktrees/mine/code.txt").as_str(), project.calls("mine")), ("mine", 0));
+    assert_eq!(project.commits("torn"), ["Do 1 of torn"]);
+    assert_eq!(scratch.read(".worktrees/torn/code.txt"), "code\n");
+    assert!(scratch.git(&["ls-tree", "-r", "--name-only", "torn"]).starts_with("code.txt\n"));
+}
+
+#[test]
 fn the_lock_of_another_git_is_named_and_never_deleted() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;

@@ -73,6 +73,48 @@ fn a_plan_that_git_tracks_is_not_committed_by_a_branch() {
 }
 
 #[test]
+fn a_copy_that_agents_lose_or_tear_is_brought_again() {
+    for loss in [
+        "rm $plan",
+        "git clean -fdxq",
+        ": > $plan",
+        "printf '\\0\\0\\0\\0' > $plan",
+        "printf '\\377' > $plan",
+        "rm $plan; mkfifo $plan",
+        "echo precious > $HOME/victim; rm $plan; ln -s $HOME/victim $plan",
+        "sed -i '/^## Branch: one/,$d' $plan",
+        "printf %s \"$(sed '/Do 2 of one/q' $plan | sed 's/Do 2 of one/Do 2 o/')\" > $plan",
+    ] {
+        let project = BranchProject::without_remote(&plan(&[("one", 2), ("two", 1)]));
+        project.agent(&format!(
+            r#"[ "$RALPH_BRANCH" = two ] || cp $plan "$HOME/seen-$RALPH_ITERATION"
+               work
+               [ "$RALPH_BRANCH $RALPH_ITERATION" != 'one 1' ] || {{ {loss}; say more; result; exit; }}
+               end"#
+        ));
+        let run = project.scratch.run("loop build");
+        assert_eq!(run.code, Some(0), "{loss}: {run:?}");
+        let victim = project.home("victim");
+        assert!(victim.is_empty() || victim == "precious\n", "what the link leads to: {victim}");
+        let seen = project.home("seen-2");
+        assert!(seen.contains("## Branch: one\n") && seen.contains(" Do 2 of one\n"), "{loss}: {seen}");
+        assert!(seen.ends_with("Do 1 of two\n\n"), "{loss}: {seen}");
+        assert_eq!(project.commits("one"), ["Do 1 of one", "Do 2 of one"], "{loss}");
+        assert!(!project.plan().contains("Do 2 o\n"), "{loss}: {}", project.plan());
+    }
+}
+
+#[test]
+fn without_any_plan_no_agent_is_started() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    let main = project.scratch.path("IMPLEMENTATION_PLAN.md");
+    project.agent(&format!("work; rm $plan {}; say more; result", main.display()));
+    let run = project.scratch.run("loop build");
+    assert_eq!((run.code, project.calls("one")), (Some(1), 1), "{run:?}");
+    assert!(run.stderr.contains("IMPLEMENTATION_PLAN.md is not there any more"), "{run:?}");
+}
+
+#[test]
 fn prompts_come_from_the_project_or_from_a_file_and_name_the_branch() {
     let project = BranchProject::without_remote(&plan(&[("feature/one", 1)]));
     let scratch = &project.scratch;
@@ -102,7 +144,7 @@ fn ticks_that_nobody_could_carry_before_a_kill_come_back() {
     project.agent(&format!("work; mv {0} {1}; mkfifo {0}; end", main.display(), aside.display()));
     let ralph = Started::new(&project.scratch, "loop build");
     wait_for("the end of the attempt", || {
-        let state = project.scratch.read_if_there(".worktrees/one/.ralph/state.toml");
+        let state = project.scratch.read_if_there(&BranchProject::state_file("one"));
         (aside.exists() && state.contains("in_attempt = false")).then_some(())
     });
     drop(ralph); // kill -9
@@ -122,11 +164,7 @@ fn what_a_person_mends_after_ctrl_c_holds() {
     wait_for("the agent", || home.join("held").exists().then_some(()));
     let id = rustix::process::Pid::from_child(&ralph);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    wait_for("the signal to be heard", || {
-        let logs = fs::read_dir(project.scratch.path(".worktrees/one/.ralph/logs")).ok()?;
-        let mut texts = logs.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
-        texts.any(|text| text.contains("\"asked\"")).then_some(())
-    });
+    wait_for("the signal to be heard", || project.events("one").contains("\"asked\"").then_some(()));
     fs::write(home.join("go"), "").unwrap();
     assert_eq!(crate::scratch::finish(ralph).code, Some(130));
     let mended = project

@@ -84,9 +84,14 @@ impl BranchProject {
         self.scratch.outside().join("remote.git")
     }
 
+    /// Where a file in the agents' home is.
+    pub(crate) fn home_path(&self, name: &str) -> PathBuf {
+        self.scratch.outside().join("home").join(name)
+    }
+
     /// A file in the agents' home.
     pub(crate) fn home(&self, name: &str) -> String {
-        fs::read_to_string(self.scratch.outside().join("home").join(name)).unwrap_or_default()
+        fs::read_to_string(self.home_path(name)).unwrap_or_default()
     }
 
     /// How often an agent was called for a branch.
@@ -124,7 +129,21 @@ impl BranchProject {
 
     /// The state file of a branch.
     pub(crate) fn state(&self, branch: &str) -> toml::Table {
-        self.scratch.read(&format!(".worktrees/{branch}/.ralph/state.toml")).parse().unwrap()
+        self.scratch.read(&Self::state_file(branch)).parse().unwrap()
+    }
+
+    /// Where the state file of a branch is, from the project root.
+    pub(crate) fn state_file(branch: &str) -> String {
+        format!(".ralph/runs/branches/{}/state.toml", branch.replace('/', "%2F"))
+    }
+
+    /// The content of the events logs of a branch, of all runs.
+    pub(crate) fn events(&self, branch: &str) -> String {
+        let runs = fs::read_dir(self.scratch.path(".ralph/runs")).into_iter().flatten().flatten();
+        let folders = runs.map(|run| run.path().join(branch.replace('/', "%2F")));
+        let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+        let events = files.map(|file| file.path()).filter(|path| path.to_string_lossy().ends_with(".jsonl"));
+        events.map(|path| fs::read_to_string(path).unwrap()).collect()
     }
 }
 

@@ -176,12 +176,7 @@ fn a_push_that_hangs_is_ended_by_the_second_ctrl_c() {
     let id = rustix::process::Pid::from_child(&ralph);
     let interrupt = || rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     interrupt();
-    wait_for("the first to be heard", || {
-        let events = project.scratch.path(".worktrees/one/.ralph/logs");
-        let mut files =
-            fs::read_dir(events).ok()?.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
-        files.any(|text| text.contains("\"asked\"")).then_some(())
-    });
+    wait_for("the first to be heard", || project.events("one").contains("\"asked\"").then_some(()));
     interrupt();
     let run = finish(ralph);
     assert_eq!(run.code, Some(130), "{run:?}");

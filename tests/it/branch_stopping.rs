@@ -40,12 +40,7 @@ fn states(project: &BranchProject, branches: &[&str]) -> BTreeMap<String, (Strin
 
 /// Waits until each of these has been asked so many times; two signals in a row may become one.
 fn heard(project: &BranchProject, branches: &[&str], times: usize) {
-    let asked = |branch: &&str| {
-        let folder = project.scratch.path(&format!(".worktrees/{branch}/.ralph/logs"));
-        let mut files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-        let events = files.find(|path| path.to_string_lossy().ends_with("jsonl")).unwrap();
-        fs::read_to_string(events).unwrap().matches("\"asked\"").count()
-    };
+    let asked = |branch: &&str| project.events(branch).matches("\"asked\"").count();
     wait_for("it to be heard by all", || branches.iter().all(|branch| asked(branch) >= times).then_some(()));
 }
 
@@ -74,7 +69,7 @@ fn no_more_at_once_than_there_are_jobs() {
     wait_for("two agents", || (begun(&project) == 2).then_some(()));
     wait_for("the others to wait", || {
         let waiting = |branch: &&str| {
-            let path = project.scratch.path(&format!(".worktrees/{branch}/.ralph/state.toml"));
+            let path = project.scratch.path(&BranchProject::state_file(branch));
             fs::read_to_string(path).is_ok_and(|state| state.contains("status = \"waiting\""))
         };
         (names.iter().filter(|name| waiting(name)).count() == 3).then_some(())
@@ -100,7 +95,7 @@ fn the_first_ctrl_c_lets_every_attempt_end_and_starts_nothing_more() {
     wait_for("two agents", || (begun(&project) == 2).then_some(()));
     signal(&ralph, Signal::INT);
     wait_for("the waiting branch to end", || {
-        let state = project.scratch.read_if_there(".worktrees/c/.ralph/state.toml");
+        let state = project.scratch.read_if_there(&BranchProject::state_file("c"));
         state.contains("exit_reason").then_some(())
     });
     go(&project);
@@ -201,7 +196,7 @@ fn a_usage_limit_that_one_meets_is_known_to_all() {
            fi
            while [ ! -e "$HOME/reset" ]; do sleep 0.02; done
            # Not before it is known: whoever begins after this one has to wait.
-           until grep -q '"event":"waiting"' ../a/.ralph/logs/*.events.jsonl; do sleep 0.02; done
+           until grep -q '"event":"waiting"' ../../.ralph/runs/*/a/*.events.jsonl; do sleep 0.02; done
            work; end"#,
     );
     let run = project.scratch.run("loop build --jobs 2");
@@ -240,7 +235,7 @@ fn a_branch_that_waits_for_a_place_is_steered_by_its_name() {
     let ralph = project.scratch.start("loop build --sequential");
     let becomes = |wanted: &str| {
         wait_for(wanted, || {
-            let state = project.scratch.read_if_there(".worktrees/feature/b/.ralph/state.toml");
+            let state = project.scratch.read_if_there(&BranchProject::state_file("feature/b"));
             state.contains(&format!("status = \"{wanted}\"")).then_some(())
         });
     };
@@ -266,7 +261,7 @@ fn ctrl_c_ends_the_wait_of_all_for_a_usage_limit() {
     let ralph = project.scratch.start("loop build");
     for branch in ["a", "b"] {
         wait_for("both to wait", || {
-            let state = project.scratch.read_if_there(&format!(".worktrees/{branch}/.ralph/state.toml"));
+            let state = project.scratch.read_if_there(&BranchProject::state_file(branch));
             state.contains("waiting_until").then_some(())
         });
     }

@@ -1,6 +1,7 @@
 //! `ralph clean --worktrees`: removes worktrees, never branches, and loses nothing.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::scratch::{Run, Scratch, Started, executable, wait_for};
@@ -273,6 +274,115 @@ fn force_saves_what_is_not_committed() {
     scratch.write(&tree("again"), "again");
     assert_eq!(scratch.run("clean --worktrees --force").code, Some(0));
     assert_eq!(refs(&scratch).len(), 2);
+}
+
+#[test]
+fn force_saves_every_byte_whatever_git_makes_of_a_file() {
+    let scratch = with_trees(&["x"]);
+    // Both ways of a filter lose something, as line ends do.
+    scratch.git(&["config", "filter.lossy.clean", "tr a-z A-Z"]);
+    scratch.git(&["config", "filter.lossy.smudge", "tr A-Z a-z"]);
+    scratch.git(&["config", "core.autocrlf", "true"]);
+    scratch.write(
+        ".git/info/attributes",
+        "cr* -text\n*.lossy filter=lossy\n*.wide text working-tree-encoding=UTF-16LE\n",
+    );
+    for name in ["tracked.lossy", "staged.lossy", "same.lossy", "mode.lossy"] {
+        scratch.write(&format!(".worktrees/x/{name}"), "Old\n");
+    }
+    in_x(&scratch, &["add", "--all"]);
+    in_x(&scratch, &["commit", "--quiet", "-m", "filtered"]);
+    let odd = "\"odd\"\nname.lossy";
+    let files: [(&str, &[u8]); 9] = [
+        ("cr", b"without\n"),
+        ("cr\r", b"with\n"),
+        ("tracked.lossy", b"MiXed\r\nand\n"),
+        ("staged.lossy", b"Staged Here\r\n"),
+        ("new.lossy", b"Also New\n\r"),
+        ("file", b"one\r\nand two\n\xff\x00"),
+        ("new", b"a\r\nb\n"),
+        (odd, b"Odd\r\n"),
+        ("a.wide", b"h\0i\0\r\0\n\0"),
+    ];
+    for (name, content) in files {
+        scratch.write(&format!(".worktrees/x/{name}"), content);
+    }
+    in_x(&scratch, &["add", "staged.lossy", "new.lossy"]);
+    std::os::unix::fs::symlink("no where", scratch.path(".worktrees/x/link")).unwrap();
+    executable(&scratch.path(".worktrees/x/mode.lossy"), "Old\n");
+
+    let run = scratch.run("clean --worktrees --force");
+    gone(&scratch, &run);
+    let [keep] = &refs(&scratch)[..] else { panic!("one ref: {run:?}") };
+    assert!(run.stdout.contains(&format!("byte for byte:     git cat-file blob {keep}:PATH\n")), "{run:?}");
+    for (name, content) in files {
+        let blob =
+            scratch.command("git").args(["cat-file", "blob", &format!("{keep}:{name}")]).output().unwrap();
+        assert_eq!(blob.stdout, content, "{name}");
+    }
+    let saved = scratch.git(&["diff", "--name-only", "-z", "x", keep]);
+    let mut saved: Vec<&str> = saved.split_terminator('\0').collect();
+    saved.sort_unstable();
+    // Of `same.lossy` git calls nothing changed, and would write it out otherwise.
+    let others = ["link", "mode.lossy", "same.lossy"];
+    let mut expected: Vec<&str> = files.iter().map(|(name, _)| *name).chain(others).collect();
+    expected.sort_unstable();
+    assert_eq!(saved, expected, "what a checkout writes as it was is not saved");
+    assert!(scratch.git(&["ls-tree", keep, "link", "mode.lossy"]).starts_with("120000 "));
+    assert!(scratch.git(&["ls-tree", keep, "mode.lossy"]).starts_with("100755 "));
+}
+
+#[test]
+fn force_saves_what_git_cleans_away_before_it_compares() {
+    let scratch = with_trees(&["x"]);
+    scratch.git(&["config", "filter.sec.clean", "sed /SECRET/d"]);
+    // Its other half fails: what it would write is not known.
+    scratch.git(&["config", "filter.broken.clean", "cat"]);
+    scratch.git(&["config", "filter.broken.smudge", "false"]);
+    scratch.git(&["config", "filter.broken.required", "true"]);
+    let attributes = "*.sec filter=sec\n*.broken filter=broken\n*.auto text=auto\n*.crlf text eol=crlf\n";
+    let name = std::ffi::OsStr::from_bytes(b"\xff.sec");
+    let committed: [(&str, &[u8]); 7] = [
+        (".gitattributes", attributes.as_bytes()),
+        ("a.sec", b"line\n"),
+        ("staged.sec", b"line\n"),
+        ("clean.sec", b"line\n"),
+        ("same.broken", b"line\n"),
+        ("b.auto", b"line\n"),
+        ("as written.crlf", b"line\r\n"),
+    ];
+    for (name, content) in committed {
+        scratch.write(&format!(".worktrees/x/{name}"), content);
+    }
+    fs::write(scratch.path(".worktrees/x").join(name), "line\n").unwrap();
+    in_x(&scratch, &["add", "--all"]);
+    in_x(&scratch, &["commit", "--quiet", "-m", "filtered"]);
+    let changed: [(&str, &[u8]); 4] = [
+        // What is not committed has no say in what a checkout writes.
+        (".gitattributes", b""),
+        ("a.sec", b"line\nSECRET=abc\n"),
+        ("staged.sec", b"SECRET=def\nline\n"),
+        ("b.auto", b"line\r\n"),
+    ];
+    for (name, content) in changed {
+        scratch.write(&format!(".worktrees/x/{name}"), content);
+    }
+    fs::write(scratch.path(".worktrees/x").join(name), "line\nSECRET").unwrap();
+    scratch.write(".git/info/attributes", attributes);
+    // git calls it clean from here on.
+    in_x(&scratch, &["add", "staged.sec"]);
+
+    let run = scratch.run("clean --worktrees --force");
+    gone(&scratch, &run);
+    let [keep] = &refs(&scratch)[..] else { panic!("one ref: {run:?}") };
+    for (name, content) in changed {
+        let blob = scratch.git(&["cat-file", "blob", &format!("{keep}:{name}")]);
+        assert_eq!(blob.as_bytes(), content, "{name}");
+    }
+    let saved = scratch.command("git").args(["diff", "--name-only", "-z", "x", keep]).output().unwrap();
+    let mut saved: Vec<&[u8]> = saved.stdout.split(|&byte| byte == 0).filter(|it| !it.is_empty()).collect();
+    saved.sort_unstable();
+    assert_eq!(saved, [&b".gitattributes"[..], b"a.sec", b"b.auto", b"staged.sec", b"\xff.sec"]);
 }
 
 #[test]

@@ -147,7 +147,12 @@ fn gemini_has_to_trust_the_folder() {
     let (home, root) = (scratch.outside().join("home/.gemini"), scratch.root().canonicalize().unwrap());
     scratch.agent("gemini", "exit 0");
     fs::create_dir_all(&home).unwrap();
-    let gemini = || doctor(&scratch, "--agent gemini");
+    says(&mut doctor(&scratch, "--agent gemini"), "trust", &["ok: --skip-trust"]);
+    let gemini = || {
+        let mut doctor = doctor(&scratch, "--agent gemini");
+        doctor.env("RALPH_AGENT_ARGS", "--output-format stream-json --yolo");
+        doctor
+    };
     says(&mut gemini(), "trust", &["fail: ", "GEMINI_CLI_TRUST_WORKSPACE=true", "--skip-trust"]);
     says(gemini().env("GEMINI_CLI_TRUST_WORKSPACE", "1"), "trust", &["fail: "]);
     says(gemini().env("GEMINI_CLI_TRUST_WORKSPACE", "true"), "trust", &["ok: "]);

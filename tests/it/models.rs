@@ -49,7 +49,7 @@ fn each_agent_gets_its_own_options() {
         assert_eq!(args_of(&scratch, &line, &[]), expected);
     }
     let line = "prompt p.md 1 --max-retries 0 --agent gemini --model M";
-    assert_eq!(args_of(&scratch, line, &[]), "--output-format stream-json --yolo -m M");
+    assert_eq!(args_of(&scratch, line, &[]), "--output-format stream-json --yolo --skip-trust -m M");
 }
 
 #[test]

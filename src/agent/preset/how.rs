@@ -247,8 +247,8 @@ mod tests {
             ),
             (
                 "gemini",
-                "--output-format stream-json --yolo -m M",
-                "--output-format stream-json --approval-mode plan",
+                "--output-format stream-json --yolo --skip-trust -m M",
+                "--output-format stream-json --skip-trust --approval-mode plan",
             ),
             (
                 "cline",

@@ -23,6 +23,7 @@ pub(super) fn claude(line: &[u8]) -> Option<Vec<Item>> {
     }
     #[derive(Deserialize)]
     struct Message {
+        id: Option<String>,
         model: Option<String>,
         content: [Block; 1],
         usage: Option<Tokens>,
@@ -53,18 +54,21 @@ pub(super) fn claude(line: &[u8]) -> Option<Vec<Item>> {
     };
     let is_ours = message.model.as_deref() != Some("<synthetic>");
     let [Block { r#type, text, id, name, input }] = message.content;
-    let mut items = match r#type.as_str() {
+    let begun =
+        message.id.map(|id| Item::Note(Box::new(UsageNote { message: Some(id), ..UsageNote::default() })));
+    let mut items: Vec<Item> = begun.into_iter().collect();
+    match r#type.as_str() {
         "text" if is_ours => {
             let text = text?;
-            vec![Item::Text(text.clone()), Item::Show(Show::Text(text))]
+            items.extend([Item::Text(text.clone()), Item::Show(Show::Text(text))]);
         }
         "tool_use" => {
             let name = name.filter(|name| name != "ScheduleWakeup")?;
             let started = UsageNote { tool_started: Some(id?), ..UsageNote::default() };
-            vec![Item::Show(Show::tool(&name, input.as_ref())), Item::Note(Box::new(started))]
+            items.extend([Item::Show(Show::tool(&name, input.as_ref())), Item::Note(Box::new(started))]);
         }
         _ => return None,
-    };
+    }
     if let Some(usage) = message.usage.filter(|_| is_ours) {
         let parts = [usage.fresh, usage.cached, usage.from_cache];
         let tokens = parts.into_iter().flatten().map(u64::from).sum();
@@ -187,8 +191,14 @@ mod tests {
             "]".repeat(119)
         );
         let blocks = ODD_BLOCKS.into_iter().chain([deep.as_str()]);
-        let models =
-            ["", r#""model":"m","#, r#""model":"<synthetic>","#, r#""model":null,"#, r#""model":5,"#];
+        let models = [
+            "",
+            r#""model":"m","#,
+            r#""model":"<synthetic>","#,
+            r#""id":"i","model":null,"#,
+            r#""id":7,"model":5,"#,
+            r#""model":"m","id":null,"#,
+        ];
         let ends = [
             "",
             r#","parent_tool_use_id":null"#,

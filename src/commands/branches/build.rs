@@ -16,6 +16,9 @@ use crate::engine::event::{Event, LoopIdentity};
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::places::{Places, Ticket};
+use crate::files::FileError;
+use crate::files::atomic::{self, Durability};
+use crate::files::own;
 use crate::git::{self, GitError};
 use crate::job::Refused;
 use crate::job::agent_choice::Choice;
@@ -38,7 +41,7 @@ use crate::view::View;
 use crate::view::branch_table::{BranchRow, Built, json, table};
 use crate::view::screen::Screen;
 
-const VERB: &str = "loop build";
+pub(super) const VERB: &str = "loop build";
 const MODE: &str = "build";
 /// How many branches are built at once, unless the user says.
 const JOBS: usize = 8;
@@ -76,6 +79,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
         workspace: &workspace,
+        run: run_id(),
         preflight,
         text,
         trees: git::worktrees::list(project.root())?,
@@ -111,6 +115,8 @@ fn take_project(project: &Project, identity: &git::identity::CommitIdentity) -> 
 /// What all branches of one build share.
 struct Building<'a> {
     workspace: &'a Workspace,
+    /// Its id; each loop has one of its own besides.
+    run: String,
     preflight: Preflight,
     text: Text,
     trees: Vec<git::worktrees::Tree>,
@@ -191,14 +197,25 @@ impl Building<'_> {
                 .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
         }
         let identity = LoopIdentity {
-            run: run_id(),
+            run: self.run.clone(),
             name: VERB.to_owned(),
             mode: MODE.to_owned(),
             agent: self.preflight.agent_name().to_owned(),
         };
-        self.screen.say_json(&json(&identity, code, rows));
+        let end = json(&identity, code, rows);
+        self.screen.say_json(&end);
+        if !was_all_done && let Err(error) = self.record(&end) {
+            self.screen.warn(&error.to_string());
+        }
         let heard = self.signals.count();
         self.screen.finish(|| self.signals.count() > heard);
+    }
+
+    /// Keeps what came of everything, in one line.
+    fn record(&self, end: &str) -> Result<(), FileError> {
+        let folder = self.workspace.project.run(&self.run);
+        own::make_folders(&folder).map_err(FileError::at(&folder))?;
+        atomic::write_own(&folder.join("end.json"), end.as_bytes(), Durability::Synced).map(drop)
     }
 
     /// One branch from its work tree to its pull request; with its exit code.
@@ -307,7 +324,8 @@ impl Building<'_> {
         if self.signals.count() > 0 {
             return Ok(None);
         }
-        Tree::prepare(&self.workspace.project, branch, &self.trees, &self.identity, &self.tracked).map(Some)
+        let places = (&self.workspace.project, self.run.as_str());
+        Tree::prepare(places, branch, &self.trees, &self.identity, &self.tracked).map(Some)
     }
 
     fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {

@@ -7,12 +7,14 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow};
 
+use super::build::VERB;
 use super::planned::Planned;
 use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
-use crate::record::state::{self, Found};
+use crate::record::state::{self, Extent, Found};
+use crate::record::{earlier, recorder};
 use crate::settings::Settings;
 
 /// A branch's work tree.
@@ -26,9 +28,9 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Makes the work tree of a branch, or takes up the one that is there.
+    /// Makes the work tree of a branch, or takes up the one that is there; for this `run`.
     pub(super) fn prepare(
-        main: &Project,
+        (main, run): (&Project, &str),
         branch: &Planned,
         trees: &[git::worktrees::Tree],
         identity: &CommitIdentity,
@@ -48,8 +50,14 @@ impl Tree {
         }
         git::identity::configure(&path, identity)?;
 
-        let project = main.elsewhere(&path, &path.join(".ralph"));
-        let state = state::read(&project.state())
+        let project = main.of_branch(name, Some(run));
+        if earlier::are_there(&project) {
+            let _lock = recorder::hold(&project, VERB)?;
+            earlier::adopt(&project, name, false).with_context(|| {
+                format!("the records in {} cannot be moved", project.ralph_dir().display())
+            })?;
+        }
+        let state = state::read(&project.state(), Extent::Whole)
             .with_context(|| format!("cannot read {}", project.state().display()))?;
         let was_killed = matches!(&state, Found::State(state) if state.active);
         Ok(Self { project, start, was_killed })

@@ -145,6 +145,34 @@ fn other_histories_are_refused() {
 
 #[test]
 fn folders_and_files_of_one_name_overlap() {
+    let overlaps = |one: &str, other: &str| super::overlaps(Path::new(one), Path::new(other));
     assert!(overlaps("a", "a") && overlaps("a", "a/b") && overlaps("a/b", "a"));
     assert!(!overlaps("a", "ab") && !overlaps("a/b", "a/c"));
+}
+
+#[test]
+fn ignored_files_in_the_way_stay_whatever_they_are_called() {
+    let odd = OsStr::from_bytes(b"odd\xff");
+    for (path, precious) in [
+        (Path::new(odd), Path::new(odd)),
+        (Path::new("folder"), Path::new("folder/precious")),
+        (Path::new("folder"), &Path::new("folder").join(odd)),
+        (Path::new("file/inner"), Path::new("file")),
+    ] {
+        let (_guard, root, _) = with_commits(&["a"]);
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), "theirs").unwrap();
+        git(&root, &["add", "."]);
+        git(&root, &["commit", "--quiet", "-m", "with it"]);
+        git(&root, &["rm", "-r", "--quiet", "--ignore-unmatch", "folder", "file", "odd*"]);
+        git(&root, &["commit", "--quiet", "-m", "without it"]);
+        fs::write(root.join(".git/info/exclude"), "*\n").unwrap();
+        fs::create_dir_all(root.join(precious).parent().unwrap()).unwrap();
+        fs::write(root.join(precious), "mine").unwrap();
+        let head = super::super::head(&root).unwrap();
+        let commits = commits_between(&root, None, &head).unwrap();
+        let error = revert(&root, &commits[..1]).unwrap_err();
+        assert!(matches!(error, RevertError::Overlap { .. }), "{}: {error}", path.display());
+        assert_eq!(fs::read(root.join(precious)).unwrap(), b"mine", "{}", path.display());
+    }
 }

@@ -1,10 +1,11 @@
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::thread;
 
 use super::super::tests::{git, repository};
 use super::*;
 
 /// A repository with one commit that has `files`, and that commit.
-fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
+pub(in super::super) fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
     let (guard, root) = repository();
     git(&root, &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
     for file in files {
@@ -16,15 +17,15 @@ fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
     (guard, root, id)
 }
 
-fn place(root: &Path, branch: &str) -> PathBuf {
+pub(in super::super) fn place(root: &Path, branch: &str) -> PathBuf {
     root.join(".worktrees").join(branch)
 }
 
-fn add_at(root: &Path, branch: &str, start: &str) -> Result<Added, GitError> {
+pub(in super::super) fn add_at(root: &Path, branch: &str, start: &str) -> Result<Added, GitError> {
     add(root, &place(root, branch), branch, start, None)
 }
 
-fn said(result: Result<Added, GitError>) -> String {
+pub(in super::super) fn said(result: Result<Added, GitError>) -> String {
     let said = result.unwrap_err().to_string();
     assert!(!said.contains('\n'), "{said}");
     said
@@ -195,48 +196,6 @@ fn a_failing_hook_is_named_and_the_next_run_goes_on() {
     assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Reused);
 }
 
-/// Kills a `git worktree add` while it writes the file `b`, whose filter hangs.
-fn kill_half_way(root: &Path, branch: &str) {
-    git(root, &["config", "filter.hang.smudge", "cat > /dev/null; echo > ../../hangs; exec sleep 60"]);
-    fs::create_dir_all(root.join(".git/info")).unwrap();
-    fs::write(root.join(".git/info/attributes"), "b filter=hang\n").unwrap();
-    fs::create_dir_all(root.join(".worktrees")).unwrap();
-    let mut command = Command::new("git");
-    command.args(["worktree", "add", "-b", branch]).arg(place(root, branch)).current_dir(root);
-    command.env_remove("GIT_DIR").stderr(Stdio::null()).stdout(Stdio::null());
-    let mut child = std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !root.join("hangs").exists() && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(5));
-    }
-    assert!(is_being_made(&place(root, branch)));
-    let group = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
-    child.wait().unwrap();
-    fs::remove_file(root.join(".git/info/attributes")).unwrap();
-    assert!(list(root).unwrap().iter().any(is_half_made));
-}
-
-#[test]
-fn what_a_killed_git_left_is_made_anew() {
-    let (_guard, root, id) = with_files(&["a", "b", "c"]);
-    kill_half_way(&root, "x");
-    assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch);
-    assert_eq!(git(&place(&root, "x"), &["status", "--porcelain"]), "");
-    assert!(place(&root, "x").join("c").exists());
-    assert!(!list(&root).unwrap().iter().any(is_half_made));
-}
-
-#[test]
-fn what_a_killed_git_left_stays_when_somebody_put_a_file_into_it() {
-    let (_guard, root, id) = with_files(&["a", "b", "c"]);
-    kill_half_way(&root, "x");
-    let mine = place(&root, "x").join("mine");
-    fs::write(&mine, "x").unwrap();
-    assert!(said(add_at(&root, "x", &id)).contains(&format!("no checkout wrote, {}", mine.display())));
-    assert!(mine.exists());
-}
-
 #[test]
 fn the_plans_copy_is_not_committed_by_accident() {
     let (_guard, root, id) = with_files(&["a", "PLAN.md"]);
@@ -255,4 +214,40 @@ fn the_plans_copy_is_not_committed_by_accident() {
     fs::write(root.join("PLAN.md"), "of the main work tree").unwrap();
     assert_eq!(git(&root, &["status", "--porcelain"]).lines().next(), Some(" M PLAN.md"));
     assert!(keep_plan_out(&place(&root, "OTHER.md"), "MISSING.md", true).is_err());
+}
+
+#[test]
+fn in_a_copy_of_a_project_the_way_out_leaves_the_original_alone() {
+    for is_tree_copied in [true, false] {
+        let (guard, root, id) = with_files(&["a"]);
+        for branch in ["x", "y"] {
+            add_at(&root, branch, &id).unwrap();
+        }
+        fs::write(place(&root, "x").join("mine"), "not committed").unwrap();
+        let copy = guard.path().join("a copy");
+        assert!(Command::new("cp").arg("-a").arg(&root).arg(&copy).status().unwrap().success());
+        if !is_tree_copied {
+            fs::remove_dir_all(copy.join(".worktrees")).unwrap();
+        }
+        for branch in ["x", "y"] {
+            let said = said(add_at(&copy, branch, &id));
+            assert!(
+                said.contains(&format!("checked out elsewhere, {}", place(&root, branch).display())),
+                "{said}"
+            );
+            // What it says, done.
+            let (_, command) = said.split_once("with '").unwrap();
+            let end = command.find("' (not").unwrap_or(command.len() - 1);
+            assert!(Command::new("sh").args(["-c", &command[..end]]).status().unwrap().success(), "{said}");
+            let added = if is_tree_copied { Added::Reused } else { Added::Branch };
+            assert_eq!(add_at(&copy, branch, &id).unwrap(), added, "{said}");
+            assert_eq!(add_at(&root, branch, &id).unwrap(), Added::Reused, "{said}");
+        }
+        let commits = |tree: &Path| git(tree, &["log", "--format=%s"]).lines().count();
+        git(&place(&copy, "x"), &["commit", "--quiet", "--allow-empty", "-m", "in the copy"]);
+        assert_eq!((commits(&place(&copy, "x")), commits(&place(&root, "x"))), (2, 1));
+        let new = git(&place(&copy, "x"), &["ls-files", "--others"]);
+        assert_eq!(new, if is_tree_copied { "mine\n" } else { "" });
+        assert_eq!(git(&place(&root, "x"), &["ls-files", "--others"]), "mine\n");
+    }
 }

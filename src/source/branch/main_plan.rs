@@ -1,12 +1,13 @@
 //! The main plan, which all branches of a build share: each changes its own section, and none the other's.
 
+use std::fs;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
-use crate::files::theirs;
-use crate::plan::{PlanError, Task, Ticks, mark_done, merge_tasks, tasks};
+use crate::files::{own, theirs};
+use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
 #[derive(Debug)]
@@ -32,7 +33,8 @@ impl MainPlan {
         ticks: Ticks,
         known: &[String],
     ) -> Result<(), String> {
-        let from = read(copy)?;
+        let from = read_copy(copy).ok_or_else(|| format!("cannot read {}", copy.display()))?;
+        let from = without_torn_end(from, branch, known);
         self.change(|into| merge_tasks(&from, into, branch, ticks, known).map_err(|error| self.fault(&error)))
     }
 
@@ -41,17 +43,24 @@ impl MainPlan {
     pub(super) fn bring_to(&self, copy: &Path, branch: &str) -> Result<Vec<String>, String> {
         let main = read(&self.path)?;
         let own = texts(&main, branch).map_err(|error| self.fault(&error))?;
-        let old = if copy.exists() { Some(read(copy)?) } else { None };
+        let old = read_copy(copy);
         let is_current = |old: &&String| texts(old, branch).is_ok_and(|texts| texts == own);
         let merged = old
             .as_ref()
             .filter(is_current)
-            .and_then(|old| merge_tasks(&main, old, branch, Ticks::From, &[]).ok());
+            .and_then(|old| merge_tasks(&main, old, branch, Ticks::From, &[]).ok())
+            // One that ends too early was torn.
+            .filter(|merged| !main.starts_with(merged.as_str()));
         let text = merged.unwrap_or(main);
         if old.as_ref() != Some(&text) {
-            write(copy, &text)?;
+            write_copy(copy, &text)?;
         }
         Ok(own)
+    }
+
+    /// Whether an agent of the branch can work with the copy: it is there and has the branch's section.
+    pub(super) fn is_usable(copy: &Path, branch: &str) -> bool {
+        read_copy(copy).is_some_and(|text| has_section(&text, branch))
     }
 
     /// Marks a branch as done.
@@ -85,6 +94,36 @@ impl MainPlan {
 
 fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {
     Ok(tasks(text, branch)?.into_iter().map(|task| task.text).collect())
+}
+
+/// The copy of the plan, if it is a file with text: an agent may have made anything of it. Links are not followed: they may
+/// lead to what is the user's.
+fn read_copy(path: &Path) -> Option<String> {
+    let content = own::read(path, theirs::MAX_TEXT).ok()?;
+    String::from_utf8(content).ok()
+}
+
+fn write_copy(path: &Path, text: &str) -> Result<(), String> {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        // An agent's whim; what a link leads to stays as it is.
+        fs::remove_file(path).map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
+    }
+    let written = atomic::write_own(path, text.as_bytes(), Durability::Synced);
+    written.map(drop).map_err(|error| error.to_string())
+}
+
+/// The plan without its last line, where that is the beginning of a task among the `known`: whoever wrote it was cut off.
+fn without_torn_end(mut text: String, branch: &str, known: &[String]) -> String {
+    let last = tasks(&text, branch).ok().and_then(|mut tasks| tasks.pop()).map(|task| task.text);
+    let is_torn = |last: &String| {
+        text.ends_with(last.as_str())
+            && !known.contains(last)
+            && known.iter().any(|known| known.starts_with(last.as_str()))
+    };
+    if last.as_ref().is_some_and(is_torn) {
+        text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+    }
+    text
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -1,0 +1,330 @@
+//! What is left of a `git worktree add` that was cut off, by a kill or a power cut: an entry of git's that is not
+//! whole, and some of the files of a checkout.
+//!
+//! It is made again, and so goes first. Only what a checkout wrote is deleted, file by file, so that whatever somebody
+//! put there stays.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind::NotFound;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::change::{ChangeOptions, alone, change_with};
+use super::checkout::Checkout;
+use super::refs::branch_commit;
+use super::remove::RemoveError;
+use super::worktrees::{Tree, without_links};
+use super::{GitError, common_dir, head_file, progress, save};
+use crate::files::atomic::{self, Durability};
+use crate::files::theirs;
+use crate::text::jitter;
+
+/// How long another git that is just making the wanted work tree is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// git locks a work tree with this word while it makes it.
+const INITIALIZING: &str = "initializing";
+/// The files of an entry without which git cannot work in the tree.
+const NEEDED: [&str; 4] = ["HEAD", "commondir", "gitdir", "index"];
+/// A work tree that is not whole.
+struct HalfMade<'a> {
+    root: &'a Path,
+    /// Its folder, without symbolic links; may be gone.
+    path: &'a Path,
+    branch: &'a str,
+    /// git's entry for it; may be gone.
+    entry: Option<PathBuf>,
+}
+
+/// Clears the place `path` of the work tree for `branch`, where what is there was never finished; says whether it was so.
+/// `start` is the commit of a branch that is not there; `known` are the trees that git lists.
+///
+/// # Errors
+/// When somebody works there, or something is there that no checkout wrote.
+pub(super) fn clear(
+    root: &Path,
+    path: &Path,
+    branch: &str,
+    start: &str,
+    known: &[Tree],
+) -> Result<bool, GitError> {
+    let tree = known.iter().find(|tree| tree.path == path);
+    if tree.is_none() && path.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let Some(found) = HalfMade::find(root, path, branch, tree)? else { return Ok(false) };
+    let deadline = Instant::now() + PATIENCE;
+    while is_being_made(path) {
+        if Instant::now() > deadline {
+            let what = "another git is making this work tree";
+            return Err(GitError::in_the_way(what, path.display(), "wait for it and start again"));
+        }
+        thread::sleep(jitter::around(Duration::from_millis(100)));
+    }
+    let _alone = alone();
+    // It may have been finished meanwhile.
+    if found.entry.as_deref().is_some_and(is_whole) {
+        return Ok(true);
+    }
+    let commit = branch_commit(root, branch).unwrap_or_else(|| start.to_owned());
+    match found.clear(&commit)? {
+        None => Ok(true),
+        // Nobody knows whose folder it is.
+        Some(_) if found.entry.as_deref().is_none_or(|entry| !entry.exists()) => Ok(false),
+        Some(stranger) => {
+            let what = "a work tree that was never finished holds a file that no checkout wrote";
+            Err(GitError::in_the_way(what, stranger.display(), "move it away and start again"))
+        }
+    }
+}
+
+/// Whether git has everything that it needs to work in the tree of this entry.
+pub(super) fn is_whole(entry: &Path) -> bool {
+    let is_there = |name: &str| entry.join(name).metadata().is_ok_and(|found| found.len() > 0);
+    let locked = theirs::text(&entry.join("locked")).unwrap_or_default();
+    NEEDED.into_iter().all(is_there) && locked.trim() != INITIALIZING
+}
+
+/// Gives back to entries what a power cut took from them and what is the same in each: with an empty `commondir` in one,
+/// git refuses to list any. Says whether one was mended.
+pub(super) fn mend_entries(root: &Path) -> bool {
+    let Some(common) = head_file::common_dir(root) else { return false };
+    let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    let torn = entries
+        .map(|entry| entry.path().join("commondir"))
+        .filter(|file| file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0));
+    torn.filter(|file| atomic::write_theirs(file, b"../..\n", Durability::Synced).is_ok()).count() > 0
+}
+
+impl<'a> HalfMade<'a> {
+    /// What is at `path`, if it is not whole and nobody's but of a checkout of this branch.
+    fn find(
+        root: &'a Path,
+        path: &'a Path,
+        branch: &'a str,
+        tree: Option<&Tree>,
+    ) -> Result<Option<Self>, GitError> {
+        let entries = without_links(&common_dir(root)?.join("worktrees"));
+        let git_file = path.join(".git");
+        let pointer = match git_file.symlink_metadata() {
+            Ok(found) if found.is_file() => head_file::git_dir(path),
+            Ok(_) => return Ok(None),
+            Err(_) => None,
+        };
+        let entry = match pointer {
+            Some(entry) if entry.parent().is_some_and(|folder| without_links(folder) == entries) => {
+                // A copy of another tree's folder leads to the other's entry.
+                let names_another = registered(&entry).is_some_and(|place| place != git_file);
+                if names_another {
+                    return Ok(None);
+                }
+                Some(entry)
+            }
+            None if tree.is_some() => entry_for(&entries, &git_file),
+            None if path.symlink_metadata().is_ok_and(|found| found.is_dir()) => None,
+            _ => return Ok(None),
+        };
+        if entry.as_deref().is_some_and(|entry| is_whole(entry) || !is_on(entry, branch, tree)) {
+            return Ok(None);
+        }
+        let is_empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        if entry.is_none() && is_empty {
+            return Ok(None);
+        }
+        Ok(Some(Self { root, path, branch, entry }))
+    }
+
+    /// Deletes it, unless there is something in it that no checkout of `commit` wrote: that is answered.
+    fn clear(&self, commit: &str) -> Result<Option<PathBuf>, GitError> {
+        let entry = self.entry.as_ref().filter(|entry| entry.exists());
+        if let Some(entry) = entry
+            && let Some(stranger) = self.precious(entry)?
+        {
+            return Ok(Some(stranger));
+        }
+        let failed = |error: std::io::Error| self.refused(error.to_string());
+        if self.path.is_dir() {
+            let common = common_dir(self.root)?;
+            let begun = Begun::of(self.path, &common, commit).map_err(|reason| self.refused(reason))?;
+            if let Some(stranger) = begun.stranger().map_err(|reason| self.refused(reason))? {
+                return Ok(Some(self.path.join(stranger)));
+            }
+            for name in begun.files().map_err(|reason| self.refused(reason))? {
+                gone(fs::remove_file(self.path.join(name))).map_err(failed)?;
+            }
+        }
+        // In this order: when this is cut off, too, what is left is still known as half made.
+        if let Some(entry) = entry {
+            gone(fs::remove_dir_all(entry)).map_err(failed)?;
+        }
+        gone(fs::remove_file(self.path.join(".git"))).map_err(failed)?;
+        remove_empty_folders(self.path);
+        Ok(None)
+    }
+
+    /// What git's entry holds and cannot be made again: something in progress, repositories of submodules, or a commit
+    /// that nothing else leads to.
+    fn precious(&self, entry: &Path) -> Result<Option<PathBuf>, GitError> {
+        let modules = Some(entry.join("modules")).filter(|modules| modules.exists());
+        if let Some(found) = progress::mark_in(entry).or(modules) {
+            return Ok(Some(found));
+        }
+        let commits = save::own_commits(self.root, entry).map_err(|error| self.refused(error.to_string()))?;
+        Ok((!commits.is_empty()).then(|| entry.join("logs/HEAD")))
+    }
+
+    fn refused(&self, reason: String) -> GitError {
+        GitError::refused(&format!("worktree add {}", self.branch), self.path, reason)
+    }
+}
+
+/// The folder of a work tree beside what a checkout of a commit would write there, by an index of our own: git's may be
+/// missing, or locked by the git that was killed.
+struct Begun<'a> {
+    path: &'a Path,
+    commit: &'a str,
+    common: &'a Path,
+    index: tempfile::TempDir,
+}
+
+impl<'a> Begun<'a> {
+    fn of(path: &'a Path, common: &'a Path, commit: &'a str) -> Result<Self, String> {
+        let index = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let begun = Self { path, commit, common, index };
+        begun.git(&["read-tree", commit])?;
+        begun.git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
+        Ok(begun)
+    }
+
+    /// The repository is that of all trees, the files are this one's.
+    fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
+        let env = vec![("GIT_INDEX_FILE".into(), self.index.path().join("index").into_os_string())];
+        let how = ChangeOptions { env, ..ChangeOptions::default() };
+        let git_dir = [b"--git-dir=", self.common.as_os_str().as_bytes()].concat();
+        let tree = [b"--work-tree=", self.path.as_os_str().as_bytes()].concat();
+        let places = [&git_dir[..], &tree, b"-c", b"core.sparseCheckout=false"].map(OsStr::from_bytes);
+        let arguments: Vec<&OsStr> = places.into_iter().chain(arguments.iter().map(OsStr::new)).collect();
+        change_with(self.path, &arguments, &how)
+    }
+
+    /// Every file that the commit has.
+    fn files(&self) -> Result<Vec<PathBuf>, String> {
+        self.git(&["ls-files", "-z", "--cached"]).map(|output| paths(&output))
+    }
+
+    /// A file that the commit does not have, ignored ones included, or that is not as the commit has it.
+    fn stranger(&self) -> Result<Option<PathBuf>, String> {
+        if let Some(first) = paths(&self.git(&["ls-files", "-z", "--others"])?).into_iter().next() {
+            return Ok(Some(first));
+        }
+        // What is absent has not been written yet.
+        let changed = self.git(&["diff-files", "-z", "--raw", "--no-renames", "--diff-filter=d"])?;
+        let mut fields = changed.split(|&byte| byte == 0);
+        let mut changed = Vec::new();
+        while let (Some(about), Some(name)) = (fields.next(), fields.next()) {
+            // `:100644 100755 …`: a checkout makes a file with the mode that it is to have.
+            if !about.starts_with(b":100") || about.get(1..7) != about.get(8..14) {
+                return Ok(Some(PathBuf::from(OsStr::from_bytes(name))));
+            }
+            changed.push(name.to_owned());
+        }
+        let checkout =
+            Checkout::of(self.common, self.commit).map_err(|error: RemoveError| error.to_string())?;
+        let lost = checkout.lost_with(self.path).map_err(|error| error.to_string())?;
+        changed.extend(lost.into_iter().map(|(name, _)| name));
+        changed.sort_unstable();
+        changed.dedup();
+        for name in changed {
+            if !self.is_cut_off(&checkout, &name)? {
+                return Ok(Some(PathBuf::from(OsStr::from_bytes(&name))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the file is the beginning of what a checkout writes there, and the last that it wrote: git writes one file
+    /// after the other, in the order of the index, each in its place and not beside it, so that a kill may leave one cut
+    /// in the middle. (With `checkout.workers`, or filters that delay, it may leave more: then a person has to look.)
+    fn is_cut_off(&self, checkout: &Checkout, name: &[u8]) -> Result<bool, String> {
+        let files = self.files()?;
+        let later = files.iter().skip_while(|file| file.as_os_str().as_bytes() != name).skip(1);
+        if later.into_iter().any(|file| self.path.join(file).symlink_metadata().is_ok()) {
+            return Ok(false);
+        }
+        checkout.make(&[name]);
+        let Ok(whole) = theirs::read(&checkout.path(name), u64::MAX) else { return Ok(false) };
+        let there = theirs::read(&self.path.join(OsStr::from_bytes(name)), u64::MAX);
+        Ok(whole.starts_with(&there.map_err(|error| error.to_string())?))
+    }
+}
+
+/// What a git command lists, each name ended by a zero byte.
+fn paths(output: &[u8]) -> Vec<PathBuf> {
+    let names = output.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
+}
+
+/// The `.git` file that an entry is registered for; `None` where it does not say.
+fn registered(entry: &Path) -> Option<PathBuf> {
+    let content = theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT).ok()?;
+    let place = content.trim_ascii_end();
+    // It may be written down relative to the entry.
+    (!place.is_empty()).then(|| without_links(&entry.join(OsStr::from_bytes(place))))
+}
+
+/// The entry that is registered for this `.git` file.
+pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(entries).ok()?.flatten().map(|entry| entry.path());
+    entries.find(|entry| registered(entry).is_some_and(|place| place == git_file))
+}
+
+/// Whether the HEAD of an entry is on the branch, or on nothing yet.
+fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> bool {
+    let head = theirs::text(&entry.join("HEAD")).unwrap_or_default();
+    match head.trim_end().strip_prefix("ref: refs/heads/") {
+        // Where branches are not files, only git knows.
+        Some(".invalid") => tree.is_none_or(|tree| {
+            tree.branch.as_deref().is_none_or(|name| [branch, ".invalid"].contains(&name))
+        }),
+        Some(name) => name == branch,
+        None => head.trim_end().bytes().all(|byte| byte == b'0'),
+    }
+}
+
+/// Whether a git process lives that was told to make this work tree.
+pub(super) fn is_being_made(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    let Ok(processes) = fs::read_dir("/proc") else { return false };
+    processes.flatten().any(|process| {
+        let says = |file: &str| fs::read(process.path().join(file)).unwrap_or_default();
+        let line = says("cmdline");
+        let is_git = line.split(|&byte| byte == 0).next().is_some_and(|name| name.ends_with(b"git"));
+        // The child that writes the files is told by its environment.
+        let names = |text: &[u8]| text.windows(path.len()).any(|part| part == path);
+        is_git && (names(&line) || names(&says("environ")))
+    })
+}
+
+/// What is gone already need not be removed.
+fn gone(result: std::io::Result<()>) -> std::io::Result<()> {
+    match result {
+        Err(error) if error.kind() == NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Removes the folders below `path` with nothing in them, and `path` itself where that leaves nothing.
+fn remove_empty_folders(path: &Path) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_empty_folders(&entry.path());
+        }
+    }
+    // Whatever is in it stays, and so does it.
+    let _ = fs::remove_dir(path);
+}
+
+#[cfg(test)]
+mod tests;

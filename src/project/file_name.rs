@@ -1,0 +1,74 @@
+//! Names of loops and branches as names of files.
+
+use std::fmt::Write as _;
+
+/// The longest name, in bytes: a file system takes 255, of which something may follow.
+const LONGEST: usize = 180;
+
+/// Percent-encodes everything but `[A-Za-z0-9._-]`, and a leading dot: never `.`, `..` or a hidden file. What is too long for
+/// a file system ends in `~` and a hash instead.
+pub(crate) fn encoded(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && at > 0) {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}"); // writing to a String cannot fail
+        }
+    }
+    if encoded.len() > LONGEST {
+        encoded.truncate(LONGEST);
+        let _ = write!(encoded, "~{:08x}", fnv1a(name.as_bytes()));
+    }
+    encoded
+}
+
+/// The name that was encoded; `None` for what is no such name, or too long a one.
+pub(crate) fn decoded(file: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(file.len());
+    let mut rest = file.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        bytes.push(match byte {
+            b'~' => return None,
+            b'%' => {
+                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+                rest = &rest[2..];
+                u8::from_str_radix(digits, 16).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok().filter(|name| encoded(name) == file)
+}
+
+/// The 32-bit FNV-1a hash: the standard library's hashes may differ from one release to the next.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_and_none_is_too_long() {
+        assert_eq!(encoded("feature/x.y_z-1"), "feature%2Fx.y_z-1");
+        for name in ["", ".", "..", "a b", "100%", "\u{fc}", ".hidden", "a\nb", "x~y", "feature/x"] {
+            assert_eq!(decoded(&encoded(name)).as_deref(), Some(name));
+        }
+        let long = ["x".repeat(250), "\u{fc}".repeat(125), "x".repeat(249)].map(|name| encoded(&name));
+        assert!(long.iter().all(|name| name.len() < 200 && decoded(name).is_none()), "{long:?}");
+        assert!(long[0] != long[2]);
+        for file in ["%", "%2", "%zz", "%ff", "a b", "%2f"] {
+            assert_eq!(decoded(file), None, "{file}");
+        }
+    }
+
+    #[test]
+    fn hash_is_the_published_one() {
+        assert_eq!(fnv1a(b""), 0x811c_9dc5);
+        assert_eq!(fnv1a(b"a"), 0xe40c_292c);
+        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968);
+    }
+}

@@ -1,0 +1,143 @@
+//! Where a loop's records are: in the ralph dir, but for the loops of branches.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Project, file_name};
+
+/// The folder of the records of branches, among the runs.
+const BRANCHES: &str = "branches";
+
+/// Where a branch's loop has its records: with those of the project, so that they outlive its work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BranchRecords {
+    /// The folder of the project's runs.
+    runs: PathBuf,
+    /// What the branch is called in it.
+    file_name: OsString,
+    /// The run that is under way.
+    run: Option<String>,
+}
+
+impl Project {
+    /// The places of the loop of a branch of this project, in `run` where one is under way.
+    #[must_use]
+    pub fn of_branch(&self, name: &str, run: Option<&str>) -> Self {
+        let branch = BranchRecords {
+            runs: self.runs(),
+            file_name: file_name::encoded(name).into(),
+            run: run.map(str::to_owned),
+        };
+        Self { branch: Some(branch), ..self.clone() }.in_tree(&self.worktree(name))
+    }
+
+    /// The same places with the work tree in this folder.
+    #[must_use]
+    pub fn in_tree(self, tree: &Path) -> Self {
+        Self { branch: self.branch.clone(), ..self.elsewhere(tree, &tree.join(".ralph")) }
+    }
+
+    /// The same places, but for the records, which are in this folder: one that [`Project::records`] has named.
+    #[must_use]
+    pub fn recorded_in(self, records: &Path) -> Self {
+        let runs = records.parent().and_then(Path::parent);
+        let branch = runs.zip(records.file_name()).map(|(runs, name)| BranchRecords {
+            runs: runs.to_owned(),
+            file_name: name.to_owned(),
+            run: None,
+        });
+        Self { branch, ..self }
+    }
+
+    /// The places of all branches of this project whose loops have left records, and their names.
+    #[must_use]
+    pub fn branches(&self) -> Vec<(String, Self)> {
+        let folders = fs::read_dir(self.runs().join(BRANCHES)).into_iter().flatten().flatten();
+        let name = |folder: fs::DirEntry| file_name::decoded(folder.file_name().to_str()?);
+        folders.filter_map(name).map(|name| (name.clone(), self.of_branch(&name, None))).collect()
+    }
+
+    /// The folder of the runs and of the loops of branches, `runs`.
+    fn runs(&self) -> PathBuf {
+        self.run_dir().join("runs")
+    }
+
+    /// The folder of one run: a start of a command, with what its loops and it itself have left.
+    #[must_use]
+    pub fn run(&self, run: &str) -> PathBuf {
+        self.runs().join(run)
+    }
+
+    /// Whether these are the places of a branch's loop, whose records are not in its ralph dir.
+    #[must_use]
+    pub fn is_of_branch(&self) -> bool {
+        self.branch.is_some()
+    }
+
+    /// The folder of the loop's records: where it stands, and what it was asked for.
+    #[must_use]
+    pub fn records(&self) -> PathBuf {
+        match &self.branch {
+            Some(BranchRecords { runs, file_name, .. }) => runs.join(BRANCHES).join(file_name),
+            None => self.run_dir().to_path_buf(),
+        }
+    }
+
+    /// The raw output of the newest attempt, `last_agent_output`.
+    #[must_use]
+    pub fn last_agent_output(&self) -> PathBuf {
+        self.records().join("last_agent_output")
+    }
+
+    /// The state of the loop, `state.toml`.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.records().join("state.toml")
+    }
+
+    /// One line per iteration, `iterations.log`.
+    #[must_use]
+    pub fn iterations_log(&self) -> PathBuf {
+        self.records().join("iterations.log")
+    }
+
+    /// The folder of the session logs that are written, `logs`; of a branch the one of the run that is under way.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        match &self.branch {
+            Some(BranchRecords { runs, file_name, run: Some(run) }) => runs.join(run).join(file_name),
+            _ => self.records().join("logs"),
+        }
+    }
+
+    /// The folders of all session logs of the loop.
+    #[must_use]
+    pub fn all_logs(&self) -> Vec<PathBuf> {
+        let Some(BranchRecords { runs, file_name, .. }) = &self.branch else { return vec![self.logs()] };
+        let entries = fs::read_dir(runs).into_iter().flatten().flatten();
+        let runs = entries.filter(|entry| entry.file_name() != BRANCHES).map(|entry| entry.path());
+        runs.map(|run| run.join(file_name)).filter(|logs| logs.is_dir()).collect()
+    }
+
+    /// Where records of the branch go that belong to no run of ours: those of earlier versions.
+    #[must_use]
+    pub fn earlier_records(&self) -> Option<PathBuf> {
+        self.branch.as_ref().map(|BranchRecords { runs, file_name, .. }| runs.join("earlier").join(file_name))
+    }
+
+    /// Where other terminals leave requests for the running loop, `requests/`.
+    #[must_use]
+    pub fn requests(&self) -> PathBuf {
+        self.records().join("requests")
+    }
+
+    /// The lock of the running loop, `lock`. That of a branch is in its work tree, so that no two build there; where that
+    /// is gone it is the project's.
+    #[must_use]
+    pub fn lock(&self) -> PathBuf {
+        let project = self.branch.as_ref().filter(|_| !self.root.is_dir());
+        let folder = project.and_then(|BranchRecords { runs, .. }| runs.parent()).unwrap_or(self.run_dir());
+        folder.join("lock")
+    }
+}
