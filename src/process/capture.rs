@@ -146,6 +146,7 @@ pub fn capture(
             Ok(SupervisorNote::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
             Ok(SupervisorNote::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
             Ok(SupervisorNote::Gone(left)) => break Some(left),
+            Ok(SupervisorNote::Spared) => break Some(1),
             Err(RecvTimeoutError::Disconnected) => break None,
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
         }

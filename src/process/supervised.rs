@@ -87,7 +87,6 @@ pub struct Supervised {
     program_pid: u32,
     /// Something has been ordered.
     ordered: bool,
-    spares_daemons: bool,
     /// KILL has been ordered.
     killed: bool,
 }
@@ -210,7 +209,6 @@ impl Supervised {
                     ladder: launch.ladder,
                     program_pid,
                     ordered: false,
-                    spares_daemons: launch.spares_daemons,
                     killed: false,
                 };
                 Ok((supervised, notes))
@@ -286,16 +284,15 @@ impl Supervised {
         }
     }
 
-    /// To be called with what [`SupervisorNote::Gone`] said, or with `None` when the notes ended without it, or do not come
+    /// To be called with what [`SupervisorNote::Gone`] said (1 for [`SupervisorNote::Spared`]), or with `None` when the notes ended without it, or do not come
     /// to an end: the supervisor waits for its next program, or is reaped; if it has not said that nothing is left, it is
     /// given up, and the marked processes are swept instead.
     pub fn finish(mut self, left: Option<u32>) {
         if left.is_none() {
             self.give_up(self.killed);
         } else if let Some(mut supervisor) = self.supervisor.take() {
-            // An order that came too late would be taken for the next launch; and a supervisor that has let daemons go is
-            // ending.
-            if left == Some(0) && !self.ordered && !self.spares_daemons {
+            // An order that came too late would be taken for the next launch.
+            if left == Some(0) && !self.ordered {
                 supervisor.rest();
             } else {
                 supervisor.leave_by(Instant::now() + END_LIMIT);

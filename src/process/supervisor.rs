@@ -215,7 +215,9 @@ impl<'a> Supervisor<'a> {
             }
             self.wait();
         };
-        self.post.report(&SupervisorNote::Gone(left));
+        // Children that are left then are daemons.
+        let note = if left == 0 && self.reap() { SupervisorNote::Spared } else { SupervisorNote::Gone(left) };
+        self.post.report(&note);
     }
 
     /// Collects every child that has ended; whether any is left.
