@@ -20,7 +20,7 @@ mod uncommitted;
 pub mod worktrees;
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -312,18 +312,16 @@ fn run_with(
     more: &[(OsString, OsString)],
     limit: Duration,
 ) -> Result<Vec<u8>, GitError> {
-    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
-    let args = [&["-c", "core.fsmonitor=false"], arguments].concat();
     let ours = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
     let ours = ours.map(|(name, value)| (name.into(), value.into()));
-    let env: Vec<(OsString, OsString)> = more.iter().cloned().chain(ours).collect();
+    let launch = launch(root, arguments, more.iter().cloned().chain(ours).collect());
     let failed = |reason| GitError::Run { path: root.to_path_buf(), reason };
     let command = arguments.first().copied().unwrap_or_default();
     let (succeeded, stdout, stderr) = if RUN_FILTERS.contains(&command) {
-        supervised(root, &args, env, limit).map_err(failed)?
+        supervised(&launch, limit).map_err(failed)?
     } else {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(root).args(&args).envs(env);
+        let mut git = Command::new(&launch.program);
+        git.arg("-C").arg(root).args(&launch.args).envs(launch.env);
         for name in REPOSITORY_VARIABLES {
             git.env_remove(name);
         }
@@ -338,21 +336,17 @@ fn run_with(
     Err(GitError::refused(command, root, message.trim_start_matches("fatal: ").to_owned()))
 }
 
+/// The command line of git with these arguments in `root`, with variables on top of our own environment.
+fn launch<S: AsRef<OsStr>>(root: &Path, arguments: &[S], env: Vec<(OsString, OsString)>) -> Launch {
+    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
+    let before: [&OsStr; 2] = ["-c".as_ref(), "core.fsmonitor=false".as_ref()];
+    let args = before.into_iter().chain(arguments.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect();
+    Launch { program: "git".into(), args, cwd: root.to_path_buf(), env, ..Launch::default() }
+}
+
 /// Runs git with its filters under a supervisor, so that these end with it, and with us.
-fn supervised(
-    root: &Path,
-    args: &[&str],
-    env: Vec<(OsString, OsString)>,
-    limit: Duration,
-) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
-    let launch = Launch {
-        program: "git".into(),
-        args: args.iter().map(Into::into).collect(),
-        cwd: root.to_path_buf(),
-        env,
-        ..Launch::default()
-    };
-    let captured = capture(&launch, Vec::new(), limit, usize::MAX, &AtomicBool::new(false));
+fn supervised(launch: &Launch, limit: Duration) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
+    let captured = capture(launch, Vec::new(), limit, usize::MAX, &AtomicBool::new(false));
     let captured = captured.map_err(io::Error::other)?;
     let text = |kept: &Kept| kept.whole().unwrap_or_default();
     match captured.end {

@@ -102,10 +102,7 @@ impl PipeAgent {
             let served = serve(pipes, attempt.prompt, decoder, &self.display, &wanted, &port)?;
             Ok(Served { patience: Some(patience), ..served })
         };
-        let served = serve().map_err(|source| {
-            let program = launch.program.to_string_lossy().into_owned();
-            cannot_start(StartError::Thread { program, source })
-        })?;
+        let served = serve().map_err(|source| cannot_start(StartError::thread(&launch, source)))?;
         drop(port);
 
         let clocks = Clocks {

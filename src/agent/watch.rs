@@ -271,7 +271,7 @@ impl Watch {
 
     /// What is waited for after a word that may not be the last.
     fn announced(&self) -> Option<String> {
-        self.traces.announced().filter(|_| matches!(self.word, Word::LastForNow { .. }))
+        if matches!(self.word, Word::LastForNow { .. }) { self.traces.announced() } else { None }
     }
 
     /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is

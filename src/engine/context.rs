@@ -53,7 +53,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The same; whatever the loop waits for, `keep` is called every second.
+    /// The same; `keep` is called before each step is told and, whatever the loop waits for, every second.
     #[must_use]
     pub fn kept_by(self, keep: Keep<'a>) -> Self {
         Self { keep, ..self }
@@ -144,8 +144,12 @@ impl<'a> Context<'a> {
             return Ok(());
         }
         self.next_upkeep = now + UPKEEP;
+        self.look_after()
+    }
+
+    fn look_after(&mut self) -> Result<(), End> {
         match (self.keep)()? {
-            Some(notice) => self.notice(&notice),
+            Some(notice) => self.tell_as_it_is(Event::Notice(&notice)),
             None => Ok(()),
         }
     }
@@ -166,8 +170,16 @@ impl<'a> Context<'a> {
     /// Tells everybody who listens.
     ///
     /// # Errors
-    /// When a record cannot be written.
+    /// When a record cannot be written, or not where it belongs.
     pub fn tell(&mut self, event: Event<'_>) -> Result<(), End> {
+        // Of these many come, and the records are looked after every second.
+        if !matches!(event, Event::Output { .. } | Event::Shown(_)) {
+            self.look_after()?;
+        }
+        self.tell_as_it_is(event)
+    }
+
+    fn tell_as_it_is(&mut self, event: Event<'_>) -> Result<(), End> {
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
     }
@@ -182,6 +194,8 @@ impl<'a> Context<'a> {
 
     /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being true.
     pub(super) fn tell_whoever_listens(&mut self, event: Event<'_>) {
+        // The truth about the end is written wherever it can be.
+        let _ = self.look_after();
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         for sink in &mut self.sinks {
             let _ = sink(&stamped);

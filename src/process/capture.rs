@@ -125,8 +125,7 @@ pub fn capture(
     let mut stdin = pipes.stdin;
     let (send, notes) = mpsc::channel();
     let listener = pipes.notes;
-    let no_thread =
-        |source| StartError::Thread { program: launch.program.to_string_lossy().into_owned(), source };
+    let no_thread = |source| StartError::thread(launch, source);
     threads::start(move || listener.for_each(|note| drop(send.send(note)))).map_err(no_thread)?;
     if input.is_empty() {
         drop(stdin);

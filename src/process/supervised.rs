@@ -61,6 +61,12 @@ impl StartError {
         Self::Supervisor { program: launch.program.to_string_lossy().into_owned(), source }
     }
 
+    /// There is no room for the threads that serve `launch`.
+    #[must_use]
+    pub fn thread(launch: &Launch, source: io::Error) -> Self {
+        Self::Thread { program: launch.program.to_string_lossy().into_owned(), source }
+    }
+
     fn program(launch: &Launch, source: io::Error) -> Self {
         Self::Program { program: launch.program.to_string_lossy().into_owned(), source }
     }

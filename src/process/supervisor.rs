@@ -114,11 +114,9 @@ impl Post {
     /// Runs one program after the other, until ralph is gone, somebody asks us to stop, or a child is left.
     fn serve(&mut self) -> std::io::Result<()> {
         while let Some(received) = self.next()? {
-            let mut supervisor = Supervisor::start(self, received)?;
-            supervisor.run();
             // What could not be ended, or was spared, is let go with us.
-            let has_children = supervisor.reap();
-            if has_children || self.on_terminal {
+            let is_alone = Supervisor::start(self, received)?.run();
+            if !is_alone || self.on_terminal {
                 break;
             }
         }
@@ -202,8 +200,8 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Returns when nothing is left of the program, but what cannot be killed or is spared.
-    fn run(&mut self) {
+    /// Returns when nothing is left of the program but what cannot be killed or is spared; whether that is nothing at all.
+    fn run(&mut self) -> bool {
         let left = loop {
             let children_left = self.reap();
             if !self.running && (!children_left || self.launch.spares_daemons && self.left().is_empty()) {
@@ -215,9 +213,14 @@ impl<'a> Supervisor<'a> {
             }
             self.wait();
         };
-        // Children that are left then are daemons.
-        let note = if left == 0 && self.reap() { SupervisorNote::Spared } else { SupervisorNote::Gone(left) };
-        self.post.report(&note);
+        let is_alone = !self.reap();
+        self.post.report(&if left == 0 && !is_alone {
+            // They are daemons.
+            SupervisorNote::Spared
+        } else {
+            SupervisorNote::Gone(left)
+        });
+        is_alone
     }
 
     /// Collects every child that has ended; whether any is left.

@@ -96,28 +96,24 @@ impl Recorder {
         Arc::clone(&self.requests)
     }
 
-    /// Takes one event; answers what the user should know of the records themselves.
+    /// Takes one event. The session log comes first: it is the one a person reads.
     ///
     /// # Errors
-    /// When a record cannot be written, or another loop was started here meanwhile.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<Option<String>, End> {
-        let notice = match stamped.event {
-            // Many come, and it is looked after every second.
-            Event::Output { .. } | Event::Shown(_) => None,
-            // The truth about the end is written wherever it can be.
-            Event::LoopEnded { .. } => self.keep().unwrap_or_default(),
-            _ => self.keep()?,
-        };
-        if let Some(notice) = &notice {
-            self.write(&Stamped { event: Event::Notice(notice), ..*stamped })?;
+    /// When a record cannot be written.
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+        let mut results = vec![self.session.take(stamped), self.events.take(stamped)];
+        if !self.is_displaced {
+            results.push(self.raw.take(stamped));
+            results.push(self.iterations.take(stamped));
+            results.push(self.state.take(stamped));
         }
-        self.write(stamped)?;
+        results.into_iter().collect::<Result<(), FileError>>()?;
         if let Event::Asked { ask: Ask::Request(_), .. } = stamped.event
             && !self.is_displaced
         {
             self.requests.settle();
         }
-        Ok(notice)
+        Ok(())
     }
 
     /// Makes sure that the records are where they belong, and answers what was not. Agents tidy up (`git clean -fdx`), people
@@ -156,17 +152,6 @@ impl Recorder {
             lost.push(self.project.state());
         }
         Ok(said_of(&lost, self.project.ralph_dir()))
-    }
-
-    /// The session log comes first: it is the one a person reads.
-    fn write(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let mut results = vec![self.session.take(stamped), self.events.take(stamped)];
-        if !self.is_displaced {
-            results.push(self.raw.take(stamped));
-            results.push(self.iterations.take(stamped));
-            results.push(self.state.take(stamped));
-        }
-        results.into_iter().collect()
     }
 
     /// Lets go of the lock.

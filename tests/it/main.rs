@@ -22,6 +22,7 @@ mod branch_stopping;
 mod branch_view;
 mod branches;
 mod claims;
+mod clean_force;
 mod clean_worktrees;
 mod control;
 mod disk_full;
