@@ -126,7 +126,7 @@ fn two_loops_share_a_list_and_a_second_agent_verifies() {
                     }
                     verified += 1;
                     // The first look at it finds fault.
-                    let promise = Sigil { name: PROMISE.name, body: "COMPLETE".to_owned() };
+                    let promise = Sigil::new(PROMISE, "COMPLETE");
                     Ok(Report {
                         sigils: (verified > 1).then_some(promise).into_iter().collect(),
                         ..success()

@@ -30,7 +30,7 @@ use crate::reply::verdict::{Failure, Kind};
 const FOREVER: Limits = Limits { max_iterations: None, max_retries: 0, ..Limits::EXAMPLE };
 
 fn complete() -> Report {
-    let promise = Sigil { name: PROMISE.name, body: "COMPLETE".to_owned() };
+    let promise = Sigil::new(PROMISE, "COMPLETE");
     Report { sigils: [promise].into_iter().collect(), ..success() }
 }
 

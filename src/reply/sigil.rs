@@ -1,14 +1,18 @@
 //! Sigils: markers in the assistant's own text, found as the text streams by.
 //!
-//! A sigil is a name in angle brackets, a short body, and the name again: `<promise>COMPLETE</promise>`. It is a *claim* where
-//! it ends its line, else a *mention*: agents talk about their markers while they think. After it only closing decoration
+//! A sigil is a name in angle brackets, a body, and the name again: `<promise>COMPLETE</promise>`; some have attributes behind
+//! the name, some are nothing but a name: `<verify-pass/>`. It is a *claim* where it ends its line, else a *mention*: agents talk about their markers while they think. After it only closing decoration
 //! may come. In a code span or a quotation only a label may stand before it: `Status: "<promise>COMPLETE</promise>"`. Whether
 //! a claim counts depends on the message in which it was made, see [`super::speech`].
 
+mod kind;
 mod place;
 
 use std::fmt;
 
+use kind::Start;
+pub use kind::{JOURNAL, KINDS, KNOWLEDGE, NEXT_MODEL, PROMISE, SigilKind, TASK_DONE, TASK_FAILED};
+pub use kind::{VERIFY_FAIL, VERIFY_PASS};
 use place::{Line, is_decoration};
 
 /// The assistant claims that everything is done.
@@ -16,36 +20,47 @@ pub const COMPLETE: &str = "<promise>COMPLETE</promise>";
 /// The assistant says that the plan no longer fits.
 pub const REPLAN: &str = "<promise>REPLAN</promise>";
 
+/// The assistant says that it cannot go on at all.
+pub const FAILURE: &str = "<promise>FAILURE</promise>";
+
 /// How many different sigils of one attempt are kept; an agent that says more is talking about them.
 const MOST: usize = 1000;
-
-/// A kind of sigil.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SigilKind {
-    /// The name between the brackets.
-    pub name: &'static str,
-    /// The longest body, in bytes; what is longer is none.
-    pub longest: usize,
-}
-
-/// What the assistant has to say about the work as a whole.
-pub const PROMISE: SigilKind = SigilKind { name: "promise", longest: 32 };
-/// The kinds that every agent's text is scanned for.
-pub const KINDS: &[SigilKind] = &[PROMISE];
+/// How many bytes they may have together.
+const MOST_BYTES: usize = 1 << 20;
 
 /// One sigil.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sigil {
     /// The name of its kind.
     pub name: &'static str,
+    /// What stands behind the first name, in the order in which it stands there.
+    pub attributes: Vec<(String, String)>,
     /// What stands between the names.
     pub body: String,
 }
 
+impl Sigil {
+    /// The sigil of this kind with this body.
+    #[must_use]
+    pub fn new(kind: SigilKind, body: &str) -> Self {
+        Self { name: kind.name, attributes: Vec::new(), body: body.to_owned() }
+    }
+
+    /// The value of an attribute.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
 impl fmt::Display for Sigil {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, body } = self;
-        write!(f, "<{name}>{body}</{name}>")
+        let Self { name, attributes, body } = self;
+        write!(f, "<{name}")?;
+        for (name, value) in attributes {
+            write!(f, " {name}=\"{value}\"")?;
+        }
+        if *name == VERIFY_PASS.name { f.write_str("/>") } else { write!(f, ">{body}</{name}>") }
     }
 }
 
@@ -54,64 +69,109 @@ impl fmt::Display for Sigil {
 pub struct Said {
     /// The sigil.
     pub sigil: Sigil,
-    /// It ended its line.
-    pub claimed: bool,
+    /// The line that it ended the last time it was claimed; lines count through all messages.
+    pub claimed: Option<u64>,
     /// It had a line for itself.
     pub alone: bool,
+    /// The line on which it was said last.
+    pub line: u64,
 }
 
 /// The sigils of one attempt, in the order in which they were first said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sigils(Vec<Said>);
+pub struct Sigils {
+    all: Vec<Said>,
+    /// How many bytes their bodies have.
+    bytes: usize,
+}
 
 impl Sigils {
     /// Whether [`COMPLETE`] was claimed.
     #[must_use]
     pub fn complete(&self) -> bool {
-        self.claims(PROMISE, "COMPLETE")
+        self.promises("COMPLETE")
     }
 
     /// Whether [`REPLAN`] was claimed.
     #[must_use]
     pub fn replan(&self) -> bool {
-        self.claims(PROMISE, "REPLAN")
+        self.promises("REPLAN")
     }
 
-    fn claims(&self, kind: SigilKind, body: &str) -> bool {
-        let is_it = |said: &&Said| said.sigil.name == kind.name && said.sigil.body == body;
-        self.0.iter().find(is_it).is_some_and(|said| said.claimed)
+    /// Whether [`FAILURE`] was claimed.
+    #[must_use]
+    pub fn failure(&self) -> bool {
+        self.promises("FAILURE")
+    }
+
+    fn promises(&self, body: &str) -> bool {
+        self.claimed(PROMISE).any(|sigil| sigil.body == body)
+    }
+
+    /// The sigils of a kind that were claimed.
+    pub fn claimed(&self, kind: SigilKind) -> impl Iterator<Item = &Sigil> {
+        self.of(kind).filter(|said| said.claimed.is_some()).map(|said| &said.sigil)
+    }
+
+    /// The sigils of a kind, claimed or not.
+    pub fn said(&self, kind: SigilKind) -> impl Iterator<Item = &Sigil> {
+        self.of(kind).map(|said| &said.sigil)
+    }
+
+    fn of(&self, kind: SigilKind) -> impl Iterator<Item = &Said> {
+        self.all.iter().filter(move |said| said.sigil.name == kind.name)
+    }
+
+    /// What a verifying agent has found: `Ok` where it has passed, else why it has not. The last claim decides; who claims both
+    /// on one line has not made up its mind. `None`: it said neither.
+    #[must_use]
+    pub fn verification(&self) -> Option<Result<(), &str>> {
+        let failed = self.of(VERIFY_FAIL);
+        let last = |said: &&Said| said.claimed;
+        let pass = self.of(VERIFY_PASS).filter_map(|said| said.claimed).max();
+        let fail = failed.filter(|said| said.claimed.is_some()).max_by_key(last);
+        let doubt = self.of(VERIFY_FAIL).find(|said| pass == Some(said.line));
+        match (pass, fail.or(doubt)) {
+            (None, None) => None,
+            (Some(pass), Some(fail)) if Some(pass) > fail.claimed && doubt.is_none() => Some(Ok(())),
+            (Some(_), None) => Some(Ok(())),
+            (_, Some(fail)) => Some(Err(fail.sigil.body.trim())),
+        }
     }
 
     /// Those that were said and not claimed.
     pub fn mentions(&self) -> impl Iterator<Item = &Sigil> {
-        self.0.iter().filter(|said| !said.claimed).map(|said| &said.sigil)
+        self.all.iter().filter(|said| said.claimed.is_none()).map(|said| &said.sigil)
     }
 
     /// Those that had a line for themselves, claimed or not.
     pub fn alone(&self) -> impl Iterator<Item = &Sigil> {
-        self.0.iter().filter(|said| said.alone).map(|said| &said.sigil)
+        self.all.iter().filter(|said| said.alone).map(|said| &said.sigil)
     }
 
-    /// Takes this one for claimed, if it was said.
+    /// Takes this one for claimed where it was said last, if it was.
     pub fn claim(&mut self, sigil: &Sigil) {
-        if let Some(said) = self.0.iter_mut().find(|said| said.sigil == *sigil) {
-            said.claimed = true;
+        if let Some(said) = self.all.iter_mut().find(|said| said.sigil == *sigil) {
+            said.claimed = Some(said.line);
         }
     }
 
     /// One more that was said.
     pub(super) fn add(&mut self, said: Said) {
-        if let Some(known) = self.0.iter_mut().find(|known| known.sigil == said.sigil) {
-            known.claimed |= said.claimed;
+        let bytes = self.bytes + said.sigil.body.len();
+        if let Some(known) = self.all.iter_mut().find(|known| known.sigil == said.sigil) {
+            known.claimed = known.claimed.max(said.claimed);
             known.alone |= said.alone;
-        } else if self.0.len() < MOST {
-            self.0.push(said);
+            known.line = known.line.max(said.line);
+        } else if self.all.len() < MOST && bytes <= MOST_BYTES {
+            self.bytes = bytes;
+            self.all.push(said);
         }
     }
 
     /// The same, none of them claimed.
     pub(super) fn mentioned(self) -> impl Iterator<Item = Said> {
-        self.0.into_iter().map(|said| Said { claimed: false, ..said })
+        self.all.into_iter().map(|said| Said { claimed: None, ..said })
     }
 }
 
@@ -120,15 +180,17 @@ impl IntoIterator for Sigils {
     type IntoIter = std::vec::IntoIter<Said>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.all.into_iter()
     }
 }
 
 impl FromIterator<Sigil> for Sigils {
-    /// These are claimed.
+    /// These are claimed, each on a line of its own.
     fn from_iter<I: IntoIterator<Item = Sigil>>(sigils: I) -> Self {
         let mut all = Self::default();
-        sigils.into_iter().for_each(|sigil| all.add(Said { sigil, claimed: true, alone: false }));
+        for (sigil, line) in sigils.into_iter().zip(0..) {
+            all.add(Said { sigil, claimed: Some(line), alone: false, line });
+        }
         all
     }
 }
@@ -142,6 +204,8 @@ pub struct SigilScanner {
     open: String,
     /// The line before that.
     line: Line,
+    /// The number of that line.
+    number: u64,
     /// The last sigil, while only decoration follows it on its line.
     last: Option<Said>,
 }
@@ -153,31 +217,29 @@ impl Default for SigilScanner {
     }
 }
 
-/// What begins at a `<`.
-enum Start {
-    /// Nothing of ours.
-    Nothing,
-    /// It takes more text to tell.
-    Unknown,
-    /// A sigil that ends after so many bytes.
-    Sigil(Sigil, usize),
-}
-
 impl SigilScanner {
     /// A scanner for sigils of these kinds.
     #[must_use]
     pub fn new(kinds: &'static [SigilKind]) -> Self {
-        Self { kinds, found: Sigils::default(), open: String::new(), line: Line::default(), last: None }
+        let (found, open, line) = (Sigils::default(), String::new(), Line::default());
+        Self { kinds, found, open, line, number: 0, last: None }
+    }
+
+    /// Begins another text, whose lines come after those of this one, and answers what was found in this one.
+    pub(super) fn begin(&mut self) -> Sigils {
+        self.end_text();
+        let next = Self { number: self.number + 1, ..Self::new(self.kinds) };
+        std::mem::replace(self, next).found
     }
 
     /// Scans the next piece of the text.
     pub fn push(&mut self, piece: &str) {
         if self.open.is_empty() {
-            self.scan(piece);
+            self.scan(piece, false);
         } else {
             let mut text = std::mem::take(&mut self.open);
             text.push_str(piece);
-            self.scan(&text);
+            self.scan(&text, false);
         }
     }
 
@@ -185,23 +247,28 @@ impl SigilScanner {
     #[must_use]
     pub fn sigils(&self) -> Sigils {
         let mut ended = self.clone();
-        let open = std::mem::take(&mut ended.open);
-        ended.read(&open);
-        ended.end_line();
+        ended.end_text();
         ended.found
     }
 
-    fn scan(&mut self, text: &str) {
+    fn end_text(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        self.scan(&open, true);
+        self.end_line();
+    }
+
+    /// Scans text, behind which nothing comes if `is_end`.
+    fn scan(&mut self, text: &str, is_end: bool) {
         let mut rest = text;
         while let Some(at) = rest.find('<') {
             self.read(&rest[..at]);
             rest = &rest[at..];
             match self.start(rest) {
-                Start::Nothing => {
+                Start::Unknown if !is_end => return rest.clone_into(&mut self.open),
+                Start::Nothing | Start::Unknown => {
                     self.read("<");
                     rest = &rest[1..];
                 }
-                Start::Unknown => return rest.clone_into(&mut self.open),
                 Start::Sigil(sigil, end) => {
                     self.take(sigil);
                     rest = &rest[end..];
@@ -217,8 +284,9 @@ impl SigilScanner {
         if !first.chars().all(is_decoration) {
             self.mention_last();
         }
-        if let Some((_, last)) = text.rsplit_once('\n') {
+        if let Some((before, last)) = text.rsplit_once('\n') {
             self.end_line();
+            self.number += newlines(before) + 1;
             self.line.read(last);
         } else {
             self.line.read(text);
@@ -227,15 +295,18 @@ impl SigilScanner {
 
     fn take(&mut self, sigil: Sigil) {
         self.mention_last();
-        let (alone, claimed) = (self.line.is_blank(), self.line.clone().lets_count());
-        self.last = Some(Said { sigil, claimed, alone });
+        let (alone, counts) = (self.line.is_blank(), self.line.clone().lets_count());
+        // It is where it ends.
+        self.number += newlines(&sigil.body);
+        let line = self.number;
+        self.last = Some(Said { sigil, claimed: counts.then_some(line), alone, line });
         self.line.read_sigil();
     }
 
     /// Something is said after the last sigil.
     fn mention_last(&mut self) {
         if let Some(last) = self.last.take() {
-            self.found.add(Said { claimed: false, alone: false, ..last });
+            self.found.add(Said { claimed: None, alone: false, ..last });
         }
     }
 
@@ -261,27 +332,8 @@ impl SigilScanner {
     }
 }
 
-impl SigilKind {
-    fn start(self, text: &str) -> Start {
-        let Self { name, longest } = self;
-        let begun = &text[1..];
-        let Some(inside) = begun.strip_prefix(name).and_then(|rest| rest.strip_prefix('>')) else {
-            let may_come = name.starts_with(begun);
-            return if may_come { Start::Unknown } else { Start::Nothing };
-        };
-        let (opening, closing) = (format!("<{name}>"), format!("</{name}>"));
-        let most = longest + closing.len();
-        let window = &inside[..inside.floor_char_boundary(most)];
-        match (window.find(&closing), window.find(&opening)) {
-            // One that begins again begins there.
-            (Some(end), again) if end <= longest && again.is_none_or(|again| end < again) => {
-                let sigil = Sigil { name, body: inside[..end].to_owned() };
-                Start::Sigil(sigil, opening.len() + end + closing.len())
-            }
-            (None, None) if inside.len() < most => Start::Unknown,
-            _ => Start::Nothing,
-        }
-    }
+fn newlines(text: &str) -> u64 {
+    text.bytes().filter(|&byte| byte == b'\n').count() as u64
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Speech {
     }
 
     fn begin(&mut self) {
-        let last = std::mem::take(&mut self.last).sigils();
+        let last = self.last.begin();
         last.mentioned().for_each(|said| self.before.add(said));
         (self.ended, self.called) = (false, false);
     }

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::kind::Shape;
 use super::*;
 
 fn scan<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Sigils {
@@ -130,16 +131,94 @@ fn a_mention_can_be_taken_for_a_claim() {
 
 #[test]
 fn several_kinds_come_in_order_and_bodies_are_bounded() {
-    const KINDS: &[SigilKind] =
-        &[SigilKind { name: "task", longest: 5 }, SigilKind { name: "task-done", longest: 3 }];
+    const TASK: SigilKind = SigilKind { name: "task", shape: Shape::Body(5) };
+    const DONE: SigilKind = SigilKind { name: "task-done", shape: Shape::Body(3) };
+    const KINDS: &[SigilKind] = &[TASK, DONE];
     let mut scanner = SigilScanner::new(KINDS);
     let text =
         "<task>é <b</task>\n<task-done>1.2</task-done>\n<task>too long</task><task-done>long</task-done>";
     text.split_inclusive(|_: char| true).for_each(|piece| scanner.push(piece));
-    let sigil = |name, body: &str| Sigil { name, body: body.to_owned() };
     let found: Vec<Sigil> = scanner.sigils().into_iter().map(|said| said.sigil).collect();
-    assert_eq!(found, [sigil("task", "é <b"), sigil("task-done", "1.2")]);
+    assert_eq!(found, [Sigil::new(TASK, "é <b"), Sigil::new(DONE, "1.2")]);
     assert!(scanner.open.len() <= "<task-done>".len() + 3 + "</task-done>".len());
+}
+
+#[test]
+fn tasks_are_told_done_and_failed_by_their_ids() {
+    let sigils = scan([
+        "I will say <task-done>{id}</task-done> later.\n<task-done>t-1</task-done>\n<task-failed>t-2</task-failed>",
+    ]);
+    let ids = |kind| sigils.claimed(kind).map(|sigil| sigil.body.clone()).collect::<Vec<_>>();
+    assert_eq!((ids(TASK_DONE), ids(TASK_FAILED)), (vec!["t-1".to_owned()], vec!["t-2".to_owned()]));
+    assert_eq!(sigils.said(TASK_DONE).count(), 2);
+}
+
+#[test]
+fn attributes_come_in_any_order_and_quotes() {
+    for (opening, expected) in [
+        ("<knowledge>", vec![]),
+        ("<knowledge tags=\"a,b\" title=\"T > t\">", vec![("tags", "a,b"), ("title", "T > t")]),
+        ("<knowledge\n  title='it is \"T\"'\n  tags=a >", vec![("title", "it is \"T\""), ("tags", "a")]),
+        ("<knowledge tags=\"\">", vec![("tags", "")]),
+    ] {
+        let text = format!("so: {opening}\nline one\nline two\n</knowledge> and on");
+        let sigils = scan([text.as_str()]);
+        let found: Vec<&Sigil> = sigils.said(KNOWLEDGE).collect();
+        assert_eq!(found.len(), 1, "{opening}");
+        assert_eq!(found[0].body, "\nline one\nline two\n");
+        for (name, value) in &expected {
+            assert_eq!(found[0].attribute(name), Some(*value), "{opening}");
+        }
+        assert_eq!(found[0].attributes.len(), expected.len());
+    }
+    let long = format!("<knowledge title=\"{}\">x</knowledge>", "t".repeat(1024));
+    for none in
+        ["<knowledge =\"\">x</knowledge>", "<knowledges>x</knowledge>", "<knowledge a>x</knowledge>", &long]
+    {
+        assert_eq!(scan([none]).said(KNOWLEDGE).count(), 0, "{none}");
+        assert_eq!(scan(none.split_inclusive(|_: char| true)), scan([none]));
+    }
+}
+
+#[test]
+fn one_that_never_ends_hides_nothing() {
+    let text = format!("Use `<journal>` and <knowledge title='x'> for notes.\n{COMPLETE}");
+    assert!(scan([text.as_str()]).complete());
+    assert!(scan(text.split_inclusive(|_: char| true)).complete());
+    let long = format!("<journal>{}</journal>\n{COMPLETE}", "é".repeat(64 << 10));
+    assert!(scan([long.as_str()]).complete());
+    let again = scan(["<journal> opens, and <journal>this is it</journal>"]);
+    assert_eq!(again.said(JOURNAL).map(|sigil| sigil.body.as_str()).collect::<Vec<_>>(), ["this is it"]);
+}
+
+#[test]
+fn the_last_word_of_a_verification_decides() {
+    for (text, expected) in [
+        ("", None),
+        ("I could say <verify-pass/> now.", None),
+        ("<verify-pass/>", Some(Ok(()))),
+        ("Fine: <verify-pass />", Some(Ok(()))),
+        ("<verify-fail>no tests</verify-fail>", Some(Err("no tests"))),
+        ("<verify-fail>\n- a\n- b\n</verify-fail>", Some(Err("- a\n- b"))),
+        ("<verify-fail>a</verify-fail>\nLooked again.\n<verify-pass/>", Some(Ok(()))),
+        ("<verify-pass/>\nbut\n<verify-fail>b</verify-fail>", Some(Err("b"))),
+        ("<verify-pass/> <verify-fail>c</verify-fail>", Some(Err("c"))),
+        ("<verify-fail>d</verify-fail> <verify-pass/>", Some(Err("d"))),
+        ("<verify-fail>e</verify-fail> would be wrong.\n<verify-pass/>", Some(Ok(()))),
+        ("<verify-pass/>\n<verify-fail>f</verify-fail> is what I do not say.", Some(Ok(()))),
+        ("<verify-fail>g</verify-fail>\n<verify-fail>h</verify-fail>", Some(Err("h"))),
+    ] {
+        assert_eq!(scan([text]).verification(), expected, "{text:?}");
+        assert_eq!(scan(text.split_inclusive(|_: char| true)).verification(), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let journal = |number: u32| format!("<journal>{number}{}</journal>\n", "x".repeat(60_000));
+    let many: String = (0..50).map(journal).chain([COMPLETE.to_owned()]).collect();
+    let sigils = scan([many.as_str()]);
+    assert!(sigils.said(JOURNAL).count() < 20 && sigils.bytes <= MOST_BYTES);
 }
 
 proptest! {
@@ -150,7 +229,7 @@ proptest! {
                 Just(COMPLETE), Just(REPLAN), Just("<promise>COMP"), Just("LETE</promise>"), Just("<promise>RE"),
                 Just("PLAN</promise>"), Just("<"), Just("é"), Just("\n"), Just("x long text that is longer than a sigil"),
                 Just("`"), Just("\""), Just("'"), Just("’"), Just(" "), Just("."), Just(": "), Just("Status: "), Just("*"),
-                Just("\r\n"), Just("don't"),
+                Just("\r\n"), Just("don't"), Just("<verify-pass"), Just("/>"), Just("<verify-fail>"),
             ],
             0..12,
         ),
