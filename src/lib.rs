@@ -8,6 +8,7 @@ pub mod engine;
 pub mod files;
 pub mod git;
 mod job;
+pub mod memory;
 mod parallel;
 pub mod plan;
 pub mod process;

@@ -98,7 +98,7 @@ impl Document {
 }
 
 /// The YAML, its opening line included so that lines count as in the file, and the body.
-fn split(text: &str) -> Result<(&str, &str), Problem> {
+pub(crate) fn split(text: &str) -> Result<(&str, &str), Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_mark = |line: &str| line.trim_end() == "---";
     let problem = |what: &str| Problem { line: 1, what: what.to_owned() };
@@ -121,7 +121,7 @@ fn split(text: &str) -> Result<(&str, &str), Problem> {
     Err(problem("the front matter has no end: close it with a line '---'"))
 }
 
-fn yaml_problem(error: &YamlError) -> Problem {
+pub(crate) fn yaml_problem(error: &YamlError) -> Problem {
     let error = error.without_snippet();
     let line = error.location().map_or(1, |location| location.line().max(1));
     let what = match error {

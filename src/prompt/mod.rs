@@ -2,8 +2,10 @@
 
 pub mod front_matter;
 pub mod placeholders;
+pub mod quote;
 pub mod sections;
 mod substitute;
+pub mod task;
 
 pub use substitute::substitute;
 

@@ -1,0 +1,222 @@
+//! The prompt of an agent that is to do one task of the graph, and of the one that verifies it. Pure.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, cut, quoted, quoted_line};
+
+/// The built-in instructions, used where the project root has no `PROMPT_task.md`.
+pub const CORE: &str = include_str!("../../prompts/task.md");
+/// How an agent says what became of its task.
+const END: &str = include_str!("../../prompts/task_end.md");
+/// What a verifying agent is to do.
+const VERIFY: &str = include_str!("../../prompts/task_verify.md");
+
+/// How much of a prompt a document of the feature may take, in characters.
+const DOCUMENT: usize = 20_000 * CHARS_PER_TOKEN;
+/// A description, likewise.
+const DESCRIPTION: usize = 10_000 * CHARS_PER_TOKEN;
+/// What is said of another task, likewise.
+const SUMMARY: usize = 1000;
+/// How many of the tasks before it are named.
+const MOST_PREREQUISITES: usize = 20;
+const REASON: usize = 8000;
+const LINE: usize = 300;
+
+static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
+    // A constant that every test of this file compiles: it cannot fail at run time.
+    Regex::new(r"\{\{[ \t]*(task\.(?:id|title|description|feature)|ralph|memory_file)[ \t]*\}\}")
+        .expect("constant pattern")
+});
+
+/// A task in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    /// Its id.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// What is to be done; of a task that is done the last line of its log, or its description.
+    pub text: String,
+}
+
+/// Why a task is given out once more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    /// The number of this attempt, from 2.
+    pub attempt: u32,
+    /// How many there can be.
+    pub of: u32,
+    /// Why the last one did not count.
+    pub reason: String,
+}
+
+/// What an agent has to know of its task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The task.
+    pub task: Words,
+    /// What it is a part of.
+    pub parent: Option<Words>,
+    /// What was done before it and because of it.
+    pub prerequisites: Vec<Words>,
+    /// The name of the feature.
+    pub feature: Option<String>,
+    /// The feature's spec.
+    pub spec: Option<String>,
+    /// The feature's plan.
+    pub plan: Option<String>,
+    /// Why it is given out once more.
+    pub retry: Option<Retry>,
+    /// What the last agents have left undone, in ralph's words.
+    pub remarks: Vec<String>,
+    /// What the user has said about this task.
+    pub feedback: Vec<String>,
+    /// The journal as a section; may be empty.
+    pub journal: String,
+    /// The knowledge as a section; may be empty.
+    pub knowledge: String,
+    /// How our own executable is called by the agent.
+    pub ralph: String,
+    /// Where knowledge for every agent belongs.
+    pub memory_file: String,
+    /// The models that the agent may ask for, the smallest first; none where there is no choice.
+    pub models: Vec<String>,
+}
+
+/// The prompt for one task; `core` are the instructions before it.
+#[must_use]
+pub fn task_prompt(core: &str, facts: &Facts) -> String {
+    let mut prompt = filled(core, facts).trim_end().to_owned();
+    let mut add = |section: &str| {
+        if !section.trim().is_empty() {
+            let _ = write!(prompt, "\n\n{}", section.trim());
+        }
+    };
+    add(&assignment(facts));
+    add(&documents(facts));
+    add(&history(facts));
+    add(&facts.journal);
+    add(&facts.knowledge);
+    add(&filled(END, facts));
+    add(&choice_of_model(&facts.models));
+    prompt.push('\n');
+    prompt
+}
+
+/// The prompt of an agent that looks whether a task is done. `validation` is what the project's own command printed, where it has
+/// been run.
+#[must_use]
+pub fn verification_prompt(facts: &Facts, validation: Option<&str>) -> String {
+    let mut prompt = filled(VERIFY, facts).trim_end().to_owned();
+    for section in [assignment(facts), documents(facts)] {
+        if !section.is_empty() {
+            let _ = write!(prompt, "\n\n{}", section.trim());
+        }
+    }
+    if let Some(output) = validation.filter(|output| !output.trim().is_empty()) {
+        let _ = write!(
+            prompt,
+            "\n\n## The project's own validation\n\nIt has passed, and printed:\n\n{}",
+            quoted(output, REASON)
+        );
+    }
+    prompt.push('\n');
+    prompt
+}
+
+/// A template with what it names filled in, in one pass.
+fn filled(template: &str, facts: &Facts) -> String {
+    let value = |found: &Captures<'_>| match &found[1] {
+        "task.id" => facts.task.id.clone(),
+        "task.title" => facts.task.title.clone(),
+        "task.description" => facts.task.text.clone(),
+        "task.feature" => facts.feature.clone().unwrap_or_default(),
+        "ralph" => facts.ralph.clone(),
+        _ => facts.memory_file.clone(),
+    };
+    PLACEHOLDER.replace_all(template, value).into_owned()
+}
+
+/// The task, what it is a part of and what was done before it.
+fn assignment(facts: &Facts) -> String {
+    let Words { id, title, text } = &facts.task;
+    let mut section = format!("## Your task: {id}\n\n**{}**\n", quoted_line(title, LINE));
+    if !text.trim().is_empty() {
+        let _ = write!(section, "\n{}\n", cut(text.trim(), DESCRIPTION));
+    }
+    if let Some(parent) = &facts.parent {
+        let text = quoted(&parent.text, SUMMARY);
+        let gap = if text.is_empty() { "" } else { "\n\n" };
+        let _ = write!(
+            section,
+            "\n### It is a part of\n\n**{}** ({}){gap}{text}\n",
+            quoted_line(&parent.title, LINE),
+            parent.id
+        );
+    }
+    if !facts.prerequisites.is_empty() {
+        let _ = write!(section, "\n### Done before it\n\n{NOT_INSTRUCTIONS}\n\n");
+        for done in facts.prerequisites.iter().take(MOST_PREREQUISITES) {
+            let text = quoted(&done.text, SUMMARY).replace('\n', "\n  ");
+            let gap = if text.is_empty() { "" } else { "\n\n  " };
+            let _ = writeln!(section, "- {}: **{}**{gap}{text}", done.id, quoted_line(&done.title, LINE));
+        }
+        if let Some(more) = facts.prerequisites.len().checked_sub(MOST_PREREQUISITES).filter(|more| *more > 0)
+        {
+            let _ = writeln!(section, "- and {more} more: `{} task deps list {id}`", facts.ralph);
+        }
+    }
+    section
+}
+
+fn documents(facts: &Facts) -> String {
+    let mut section = String::new();
+    for (title, text) in [("Feature Specification", &facts.spec), ("Feature Plan", &facts.plan)] {
+        if let Some(text) = text.as_deref().filter(|text| !text.trim().is_empty()) {
+            let _ = write!(section, "## {title}\n\n{}\n\n", cut(text.trim(), DOCUMENT));
+        }
+    }
+    section
+}
+
+/// What earlier agents and the user have said about the task.
+fn history(facts: &Facts) -> String {
+    let mut section = String::new();
+    if let Some(Retry { attempt, of, reason }) = &facts.retry {
+        let _ = write!(
+            section,
+            "## Attempt {attempt} of {of}\n\nThe last attempt did not pass, for this reason:\n\n{}\n\nMend that before you \
+             say that the task is done.\n\n",
+            quoted(reason, REASON)
+        );
+    }
+    if !facts.remarks.is_empty() {
+        section.push_str("## What happened before\n\n");
+        for remark in &facts.remarks {
+            let _ = writeln!(section, "- {}", quoted_line(remark, SUMMARY));
+        }
+        section.push('\n');
+    }
+    if !facts.feedback.is_empty() {
+        section.push_str("## Notes from the user\n\n");
+        for note in &facts.feedback {
+            let _ = writeln!(section, "- {}", note.replace('\n', "\n  "));
+        }
+    }
+    section
+}
+
+fn choice_of_model(models: &[String]) -> String {
+    let [smallest, .., largest] = models else { return String::new() };
+    format!(
+        "Where another model would do the next task better, say it in your last message: `<next-model>NAME</next-model>` \
+         with one of {}. `{smallest}` costs least, `{largest}` thinks most.",
+        models.iter().map(|model| format!("`{model}`")).collect::<Vec<_>>().join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests;
