@@ -73,8 +73,8 @@ impl Knowledge {
     ) -> Option<Self> {
         let title = quoted_line(title, LINE);
         let words: Vec<&str> = body.split_inclusive(char::is_whitespace).collect();
-        let words_only = |piece: &&&str| !piece.trim().is_empty();
-        let body = match words.iter().enumerate().filter(|(_, piece)| words_only(&piece)).nth(MOST_WORDS) {
+        let mut counted = words.iter().enumerate().filter(|(_, piece)| !piece.trim().is_empty());
+        let body = match counted.nth(MOST_WORDS) {
             Some((at, _)) => format!("{} …", words[..at].concat().trim()),
             None => body.trim().to_owned(),
         };

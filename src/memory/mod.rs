@@ -5,3 +5,4 @@
 
 pub mod journal;
 pub mod knowledge;
+pub mod model;
