@@ -25,7 +25,7 @@ use crate::engine::run::run;
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
 use crate::engine::testing::{TestAgent, context, job, success};
-use crate::engine::validator::{Proof, Validation, Validator};
+use crate::engine::validator::{Proof, Validation, Validator, Verdict};
 use crate::process::launch::Launch;
 use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::decode::Item;
@@ -97,14 +97,14 @@ impl Source for Claims {
 struct Verifier;
 
 impl Validator for Verifier {
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         let how = How { read_only: true, ..proof.work.how.clone() };
         let prompt = format!("is this done: {}?", proof.work.prompt);
         let attempt =
             Attempt { iteration: proof.iteration, prompt: &prompt, how: &how, deadline: proof.deadline };
         let verdict = proof.agent.run(&attempt, context)?;
         let ok = verdict.status == AttemptStatus::Success && verdict.sigils.complete();
-        Ok(Some(Validation { ok, output: verdict.text, usage: verdict.usage }))
+        Ok(Verdict::Found(Validation { ok, output: verdict.text, usage: verdict.usage }))
     }
 }
 

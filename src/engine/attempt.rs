@@ -7,12 +7,13 @@ use chrono::Utc;
 use super::agent::Attempt;
 use super::event::Event;
 use super::outcome::{End, Outcome};
+use super::policy::{Step, step};
 use super::report::{AttemptStatus, Report, Signal};
 use super::run::{Job, Loop};
 use super::source::{Booked, Work};
 use super::tally::Settled;
-use super::validator::{Proof, Validation};
-use crate::reply::sigil::{COMPLETE, REPLAN};
+use super::validator::{Proof, Validation, Verdict};
+use crate::reply::sigil::{COMPLETE, FAILURE, REPLAN};
 
 /// Where an attempt began.
 struct Start {
@@ -80,7 +81,7 @@ impl Loop<'_> {
         if settled.signal == Signal::Continue && self.job.done_pattern.as_ref().is_some_and(says_done) {
             settled.signal = Signal::Done;
         }
-        if self.job.validator.is_none() {
+        if self.job.validator.as_ref().is_none_or(|validator| !validator.applies(report)) {
             return Ok(settled);
         }
         settled.proof = self.validate(report, settled.signal, work)?;
@@ -102,7 +103,7 @@ impl Loop<'_> {
         start: &Start,
     ) -> Result<Vec<String>, End> {
         let Job { worktree, context, tally, .. } = &mut self.job;
-        let is_known = |text: &String| [COMPLETE, REPLAN].contains(&text.as_str());
+        let is_known = |text: &String| [COMPLETE, REPLAN, FAILURE].contains(&text.as_str());
         let has_changed = || {
             let moved = worktree.head() != start.head;
             // Nobody knows: then it is no claim.
@@ -125,17 +126,34 @@ impl Loop<'_> {
 
     /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.
     fn validate(&mut self, report: &Report, signal: Signal, work: &Work) -> Result<Option<Validation>, End> {
-        let deadline = self.deadline();
-        let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
-            return Ok(None);
+        self.job.context.tell(Event::Validating)?;
+        let validation = loop {
+            let deadline = self.deadline();
+            let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
+                return Ok(None);
+            };
+            let iteration = tally.iteration;
+            let proof = Proof { iteration, work, report, signal, agent: agent.as_mut(), deadline };
+            match validator.validate(proof, context)? {
+                Verdict::Found(validation) => break validation,
+                Verdict::Unable(report) if self.wait_to_ask_again(&report)? => {}
+                Verdict::CutOff | Verdict::Unable(_) => return Ok(None),
+            }
         };
-        context.tell(Event::Validating)?;
-        let iteration = tally.iteration;
-        let proof = Proof { iteration, work, report, signal, agent: agent.as_mut(), deadline };
-        let Some(validation) = validator.validate(proof, context)? else { return Ok(None) };
+        let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::Validated { ok: validation.ok, output: &validation.output })?;
         tally.validation_error = (!validation.ok).then(|| validation.output.clone());
         Ok(Some(validation))
+    }
+
+    /// Waits, as before any attempt, until an agent that the validation asks can work. `false`: something else came first.
+    fn wait_to_ask_again(&mut self, report: &Report) -> Result<bool, End> {
+        self.job.tally.met(report);
+        match step(&self.job.limits, &self.job.tally, self.now()) {
+            Step::Wait(until) => self.wait_for_provider(until),
+            Step::End(outcome) => Err(self.ended_by_policy(outcome)),
+            Step::Begin { .. } | Step::Retry { .. } | Step::Again => Ok(true),
+        }
     }
 
     /// Books an attempt that came to its end.

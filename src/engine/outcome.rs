@@ -39,6 +39,8 @@ impl From<FileError> for End {
 pub enum Outcome {
     /// The agent said that all work is done.
     Complete,
+    /// All tasks are done.
+    AllDone,
     /// The assistant's text matched the user's pattern.
     DonePattern,
     /// Iterations change nothing any more.
@@ -57,6 +59,14 @@ pub enum Outcome {
     Replan,
     /// Build mode without an implementation plan.
     PlanMissing,
+    /// There are no tasks.
+    NoTasks,
+    /// Some tasks are neither done nor failed, and none of them can be worked on here.
+    Blocked,
+    /// All tasks are done or failed, some have failed.
+    TasksFailed,
+    /// The agent said that nothing can be done.
+    GivenUp,
     /// The prompt file vanished, or became unusable, while the loop ran.
     PromptLost,
     /// A file of ours cannot be written, as when the disk is full.
@@ -110,8 +120,9 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 27] = [
         Self::Complete,
+        Self::AllDone,
         Self::DonePattern,
         Self::Idle,
         Self::Cancelled,
@@ -121,6 +132,10 @@ impl Outcome {
         Self::DurationReached,
         Self::Replan,
         Self::PlanMissing,
+        Self::NoTasks,
+        Self::Blocked,
+        Self::TasksFailed,
+        Self::GivenUp,
         Self::PromptLost,
         Self::RecordFailed,
         Self::AgentFailed,
@@ -139,6 +154,7 @@ impl Outcome {
         use Status::{Failed, Paused, Stopped};
         let (code, reason, word, status) = match self {
             Self::Complete => (0, "completion signal detected", "complete", Stopped),
+            Self::AllDone => (0, "all tasks are done", "complete", Stopped),
             Self::MaxIterations => (0, "max iterations reached", "max_iterations", Stopped),
             Self::DonePattern => (0, "done pattern matched", "done_pattern", Stopped),
             Self::Idle => (0, "nothing changes any more", "idle", Stopped),
@@ -148,9 +164,13 @@ impl Outcome {
             Self::PromptLost => (1, "prompt file lost", "prompt_lost", Failed),
             Self::RecordFailed => (1, "cannot write records", "record_failed", Failed),
             Self::PlanMissing => (2, "implementation plan missing", "plan_missing", Failed),
+            Self::NoTasks => (2, "there are no tasks", "empty", Failed),
+            Self::Blocked => (3, "no task is ready", "blocked", Stopped),
             Self::Replan => (3, "replan signal detected", "replan", Stopped),
             Self::AgentFailed => (4, "agent failure exceeded retries", "failed", Failed),
             Self::LastFailed => (4, "max iterations reached, the last one failed", "max_iterations", Failed),
+            Self::TasksFailed => (4, "no task is left, some have failed", "tasks_failed", Failed),
+            Self::GivenUp => (4, "the agent gave up", "failure", Failed),
             Self::Breaker => (4, "too many failures in a row", "failed", Failed),
             Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed),
             Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed),

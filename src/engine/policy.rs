@@ -160,6 +160,7 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         Last::Settled(Signal::Complete) => Step::End(Outcome::Complete),
         Last::Settled(Signal::Done) => Step::End(Outcome::DonePattern),
         Last::Settled(Signal::Replan) => Step::End(Outcome::Replan),
+        Last::Settled(Signal::Failure) => Step::End(Outcome::GivenUp),
         Last::Nothing | Last::Settled(Signal::Continue) => begin(limits, tally, now),
         Last::Waited | Last::Cut => spent(limits, tally, now).map_or(Step::Again, Step::End),
         // Nobody waits for an attempt that may not begin any more.

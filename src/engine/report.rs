@@ -55,6 +55,8 @@ pub enum Signal {
     Done,
     /// The plan is wrong.
     Replan,
+    /// Nothing can be done, the agent says.
+    Failure,
 }
 
 /// What one attempt left.

@@ -133,7 +133,7 @@ impl Loop<'_> {
     }
 
     /// Now, as far as the policy needs to know; what this loop knows, the others know from here on.
-    fn now(&self) -> Now {
+    pub(super) fn now(&self) -> Now {
         let (time, clock) = (Utc::now(), Instant::now());
         self.tell_the_others(time, clock);
         let Job { board, tally, .. } = &self.job;
@@ -162,7 +162,7 @@ impl Loop<'_> {
         self.job.tally.notes.extend(notes);
     }
 
-    fn ended_by_policy(&self, outcome: Outcome) -> End {
+    pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded};
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
             AgentFailed | Breaker | LastFailed | NotLoggedIn | OutOfCredit => {

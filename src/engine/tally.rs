@@ -188,6 +188,18 @@ impl Tally {
         self.last = Last::Waited;
     }
 
+    /// Books what an agent left that was asked beside an attempt and could not work.
+    pub(super) fn met(&mut self, report: &Report) {
+        self.spend(report.cost_usd(), &report.usage);
+        let Some(failure) = &report.failure else { return };
+        self.last_error = Some(failure.message.clone());
+        self.last = match (report.status, failure.class) {
+            (AttemptStatus::UsageLimit, _) => Last::Limited { reset: failure.reset_at },
+            (_, Class::Overload) => Last::Overloaded,
+            (_, class) => Last::Failed(class),
+        };
+    }
+
     /// Books what an attempt left.
     pub fn book(&mut self, limits: &Limits, report: &Report, settled: &Settled) {
         self.in_attempt = false;

@@ -14,7 +14,7 @@ use super::report::{AttemptStatus, Report};
 use super::run::Job;
 use super::source::{Booked, Source, Work};
 use super::tally::{Given, Tally};
-use super::validator::{Proof, Validation, Validator};
+use super::validator::{Proof, Validator, Verdict};
 use super::worktree::Worktree;
 
 /// What a source is asked to do.
@@ -59,10 +59,8 @@ impl<F: FnMut(&Attempt<'_>, &mut Context<'_>) -> Result<Report, End>> Agent for 
 /// A validator that finds what a closure answers.
 pub(crate) struct TestValidator<F>(pub(crate) F);
 
-impl<F: FnMut(Proof<'_>, &mut Context<'_>) -> Result<Option<Validation>, End>> Validator
-    for TestValidator<F>
-{
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
+impl<F: FnMut(Proof<'_>, &mut Context<'_>) -> Result<Verdict, End>> Validator for TestValidator<F> {
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         (self.0)(proof, context)
     }
 }

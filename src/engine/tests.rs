@@ -21,7 +21,7 @@ use super::run::run;
 use super::stop::{Ask, Request};
 use super::tally::Last;
 use super::testing::{Call, TestAgent, TestSource, TestValidator, TestWorktree, context, job, success};
-use super::validator::{Proof, Validation};
+use super::validator::{Proof, Validation, Verdict};
 use crate::files::FileError;
 use crate::reply::sigil::{PROMISE, Sigil};
 use crate::reply::usage::{Class, Usage};
@@ -82,11 +82,45 @@ fn a_claim_that_its_validation_refutes_is_not_believed_and_the_next_prompt_is_gi
         validated += 1;
         let mut usage = Usage::default();
         usage.cost_usd = Some(0.25);
-        Ok(Some(Validation { ok: validated == 2, output: "no".into(), usage }))
+        Ok(Verdict::Found(Validation { ok: validated == 2, output: "no".into(), usage }))
     })));
     assert_eq!(run(job).outcome, Outcome::Complete);
     assert_eq!(*given.borrow(), [None, Some("no".to_owned())]);
     assert!((spent.get() - 0.5).abs() < f64::EPSILON, "what proves the work is paid for, too");
+}
+
+#[test]
+fn an_agent_that_the_validator_asks_is_waited_for_as_any_other() {
+    for (class, expected) in [
+        (Class::Limit, Outcome::Complete),
+        (Class::Overload, Outcome::Complete),
+        (Class::Auth, Outcome::NotLoggedIn),
+        (Class::Billing, Outcome::OutOfCredit),
+    ] {
+        let waits = Cell::new(0);
+        let inbox = Arc::new(Inbox::default());
+        let listen = Box::new(|stamped: &Stamped<'_>| {
+            if let Event::Waiting { .. } = stamped.event {
+                waits.set(waits.get() + 1);
+                // Nobody has that much time.
+                inbox.ask(Ask::Request(Request::Resume));
+            }
+            Ok(())
+        });
+        let source = TestSource(|_: Call<'_>, _: &mut Context<'_>| Ok(()));
+        let agent = TestAgent(|_: &Attempt<'_>, _: &mut Context<'_>| Ok(complete()));
+        let mut job = job(context(&inbox, vec![listen]), FOREVER, source, agent);
+        let mut asked = 0;
+        job.validator = Some(Box::new(TestValidator(move |_: Proof<'_>, _: &mut Context<'_>| {
+            asked += 1;
+            Ok(match asked {
+                1 | 2 => Verdict::Unable(failed(class)),
+                _ => Verdict::Found(Validation { ok: true, ..Validation::default() }),
+            })
+        })));
+        assert_eq!(run(job).outcome, expected, "{class:?}");
+        assert_eq!(waits.get(), if expected == Outcome::Complete { 2 } else { 0 }, "{class:?}");
+    }
 }
 
 #[test]
@@ -328,7 +362,7 @@ proptest! {
             let validate = |_: Proof<'_>, context: &mut Context<'_>| {
                 let twist = night.twist(context)?;
                 let found = Validation { ok: twist != Twist::Refute, ..Validation::default() };
-                Ok((twist != Twist::Cut).then_some(found))
+                Ok(if twist == Twist::Cut { Verdict::CutOff } else { Verdict::Found(found) })
             };
             job.validator = Some(Box::new(TestValidator(validate)));
         }

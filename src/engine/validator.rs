@@ -11,11 +11,28 @@ use crate::reply::usage::Usage;
 
 /// What proves that an iteration's work is good.
 pub trait Validator {
-    /// Validates the work of a successful attempt. `Ok(None)`: it was cut off because the loop ends.
+    /// Whether there is anything to validate in what an attempt has left.
+    fn applies(&self, _report: &Report) -> bool {
+        true
+    }
+
+    /// Validates the work of a successful attempt.
     ///
     /// # Errors
     /// When the loop cannot go on.
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End>;
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End>;
+}
+
+/// What became of a validation.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It is through.
+    Found(Validation),
+    /// It was cut off because the loop ends or holds.
+    CutOff,
+    /// The agent that it asked could not work, for a reason that passes with time or ends the loop: this is what that left. After
+    /// a wait it is asked again.
+    Unable(Report),
 }
 
 /// What is to be proven, and with what.

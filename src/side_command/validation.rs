@@ -6,7 +6,7 @@ use super::{Bounds, run};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::engine::validator::{Proof, Validation, Validator};
+use crate::engine::validator::{Proof, Validation, Validator, Verdict};
 use crate::process::capture::{Captured, Ended};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
@@ -33,15 +33,15 @@ impl ValidationCommand {
 }
 
 impl Validator for ValidationCommand {
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         let left = proof.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.map_or(self.limit, |left| left.min(self.limit));
         let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
         let captured = run(&self.launch, bounds, context)?;
         if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
-            return Ok(None);
+            return Ok(Verdict::CutOff);
         }
-        Ok(self.validation(captured))
+        Ok(self.validation(captured).map_or(Verdict::CutOff, Verdict::Found))
     }
 }
 

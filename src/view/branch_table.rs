@@ -35,7 +35,7 @@ impl Built {
     #[must_use]
     pub(crate) fn by(outcome: Outcome) -> Self {
         match outcome {
-            Outcome::Complete | Outcome::DonePattern => Self::Done,
+            Outcome::Complete | Outcome::AllDone | Outcome::DonePattern => Self::Done,
             Outcome::Replan | Outcome::Interrupted | Outcome::Terminated => Self::Unfinished,
             outcome if outcome.code() == 0 => Self::Unfinished,
             _ => Self::Failed,

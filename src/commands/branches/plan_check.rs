@@ -3,7 +3,7 @@
 use super::planned;
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
-use crate::engine::validator::{Proof, Validation, Validator};
+use crate::engine::validator::{Proof, Validation, Validator, Verdict};
 use crate::project::Project;
 use crate::settings::Settings;
 
@@ -16,14 +16,14 @@ pub(super) struct PlanCheck<'a> {
 }
 
 impl Validator for PlanCheck<'_> {
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Option<Validation>, End> {
+    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         if let Err(fault) = planned::read(self.project, self.settings) {
             let output = format!("The plan cannot be built as it stands:\n{fault:#}\n");
-            return Ok(Some(Validation { output, ..Validation::default() }));
+            return Ok(Verdict::Found(Validation { output, ..Validation::default() }));
         }
         match &mut self.then {
             Some(then) => then.validate(proof, context),
-            None => Ok(Some(Validation { ok: true, ..Validation::default() })),
+            None => Ok(Verdict::Found(Validation { ok: true, ..Validation::default() })),
         }
     }
 }
