@@ -49,6 +49,25 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     content(&open_to_read(path)?, limit)
 }
 
+/// Makes an empty file where nothing is, for a program that opens it by its name. It is never open at its place: closing
+/// it would drop the locks that this process may already hold on it.
+pub fn create_empty(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) => return require_file(&found),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let folder = path.parent().ok_or(ErrorKind::NotFound)?;
+    // Temporary files are ours alone to read.
+    let made = tempfile::NamedTempFile::new_in(folder)?.into_temp_path().persist_noclobber(path);
+    match made {
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+            require_file(&path.symlink_metadata()?)
+        }
+        made => Ok(made?),
+    }
+}
+
 /// Makes a folder of ours where it is missing, but not what is above it: that may be gone for a reason. Anything else in
 /// its place is refused.
 pub fn make_folder(path: &Path) -> io::Result<()> {

@@ -1,0 +1,18 @@
+//! The graph of tasks: what there is to do, what waits for what, who is at work on it.
+//!
+//! [`transitions`] decides, purely, which states a task may have; a [`Store`] keeps tasks and makes every operation one
+//! transaction; [`sqlite`] is the store of one machine.
+
+mod error;
+mod holder;
+pub mod sqlite;
+mod store;
+#[cfg(test)]
+mod suite;
+mod task;
+pub mod transitions;
+
+pub use error::GraphError;
+pub use holder::Holder;
+pub use store::{Changes, Claim, Ended, NewTask, Scope, Selection, Store};
+pub use task::{Details, LogLine, Status, Task, Verification};

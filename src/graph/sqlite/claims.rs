@@ -1,0 +1,155 @@
+//! Claims: taken, renewed, booked, taken back.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+
+use super::edits::write_log;
+use super::settle::{Node, list_as_ready, settle};
+use super::{Fallible, moment, now, number, queries};
+use crate::graph::error::GraphError;
+use crate::graph::holder::Holder;
+use crate::graph::store::{Claim, Ended, Scope};
+use crate::graph::task::Status;
+use crate::graph::transitions::Own;
+
+/// Claims the next ready task.
+pub(super) fn claim(
+    graph: &Transaction<'_>,
+    scope: &Scope,
+    holder: &Holder,
+    lease: Duration,
+) -> Fallible<Option<Claim>> {
+    let Some(seq) = next(graph, scope)? else { return Ok(None) };
+    let node = Node::read(graph, seq)?;
+    list_as_ready(graph, seq, &node, false)?;
+    let holder_text = serde_json::to_string(holder)
+        .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
+    let now = now();
+    let update =
+        "UPDATE tasks SET status = ?2, ready = 0, fence = fence + 1, run = ?3, holder = ?4, lease_until = ?5,
+        updated_at = ?6 WHERE seq = ?1 RETURNING id, fence";
+    let values = params![seq, number(Status::InProgress), holder.run, holder_text, until(now, lease), now];
+    let claim = graph
+        .prepare_cached(update)?
+        .query_row(values, |row| Ok(Claim { task: row.get(0)?, fence: row.get(1)? }))?;
+    Ok(Some(claim))
+}
+
+/// The task that comes next.
+fn next(graph: &Connection, scope: &Scope) -> Fallible<Option<i64>> {
+    let scope = match scope {
+        Scope::All => 0,
+        Scope::Feature(name) => -queries::feature(graph, name)?,
+        Scope::Subtree(id) => {
+            let seq = queries::find(graph, id)?;
+            if Node::read(graph, seq)?.ready {
+                return Ok(Some(seq));
+            }
+            seq
+        }
+    };
+    let first = "SELECT task FROM ready WHERE scope = ?1 ORDER BY priority, task LIMIT 1";
+    Ok(graph.prepare_cached(first)?.query_row([scope], |row| row.get(0)).optional()?)
+}
+
+fn until(now: i64, lease: Duration) -> i64 {
+    now.saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The task of a claim that is still its holder's.
+fn held(graph: &Connection, claim: &Claim) -> Fallible<i64> {
+    let query = "SELECT seq FROM tasks WHERE id = ?1 AND fence = ?2 AND status = 1";
+    let seq = graph.prepare_cached(query)?.query_row(params![claim.task, claim.fence], |row| row.get(0));
+    let seq = seq.optional()?;
+    Ok(seq.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
+}
+
+pub(super) fn renew(graph: &Connection, claim: &Claim, lease: Duration) -> Fallible<()> {
+    let seq = held(graph, claim)?;
+    let update = "UPDATE tasks SET lease_until = ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq, until(now(), lease)])?;
+    Ok(())
+}
+
+pub(super) fn complete(graph: &Connection, claim: &Claim) -> Fallible<Ended> {
+    let seq = held(graph, claim)?;
+    if has_parts(graph, seq)? {
+        leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and is done when they are")?;
+        return Ok(Ended::Released);
+    }
+    leave(graph, seq, Own::Done, "done")?;
+    Ok(Ended::Done)
+}
+
+pub(super) fn fail(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<Ended> {
+    let seq = held(graph, claim)?;
+    if has_parts(graph, seq)? {
+        leave(
+            graph,
+            seq,
+            Own::Open,
+            &format!("released: it has got parts meanwhile; it was to fail: {reason}"),
+        )?;
+        return Ok(Ended::Released);
+    }
+    leave(graph, seq, Own::Failed, &format!("failed: {reason}"))?;
+    Ok(Ended::Failed)
+}
+
+pub(super) fn release(graph: &Connection, claim: &Claim, why: &str) -> Fallible<()> {
+    let seq = held(graph, claim)?;
+    leave(graph, seq, Own::Open, &format!("released: {why}"))
+}
+
+pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<Ended> {
+    let seq = held(graph, claim)?;
+    let counts = "SELECT retry_count, max_retries FROM tasks WHERE seq = ?1";
+    let (count, most): (i64, i64) =
+        graph.prepare_cached(counts)?.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if count >= most {
+        return fail(graph, claim, &format!("{reason} (after {count} of {most} retries)"));
+    }
+    let update = "UPDATE tasks SET retry_count = retry_count + 1, verification = 2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq])?;
+    leave(graph, seq, Own::Open, &format!("retry {} of {most}: {reason}", count + 1))?;
+    Ok(Ended::Retried)
+}
+
+fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
+    Ok(Node::read(graph, seq)?.children > 0)
+}
+
+/// Takes the claim off a task, which is `own` from now on.
+pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallible<()> {
+    let update = "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq])?;
+    write_log(graph, seq, log)?;
+    settle(graph, seq, Some(own))
+}
+
+/// The claimed tasks whose holders are gone, and the runs these belonged to.
+pub(super) fn dead(graph: &Connection) -> Fallible<Vec<(i64, String)>> {
+    let query = "SELECT seq, run, holder, lease_until FROM tasks WHERE status = 1";
+    let mut statement = graph.prepare_cached(query)?;
+    let mut rows = statement.query([])?;
+    let mut dead = Vec::new();
+    let now = moment(now());
+    while let Some(row) = rows.next()? {
+        // What nobody can read is nobody's.
+        let holder: Option<Holder> = serde_json::from_str(&row.get::<_, String>(2)?).ok();
+        let lease = moment(row.get(3)?);
+        if !holder.is_some_and(|holder| holder.holds(lease, now)) {
+            dead.push((row.get(0)?, row.get(1)?));
+        }
+    }
+    Ok(dead)
+}
+
+pub(super) fn recover(graph: &Transaction<'_>) -> Fallible<usize> {
+    let dead = dead(graph)?;
+    for (seq, run) in &dead {
+        leave(graph, *seq, Own::Open, &format!("released: {run}, which had claimed it, is gone"))?;
+    }
+    Ok(dead.len())
+}

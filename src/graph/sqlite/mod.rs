@@ -1,0 +1,251 @@
+//! The store of one machine: an `SQLite` database.
+//!
+//! `settle` keeps the states true after every change; `claims`, `edits` and `queries` are what a store can do.
+
+#![expect(
+    clippy::similar_names,
+    reason = "blocker and blocked are the words of everybody who knows such graphs"
+)]
+
+mod claims;
+mod cycle;
+mod edits;
+mod open;
+mod queries;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+
+use super::error::GraphError;
+use super::holder::Holder;
+use super::store::{Changes, Claim, Ended, NewTask, Scope, Selection, Store};
+use super::task::{Details, LogLine, Status, Task};
+
+pub use open::BUSY_TIMEOUT;
+
+/// A graph of tasks in an `SQLite` database.
+#[derive(Debug)]
+pub struct SqliteStore {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// What goes wrong inside of an operation.
+#[derive(Debug)]
+enum Fault {
+    /// It is refused.
+    Graph(GraphError),
+    /// The database fails.
+    Sql(rusqlite::Error),
+}
+
+type Fallible<T> = Result<T, Fault>;
+
+impl From<GraphError> for Fault {
+    fn from(error: GraphError) -> Self {
+        Self::Graph(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl Fault {
+    /// The same for people, who want to know which file it is about.
+    fn at(self, path: &Path) -> GraphError {
+        let error = match self {
+            Self::Graph(error) => return error,
+            Self::Sql(error) => error,
+        };
+        let (path, reason) = (path.to_owned(), error.to_string());
+        let advice = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                "another program has locked it: end that, and try again"
+            }
+            Some(ErrorCode::DiskFull) => "free some space on that disk",
+            Some(ErrorCode::NotADatabase) => {
+                let (what, advice) = ("is no database".to_owned(), "move it away");
+                return GraphError::Foreign { path, what, advice };
+            }
+            Some(ErrorCode::DatabaseCorrupt) => {
+                let advice =
+                    "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
+                return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                "mend the permissions of the file and its folder"
+            }
+            _ => "check that file and its disk",
+        };
+        GraphError::Storage { path, reason, advice }
+    }
+}
+
+impl SqliteStore {
+    /// All that `change` does, or nothing of it.
+    fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Fallible<T>) -> Result<T, GraphError> {
+        let all = |connection: &mut Connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = change(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        all(&mut self.connection).map_err(|fault: Fault| fault.at(&self.path))
+    }
+
+    /// What `look` sees is one state of the database.
+    fn read<T>(&self, look: impl FnOnce(&Connection) -> Fallible<T>) -> Result<T, GraphError> {
+        let all = || {
+            let transaction = self.connection.unchecked_transaction()?;
+            look(&transaction)
+        };
+        all().map_err(|fault: Fault| fault.at(&self.path))
+    }
+
+    /// Brings what is booked onto the disk: a power cut must not take back what is done.
+    fn synchronise(&self) {
+        // A checkpoint that has to leave something to a later one, or fails, has lost nothing.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    }
+}
+
+impl Store for SqliteStore {
+    fn claim(
+        &mut self,
+        scope: &Scope,
+        holder: &Holder,
+        lease: Duration,
+    ) -> Result<Option<Claim>, GraphError> {
+        let claimed = self.write(|graph| claims::claim(graph, scope, holder, lease))?;
+        // The dead are only looked for when nothing else is left: it costs more than a claim.
+        if claimed.is_none() && self.recover()? > 0 {
+            return self.write(|graph| claims::claim(graph, scope, holder, lease));
+        }
+        Ok(claimed)
+    }
+
+    fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
+        self.write(|graph| claims::renew(graph, claim, lease))
+    }
+
+    fn complete(&mut self, claim: &Claim) -> Result<Ended, GraphError> {
+        let ended = self.write(|graph| claims::complete(graph, claim))?;
+        self.synchronise();
+        Ok(ended)
+    }
+
+    fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {
+        self.write(|graph| claims::fail(graph, claim, reason))
+    }
+
+    fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError> {
+        self.write(|graph| claims::release(graph, claim, why))
+    }
+
+    fn retry(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {
+        self.write(|graph| claims::retry(graph, claim, reason))
+    }
+
+    fn recover(&mut self) -> Result<usize, GraphError> {
+        // Most looks find nothing, and need no right to write.
+        if self.read(claims::dead)?.is_empty() {
+            return Ok(0);
+        }
+        self.write(claims::recover)
+    }
+
+    fn add(&mut self, task: &NewTask) -> Result<String, GraphError> {
+        self.write(|graph| edits::add(graph, task))
+    }
+
+    fn update(&mut self, id: &str, changes: &Changes) -> Result<(), GraphError> {
+        self.write(|graph| edits::update(graph, id, changes))
+    }
+
+    fn force_done(&mut self, id: &str, force: bool) -> Result<String, GraphError> {
+        let id = self.write(|graph| edits::force_done(graph, id, force))?;
+        self.synchronise();
+        Ok(id)
+    }
+
+    fn force_fail(&mut self, id: &str, reason: &str) -> Result<String, GraphError> {
+        self.write(|graph| edits::force_fail(graph, id, reason))
+    }
+
+    fn reset(&mut self, id: &str) -> Result<String, GraphError> {
+        self.write(|graph| edits::reset(graph, id))
+    }
+
+    fn delete(&mut self, id: &str, recursive: bool) -> Result<usize, GraphError> {
+        self.write(|graph| edits::delete(graph, id, recursive))
+    }
+
+    fn log(&mut self, id: &str, message: &str) -> Result<(), GraphError> {
+        self.write(|graph| {
+            let seq = queries::find(graph, id)?;
+            edits::write_log(graph, seq, message)
+        })
+    }
+
+    fn add_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
+        self.write(|graph| {
+            let (blocker, blocked) = (queries::find(graph, blocker)?, queries::find(graph, blocked)?);
+            edits::add_dependency(graph, blocker, blocked)
+        })
+    }
+
+    fn remove_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
+        self.write(|graph| edits::remove_dependency(graph, blocker, blocked))
+    }
+
+    fn task(&self, id: &str) -> Result<Task, GraphError> {
+        self.read(|graph| queries::task(graph, queries::find(graph, id)?))
+    }
+
+    fn details(&self, id: &str) -> Result<Details, GraphError> {
+        self.read(|graph| queries::details(graph, queries::find(graph, id)?))
+    }
+
+    fn logs(&self, id: &str) -> Result<Vec<LogLine>, GraphError> {
+        self.read(|graph| queries::logs(graph, queries::find(graph, id)?))
+    }
+
+    fn list(&self, selection: &Selection, each: &mut dyn FnMut(Task) -> bool) -> Result<(), GraphError> {
+        self.read(|graph| queries::list(graph, selection, each))
+    }
+
+    fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, usize) -> bool) -> Result<(), GraphError> {
+        self.read(|graph| queries::tree(graph, id, each))
+    }
+
+    fn dependencies(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), GraphError> {
+        self.read(|graph| queries::dependencies(graph, each))
+    }
+}
+
+/// The moment as the database has it: milliseconds since 1970.
+fn now() -> i64 {
+    Utc::now().timestamp_millis()
+}
+
+fn moment(milliseconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(milliseconds).unwrap_or_default()
+}
+
+fn number(status: Status) -> i64 {
+    // As many as there are fit.
+    Status::ALL.iter().position(|&known| known == status).and_then(|at| i64::try_from(at).ok()).unwrap_or(0)
+}
+
+fn status(number: i64) -> Status {
+    usize::try_from(number).ok().and_then(|at| Status::ALL.get(at).copied()).unwrap_or(Status::Pending)
+}
