@@ -6,6 +6,7 @@ mod loop_args;
 mod project_args;
 mod reading;
 mod setting_flags;
+mod task_args;
 pub mod user_args;
 
 use clap::{Parser, Subcommand};
@@ -17,6 +18,11 @@ pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs,
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
 pub use reading::one_line;
 pub use setting_flags::SettingFlags;
+pub use task_args::{
+    DependencyArgs, DepsVerb, GraphArgs, GraphFormat, TaskAddArgs, TaskDeleteArgs, TaskDoneArgs,
+    TaskFailArgs, TaskGraphArgs, TaskIdArgs, TaskListArgs, TaskLogArgs, TaskTreeArgs, TaskUpdateArgs,
+    TaskVerb,
+};
 
 use crate::settings::Verb;
 use setting_flags::defaults_of;
@@ -99,6 +105,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         verb: LoopVerb,
+    },
+    /// Keep the graph of tasks: what there is to do, and what waits for what
+    #[command(after_help = help::TASK_EXAMPLES)]
+    Task {
+        /// What to do.
+        #[command(subcommand)]
+        verb: TaskVerb,
     },
 }
 

@@ -92,6 +92,8 @@ pub struct Project {
     root: PathBuf,
     ralph_dir: PathBuf,
     run_dir: PathBuf,
+    /// The folder of the graph of tasks, which all work trees of a repository share.
+    graph_dir: PathBuf,
     /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
     branch: Option<BranchRecords>,
     config_home: Option<PathBuf>,
@@ -111,14 +113,15 @@ impl Project {
         let cwd = fs::canonicalize(cwd)
             .map_err(|reason| ProjectError::NoCurrentDir { path: cwd.to_path_buf(), reason })?;
         let root = find_work_tree(&cwd).map_or_else(|| cwd.clone(), |(root, _)| root);
-        let ralph_dir = match flag {
+        let named = match flag {
             Some(flag) if flag.as_os_str().is_empty() => return Err(ProjectError::EmptyRalphDir),
-            Some(flag) => resolve(&cwd.join(flag)),
-            None => match env("RALPH_DIR").filter(|dir| !dir.is_empty()) {
-                Some(dir) => resolve(&cwd.join(dir)),
-                None => default_ralph_dir(&root, exe),
-            },
+            Some(flag) => Some(resolve(&cwd.join(flag))),
+            None => env("RALPH_DIR").filter(|dir| !dir.is_empty()).map(|dir| resolve(&cwd.join(dir))),
         };
+        let is_named = named.is_some();
+        let ralph_dir = named.unwrap_or_else(|| default_ralph_dir(&root, exe));
+        let run_dir = run_dir(&root, &ralph_dir);
+        let shared = if is_named { None } else { graph_dir(&cwd, &root, exe) };
         let home = |xdg: &str, fallback: &str| {
             // The XDG rules: a relative path in these variables is to be ignored.
             let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -128,7 +131,8 @@ impl Project {
             config_home: home("XDG_CONFIG_HOME", ".config"),
             state_home: home("XDG_STATE_HOME", ".local/state"),
             cwd,
-            run_dir: run_dir(&root, &ralph_dir),
+            graph_dir: shared.unwrap_or_else(|| run_dir.clone()),
+            run_dir,
             root,
             ralph_dir,
             branch: None,
@@ -139,6 +143,7 @@ impl Project {
     #[must_use]
     pub fn elsewhere(&self, root: &Path, ralph_dir: &Path) -> Self {
         Self {
+            graph_dir: graph_dir(root, root, None).unwrap_or_else(|| run_dir(root, ralph_dir)),
             cwd: root.to_path_buf(),
             root: root.to_path_buf(),
             ralph_dir: ralph_dir.to_path_buf(),
@@ -262,6 +267,7 @@ impl Project {
             "last_agent_output",
             "requests/",
             "runs/",
+            "progress.db*",
         ];
         if self.has_run_dir_of_its_own() {
             files.push(RUN_DIR_MARK);
@@ -321,6 +327,22 @@ impl Project {
         self.root.join("ralph.toml")
     }
 
+    /// The graph of tasks, `progress.db`: in the main checkout, whichever work tree asks; in the git folder of a bare
+    /// repository.
+    #[must_use]
+    pub fn graph(&self) -> PathBuf {
+        self.graph_dir.join("progress.db")
+    }
+
+    /// Creates the folder of the graph where it is missing, and makes sure that it can be written in.
+    pub fn create_graph_dir(&self) -> Result<(), ProjectError> {
+        if self.graph_dir == self.run_dir {
+            return self.create_run_dir();
+        }
+        let path = &self.graph_dir;
+        own::make_folder(path).and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
+    }
+
     /// The user's settings, `~/.config/ralph/ralph.toml`; `None` without a home directory.
     #[must_use]
     pub fn user_settings(&self) -> Option<PathBuf> {
@@ -345,6 +367,39 @@ fn find_work_tree(start: &Path) -> Option<(PathBuf, bool)> {
         let target = git_file_target(&git)?;
         Some((dir.to_path_buf(), is_git_dir(&dir.join(target))))
     })
+}
+
+/// Where the graph of a repository's main checkout is, if that is not this work tree: one graph serves all trees, and what
+/// is in it outlives them.
+fn graph_dir(cwd: &Path, root: &Path, exe: Option<&Path>) -> Option<PathBuf> {
+    let outside = |dir: &&Path| dir.iter().all(|name| name != ".git");
+    let around = cwd.ancestors().take_while(|dir| *dir != root || !root.join(".git").exists());
+    if let Some(bare) = around.filter(outside).find(|dir| is_bare(dir)) {
+        return Some(bare.join("ralph"));
+    }
+    let target = git_file_target(&root.join(".git"))?;
+    let common = common_dir(&fs::canonicalize(root.join(target)).ok()?)?;
+    if common.file_name().is_some_and(|name| name == ".git") {
+        let main = common.parent()?;
+        let ralph_dir = default_ralph_dir(main, exe);
+        // A program that is vendored in this tree has its folder in the main checkout, too.
+        let ralph_dir = ralph_dir.strip_prefix(root).map_or(ralph_dir.clone(), |inside| main.join(inside));
+        return Some(run_dir(main, &ralph_dir));
+    }
+    Some(common.join("ralph"))
+}
+
+/// The git folder that the linked work tree with this one shares with all others; `None`: it is no linked one.
+fn common_dir(git_dir: &Path) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let content = theirs::read(&git_dir.join("commondir"), MAX_POINTER).ok()?;
+    let common = PathBuf::from(OsString::from_vec(content.trim_ascii().to_vec()));
+    fs::canonicalize(git_dir.join(common)).ok()
+}
+
+/// Whether a folder is a git folder without a work tree around it.
+fn is_bare(dir: &Path) -> bool {
+    is_git_dir(dir) && dir.join("objects").is_dir() && dir.join("refs").is_dir()
 }
 
 /// An empty `.git` folder is no repository; HEAD may be a (dangling) symlink in old ones.

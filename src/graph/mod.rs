@@ -5,6 +5,7 @@
 
 mod error;
 mod holder;
+mod limits;
 pub mod sqlite;
 mod store;
 #[cfg(test)]
@@ -14,5 +15,5 @@ pub mod transitions;
 
 pub use error::GraphError;
 pub use holder::Holder;
-pub use store::{Changes, Claim, Ended, NewTask, Scope, Selection, Store};
+pub use store::{Changes, Claim, Ended, NewTask, Place, Scope, Selection, Store};
 pub use task::{Details, LogLine, Status, Task, Verification};

@@ -64,6 +64,15 @@ pub struct Selection {
     pub ready: bool,
 }
 
+/// Where a task stands in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// How many tasks are above it.
+    pub depth: usize,
+    /// No other part of the same task follows.
+    pub is_last: bool,
+}
+
 /// The right to book the result of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
@@ -131,8 +140,8 @@ pub trait Store {
     fn logs(&self, id: &str) -> Result<Vec<LogLine>, GraphError>;
     /// Shows tasks to `each`, the next one to be done first, until it says no.
     fn list(&self, selection: &Selection, each: &mut dyn FnMut(Task) -> bool) -> Result<(), GraphError>;
-    /// Shows each task with its depth to `each`, parts behind what they are a part of, from one task or from all roots.
-    fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, usize) -> bool) -> Result<(), GraphError>;
+    /// Shows each task with its place to `each`, parts behind what they are a part of, from one task or from all roots.
+    fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, Place) -> bool) -> Result<(), GraphError>;
     /// Shows every dependency as blocker and blocked to `each`.
     fn dependencies(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), GraphError>;
 }

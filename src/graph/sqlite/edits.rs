@@ -7,6 +7,7 @@ use super::claims::leave;
 use super::settle::{Node, Parent, count_child, list_as_ready, numbers, settle};
 use super::{Fallible, cycle, now, queries};
 use crate::graph::error::GraphError;
+use crate::graph::limits;
 use crate::graph::store::{Changes, NewTask};
 use crate::graph::task::Status;
 use crate::graph::transitions::{self, Own};
@@ -20,6 +21,9 @@ const MAX_RETRIES: u32 = 3;
 const DIGITS: std::ops::RangeInclusive<i64> = 6..=16;
 
 pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
+    limits::title(&task.title)?;
+    limits::text("the description", &task.description)?;
+    limits::priority(task.priority)?;
     let parent = task.parent.as_deref().map(|id| queries::find(graph, id)).transpose()?;
     let feature = match (&task.feature, parent) {
         (Some(name), _) => Some(queries::feature(graph, name)?),
@@ -69,6 +73,9 @@ fn describe(graph: &Connection, seq: i64, text: &str) -> Fallible<()> {
 }
 
 pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallible<()> {
+    changes.title.as_deref().map_or(Ok(()), limits::title)?;
+    changes.description.as_deref().map_or(Ok(()), |text| limits::text("the description", text))?;
+    changes.priority.map_or(Ok(()), limits::priority)?;
     let seq = queries::find(graph, id)?;
     let feature = match changes.feature.as_deref() {
         None => None,
@@ -115,6 +122,7 @@ pub(super) fn force_done(graph: &Connection, id: &str, force: bool) -> Fallible<
 }
 
 pub(super) fn force_fail(graph: &Connection, id: &str, reason: &str) -> Fallible<String> {
+    limits::text("the reason", reason)?;
     let seq = queries::find(graph, id)?;
     let reason = if reason.is_empty() { "failed, by hand".to_owned() } else { format!("failed: {reason}") };
     by_hand(graph, seq, Status::Failed, Own::Failed, &reason)
@@ -268,6 +276,14 @@ fn is_above(graph: &Connection, above: i64, below: i64) -> Fallible<bool> {
         at = Node::read(graph, seq)?.parent;
     }
     Ok(false)
+}
+
+pub(super) fn log(graph: &Connection, id: &str, message: &str) -> Fallible<()> {
+    limits::text("the message", message)?;
+    if message.trim().is_empty() {
+        return Err(GraphError::BadValue("the message is empty: say what happened".into()).into());
+    }
+    write_log(graph, queries::find(graph, id)?, message)
 }
 
 pub(super) fn write_log(graph: &Connection, seq: i64, message: &str) -> Fallible<()> {

@@ -24,7 +24,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::error::GraphError;
 use super::holder::Holder;
-use super::store::{Changes, Claim, Ended, NewTask, Scope, Selection, Store};
+use super::store::{Changes, Claim, Ended, NewTask, Place, Scope, Selection, Store};
 use super::task::{Details, LogLine, Status, Task};
 
 pub use open::BUSY_TIMEOUT;
@@ -190,10 +190,7 @@ impl Store for SqliteStore {
     }
 
     fn log(&mut self, id: &str, message: &str) -> Result<(), GraphError> {
-        self.write(|graph| {
-            let seq = queries::find(graph, id)?;
-            edits::write_log(graph, seq, message)
-        })
+        self.write(|graph| edits::log(graph, id, message))
     }
 
     fn add_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
@@ -223,7 +220,7 @@ impl Store for SqliteStore {
         self.read(|graph| queries::list(graph, selection, each))
     }
 
-    fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, usize) -> bool) -> Result<(), GraphError> {
+    fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, Place) -> bool) -> Result<(), GraphError> {
         self.read(|graph| queries::tree(graph, id, each))
     }
 

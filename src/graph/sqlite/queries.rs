@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use super::settle::numbers;
 use super::{Fallible, moment, number, status};
 use crate::graph::error::GraphError;
-use crate::graph::store::Selection;
+use crate::graph::store::{Place, Selection};
 use crate::graph::task::{Details, LogLine, Task, Verification};
 use crate::text::list::some_of;
 use crate::text::nearest::nearest;
@@ -164,22 +164,26 @@ pub(super) fn list(
 pub(super) fn tree(
     graph: &Connection,
     from: Option<&str>,
-    each: &mut dyn FnMut(Task, usize) -> bool,
+    each: &mut dyn FnMut(Task, Place) -> bool,
 ) -> Fallible<()> {
-    let mut open: Vec<(i64, usize)> = if let Some(id) = from {
-        vec![(find(graph, id)?, 0)]
-    } else {
-        let roots = "SELECT seq FROM tasks WHERE parent IS NULL ORDER BY priority DESC, seq DESC";
-        let mut statement = graph.prepare(roots)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, 0)))?;
-        rows.collect::<rusqlite::Result<_>>()?
+    // What is open is taken from the end: the last part goes in first.
+    let placed = |seqs: Vec<i64>, depth| {
+        let place = move |(at, seq)| (seq, Place { depth, is_last: at == 0 });
+        seqs.into_iter().enumerate().map(place)
     };
-    while let Some((seq, depth)) = open.pop() {
-        if !each(task(graph, seq)?, depth) {
+    let top = if let Some(id) = from {
+        vec![find(graph, id)?]
+    } else {
+        let roots = "SELECT seq FROM tasks WHERE parent IS NULL AND ?1 = 0 ORDER BY priority DESC, seq DESC";
+        numbers(graph, roots, 0)?
+    };
+    let mut open: Vec<(i64, Place)> = placed(top, 0).collect();
+    while let Some((seq, place)) = open.pop() {
+        if !each(task(graph, seq)?, place) {
             break;
         }
         let children = "SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority DESC, seq DESC";
-        open.extend(numbers(graph, children, seq)?.into_iter().map(|seq| (seq, depth + 1)));
+        open.extend(placed(numbers(graph, children, seq)?, place.depth + 1));
     }
     Ok(())
 }

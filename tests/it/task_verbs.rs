@@ -1,0 +1,289 @@
+//! `ralph task`: the graph as people and agents use it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::scratch::{Run, Scratch};
+
+/// A project with a graph.
+struct Graph(Scratch);
+
+impl Graph {
+    fn new() -> Self {
+        Self(Scratch::new())
+    }
+
+    /// Runs `ralph task` with these words.
+    fn run(&self, args: &[&str]) -> Run {
+        Scratch::finish(self.0.ralph("task").args(args))
+    }
+
+    fn good(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{args:?}: {run:?}");
+        run.stdout
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.good(&[args, &["--json"]].concat())).unwrap()
+    }
+
+    /// What was refused, in one line, and nothing has changed.
+    fn refused(&self, args: &[&str]) -> String {
+        let before = self.everything();
+        let run = self.run(args);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{args:?}: {run:?}");
+        assert!(run.stderr.starts_with("error: ") && run.stderr.lines().count() == 1, "{run:?}");
+        assert_eq!(self.everything(), before);
+        run.stderr
+    }
+
+    /// The graph, logs and all.
+    fn everything(&self) -> Vec<Value> {
+        if !self.0.path(".ralph/progress.db").exists() {
+            return Vec::new();
+        }
+        let tasks = self.json(&["list", "--all"]);
+        let id = |task: &Value| task["id"].as_str().unwrap().to_owned();
+        tasks.as_array().unwrap().iter().map(|task| self.json(&["show", &id(task)])).collect()
+    }
+
+    fn add(&self, args: &[&str]) -> String {
+        let id = self.good(&[&["add"], args].concat()).trim_end().to_owned();
+        assert!(id.starts_with("t-") && id.len() == 8, "{id}");
+        id
+    }
+
+    fn status(&self, id: &str) -> String {
+        self.json(&["show", id])["status"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_graph_grows_and_is_worked_off() {
+    let graph = Graph::new();
+    let parse = graph.add(&["Parse: a-b \"dates\" 日本", "-d", "RFC 3339\nonly", "--priority", "-5"]);
+    let test = graph.add(&["Test it", "--after", &parse]);
+    let part = graph.add(&["Bad months", "--parent", &parse, "--max-retries", "0"]);
+    let shown = graph.json(&["show", &parse]);
+    for (key, value) in [
+        ("title", "Parse: a-b \"dates\" 日本"),
+        ("description", "RFC 3339\nonly"),
+        ("status", "pending"),
+        ("task_type", "standalone"),
+        ("verification_status", "pending"),
+    ] {
+        assert_eq!(shown[key], value, "{key}");
+    }
+    assert_eq!((&shown["priority"], &shown["max_retries"]), (&(-5).into(), &3.into()));
+    assert_eq!(shown["blocks"][0], test.as_str());
+    assert_eq!(shown["children"][0], part.as_str());
+    assert_eq!(graph.status(&test), "blocked");
+
+    let ready = graph.json(&["list", "--ready"]);
+    assert_eq!(ready.as_array().unwrap().len(), 1);
+    assert_eq!(ready[0]["id"], part.as_str());
+    assert!(graph.good(&["done", &part]).starts_with(&format!("{part}  done")));
+    assert_eq!((graph.status(&parse), graph.status(&test)), ("done".into(), "pending".into()));
+    graph.good(&["fail", &test, "-r", "no time"]);
+    assert!(graph.good(&["log", &test]).contains("failed: no time"));
+    graph.good(&["reset", &part]);
+    assert_eq!((graph.status(&parse), graph.status(&test)), ("pending".into(), "failed".into()));
+    graph.good(&["deps", "rm", &parse, &test]);
+    graph.good(&["delete", &parse, "--recursive"]);
+    assert_eq!(graph.json(&["list", "--all"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn the_tree_and_the_graph_are_drawn() {
+    let graph = Graph::new();
+    let top = graph.add(&["Top"]);
+    let first = graph.add(&["First \"x\"", "--parent", &top]);
+    let below = graph.add(&["Below", "--parent", &first]);
+    let last = graph.add(&["Last", "--parent", &top, "--after", &first]);
+    graph.good(&["done", &below]);
+    assert_eq!(
+        graph.good(&["tree"]),
+        format!("○ {top}  Top\n├─ ✓ {first}  First \"x\"\n│  └─ ✓ {below}  Below\n└─ ○ {last}  Last\n")
+    );
+    assert_eq!(graph.good(&["tree", &first]), format!("✓ {first}  First \"x\"\n└─ ✓ {below}  Below\n"));
+    let dot = graph.good(&["graph"]);
+    assert!(dot.starts_with("digraph tasks {\n") && dot.ends_with("}\n"), "{dot}");
+    assert!(dot.contains(&format!("\"{first}\" [label=\"First \\\"x\\\"\\ndone\"];")), "{dot}");
+    assert!(dot.contains(&format!("\"{first}\" -> \"{last}\";")), "{dot}");
+    let mermaid = graph.good(&["graph", "--format", "mermaid"]);
+    assert!(mermaid.starts_with("graph TD\n") && mermaid.contains("First #quot;x#quot;"), "{mermaid}");
+    let whole = graph.json(&["graph"]);
+    assert_eq!(whole["tasks"].as_array().unwrap().len(), 4);
+    assert_eq!(whole["dependencies"][0]["blocked"], last.as_str());
+    assert_eq!(graph.json(&["tree"])[2]["depth"], 2);
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough_and_the_nearest_is_named() {
+    let graph = Graph::new();
+    let ids: Vec<String> = (0..40).map(|number| graph.add(&[&number.to_string()])).collect();
+    assert_eq!(graph.json(&["show", &ids[7][..7]])["id"], ids[7].as_str());
+    assert!(graph.refused(&["show", "t-"]).contains("several tasks begin with 't-'"));
+    let mut slip = ids[3].clone();
+    slip.replace_range(7.., "x");
+    assert!(graph.refused(&["done", &slip]).contains(&format!("no task '{slip}'; '{}", &ids[3][..4])));
+    assert!(graph.refused(&["show", ""]).contains("no task ''"));
+}
+
+#[test]
+fn bad_input_is_refused_in_a_line() {
+    let graph = Graph::new();
+    assert!(graph.refused(&["add", ""]).contains("the title is empty"));
+    assert!(graph.refused(&["add", "x", "--parent", "t-123456"]).contains("no task 't-123456'"));
+    assert!(!graph.0.path(".ralph/progress.db").exists(), "what is refused makes no graph");
+    let (a, b) = (graph.add(&["a"]), graph.add(&["b"]));
+    graph.good(&["deps", "add", &a, &b]);
+    let long = "x".repeat(100_000);
+    for (args, what) in [
+        (&["add", &long] as &[&str], "has 100000 characters"),
+        (&["add", "a\nb"], "control character, \\n"),
+        (&["add", "x", "--priority", "1000001"], "from -1000000 to 1000000"),
+        (&["add", "x", "--priority", "high"], "invalid value 'high'"),
+        (&["add", "x", "--max-retries", "-1"], "'-1'"),
+        (&["add", "x", "--feature", "../etc"], "no feature '../etc'"),
+        (&["add"], "<TITLE>"),
+        (&["list", "--status", "dune"], "'done' is one"),
+        (&["deps", "add", &a, &a], "cannot wait for itself"),
+        (&["deps", "add", &a, &b], "already"),
+        (&["deps", "add", &b, &a], "that is a cycle"),
+        (&["deps", "rm", &b, &a], "does not wait for"),
+        (&["delete", &a], "blocks"),
+        (&["update", &a], "nothing to change"),
+        (&["update", &a, "--title", ""], "the title is empty"),
+        (&["log", &a, "-m", " "], "the message is empty"),
+        (&["fail", &a, "-r", "a\u{1b}"], "control character"),
+        (&["graph", "--format", "png"], "'png'"),
+    ] {
+        let said = graph.refused(args);
+        assert!(said.contains(what), "{args:?}: {said}");
+    }
+    assert!(graph.refused(&["deps", "add", &b, &a]).contains(&format!("{a} → {b} → {a}")));
+}
+
+#[test]
+fn a_description_comes_from_stdin() {
+    let graph = Graph::new();
+    fs::write(graph.0.outside().join("guide"), "Long\n\n- text\n").unwrap();
+    let mut command = graph.0.ralph("task add Guide -d -");
+    command.stdin(fs::File::open(graph.0.outside().join("guide")).unwrap());
+    let id = Scratch::finish(&mut command).stdout.trim_end().to_owned();
+    assert_eq!(graph.json(&["show", &id])["description"], "Long\n\n- text");
+    let mut endless = graph.0.ralph("task add Guide -d -");
+    endless.stdin(Stdio::from(fs::File::open("/dev/zero").unwrap()));
+    let run = Scratch::finish(&mut endless);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.starts_with("error: the description has"), "{run:?}");
+}
+
+#[test]
+fn looking_makes_nothing() {
+    let graph = Graph::new();
+    let before = graph.0.snapshot();
+    for args in
+        [&["list"] as &[&str], &["list", "--all", "--json"], &["tree"], &["graph"], &["tree", "--json"]]
+    {
+        graph.good(args);
+    }
+    assert!(graph.refused(&["done", "t-123456"]).contains("no task"));
+    assert_eq!(graph.0.snapshot(), before);
+}
+
+#[test]
+fn the_graph_is_ours_alone_and_git_does_not_see_it() {
+    let graph = Graph::new();
+    graph.add(&["a"]);
+    let mode = fs::metadata(graph.0.path(".ralph/progress.db")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!graph.0.git(&["status", "--porcelain", "--untracked-files=all"]).contains("progress.db"));
+}
+
+#[test]
+fn all_work_trees_share_it() {
+    let graph = Graph::new();
+    let scratch = &graph.0;
+    scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    scratch.git(&["worktree", "add", "--quiet", "../tree"]);
+    let id = graph.add(&["a"]);
+    let elsewhere = |folder: &str, args: &str| {
+        Scratch::finish(scratch.ralph(args).current_dir(scratch.outside().join(folder)))
+    };
+    assert!(elsewhere("tree", "task list").stdout.starts_with(&id));
+    assert_eq!(elsewhere("tree", "task add b").code, Some(0));
+    assert_eq!(graph.json(&["list"]).as_array().unwrap().len(), 2);
+    assert_eq!(elsewhere("tree", "task list --ralph-dir mine").stdout, "");
+
+    scratch.git(&["clone", "--quiet", "--bare", ".", "../bare"]);
+    scratch.git(&["-C", "../bare", "worktree", "add", "--quiet", "../of-bare"]);
+    assert_eq!(elsewhere("of-bare", "task add c").code, Some(0));
+    assert!(elsewhere("bare", "task list").stdout.ends_with("  c\n"));
+    assert!(scratch.outside().join("bare/ralph/progress.db").is_file());
+
+    fs::create_dir(scratch.outside().join("plain")).unwrap();
+    assert_eq!(elsewhere("plain", "task add d").code, Some(0));
+    assert!(scratch.outside().join("plain/.ralph/progress.db").is_file());
+}
+
+#[test]
+fn agents_add_and_read_but_do_not_certify() {
+    let graph = Graph::new();
+    let (a, b) = (graph.add(&["a"]), graph.add(&["b"]));
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let refused = [
+        format!("task done {a}"),
+        format!("task fail {a}"),
+        format!("task reset {a}"),
+        format!("task update {a} --priority 3"),
+        format!("task delete {a}"),
+        format!("task deps rm {a} {b}"),
+        "run p.md".to_owned(),
+        "loop build".to_owned(),
+    ];
+    let allowed = [
+        "task add c".to_owned(),
+        format!("task deps add {a} {b}"),
+        format!("task log {a} -m found"),
+        format!("task show {a}"),
+        "task list --all".to_owned(),
+        "task tree".to_owned(),
+        "task graph".to_owned(),
+    ];
+    let call = |args: &String| {
+        format!("\"{ralph}\" {args} >/dev/null 2>>\"$HOME/said\"; echo $? >> \"$HOME/codes\"")
+    };
+    let calls: Vec<String> = refused.iter().chain(&allowed).map(call).collect();
+    graph.0.agent(
+        "claude",
+        &format!("cat >/dev/null\n{}\nsay '<promise>COMPLETE</promise>'; result", calls.join("\n")),
+    );
+    let run = graph.0.run("prompt p.md 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let home = |name: &str| fs::read_to_string(graph.0.outside().join("home").join(name)).unwrap();
+    let expected = ["1"; 8].into_iter().chain(["0"; 7]).collect::<Vec<_>>();
+    assert_eq!(home("codes").lines().collect::<Vec<_>>(), expected, "{}", home("said"));
+    for (line, args) in home("said").lines().zip(&refused) {
+        let verb = args
+            .split([' '])
+            .take(if args.starts_with("task") { 2 } else { 1 })
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(
+            line.starts_with(&format!("error: 'ralph {verb}")) && line.contains("not for agents at work"),
+            "{line}"
+        );
+    }
+    assert_eq!((graph.status(&a), graph.status(&b)), ("pending".into(), "blocked".into()));
+
+    // The marks of a run that is over say nothing.
+    let mut after = graph.0.ralph(&format!("task done {a}"));
+    let run = Scratch::finish(after.env("RALPH_RUN", "run-1").env("RALPH_SUPERVISOR", "4194000"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
