@@ -20,8 +20,8 @@ pub use reading::one_line;
 pub use setting_flags::SettingFlags;
 pub use task_args::{
     DependencyArgs, DepsVerb, GraphArgs, GraphFormat, TaskAddArgs, TaskDeleteArgs, TaskDoneArgs,
-    TaskFailArgs, TaskGraphArgs, TaskIdArgs, TaskListArgs, TaskLogArgs, TaskTreeArgs, TaskUpdateArgs,
-    TaskVerb,
+    TaskFailArgs, TaskGraphArgs, TaskIdArgs, TaskImportArgs, TaskListArgs, TaskLogArgs, TaskTreeArgs,
+    TaskUpdateArgs, TaskVerb,
 };
 
 use crate::settings::Verb;

@@ -180,3 +180,14 @@ Examples:
   ralph task done t-3f9a01 --force    Also when a run is at work on it; that run can book nothing any more
 
 A task with parts is done when they are.";
+
+pub(super) const TASK_IMPORT_EXAMPLES: &str = "\
+Examples:
+  ralph task import prd.json --dry-run      Only tell what would change
+  ralph task import TODO.md                 A list of '- [ ] task'; nesting makes parts
+  ralph task import .beads/issues.jsonl
+  ralph task import IMPLEMENTATION_PLAN.md  The plan of 'ralph loop'
+  ralph task export | ralph task import - --ralph-dir ../copy/.ralph
+
+All tasks of the file are taken in, or none. A task that comes a second time is known again: by its id, in a
+list by its text and what it is below. What is gone from the file stays. --json prints added, updated, unchanged.";

@@ -74,6 +74,14 @@ pub enum TaskVerb {
         after_help = "Examples:\n  ralph task graph | dot -Tsvg > graph.svg\n  ralph task graph --format mermaid"
     )]
     Graph(TaskGraphArgs),
+    /// Take in the tasks of a file
+    #[command(after_help = help::TASK_IMPORT_EXAMPLES)]
+    Import(TaskImportArgs),
+    /// Print all tasks, for 'ralph task import'
+    #[command(
+        after_help = "Example:\n  ralph task export > tasks.jsonl\n\nThe first line names the format, each other one is a task."
+    )]
+    Export(GraphArgs),
 }
 
 /// The verbs of `task deps`.
@@ -246,6 +254,20 @@ pub struct TaskTreeArgs {
     /// Only this task and what is below it
     #[arg(value_name = "ID")]
     pub id: Option<String>,
+    /// Which graph.
+    #[command(flatten)]
+    pub graph: GraphArgs,
+}
+
+/// `task import`.
+#[derive(Debug, Clone, Args)]
+pub struct TaskImportArgs {
+    /// The file; - reads stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Only tell what would change
+    #[arg(long)]
+    pub dry_run: bool,
     /// Which graph.
     #[command(flatten)]
     pub graph: GraphArgs,

@@ -13,14 +13,19 @@ pub const MAX_TEXT: u64 = 16 << 20;
 
 /// The content of a file, at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    content(&open(path)?, limit)
+}
+
+/// Opens a file to be read piece by piece.
+pub fn open(path: &Path) -> io::Result<File> {
     if is_stream(path) {
-        return content(&File::open(path)?, limit);
+        return File::open(path);
     }
     // Looked at first: some devices do something when they are opened.
     require_file(&path.metadata()?)?;
     let file = OpenOptions::new().read(true).custom_flags(AT_ONCE.bits().cast_signed()).open(path)?;
     require_file(&file.metadata()?)?;
-    content(&file, limit)
+    Ok(file)
 }
 
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].

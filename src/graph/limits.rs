@@ -5,6 +5,8 @@ use crate::text::line::escaped;
 
 /// The longest title, in characters.
 const TITLE: usize = 500;
+/// The longest name of a feature, in bytes.
+const NAME: usize = 100;
 /// The longest text, in bytes.
 const TEXT: usize = 1 << 20;
 /// The largest priority, and without its sign the smallest.
@@ -38,6 +40,21 @@ pub(super) fn text(what: &str, text: &str) -> Result<(), GraphError> {
     if let Some(control) = text.chars().find(bad) {
         let shown = escaped(&control.to_string());
         return refuse(&format!("{what} has a control character, {shown}: leave that out"));
+    }
+    Ok(())
+}
+
+/// A feature has a folder of its name.
+pub(super) fn feature(name: &str) -> Result<(), GraphError> {
+    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ');
+    if !name.chars().all(is_plain) || name.starts_with(['.', '-', ' ']) || name.ends_with(' ') {
+        let shown = escaped(name);
+        return refuse(&format!(
+            "feature '{shown}': give a name of letters, digits, '-', '_' and '.', and no path"
+        ));
+    }
+    if name.is_empty() || name.len() > NAME {
+        return refuse(&format!("a feature's name has 1 to {NAME} bytes, not {}", name.len()));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 mod error;
 mod holder;
+pub mod import;
 mod limits;
 pub mod sqlite;
 mod store;
@@ -15,5 +16,5 @@ pub mod transitions;
 
 pub use error::GraphError;
 pub use holder::Holder;
-pub use store::{Changes, Claim, Ended, NewTask, Place, Scope, Selection, Store};
+pub use store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
 pub use task::{Details, LogLine, Status, Task, Verification};

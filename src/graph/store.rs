@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::error::GraphError;
 use super::holder::Holder;
+use super::import::Item;
 use super::task::{Details, LogLine, Status, Task};
 
 /// Which tasks are meant.
@@ -95,6 +98,17 @@ pub enum Ended {
     Failed,
 }
 
+/// What an import did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// How many tasks are new.
+    pub added: usize,
+    /// How many were known and have changed.
+    pub updated: usize,
+    /// How many are as they were.
+    pub unchanged: usize,
+}
+
 /// A store of tasks. Ids may be given by a unique beginning.
 pub trait Store {
     /// Claims the next ready task: the lowest priority, of those the one that was added first. `None`: nothing is ready.
@@ -131,6 +145,14 @@ pub trait Store {
     fn add_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError>;
     /// Lets it wait no longer.
     fn remove_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError>;
+    /// Takes the tasks of a file in, all or none of them; with `dry_run` only tells what would be.
+    fn import(
+        &mut self,
+        items: &mut dyn Iterator<Item = Result<Item, GraphError>>,
+        dry_run: bool,
+    ) -> Result<Imported, GraphError>;
+    /// Shows every task to `each` as a line that [`Store::import`] understands, the oldest first.
+    fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError>;
 
     /// One task, by its id or a unique beginning of it.
     fn task(&self, id: &str) -> Result<Task, GraphError>;

@@ -87,7 +87,7 @@ pub struct Task {
 }
 
 /// A line of a task's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// What happened.
     pub message: String,

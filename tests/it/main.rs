@@ -54,6 +54,7 @@ mod status_line;
 mod stopping;
 mod supervision;
 mod survivors;
+mod task_import;
 mod task_verbs;
 mod terminal;
 mod usage_limits;

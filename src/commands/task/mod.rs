@@ -1,6 +1,7 @@
 //! `ralph task`: the graph of tasks, kept by people and, as far as they may, by agents.
 
 mod graph;
+mod import;
 mod show;
 mod tree;
 
@@ -59,6 +60,8 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         TaskVerb::Deps { verb: DepsVerb::List(args) } => show::dependencies(args),
         TaskVerb::Tree(args) => tree::tree(args),
         TaskVerb::Graph(args) => graph::graph(args),
+        TaskVerb::Import(args) => import::import(args),
+        TaskVerb::Export(args) => import::export(args),
     }
 }
 
@@ -72,14 +75,11 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
         priority: args.priority,
         max_retries: Some(args.max_retries),
     };
-    let project = locate(args.graph.ralph_dir.as_ref())?;
-    if project.graph().symlink_metadata().is_err() {
+    if !locate(args.graph.ralph_dir.as_ref())?.graph().exists() {
         // What would be refused makes no graph either.
         SqliteStore::nowhere()?.add(&task)?;
-        project.create_graph_dir()?;
-        hide(&project)?;
     }
-    let id = opened(&project)?.add(&task)?;
+    let id = create(&args.graph)?.add(&task)?;
     answer(&args.graph, &json!({ "id": id }), &id)
 }
 
@@ -154,6 +154,16 @@ fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
         return opened(&project);
     }
     Ok(SqliteStore::nowhere()?)
+}
+
+/// Opens the graph, and makes it where there is none.
+fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
+    let project = locate(args.ralph_dir.as_ref())?;
+    if project.graph().symlink_metadata().is_err() {
+        project.create_graph_dir()?;
+        hide(&project)?;
+    }
+    opened(&project)
 }
 
 /// Every look gives back what the dead have left.

@@ -16,7 +16,7 @@ use crate::text::list::some_of;
 /// How many ids an error names.
 const SOME: usize = 5;
 /// How often a task may be tried again where nothing is said.
-const MAX_RETRIES: u32 = 3;
+pub(super) const MAX_RETRIES: u32 = 3;
 /// The least number of digits in an id, and the most.
 const DIGITS: std::ops::RangeInclusive<i64> = 6..=16;
 
@@ -51,7 +51,7 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
 }
 
 /// An id that no task has: with more digits where the short ones get scarce.
-fn new_id(graph: &Connection) -> Fallible<String> {
+pub(super) fn new_id(graph: &Connection) -> Fallible<String> {
     for digits in DIGITS {
         let random = "SELECT 't-' || substr(lower(hex(randomblob(8))), 1, ?1)";
         let id: String = graph.prepare_cached(random)?.query_row([digits], |row| row.get(0))?;
@@ -62,7 +62,7 @@ fn new_id(graph: &Connection) -> Fallible<String> {
     Err(GraphError::BadValue("no id is free: delete tasks that are not needed any more".into()).into())
 }
 
-fn describe(graph: &Connection, seq: i64, text: &str) -> Fallible<()> {
+pub(super) fn describe(graph: &Connection, seq: i64, text: &str) -> Fallible<()> {
     if text.is_empty() {
         graph.prepare_cached("DELETE FROM descriptions WHERE task = ?1")?.execute([seq])?;
     } else {

@@ -10,8 +10,10 @@
 mod claims;
 mod cycle;
 mod edits;
+mod import;
 mod open;
 mod queries;
+mod rebuild;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -24,7 +26,8 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::error::GraphError;
 use super::holder::Holder;
-use super::store::{Changes, Claim, Ended, NewTask, Place, Scope, Selection, Store};
+use super::import::Item;
+use super::store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
 use super::task::{Details, LogLine, Status, Task};
 
 pub use open::BUSY_TIMEOUT;
@@ -202,6 +205,28 @@ impl Store for SqliteStore {
 
     fn remove_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError> {
         self.write(|graph| edits::remove_dependency(graph, blocker, blocked))
+    }
+
+    fn import(
+        &mut self,
+        items: &mut dyn Iterator<Item = Result<Item, GraphError>>,
+        dry_run: bool,
+    ) -> Result<Imported, GraphError> {
+        let mut all = || {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let imported = import::import(&transaction, items)?;
+            if dry_run {
+                transaction.rollback()?;
+            } else {
+                transaction.commit()?;
+            }
+            Ok(imported)
+        };
+        all().map_err(|fault: Fault| fault.at(&self.path))
+    }
+
+    fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError> {
+        self.read(|graph| queries::export(graph, each))
     }
 
     fn task(&self, id: &str) -> Result<Task, GraphError> {

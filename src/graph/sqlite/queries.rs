@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use super::settle::numbers;
 use super::{Fallible, moment, number, status};
 use crate::graph::error::GraphError;
+use crate::graph::import::Exported;
 use crate::graph::store::{Place, Selection};
 use crate::graph::task::{Details, LogLine, Task, Verification};
 use crate::text::list::some_of;
@@ -91,6 +92,11 @@ pub(super) fn feature(graph: &Connection, name: &str) -> Fallible<i64> {
 
 pub(super) fn id(graph: &Connection, seq: i64) -> Fallible<String> {
     Ok(graph.prepare_cached("SELECT id FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
+}
+
+/// A task for people who do not know its id.
+pub(super) fn title(graph: &Connection, seq: i64) -> Fallible<String> {
+    Ok(graph.prepare_cached("SELECT title FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
 }
 
 pub(super) fn task(graph: &Connection, seq: i64) -> Fallible<Task> {
@@ -197,6 +203,37 @@ pub(super) fn dependencies(graph: &Connection, each: &mut dyn FnMut(&str, &str) 
     while let Some(row) = rows.next()? {
         let (blocker, blocked): (String, String) = (row.get(0)?, row.get(1)?);
         if !each(&blocker, &blocked) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Shows every task to `each` as a line of an export.
+pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> Fallible<()> {
+    let features = "SELECT f.name FROM tasks JOIN features f ON f.seq = feature WHERE tasks.seq = ?1";
+    let mut statement = graph.prepare("SELECT seq FROM tasks ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let seq = row.get(0)?;
+        let Details { task, blockers, log, .. } = details(graph, seq)?;
+        let line = serde_json::to_string(&Exported {
+            feature: graph.prepare_cached(features)?.query_row([seq], |row| row.get(0)).optional()?,
+            id: task.id,
+            parent_id: task.parent_id,
+            title: task.title,
+            description: task.description,
+            status: task.status,
+            priority: task.priority,
+            created_at: task.created_at,
+            retry_count: task.retry_count,
+            max_retries: task.max_retries,
+            blockers,
+            log,
+        });
+        let line =
+            line.map_err(|error| GraphError::BadValue(format!("a task cannot be exported: {error}")))?;
+        if !each(&line) {
             break;
         }
     }

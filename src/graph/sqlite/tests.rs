@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::open::{APPLICATION_ID, MIGRATIONS};
 use super::*;
+use crate::graph::import;
 use crate::graph::suite::{LEASE, TESTS, us};
 use crate::graph::transitions::{self, Facts, Own};
 
@@ -147,6 +148,97 @@ fn a_full_disk_changes_nothing() {
     oracle(&store.connection);
 }
 
+fn take(store: &mut SqliteStore, text: &str) -> Result<Imported, GraphError> {
+    store.import(&mut import::read(text.as_bytes(), &|_| true)?, false)
+}
+
+#[test]
+fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
+    let mut store = SqliteStore::nowhere().unwrap();
+    let story =
+        |id: &str, after: &str| format!(r#"{{"id":"{id}","title":"Story {id}","dependsOn":[{after}]}}"#);
+    let prd =
+        |stories: &[String]| format!("{{\"branchName\":\"b\",\"userStories\":[\n{}]}}", stories.join(",\n"));
+    for (stories, what) in [
+        (vec![story("A", ""), story("B", "\"C\"")], "line 3: no task 'C'"),
+        (vec![story("A", ""), story("A", "")], "line 3: 'A' is there twice, first in line 2"),
+        (vec![story("A", "\"B\""), story("B", "\"A\"")], "a cycle, Story A → Story B → Story A"),
+        (vec![story("A", "\"A\"")], "a cycle, Story A → Story A"),
+        (vec![story("A", ""), "{\"id\":\"B\"}".into()], "line 3: no prd.json: missing field `title`"),
+    ] {
+        let said = take(&mut store, &prd(&stories)).unwrap_err().to_string();
+        assert!(said.contains(what), "{said}");
+        assert!(derived(&store.connection).is_empty());
+    }
+    let good = prd(&[story("A", "\"B\""), story("B", "")]);
+    assert_eq!(take(&mut store, &good).unwrap(), Imported { added: 2, updated: 0, unchanged: 0 });
+    oracle(&store.connection);
+    let before = derived(&store.connection);
+    assert_eq!(take(&mut store, &good).unwrap(), Imported { added: 0, updated: 0, unchanged: 2 });
+    assert_eq!(derived(&store.connection), before);
+
+    let changed = good.replace("Story B\"", "Story C\",\"passes\":true,\"priority\":7");
+    assert_eq!(take(&mut store, &changed).unwrap(), Imported { added: 0, updated: 1, unchanged: 1 });
+    oracle(&store.connection);
+    let ready = Selection { ready: true, ..Selection::default() };
+    let mut titles = Vec::new();
+    store
+        .list(&ready, &mut |task| {
+            titles.push(task.title);
+            true
+        })
+        .unwrap();
+    assert_eq!(titles, ["Story A"], "what it waited for is done");
+    // What is done here stays done, and what is gone from the file stays.
+    assert_eq!(take(&mut store, &good).unwrap().updated, 1);
+    assert_eq!(take(&mut store, &prd(&[story("B", "")])).unwrap().unchanged, 1);
+    assert_eq!(derived(&store.connection).len(), 2);
+    oracle(&store.connection);
+}
+
+#[test]
+fn a_dry_run_only_tells() {
+    let mut store = SqliteStore::nowhere().unwrap();
+    let mut items = import::read("- [ ] a\n".as_bytes(), &|_| true).unwrap();
+    assert_eq!(store.import(&mut items, true).unwrap().added, 1);
+    assert!(derived(&store.connection).is_empty());
+}
+
+#[test]
+fn what_is_exported_comes_back() {
+    let mut store = SqliteStore::nowhere().unwrap();
+    take(&mut store, "- [ ] a\n  - [x] b\n  - [ ] c\n- [ ] d\n").unwrap();
+    let ids: Vec<String> = {
+        let mut ids = Vec::new();
+        store
+            .list(&Selection::default(), &mut |task| {
+                ids.push(task.id);
+                true
+            })
+            .unwrap();
+        ids
+    };
+    store.add_dependency(&ids[0], &ids[3]).unwrap();
+    store.force_fail(&ids[2], "no way").unwrap();
+    store.claim(&Scope::All, &us("run-1"), LEASE).unwrap();
+    let export = |store: &SqliteStore| {
+        let mut lines = vec![import::header()];
+        store
+            .export(&mut |line| {
+                lines.push(line.to_owned());
+                true
+            })
+            .unwrap();
+        lines.join("\n")
+    };
+    let text = export(&store);
+    let mut copy = SqliteStore::nowhere().unwrap();
+    assert_eq!(take(&mut copy, &text).unwrap().added, 4);
+    assert_eq!(export(&copy), text);
+    assert_eq!(derived(&copy.connection), derived(&store.connection));
+    assert_eq!(take(&mut copy, &text).unwrap(), Imported { added: 0, updated: 0, unchanged: 4 });
+}
+
 #[test]
 fn eight_claimers_share_the_work() {
     const TASKS: usize = 400;
@@ -284,6 +376,21 @@ fn is_held(
     waits || bases[&seq].parent.is_some_and(|parent| is_held(bases, edges, parent, known, depth + 1))
 }
 
+/// Everything that follows from the graph, as it is kept.
+fn derived(graph: &Connection) -> Vec<[i64; 8]> {
+    let query =
+        "SELECT seq, status, children, done_children, failed_children, open_blockers, held, ready FROM tasks";
+    let mut statement = graph.prepare(query).unwrap();
+    let rows = statement.query_map([], |row| {
+        let mut all = [0; 8];
+        for (at, value) in all.iter_mut().enumerate() {
+            *value = row.get(at)?;
+        }
+        Ok(all)
+    });
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
 /// What a random history is made of; numbers choose among what is there.
 #[derive(Debug, Clone)]
 enum Command {
@@ -413,5 +520,9 @@ proptest! {
             history.run(command);
             oracle(&history.store.connection);
         }
+        let graph = &history.store.connection;
+        let before = derived(graph);
+        rebuild::rebuild(graph).unwrap();
+        prop_assert_eq!(derived(graph), before, "at once the same comes out");
     }
 }

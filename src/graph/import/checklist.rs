@@ -1,0 +1,48 @@
+//! A markdown checklist: nesting makes parts.
+
+use super::{Item, Key};
+use crate::graph::transitions::Own;
+
+pub(super) fn items(text: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    // The items above the next line, with their indents and their texts.
+    let mut above: Vec<(usize, Key, String)> = Vec::new();
+    let mut fence: Option<&str> = None;
+    for (number, line) in text.lines().enumerate() {
+        let trimmed = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+        if let Some(mark) = mark.filter(|mark| fence.is_none_or(|open| open == *mark)) {
+            fence = if fence.is_some() { None } else { Some(mark) };
+            continue;
+        }
+        let Some((done, title)) = fence.is_none().then(|| boxed(trimmed)).flatten() else { continue };
+        let indent = line[..line.len() - trimmed.len()].chars().map(|c| if c == '\t' { 4 } else { 1 }).sum();
+        above.retain(|(other, _, _)| *other < indent);
+        let path = above.last().map_or(title.to_owned(), |(_, _, path)| format!("{path} > {title}"));
+        let key = Key::Origin(format!("list:{path}"));
+        items.push(Item {
+            parent: above.last().map(|(_, key, _)| key.clone()),
+            own: if done { Own::Done } else { Own::Open },
+            ..Item::new(number + 1, key.clone(), title.to_owned())
+        });
+        above.push((indent, key, path));
+    }
+    items
+}
+
+/// The text of `- [ ] text`, and whether its box is ticked.
+fn boxed(line: &str) -> Option<(bool, &str)> {
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let rest = match digits.strip_prefix(['.', ')']) {
+        Some(rest) if digits.len() < line.len() => rest,
+        _ => line.strip_prefix(['-', '*', '+'])?,
+    };
+    let rest = rest.strip_prefix([' ', '\t'])?.trim_start();
+    for (mark, done) in [("[ ]", false), ("[x]", true), ("[X]", true)] {
+        if let Some(title) = rest.strip_prefix(mark) {
+            let title = title.trim();
+            return (!title.is_empty()).then_some((done, title));
+        }
+    }
+    None
+}

@@ -1,0 +1,176 @@
+//! Reads what people already have as tasks: one module for each format.
+
+mod beads;
+mod checklist;
+mod exported;
+mod plan;
+mod prd;
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use chrono::{DateTime, Utc};
+
+use super::error::GraphError;
+use super::transitions::Own;
+
+pub(super) use exported::Exported;
+use exported::HEADER;
+pub use exported::header;
+
+/// The longest line of a file, in bytes, and the largest file of those that are read whole.
+const LARGEST: u64 = 16 << 20;
+
+/// How a thing is known again when its file is read a second time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// By our own id.
+    Id(String),
+    /// By what its file calls it.
+    Origin(String),
+}
+
+impl Key {
+    /// As its file has it.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Id(id) => id,
+            Self::Origin(origin) => {
+                let name = origin.split_once(':').map_or(origin.as_str(), |(_, name)| name);
+                name.lines().next().unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// A task that a file describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Where, from 1.
+    pub line: usize,
+    /// What it is known by.
+    pub key: Key,
+    /// What it is a part of.
+    pub parent: Option<Key>,
+    /// What it waits for.
+    pub after: Vec<Key>,
+    /// One line.
+    pub title: String,
+    /// More about it.
+    pub description: String,
+    /// Lower numbers go first; without one it stays as it is, or is 0.
+    pub priority: Option<i64>,
+    /// What became of it.
+    pub own: Own,
+    /// The name of its feature, which is made where there is none.
+    pub feature: Option<String>,
+    /// How often it was tried again, and how often it may be.
+    pub retries: Option<(u32, u32)>,
+    /// When it was added.
+    pub created_at: Option<DateTime<Utc>>,
+    /// What happened to it, of a task that is new here.
+    pub log: Vec<(String, DateTime<Utc>)>,
+}
+
+impl Item {
+    /// An open task without anything around it.
+    fn new(line: usize, key: Key, title: String) -> Self {
+        Self {
+            line,
+            key,
+            parent: None,
+            after: Vec::new(),
+            title,
+            description: String::new(),
+            priority: None,
+            own: Own::Open,
+            feature: None,
+            retries: None,
+            created_at: None,
+            log: Vec::new(),
+        }
+    }
+}
+
+/// The tasks of a file, one after the other.
+pub type Items<'a> = Box<dyn Iterator<Item = Result<Item, GraphError>> + 'a>;
+
+/// Reads a file of any known format. `is_branch` says what a branch can be called.
+pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Result<Items<'a>, GraphError> {
+    let mut lines = Lines { file: BufReader::with_capacity(64 << 10, Box::new(file)), number: 0 };
+    let first = lines.next().transpose()?.map_or_else(String::new, |(_, first)| first);
+    let first = first.strip_prefix('\u{feff}').unwrap_or(&first).to_owned();
+    if first.starts_with(HEADER) {
+        return Ok(Box::new(exported::items(&first, lines)?));
+    }
+    if beads::is_one(&first) {
+        return Ok(Box::new(beads::items(first, lines)));
+    }
+    let mut whole = first;
+    for line in lines {
+        whole.push('\n');
+        whole.push_str(&line?.1);
+        if whole.len() as u64 > LARGEST {
+            return Err(at(0, &format!("the file is larger than {LARGEST} bytes: split it")));
+        }
+    }
+    let items = if whole.trim_start().starts_with(['{', '[']) {
+        prd::items(&whole)?
+    } else if plan::is_one(&whole) {
+        plan::items(&whole, is_branch)?
+    } else {
+        checklist::items(&whole)
+    };
+    if items.is_empty() {
+        let known = "a list of '- [ ] task', a prd.json, beads' JSONL, an IMPLEMENTATION_PLAN.md or what 'ralph task export' prints";
+        return Err(at(0, &format!("there are no tasks in it: give {known}")));
+    }
+    Ok(Box::new(items.into_iter().map(Ok)))
+}
+
+/// What is wrong with a line; 0: with the file.
+pub(super) fn at(line: usize, what: &str) -> GraphError {
+    GraphError::BadValue(if line == 0 { what.to_owned() } else { format!("line {line}: {what}") })
+}
+
+/// The lines of a file with their numbers, none of them longer than memory has room for.
+struct Lines<'a> {
+    file: BufReader<Box<dyn Read + 'a>>,
+    number: usize,
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Result<(usize, String), GraphError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.number += 1;
+        let mut line = Vec::new();
+        let read = (&mut self.file).take(LARGEST + 1).read_until(b'\n', &mut line);
+        match read {
+            Ok(0) => None,
+            Ok(_) if line.len() as u64 > LARGEST => {
+                Some(Err(at(self.number, &format!("it is longer than {LARGEST} bytes: split it"))))
+            }
+            Ok(_) => Some(
+                text(line)
+                    .map(|line| (self.number, line))
+                    .ok_or_else(|| at(self.number, "it is no UTF-8 text: convert the file")),
+            ),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.next(),
+            Err(error) => Some(Err(at(self.number, &format!("cannot be read: {error}")))),
+        }
+    }
+}
+
+fn text(line: Vec<u8>) -> Option<String> {
+    let line = String::from_utf8(line).ok()?;
+    Some(line.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// What the paragraphs that are there make together.
+fn paragraphs<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests;
