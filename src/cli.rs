@@ -1,6 +1,7 @@
 //! The command line: clap types, nothing else. The flags of settings come from the table of settings.
 
 mod control_args;
+mod feature_args;
 mod help;
 mod loop_args;
 mod project_args;
@@ -14,6 +15,7 @@ use clap::{Parser, Subcommand};
 pub use control_args::{
     CancelArgs, CleanArgs, ListArgs, LogsArgs, NoteArgs, RevertArgs, StatusArgs, TargetArgs,
 };
+pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
 pub use reading::one_line;
@@ -112,6 +114,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         verb: TaskVerb,
+    },
+    /// Keep features: tasks that belong together, with a spec and a plan
+    #[command(after_help = help::FEATURE_EXAMPLES)]
+    Feature {
+        /// What to do.
+        #[command(subcommand)]
+        verb: FeatureVerb,
     },
 }
 

@@ -191,3 +191,13 @@ Examples:
 
 All tasks of the file are taken in, or none. A task that comes a second time is known again: by its id, in a
 list by its text and what it is below. What is gone from the file stays. --json prints added, updated, unchanged.";
+
+pub(super) const FEATURE_EXAMPLES: &str = "\
+Examples:
+  ralph feature add export --spec specs/export.md
+  ralph task add 'Write the header' --feature export
+  ralph feature list
+
+A feature is draft, planned (it has a plan), ready (it has tasks), running, done or failed.
+--json prints objects: id, name, spec_path, plan_path, status, tasks (total, done, failed, in_progress),
+created_at, updated_at.";

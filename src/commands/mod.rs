@@ -8,6 +8,7 @@ pub mod config;
 mod control;
 pub mod demo;
 pub mod doctor;
+mod feature;
 pub mod init;
 mod logs;
 mod man;
@@ -64,6 +65,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Run(args) => attempt::refuse("run").and_then(|()| run_ralph_md::run(&args)),
         Command::Loop { verb } => attempt::refuse("loop").and_then(|()| branches::run(&verb)),
         Command::Task { verb } => task::run(&verb),
+        Command::Feature { verb } => feature::run(&verb),
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn text(what: &str, text: &str) -> Result<(), GraphError> {
 }
 
 /// A feature has a folder of its name.
-pub(super) fn feature(name: &str) -> Result<(), GraphError> {
+pub fn feature(name: &str) -> Result<(), GraphError> {
     let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ');
     if !name.chars().all(is_plain) || name.starts_with(['.', '-', ' ']) || name.ends_with(' ') {
         let shown = escaped(name);

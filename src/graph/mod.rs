@@ -4,6 +4,7 @@
 //! transaction; [`sqlite`] is the store of one machine.
 
 mod error;
+mod feature;
 mod holder;
 pub mod import;
 mod limits;
@@ -15,6 +16,8 @@ mod task;
 pub mod transitions;
 
 pub use error::GraphError;
+pub use feature::{Counts, Feature, FeatureStatus};
 pub use holder::Holder;
+pub use limits::feature as check_feature_name;
 pub use store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
 pub use task::{Details, LogLine, Status, Task, Verification};

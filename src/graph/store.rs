@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::error::GraphError;
+use super::feature::Feature;
 use super::holder::Holder;
 use super::import::Item;
 use super::task::{Details, LogLine, Status, Task};
@@ -153,6 +154,15 @@ pub trait Store {
     ) -> Result<Imported, GraphError>;
     /// Shows every task to `each` as a line that [`Store::import`] understands, the oldest first.
     fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError>;
+
+    /// Adds a feature, or gives one that is there another spec or plan, by their paths below the ralph dir.
+    fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError>;
+    /// Forgets a feature; its tasks stay, and belong to none. Refused while it runs.
+    fn delete_feature(&mut self, name: &str) -> Result<(), GraphError>;
+    /// One feature, by its name.
+    fn feature(&self, name: &str) -> Result<Feature, GraphError>;
+    /// All features, the oldest first.
+    fn features(&self) -> Result<Vec<Feature>, GraphError>;
 
     /// One task, by its id or a unique beginning of it.
     fn task(&self, id: &str) -> Result<Task, GraphError>;

@@ -81,7 +81,7 @@ fn verbs() -> BTreeMap<String, clap::Command> {
 }
 
 /// What stands for all verbs below it.
-const GROUPS: [&str; 2] = ["loop", "task"];
+const GROUPS: [&str; 3] = ["loop", "task", "feature"];
 
 fn is_below(verb: &str, group: &str) -> bool {
     verb.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '))
@@ -158,7 +158,7 @@ fn names(arg: &clap::Arg) -> Vec<String> {
 fn the_examples_are_understood() {
     let mut examples = 0;
     let named: BTreeSet<String> =
-        verbs().into_keys().chain(["loop", "task", "task deps"].map(str::to_owned)).collect();
+        verbs().into_keys().chain(["loop", "task", "task deps", "feature"].map(str::to_owned)).collect();
     for document in [README, CONTRIBUTING, &specs()] {
         let blocks = document.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
         let spans = document.lines().flat_map(codes).filter(|code| !has_placeholder(code));

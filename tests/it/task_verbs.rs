@@ -185,6 +185,52 @@ fn a_description_comes_from_stdin() {
 }
 
 #[test]
+fn features_hold_tasks_together() {
+    let graph = Graph::new();
+    let feature = |args: &str| graph.0.run(&format!("feature {args}"));
+    let status = |name: &str| -> String {
+        let shown: Value = serde_json::from_str(&feature(&format!("show {name} --json")).stdout).unwrap();
+        shown["status"].as_str().unwrap().to_owned()
+    };
+    graph.0.write("empty.md", " \n");
+    graph.0.write("spec.md", "Export everything\n");
+    for (args, what) in [
+        ("add ../up", "no path"),
+        ("add a/b", "no path"),
+        ("add .hidden", "no path"),
+        ("add x --spec none.md", "cannot read the spec none.md"),
+        ("add x --plan empty.md", "the plan empty.md is empty"),
+        ("show x", "no feature 'x'"),
+        ("delete x", "no feature 'x'"),
+    ] {
+        let run = feature(args);
+        assert_eq!((run.code, run.stderr.lines().count()), (Some(1), 1), "{args}: {run:?}");
+        assert!(run.stderr.contains(what), "{args}: {run:?}");
+    }
+    assert!(!graph.0.path(".ralph/progress.db").exists() && !graph.0.path(".ralph/features").exists());
+
+    assert_eq!(feature("add export --spec spec.md").code, Some(0));
+    assert_eq!(graph.0.read(".ralph/features/export/spec.md"), "Export everything\n");
+    assert_eq!(status("export"), "draft");
+    assert!(feature("add export").stderr.contains("is there already"));
+    assert_eq!(feature("add export --plan spec.md").code, Some(0));
+    assert_eq!(status("export"), "planned");
+    let id = graph.add(&["header", "--feature", "export"]);
+    let part = graph.add(&["part", "--parent", &id]);
+    graph.add(&["standalone"]);
+    assert_eq!(status("export"), "ready");
+    assert_eq!(graph.json(&["list", "--feature", "export", "--ready"])[0]["id"], part.as_str());
+    assert_eq!(graph.json(&["list"]).as_array().unwrap().len(), 1, "those of no feature");
+    assert!(graph.refused(&["list", "--feature", "exprt"]).contains("'export' is there"));
+    graph.good(&["done", &part]);
+    assert_eq!(status("export"), "done");
+    graph.good(&["reset", &part]);
+    assert_eq!(feature("delete export").code, Some(0));
+    assert_eq!(graph.json(&["list", "--ready"]).as_array().unwrap().len(), 2);
+    assert!(graph.0.path(".ralph/features/export/spec.md").exists());
+}
+
+#[test]
 fn looking_makes_nothing() {
     let graph = Graph::new();
     let before = graph.0.snapshot();

@@ -128,7 +128,7 @@ fn line(task: &Task) -> String {
     format!("{}  {:11}  {:>3}  {}", task.id, task.status.word(), task.priority, task.title)
 }
 
-fn answer(args: &GraphArgs, json: &serde_json::Value, text: &str) -> anyhow::Result<u8> {
+pub(super) fn answer(args: &GraphArgs, json: &serde_json::Value, text: &str) -> anyhow::Result<u8> {
     print(|out| if args.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") })
 }
 
@@ -148,7 +148,7 @@ fn description(given: Option<&str>) -> anyhow::Result<Option<String>> {
 }
 
 /// Opens the graph. Where there is none it is empty, and none is made.
-fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
+pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     let project = locate(args.ralph_dir.as_ref())?;
     if project.graph().symlink_metadata().is_ok() {
         return opened(&project);
@@ -157,7 +157,7 @@ fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
 }
 
 /// Opens the graph, and makes it where there is none.
-fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
+pub(super) fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     let project = locate(args.ralph_dir.as_ref())?;
     if project.graph().symlink_metadata().is_err() {
         project.create_graph_dir()?;

@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use super::edits::{MAX_RETRIES, describe, new_id};
+use super::features;
 use super::rebuild::rebuild;
 use super::{Fallible, Fault, now, number, queries};
 use crate::graph::error::GraphError;
@@ -129,10 +130,11 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
 
 /// The feature of this name, a new one where there is none.
 fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
-    limits::feature(name)?;
-    let insert = "INSERT INTO features (id, name, created_at, updated_at)
-        VALUES ('f-' || lower(hex(randomblob(4))), ?1, ?2, ?2) ON CONFLICT (name) DO NOTHING";
-    graph.prepare_cached(insert)?.execute(params![name, now()])?;
+    let query = "SELECT seq FROM features WHERE name = ?1";
+    if let Some(seq) = graph.prepare_cached(query)?.query_row([name], |row| row.get(0)).optional()? {
+        return Ok(seq);
+    }
+    features::put(graph, name, None, None)?;
     queries::feature(graph, name)
 }
 

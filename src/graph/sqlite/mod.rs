@@ -10,6 +10,7 @@
 mod claims;
 mod cycle;
 mod edits;
+mod features;
 mod import;
 mod open;
 mod queries;
@@ -25,6 +26,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::error::GraphError;
+use super::feature::Feature;
 use super::holder::Holder;
 use super::import::Item;
 use super::store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
@@ -223,6 +225,22 @@ impl Store for SqliteStore {
             Ok(imported)
         };
         all().map_err(|fault: Fault| fault.at(&self.path))
+    }
+
+    fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {
+        self.write(|graph| features::put(graph, name, spec, plan))
+    }
+
+    fn delete_feature(&mut self, name: &str) -> Result<(), GraphError> {
+        self.write(|graph| features::delete(graph, name))
+    }
+
+    fn feature(&self, name: &str) -> Result<Feature, GraphError> {
+        self.read(|graph| features::one(graph, name))
+    }
+
+    fn features(&self) -> Result<Vec<Feature>, GraphError> {
+        self.read(features::all)
     }
 
     fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError> {
