@@ -75,6 +75,13 @@ pub fn is_ready(status: Status, children: i64, parent: Option<Status>) -> bool {
     status == Status::Pending && children == 0 && parent != Some(Status::Failed)
 }
 
+/// Whether a task is kept among those that can be claimed: also while it is claimed, so that a claim changes no list. There
+/// are as few of these as there are agents at work.
+#[must_use]
+pub fn is_listed(facts: &Facts, parent: Option<Status>) -> bool {
+    is_ready(status(&Facts { claimed: false, ..*facts }), facts.children, parent)
+}
+
 /// Whether a task may go from one state to the other in a single step. `done` is left by a reset alone.
 #[must_use]
 pub fn is_legal(from: Status, to: Status) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::edits::write_log;
-use super::settle::{Node, list_as_ready, settle};
+use super::settle::{Node, settle};
 use super::{Fallible, moment, now, number, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
@@ -21,13 +21,10 @@ pub(super) fn claim(
     lease: Duration,
 ) -> Fallible<Option<Claim>> {
     let Some(seq) = next(graph, scope)? else { return Ok(None) };
-    let node = Node::read(graph, seq)?;
-    list_as_ready(graph, seq, &node, false)?;
     let holder_text = serde_json::to_string(holder)
         .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
     let now = now();
-    let update =
-        "UPDATE tasks SET status = ?2, ready = 0, fence = fence + 1, run = ?3, holder = ?4, lease_until = ?5,
+    let update = "UPDATE tasks SET status = ?2, fence = fence + 1, run = ?3, holder = ?4, lease_until = ?5,
         updated_at = ?6 WHERE seq = ?1 RETURNING id, fence";
     let values = params![seq, number(Status::InProgress), holder.run, holder_text, until(now, lease), now];
     let claim = graph
@@ -43,13 +40,15 @@ fn next(graph: &Connection, scope: &Scope) -> Fallible<Option<i64>> {
         Scope::Feature(name) => -queries::feature(graph, name)?,
         Scope::Subtree(id) => {
             let seq = queries::find(graph, id)?;
-            if Node::read(graph, seq)?.ready {
+            let node = Node::read(graph, seq)?;
+            if node.ready && node.status == Status::Pending {
                 return Ok(Some(seq));
             }
             seq
         }
     };
-    let first = "SELECT task FROM ready WHERE scope = ?1 ORDER BY priority, task LIMIT 1";
+    let first = "SELECT task FROM ready CROSS JOIN tasks ON seq = task WHERE scope = ?1 AND status = 0
+        ORDER BY ready.priority, task LIMIT 1";
     Ok(graph.prepare_cached(first)?.query_row([scope], |row| row.get(0)).optional()?)
 }
 

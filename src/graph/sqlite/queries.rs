@@ -7,7 +7,7 @@ use super::{Fallible, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::import::Exported;
 use crate::graph::store::{Place, Selection};
-use crate::graph::task::{Details, LogLine, Task, Verification};
+use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
 use crate::text::nearest::nearest;
 
@@ -138,6 +138,7 @@ pub(super) fn list(
     let feature = selection.feature.as_deref().map(|name| feature(graph, name)).transpose()?;
     if selection.ready {
         add("r.scope = ?", feature.map_or(0, |feature| -feature));
+        add("t.status = ?", number(Status::Pending));
     }
     if let Some(feature) = feature {
         add("t.feature = ?", feature);

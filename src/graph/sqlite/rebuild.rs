@@ -29,6 +29,19 @@ struct Found {
     held: bool,
 }
 
+impl Found {
+    fn facts(&self) -> Facts {
+        Facts {
+            claimed: self.claimed,
+            own: self.own,
+            held: self.held,
+            children: self.children.into(),
+            done: self.done_children.into(),
+            failed: self.failed_children.into(),
+        }
+    }
+}
+
 struct Rebuild<'a> {
     graph: &'a Connection,
     seqs: Vec<i64>,
@@ -139,14 +152,7 @@ impl Rebuild<'_> {
 
     fn end(&mut self, place: usize, open: &mut Vec<Point>) -> Fallible<()> {
         let task = self.found[place];
-        let status = transitions::status(&Facts {
-            claimed: task.claimed,
-            own: task.own,
-            held: task.held,
-            children: task.children.into(),
-            done: task.done_children.into(),
-            failed: task.failed_children.into(),
-        });
+        let status = transitions::status(&task.facts());
         self.found[place].status = status;
         for seq in
             numbers(self.graph, "SELECT blocked FROM dependencies WHERE blocker = ?1", self.seqs[place])?
@@ -216,7 +222,7 @@ impl Rebuild<'_> {
         let now = now();
         for (&seq, task) in self.seqs.iter().zip(&self.found) {
             let parent = self.found.get(task.parent as usize).map(|parent| parent.status);
-            let ready = transitions::is_ready(task.status, task.children.into(), parent);
+            let ready = transitions::is_listed(&task.facts(), parent);
             let counts = [task.children, task.done_children, task.failed_children, task.open_blockers];
             let [children, done, failed, blockers] = counts;
             let status = number(task.status);

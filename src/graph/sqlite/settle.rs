@@ -74,7 +74,7 @@ pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible
             failed: old.failed_children,
         };
         let status = transitions::status(&facts);
-        let ready = transitions::is_ready(status, old.children, old.parent.map(|parent| parent.status));
+        let ready = transitions::is_listed(&facts, old.parent.map(|parent| parent.status));
         if (held, status, ready) == (old.held, old.status, old.ready) {
             continue;
         }

@@ -308,7 +308,21 @@ fn oracle(graph: &Connection) {
         let base = &bases[&seq];
         let children = bases.values().filter(|other| other.parent == Some(seq)).count();
         let parent = base.parent.map(|parent| expected[&parent].0);
-        let is_ready = transitions::is_ready(status, i64::try_from(children).unwrap(), parent);
+        let count = |what: Status| {
+            let all =
+                bases.iter().filter(|(child, other)| other.parent == Some(seq) && expected[child].0 == what);
+            i64::try_from(all.count()).unwrap()
+        };
+        let facts = Facts {
+            claimed: false,
+            own: base.own,
+            held,
+            children: i64::try_from(children).unwrap(),
+            done: count(Status::Done),
+            failed: count(Status::Failed),
+        };
+        // What is claimed stays among them.
+        let is_ready = transitions::is_ready(transitions::status(&facts), facts.children, parent);
         assert_eq!(row.get::<_, bool>(3).unwrap(), is_ready);
         assert!(row.get::<_, bool>(6).unwrap(), "too many retries");
         assert_eq!(row.get::<_, bool>(7).unwrap(), status == Status::InProgress);
