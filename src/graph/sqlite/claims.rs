@@ -39,9 +39,14 @@ fn next(graph: &Connection, scope: &Scope) -> Fallible<Option<i64>> {
         Scope::All => 0,
         Scope::Feature(name) => -queries::feature(graph, name)?,
         Scope::Subtree(id) => {
-            let seq = queries::find(graph, id)?;
-            let node = Node::read(graph, seq)?;
-            if node.ready && node.status == Status::Pending {
+            let whole = "SELECT seq, ready AND status = 0 FROM tasks WHERE id = ?1";
+            let whole = graph.prepare_cached(whole)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)));
+            let Some((seq, is_ready)) = whole.optional()? else {
+                // Only the beginning of an id was given.
+                let id = queries::id(graph, queries::find(graph, id)?)?;
+                return next(graph, &Scope::Subtree(id));
+            };
+            if is_ready {
                 return Ok(Some(seq));
             }
             seq
