@@ -6,20 +6,19 @@ use super::{Changes, Claim, Ended, GraphError, Holder, NewTask, Scope, Selection
 
 type Test = fn(&mut dyn Store);
 
-/// The tests, by name.
-pub(super) const TESTS: [(&str, Test); 12] = [
-    ("order", next_is_the_lowest_priority_then_the_oldest),
-    ("unblock", what_waits_is_claimed_when_the_last_blocker_is_done),
-    ("held", a_child_of_a_blocked_task_is_blocked),
-    ("parents", parents_are_what_their_children_make_them),
-    ("failed parent", nothing_below_a_failed_parent_is_ready),
-    ("late child", a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it),
-    ("fences", who_lost_a_claim_books_nothing),
-    ("retries", retries_are_counted_and_end),
-    ("by hand", steps_by_hand_are_legal_ones),
-    ("refused", dependencies_that_cannot_be_are_refused),
-    ("deleting", deleting_leaves_no_holes),
-    ("dead", claims_of_the_dead_come_back),
+pub(super) const TESTS: [Test; 12] = [
+    next_is_the_lowest_priority_then_the_oldest,
+    what_waits_is_claimed_when_the_last_blocker_is_done,
+    a_child_of_a_blocked_task_is_blocked,
+    parents_are_what_their_children_make_them,
+    nothing_below_a_failed_parent_is_ready,
+    a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it,
+    who_lost_a_claim_books_nothing,
+    retries_are_counted_and_end,
+    steps_by_hand_are_legal_ones,
+    dependencies_that_cannot_be_are_refused,
+    deleting_leaves_no_holes,
+    claims_of_the_dead_come_back,
 ];
 
 pub(super) const LEASE: Duration = Duration::from_mins(5);

@@ -12,8 +12,7 @@ use crate::graph::transitions::{self, Facts, Own};
 
 #[test]
 fn the_store_does_what_every_store_has_to() {
-    for (name, test) in TESTS {
-        println!("{name}");
+    for test in TESTS {
         test(&mut SqliteStore::nowhere().unwrap());
     }
 }
