@@ -1,6 +1,7 @@
 //! What making the work trees of many branches costs, compared with plain `git worktree add`, in alternating rounds.
 //! Prints a verdict for `scripts/bench`; with `--quick` it only shows that it runs.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -8,10 +9,18 @@ use std::time::{Duration, Instant};
 
 use ralph::git::identity::{CommitIdentity, configure, prepare};
 use ralph::git::worktrees::{add, is_tracked, list};
+use ralph::process::supervisor;
 
 const FILES: usize = 20;
 
 fn main() -> ExitCode {
+    // What supervises our git is this executable.
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    if let [_, verb, rest @ ..] = argv.as_slice()
+        && verb == supervisor::VERB
+    {
+        return ExitCode::from(u8::try_from(supervisor::main(rest)).unwrap_or(1));
+    }
     let quick = std::env::args().any(|argument| argument == "--quick" || argument == "--test");
     let (rounds, trees) = if quick { (1, 2) } else { (5, 64) };
     let (mut plain, mut ours, mut known) = (Vec::new(), Vec::new(), Vec::new());

@@ -5,6 +5,7 @@
 //! is the user's and stays. git never asks a question here, never waits for input and never outlives its time limit.
 
 pub mod change;
+mod checkout;
 mod half_made;
 mod head_file;
 pub mod identity;
@@ -19,17 +20,21 @@ mod uncommitted;
 pub mod worktrees;
 
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, theirs};
 use crate::process::REPOSITORY_VARIABLES;
+use crate::process::capture::{Ended, Kept, capture};
+use crate::process::launch::Launch;
 use crate::process::short::output_within;
 use crate::project::Project;
 use crate::text::line;
@@ -292,27 +297,65 @@ fn with_patterns(old: &[u8], patterns: &[String]) -> Option<Vec<u8>> {
     Some(new)
 }
 
+/// Commands that only read, but may run filters of the repository's to tell what has changed.
+const RUN_FILTERS: [&str; 3] = ["status", "diff", "diff-files"];
+
 /// The stdout of one git command in `root` that only reads.
 fn run(root: &Path, arguments: &[&str], limit: Duration) -> Result<Vec<u8>, GitError> {
-    let mut command = Command::new("git");
-    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
-    command.arg("-C").arg(root).args(["-c", "core.fsmonitor=false"]).args(arguments);
-    command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    for name in REPOSITORY_VARIABLES {
-        command.env_remove(name);
+    run_with(root, arguments, &[], limit)
+}
+
+/// The same with variables on top of our own environment.
+fn run_with(
+    root: &Path,
+    arguments: &[&str],
+    more: &[(OsString, OsString)],
+    limit: Duration,
+) -> Result<Vec<u8>, GitError> {
+    let ours = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
+    let ours = ours.map(|(name, value)| (name.into(), value.into()));
+    let launch = launch(root, arguments, more.iter().cloned().chain(ours).collect());
+    let failed = |reason| GitError::Run { path: root.to_path_buf(), reason };
+    let command = arguments.first().copied().unwrap_or_default();
+    let (succeeded, stdout, stderr) = if RUN_FILTERS.contains(&command) {
+        supervised(&launch, limit).map_err(failed)?
+    } else {
+        let mut git = Command::new(&launch.program);
+        git.arg("-C").arg(root).args(&launch.args).envs(launch.env);
+        for name in REPOSITORY_VARIABLES {
+            git.env_remove(name);
+        }
+        let output = output_within(&mut git, limit).map_err(failed)?;
+        (output.status.success(), output.stdout, output.stderr)
+    };
+    if succeeded {
+        return Ok(stdout);
     }
-    let output = output_within(&mut command, limit)
-        .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&stderr);
     let message = line::first(&said).unwrap_or("failed without a word");
-    Err(GitError::Refused {
-        command: arguments.first().copied().unwrap_or_default().to_owned(),
-        path: root.to_path_buf(),
-        message: message.trim_start_matches("fatal: ").to_owned(),
-    })
+    Err(GitError::refused(command, root, message.trim_start_matches("fatal: ").to_owned()))
+}
+
+/// The command line of git with these arguments in `root`, with variables on top of our own environment.
+fn launch<S: AsRef<OsStr>>(root: &Path, arguments: &[S], env: Vec<(OsString, OsString)>) -> Launch {
+    // A configured file monitor would start a daemon that keeps our pipes, or a hook of the repository's choosing.
+    let before: [&OsStr; 2] = ["-c".as_ref(), "core.fsmonitor=false".as_ref()];
+    let args = before.into_iter().chain(arguments.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect();
+    Launch { program: "git".into(), args, cwd: root.to_path_buf(), env, ..Launch::default() }
+}
+
+/// Runs git with its filters under a supervisor, so that these end with it, and with us.
+fn supervised(launch: &Launch, limit: Duration) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
+    let captured = capture(launch, Vec::new(), limit, usize::MAX, &AtomicBool::new(false));
+    let captured = captured.map_err(io::Error::other)?;
+    let text = |kept: &Kept| kept.whole().unwrap_or_default();
+    match captured.end {
+        Ended::Exited(code) => Ok((code == 0, text(&captured.stdout), text(&captured.stderr))),
+        Ended::TimedOut => Err(io::ErrorKind::TimedOut.into()),
+        Ended::Signaled(_) | Ended::OutOfSight | Ended::Cancelled => {
+            Err(io::Error::other("it was ended from outside"))
+        }
+    }
 }
 
 #[cfg(test)]

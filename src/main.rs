@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use ralph::{cli, commands, process, reply, script_agent};
 
 fn main() -> ExitCode {
+    // A limit of the size of files is an error of the write that meets it; children have the usual handling again.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let argv: Vec<OsString> = std::env::args_os().collect();
     if let Some(code) = hidden_verb(&argv) {
         return ExitCode::from(u8::try_from(code).unwrap_or(1));

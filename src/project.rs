@@ -445,15 +445,10 @@ fn run_dir(root: &Path, ralph_dir: &Path) -> PathBuf {
     if is_ours_alone(root, &dir) { dir } else { dir.join(DOT_RALPH) }
 }
 
-/// Whether nothing of the project's own can lie in this folder: it has our name, or it is the folder of a vendored ralph.
-/// That the user named it, or that it is empty today, says nothing about tomorrow.
+/// Whether nothing of the project's own can lie in this folder: it has our name. That the user named it, that a ralph lies
+/// there, or that it is empty today, says nothing about tomorrow.
 fn is_ours_alone(root: &Path, dir: &Path) -> bool {
-    let is_vendored = || {
-        let program = dir.join("ralph");
-        let is_program = program.is_file() && rustix::fs::access(&program, Access::EXEC_OK).is_ok();
-        is_program && (has_config(dir) || has_prompt(dir))
-    };
-    !root.starts_with(dir) && (dir.file_name().is_some_and(|name| name == DOT_RALPH) || is_vendored())
+    !root.starts_with(dir) && dir.file_name().is_some_and(|name| name == DOT_RALPH)
 }
 
 fn require_writable(path: &Path) -> io::Result<()> {

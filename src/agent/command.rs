@@ -3,12 +3,16 @@
 use super::preset::{self, Preset, Structured};
 use crate::engine::agent::CommandLine;
 
-/// The preset that knows a command line's output, and the arguments that make it print that. A program that nobody knows, or
+/// The preset that knows a command line's output, and the arguments that make it take a prompt and print that. A program that nobody knows, or
 /// one that is told to print something else, runs as it is and is read by nobody.
 #[must_use]
 pub fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
     preset::for_command(command.name())
-        .and_then(|preset| Some((preset, structured(command.args(), &preset.structured)?)))
+        .and_then(|preset| {
+            let mut args = structured(command.args(), &preset.structured)?;
+            args.extend(preset.prompt.missing_argument(command.args()).map(str::to_owned));
+            Some((preset, args))
+        })
         .unwrap_or_else(|| (preset::unknown(), command.args().to_vec()))
 }
 
@@ -86,7 +90,14 @@ mod tests {
             ("codex exec --json -", "codex", "exec --json -"),
             ("gemini -o stream-json", "gemini", "-o stream-json"),
             ("opencode run", "opencode", "run --format json"),
-            ("cline --json", "cline", "--json"),
+            ("cline", "cline", "--json Follow the instructions given on standard input."),
+            (
+                "cline --json -m gpt --thinking low",
+                "cline",
+                "--json -m gpt --thinking low Follow the instructions given on standard input.",
+            ),
+            ("cline -m gpt 'Do it.'", "cline", "-m gpt Do it. --json"),
+            ("cline --model=gpt -- -x", "cline", "--model=gpt --json -- -x"),
             ("amp -x", "amp", "-x --stream-json"),
         ] {
             assert_eq!(resolved(line), (preset, args.to_owned()), "{line}");

@@ -8,10 +8,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::message::Message;
 use crate::engine::inbox::Port;
 use crate::process::launch::Launch;
+use crate::process::note::SupervisorNote;
 use crate::process::pump::pump;
 use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::child;
@@ -23,6 +27,9 @@ use crate::threads;
 const QUEUE: usize = 8 * 1024 * 1024;
 /// A display that prints this much, in bytes, beyond the double of what it was given is flooding.
 const FLOOD: usize = 16 * 1024 * 1024;
+
+/// How long a display that prints no more may take to exit: then it did not die, but writes elsewhere.
+const LAST_WORD: Duration = Duration::from_millis(500);
 
 /// Who renders the agent's stream.
 #[derive(Debug, Clone)]
@@ -199,7 +206,7 @@ impl Display {
                 return;
             }
         };
-        let Pipes { mut stdin, stdout, stderr, mut notes } = pipes;
+        let Pipes { mut stdin, stdout, stderr, notes } = pipes;
         let Self { received, waiting, port } = self;
         let given = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&given);
@@ -218,6 +225,14 @@ impl Display {
             std::thread::spawn(move || pump(stderr, &stop, |_| true));
         }
 
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            for note in notes {
+                // Whoever waits for it may have gone.
+                let _ = how_it_died(&note).map(|how| ended.send(how));
+            }
+        });
+
         let mut printed = 0;
         let mut floods = false;
         let mut characters = Characters::default();
@@ -227,17 +242,35 @@ impl Display {
             let text = characters.push(bytes);
             !floods && port.post(text.len(), Message::Display(Show::Delta(text)))
         });
-        let last = if floods {
-            Message::DisplayLost("it prints far more than it is given".to_owned())
+        let lost = if floods {
+            Some("it prints far more than it is given".to_owned())
+        } else if is_closed(stop) {
+            None
         } else {
-            Message::DisplayEnded
+            end.recv_timeout(LAST_WORD).ok().flatten()
         };
-        // Dropping it ends what is left of it; the attempt is not over before that. Its notes are of no interest, but
-        // they must not be blocked.
+        // Dropping it ends what is left of it; the attempt is not over before that.
         drop(program);
-        notes.by_ref().for_each(drop);
-        port.post(0, last);
+        port.post(0, lost.map_or(Message::DisplayEnded, Message::DisplayLost));
     }
+}
+
+/// How a display died that was not ended by us: inner `None` for one that just ended.
+#[expect(clippy::option_option, reason = "a note may also be about something else")]
+fn how_it_died(note: &SupervisorNote) -> Option<Option<String>> {
+    match note {
+        SupervisorNote::Exited(0) => Some(None),
+        SupervisorNote::Exited(code) => Some(Some(format!("it exited with code {code}"))),
+        SupervisorNote::Signaled(signal) => Some(Some(format!("signal {signal} killed it"))),
+        _ => None,
+    }
+}
+
+/// Whether the other end is closed.
+fn is_closed(stop: &UnixStream) -> bool {
+    let mut descriptors = [PollFd::new(stop, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut descriptors, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(super) enum Ending {
     TimedOut,
     Inactive,
     Interrupted,
+    /// It tries what cannot succeed.
+    Hopeless,
     /// The loop's own time is over.
     LoopOver,
     /// The loop cannot go on: a record cannot be written, a claim cannot be renewed.
@@ -42,6 +44,8 @@ pub(super) struct Judging<'a> {
     pub(super) readers: Readers,
     /// The agent's runs end with an event of their own.
     pub(super) has_final: bool,
+    /// What its exit codes mean.
+    pub(super) exits: &'a [(i32, Class)],
     /// How its user logs in, as the second half of a message; empty where that is not needed.
     pub(super) login: &'a str,
 }
@@ -96,6 +100,11 @@ impl Traces {
         (usage.wakes_in.is_none() && !usage.background.is_empty()).then_some(usage.background.len())
     }
 
+    /// The model and the session, as far as the agent has named them.
+    pub(super) fn known(&self) -> (Option<&str>, Option<&str>) {
+        (self.reply.usage.model.as_deref(), self.reply.usage.session_id.as_deref())
+    }
+
     fn keep_text(&mut self, piece: &str) {
         self.text.push_str(piece);
         // Cut rarely, so that cutting costs little per piece.
@@ -115,7 +124,7 @@ impl Traces {
 
     /// Judges the attempt.
     pub(super) fn report(mut self, judging: Judging<'_>, duration: Duration) -> Report {
-        let Judging { agent, readers, has_final, login } = judging;
+        let Judging { agent, readers, has_final, exits, login } = judging;
         let stderr = String::from_utf8_lossy(self.stderr.make_contiguous()).into_owned();
         let usage = &self.reply.usage;
         let evidence = Evidence {
@@ -128,6 +137,7 @@ impl Traces {
             counters: self.decoded.counters,
             fault: usage.fault.as_ref(),
             dead_filter: self.decoded.dead_filter.as_deref(),
+            exits,
             stderr_tail: &stderr,
         };
         let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent, login));
@@ -141,7 +151,7 @@ impl Traces {
             },
         };
         let sigils = match status {
-            AttemptStatus::Success => self.reply.scanner.sigils(),
+            AttemptStatus::Success => self.reply.speech.sigils(),
             _ => Sigils::default(),
         };
         Report {
@@ -175,7 +185,8 @@ impl Traces {
                 "{agent} showed no sign of life for {limit} and was ended: {evidence} (--inactivity-timeout)"
             );
         } else if failure.class == Class::Auth && !login.is_empty() {
-            failure.message = format!("{}; to log in, {login}", failure.message);
+            let words = failure.message.trim_end_matches('.');
+            failure.message = format!("{words}; to log in, {login}");
         }
         failure
     }
@@ -185,6 +196,7 @@ impl Traces {
             (Some(Ending::AfterFinal | Ending::InBackground), ..) => AgentEnd::EndedAfterFinal,
             (Some(Ending::TimedOut), ..) => AgentEnd::TimedOut,
             (Some(Ending::Inactive), ..) => AgentEnd::Inactive,
+            (Some(Ending::Hopeless), ..) => AgentEnd::Hopeless,
             (Some(Ending::Interrupted | Ending::LoopOver | Ending::Fault), ..) => AgentEnd::Interrupted,
             (None, Some(code), _) => AgentEnd::Exited(code),
             (None, None, Some(signal)) => AgentEnd::Signaled(signal),

@@ -4,7 +4,7 @@ use super::balance::BalanceQuery;
 use super::command::resolve;
 use super::display::DisplayRoute;
 use super::pipe::PipeAgent;
-use super::preset::{self, Preset};
+use super::preset::{self, Unable, Wishes};
 use super::readers::ReaderPlan;
 use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt, CommandLine, How};
@@ -21,8 +21,8 @@ const KEPT: usize = 4;
 pub struct Factory {
     /// The agent that the loop was started with.
     own: PipeAgent,
-    /// The preset behind it.
-    preset: &'static Preset,
+    /// What is wanted of every agent whose command line comes with its work.
+    wishes: Wishes,
     /// Those that work has asked for, the latest last.
     made: Vec<(How, PipeAgent)>,
     /// What the agents cost has been known so far.
@@ -30,30 +30,36 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// For a loop that was started with `own`, an agent of this preset. `reports_cost`: what it costs can be known.
+    /// For a loop that was started with `own`. `reports_cost`: what it costs can be known.
     #[must_use]
-    pub fn new(own: PipeAgent, preset: &'static Preset, reports_cost: bool) -> Self {
-        Self { own, preset, made: Vec::new(), cost_is_known: reports_cost }
+    pub fn new(own: PipeAgent, reports_cost: bool) -> Self {
+        Self { own, wishes: Wishes::default(), made: Vec::new(), cost_is_known: reports_cost }
     }
 
-    /// For a loop whose agents are command lines; `launch` says where and with what environment they run.
+    /// For a loop whose agents are command lines; `launch` says where and with what environment they run, `wishes` what is
+    /// wanted of each.
     ///
     /// # Errors
-    /// When a filter of the agent's preset does not compile.
-    pub fn of_command(command: &CommandLine, launch: Launch, timeouts: Timeouts) -> Result<Self, End> {
+    /// When a filter of the agent's preset does not compile, or it has no way for a wish.
+    pub fn of_command(
+        command: &CommandLine,
+        wishes: Wishes,
+        launch: Launch,
+        timeouts: Timeouts,
+    ) -> Result<Self, End> {
         let unread = PipeAgent {
             name: String::new(),
-            login: "",
+            preset: preset::unknown(),
             launch,
             readers: ReaderPlan::of(preset::unknown()).map_err(cannot_start)?,
             display: DisplayRoute::Raw,
             balance: None,
             timeouts,
         };
-        let own = of_command(command, unread)?;
-        let preset = resolve(command).0;
+        let own = of_command(command, &wishes, unread)?;
         let how = How { command: Some(command.clone()), ..How::default() };
-        Ok(Self { made: vec![(how, own.clone())], ..Self::new(own, preset, preset.reports_cost) })
+        let reports_cost = own.preset.reports_cost;
+        Ok(Self { wishes, made: vec![(how, own.clone())], ..Self::new(own, reports_cost) })
     }
 
     /// What to call the agent that the loop was started with.
@@ -69,18 +75,18 @@ impl Factory {
     }
 
     fn make(&self, how: &How) -> Result<PipeAgent, End> {
-        let (mut agent, preset) = match &how.command {
-            Some(command) => (of_command(command, self.own.clone())?, resolve(command).0),
-            None => (self.own.clone(), self.preset),
+        let mut agent = match &how.command {
+            Some(command) => of_command(command, &self.wishes, self.own.clone())?,
+            None => self.own.clone(),
         };
-        if let Some(model) = &how.model {
-            let with_model = preset.with_model(&agent.launch.args, model);
-            agent.launch.args = with_model.ok_or_else(|| unable(&agent.name, "told which model to use"))?;
-        }
+        let preset = agent.preset;
+        // What the work wants comes before what its user wants of every agent.
+        let wishes = Wishes { model: how.model.clone(), effort: None };
+        grant(&mut agent, &wishes)?;
         if how.read_only {
             let read_only = preset.read_only.as_ref();
-            let read_only = read_only.ok_or_else(|| unable(&agent.name, "kept from changing files"))?;
-            agent.launch.args = preset.with_read_only(&agent.launch.args, read_only);
+            let read_only = read_only.ok_or_else(|| unable(&agent.name, Unable::READ_ONLY))?;
+            agent.launch.args = preset.with_read_only(std::mem::take(&mut agent.launch.args), read_only);
             agent.launch.env.extend(read_only.env.iter().map(|(name, value)| (name.into(), value.into())));
         }
         Ok(agent)
@@ -126,19 +132,27 @@ impl Agent for Factory {
 }
 
 /// The agent that `command` starts; where and how long it runs is as with `agent`.
-fn of_command(command: &CommandLine, mut agent: PipeAgent) -> Result<PipeAgent, End> {
+fn of_command(command: &CommandLine, wishes: &Wishes, mut agent: PipeAgent) -> Result<PipeAgent, End> {
     let (preset, args) = resolve(command);
     agent.readers = ReaderPlan::of(preset).map_err(cannot_start)?;
     command.name().clone_into(&mut agent.name);
-    agent.login = preset.login;
+    agent.preset = preset;
     agent.launch.program = command.program().into();
     agent.launch.args = args.into_iter().map(Into::into).collect();
     agent.display = if agent.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };
     let asks = !preset.usage_cmd.is_empty();
     agent.balance = asks.then(|| BalanceQuery::new(preset.usage_cmd, preset.usage_parser, &agent.launch));
+    grant(&mut agent, wishes)?;
     Ok(agent)
 }
 
-fn unable(agent: &str, what: &str) -> End {
+/// Puts the options for what is wanted of an agent into its command line.
+fn grant(agent: &mut PipeAgent, wishes: &Wishes) -> Result<(), End> {
+    let args = agent.preset.with_wishes(std::mem::take(&mut agent.launch.args), wishes);
+    agent.launch.args = args.map_err(|why| unable(&agent.name, why))?;
+    Ok(())
+}
+
+fn unable(agent: &str, what: Unable) -> End {
     cannot_start(format!("agent '{agent}' cannot be {what}: choose another agent for this"))
 }

@@ -1,29 +1,38 @@
 //! The pipe: an agent that talks over its stdin and stdout.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::balance::BalanceQuery;
 use super::display::DisplayRoute;
 use super::ended::Judging;
+use super::preset::{GitConfig, Preset};
 use super::readers::ReaderPlan;
 use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
 use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
+use crate::engine::event::Event;
 use crate::engine::outcome::End;
-use crate::engine::report::{Balance, Report};
+use crate::engine::report::{AttemptStatus, Balance, Report};
+use crate::git;
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
+use crate::reply::usage::Class;
+use crate::reply::verdict::{Failure, Kind};
+use crate::text::line::shell_words;
+
+/// From this share of its context on, in percents, a model is likely to forget or to fail.
+const FULL: u64 = 80;
 
 /// An agent behind a pipe, with everything about it resolved.
 #[derive(Debug, Clone)]
 pub struct PipeAgent {
     /// What to call it.
     pub name: String,
-    /// How its user logs in, as the second half of a message; empty where that is not needed.
-    pub login: &'static str,
+    /// What is known about agents of its kind.
+    pub preset: &'static Preset,
     /// How it is started.
     pub launch: Launch,
     /// Who reads its stream.
@@ -38,25 +47,52 @@ pub struct PipeAgent {
 
 impl Agent for PipeAgent {
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
+        if let Some(why) = self.preset.longest_prompt.and_then(|limit| limit.refuses(attempt.prompt)) {
+            return Ok(self.refusal(&why));
+        }
         let before = self.ask_balance(context)?;
         let mut report = self.attempt(attempt, context)?;
         if let Some(left) = self.ask_balance(context)? {
             let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
             report.balance = Some(Balance { spent, left });
         }
+        if let Some(used) = report.usage.context().filter(|used| used.percent() >= FULL) {
+            let name = &self.name;
+            context.notice(&format!(
+                "the context of {name}'s model is nearly full: {used}; smaller tasks leave it more room"
+            ))?;
+        }
         Ok(report)
     }
 }
 
 impl PipeAgent {
+    /// What comes of a prompt that is too long; the same one would be too long again.
+    fn refusal(&self, why: &str) -> Report {
+        let failure = Failure {
+            kind: Kind::PromptTooLong,
+            class: Class::Context,
+            message: format!("{} {why}", self.name),
+            reset_at: None,
+        };
+        let report = Report::given_up(AttemptStatus::AgentFailure, Duration::ZERO);
+        Report { failure: Some(failure), ..report }
+    }
+
     fn ask_balance(&self, context: &mut Context<'_>) -> Result<Option<f64>, End> {
         self.balance.as_ref().map_or(Ok(None), |query| query.ask(context))
     }
 
     fn attempt(&self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
         let mut launch = self.launch.clone();
+        if self.preset.git_config == GitConfig::Hidden {
+            let author = git::identity::in_force(&launch.cwd, &launch.env);
+            launch.env.extend(author);
+        }
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
 
+        let command = shell_words(launch.command_line());
+        context.tell(Event::AgentStarted { command: &command })?;
         let started = Instant::now();
         let (port, mailbox) = context.open();
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;
@@ -66,10 +102,7 @@ impl PipeAgent {
             let served = serve(pipes, attempt.prompt, decoder, &self.display, &wanted, &port)?;
             Ok(Served { patience: Some(patience), ..served })
         };
-        let served = serve().map_err(|source| {
-            let program = launch.program.to_string_lossy().into_owned();
-            cannot_start(StartError::Thread { program, source })
-        })?;
+        let served = serve().map_err(|source| cannot_start(StartError::thread(&launch, source)))?;
         drop(port);
 
         let clocks = Clocks {
@@ -85,7 +118,8 @@ impl PipeAgent {
             agent: &self.name,
             readers: self.readers.in_force(),
             has_final: self.readers.has_final,
-            login: self.login,
+            exits: self.readers.exits,
+            login: self.preset.login,
         };
         Ok(traces.report(judging, started.elapsed()))
     }

@@ -4,6 +4,7 @@
 
 mod filters;
 mod how;
+pub mod setup;
 mod shortcuts;
 
 use std::sync::Arc;
@@ -12,8 +13,10 @@ use regex::bytes::Regex;
 
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
+use crate::reply::usage::Class;
 
-pub use how::{CliOption, ReadOnly};
+pub use how::{CliOption, ReadOnly, Unable, Wishes};
+use setup::Setup;
 
 /// One kind of agent. Everything in it can be overridden by a setting, one by one.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Preset {
     pub args: &'static [&'static str],
     /// How the prompt reaches it.
     pub prompt: Prompt,
+    /// The longest prompt that it takes whole; `None` where none was found.
+    pub longest_prompt: Option<PromptLimit>,
     /// jq: the assistant's own text, in pieces that follow each other without anything between them. Empty: none.
     pub response: &'static str,
     /// jq: objects for the live display, see the contract in [`crate::reply::show`]. Empty: none.
@@ -43,6 +48,8 @@ pub struct Preset {
     pub tool_calls: ToolCalls,
     /// The agent ends a run with an event of its own; without it the attempt has failed.
     pub has_final: bool,
+    /// What its exit codes mean, where it says nothing else.
+    pub exits: &'static [(i32, Class)],
     /// The text comes in deltas of a few words rather than in whole blocks.
     pub deltas: bool,
     /// The agent reports what the run cost.
@@ -55,8 +62,14 @@ pub struct Preset {
     pub structured: Structured,
     /// The option that chooses the model; `None` when there is none.
     pub model: Option<CliOption>,
+    /// The option that says how hard the model thinks; `None` when there is none.
+    pub effort: Option<CliOption>,
     /// How it is kept from changing anything; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
+    /// Whether its tools see git's configuration.
+    pub git_config: GitConfig,
+    /// What has to be in order before it can work.
+    pub setup: Setup,
     /// How to log in, as the second half of a message. Empty: not needed.
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
@@ -72,13 +85,36 @@ pub enum ToolCalls {
     ToldWhenOver,
 }
 
+/// What an agent's tools see of git's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitConfig {
+    /// What everybody sees.
+    Seen,
+    /// Not the user's, so that they would commit as nobody.
+    Hidden,
+}
+
+/// How long a prompt may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptLimit {
+    /// So many characters.
+    Characters(usize),
+    /// So many bytes.
+    Bytes(usize),
+}
+
 /// How the prompt reaches an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompt {
     /// On stdin, which is closed after it.
     Stdin,
     /// On stdin, and this as the last argument: the agent insists on one.
-    StdinAndArgument(&'static str),
+    StdinAndArgument {
+        /// The argument.
+        argument: &'static str,
+        /// Options whose value is the next word, which is no such argument then.
+        valued: &'static [&'static str],
+    },
 }
 
 /// How a command line of the user's is made to print an agent's structured format.
@@ -129,6 +165,25 @@ pub fn unknown() -> &'static Preset {
     &UNKNOWN
 }
 
+impl PromptLimit {
+    /// What is wrong with a prompt that is too long, in words that follow the agent's name.
+    #[must_use]
+    pub fn refuses(self, prompt: &str) -> Option<String> {
+        let (length, limit, unit) = match self {
+            // What fits as bytes need not be counted.
+            Self::Characters(limit) if prompt.len() <= limit => return None,
+            Self::Characters(limit) => (prompt.chars().count(), limit, "characters"),
+            Self::Bytes(limit) => (prompt.len(), limit, "bytes"),
+        };
+        (length > limit).then(|| {
+            format!(
+                "takes at most {limit} {unit} in a prompt, and this one has {length}: shorten it, or have the agent \
+                 read files"
+            )
+        })
+    }
+}
+
 impl Preset {
     /// Compiles the filters.
     pub fn compile(&self) -> Result<Compiled, CompileError> {
@@ -172,6 +227,7 @@ const BLANK: Preset = Preset {
     cli: "",
     args: &[],
     prompt: Prompt::Stdin,
+    longest_prompt: None,
     response: "",
     display: "",
     result: "",
@@ -180,13 +236,17 @@ const BLANK: Preset = Preset {
     tool_results: None,
     tool_calls: ToolCalls::Told,
     has_final: false,
+    exits: &[],
     deltas: false,
     reports_cost: false,
     usage_cmd: "",
     usage_parser: "",
     structured: NO_FORMAT,
     model: None,
+    effort: None,
     read_only: None,
+    git_config: GitConfig::Seen,
+    setup: setup::NONE,
     login: "",
     install: "",
 };
@@ -196,6 +256,7 @@ static PRESETS: [Preset; 8] = [
         name: "amp",
         cli: "amp",
         args: &["--dangerously-allow-all", "-x", "--stream-json"],
+        longest_prompt: Some(PromptLimit::Bytes(1 << 20)),
         response: filters::AMP_RESPONSE,
         display: filters::AMP_DISPLAY,
         result: filters::AMP_RESULT,
@@ -204,6 +265,7 @@ static PRESETS: [Preset; 8] = [
         has_final: true,
         usage_cmd: "amp usage",
         usage_parser: "grep -o '$[0-9.]*' | head -1 | tr -d '$'",
+        setup: setup::AMP,
         login: "run 'amp login', or set AMP_API_KEY",
         install: "npm install -g @ampcode/cli",
         structured: Structured { option: &["--stream-json"], ..NO_FORMAT },
@@ -213,6 +275,7 @@ static PRESETS: [Preset; 8] = [
         name: "claude",
         cli: "claude",
         args: &["--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose", "-p"],
+        longest_prompt: Some(PromptLimit::Characters(10 << 20)),
         response: filters::CLAUDE_RESPONSE,
         display: filters::CLAUDE_DISPLAY,
         result: filters::CLAUDE_RESULT,
@@ -221,6 +284,7 @@ static PRESETS: [Preset; 8] = [
         tool_results: filters::CLAUDE_TOOL_RESULTS,
         has_final: true,
         reports_cost: true,
+        setup: setup::CLAUDE,
         login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
         install: "npm install -g @anthropic-ai/claude-code",
         structured: Structured {
@@ -230,6 +294,7 @@ static PRESETS: [Preset; 8] = [
             ..NO_FORMAT
         },
         model: Some(how::LONG_MODEL),
+        effort: Some(how::CLAUDE_EFFORT),
         read_only: Some(how::CLAUDE),
         ..BLANK
     },
@@ -237,17 +302,19 @@ static PRESETS: [Preset; 8] = [
         name: "cline",
         cli: "cline",
         args: &["--json"],
-        prompt: Prompt::StdinAndArgument("Follow the instructions given on standard input."),
+        prompt: how::CLINE_PROMPT,
         response: filters::CLINE_RESPONSE,
         display: filters::CLINE_DISPLAY,
         result: filters::CLINE_RESULT,
         types: &["hook_event", "agent_event", "error", "run_result", "run_aborted"],
         has_final: true,
         reports_cost: true,
+        setup: setup::CLINE,
         login: "run 'cline auth'",
         install: "npm install -g cline",
         structured: Structured { option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::CLINE_EFFORT),
         read_only: Some(how::CLINE),
         ..BLANK
     },
@@ -255,6 +322,7 @@ static PRESETS: [Preset; 8] = [
         name: "codex",
         cli: "codex",
         args: &["exec", "--json", "--dangerously-bypass-approvals-and-sandbox", "-"],
+        longest_prompt: Some(PromptLimit::Characters(1 << 20)),
         response: filters::CODEX_RESPONSE,
         display: filters::CODEX_DISPLAY,
         result: filters::CODEX_RESULT,
@@ -267,10 +335,12 @@ static PRESETS: [Preset; 8] = [
             "turn.failed",
         ],
         has_final: true,
+        setup: setup::CODEX,
         login: "run 'codex login'",
         install: "npm install -g @openai/codex",
         structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::CODEX_EFFORT),
         read_only: Some(how::CODEX),
         ..BLANK
     },
@@ -278,7 +348,10 @@ static PRESETS: [Preset; 8] = [
     Preset {
         name: "gemini",
         cli: "gemini",
-        args: &["--output-format", "stream-json", "--yolo"],
+        // Without a person nobody can trust the folder.
+        args: &["--output-format", "stream-json", "--yolo", "--skip-trust"],
+        // What is longer it cuts off.
+        longest_prompt: Some(PromptLimit::Bytes(8 << 20)),
         response: filters::GEMINI_RESPONSE,
         display: filters::GEMINI_DISPLAY,
         result: filters::GEMINI_RESULT,
@@ -286,12 +359,16 @@ static PRESETS: [Preset; 8] = [
         shortcut: Some(("message", shortcuts::gemini)),
         tool_results: Some(("tool_result", r#""tool_id"\s*:\s*"([^"\\]+)""#)),
         has_final: true,
+        // No login method is chosen; the folder is not trusted.
+        exits: &[(41, Class::Auth), (55, Class::Permission)],
         deltas: true,
+        setup: setup::GEMINI,
         login: "run 'gemini' and log in, or set GEMINI_API_KEY",
         install: "npm install -g @google/gemini-cli",
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
         read_only: Some(how::GEMINI),
+        git_config: GitConfig::Hidden,
         ..BLANK
     },
     Preset {
@@ -304,10 +381,12 @@ static PRESETS: [Preset; 8] = [
         types: &["text", "tool_use", "step_finish", "error"],
         tool_calls: ToolCalls::ToldWhenOver,
         reports_cost: true,
+        setup: setup::OPENCODE,
         login: "run 'opencode auth login'",
         install: "npm install -g opencode-ai",
         structured: Structured { subcommand: "run", option: &["--format"], value: "json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
+        effort: Some(how::OPENCODE_EFFORT),
         read_only: Some(how::OPENCODE),
         ..BLANK
     },
@@ -317,7 +396,7 @@ static PRESETS: [Preset; 8] = [
         response: filters::SCRIPT_RESPONSE,
         display: filters::SCRIPT_DISPLAY,
         result: filters::SCRIPT_RESULT,
-        types: &["start", "text", "tool", "result"],
+        types: &["start", "text", "tool", "background", "result"],
         has_final: true,
         reports_cost: true,
         ..BLANK
@@ -334,6 +413,16 @@ mod tests {
             let compiled = preset.compile().unwrap_or_else(|error| panic!("{}: {error}", preset.name));
             assert_eq!(compiled.tool_results.is_some(), preset.tool_results.is_some(), "{}", preset.name);
         }
+    }
+
+    #[test]
+    fn a_prompt_is_refused_from_the_first_character_too_many() {
+        let characters = PromptLimit::Characters(3);
+        assert_eq!((characters.refuses("äöü"), characters.refuses("")), (None, None));
+        let said = characters.refuses("äöüa").unwrap();
+        assert!(said.starts_with("takes at most 3 characters in a prompt, and this one has 4: "), "{said}");
+        let bytes = PromptLimit::Bytes(3);
+        assert!(bytes.refuses("abc").is_none() && bytes.refuses("äö").unwrap().contains("has 4:"));
     }
 
     #[test]

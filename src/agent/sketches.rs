@@ -186,7 +186,8 @@ fn clocks(attempt: &Attempt<'_>) -> Clocks {
     Clocks { tool_calls: ToolCalls::Told, timeouts, loop_over: attempt.deadline }
 }
 
-const JUDGING: Judging<'_> = Judging { agent: "sketch", readers: Readers::User, has_final: false, login: "" };
+const JUDGING: Judging<'_> =
+    Judging { agent: "sketch", readers: Readers::User, has_final: false, exits: &[], login: "" };
 
 /// An agent that is answered.
 struct Answered(&'static str);

@@ -75,6 +75,8 @@ pub(super) struct Watch {
     tools: Tools,
     /// When the servers that the agent has left are looked at again.
     next_server_look: Instant,
+    /// The model and the session that were told.
+    known: (Option<String>, Option<String>),
     /// What is to be told at the next step.
     notice: Option<String>,
     /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
@@ -111,6 +113,7 @@ impl Watch {
             word: Word::AmongOthers,
             tools: Tools::new(supervisor, program),
             next_server_look: now,
+            known: (None, None),
             notice: None,
             closing: None,
             program: Program::Alive,
@@ -181,6 +184,7 @@ impl Watch {
                 self.vital_signs.output();
                 let before = self.announced();
                 let shows: Vec<Show> = items.into_iter().filter_map(|item| self.item(item)).collect();
+                self.introduce(tell)?;
                 if !shows.is_empty() {
                     tell(Event::Shown(&shows))?;
                 }
@@ -220,6 +224,16 @@ impl Watch {
         Ok(())
     }
 
+    /// Tells what the agent has said of itself, when that is news.
+    fn introduce(&mut self, tell: &mut dyn FnMut(Event<'_>) -> Result<(), End>) -> Result<(), End> {
+        let (model, session) = self.traces.known();
+        if (model, session) == (self.known.0.as_deref(), self.known.1.as_deref()) {
+            return Ok(());
+        }
+        self.known = (model.map(str::to_owned), session.map(str::to_owned));
+        tell(Event::AgentKnown { model, session })
+    }
+
     /// Books one item, and returns what there is to show of it.
     fn item(&mut self, item: Item) -> Option<Show> {
         self.traces.item(&item);
@@ -230,9 +244,14 @@ impl Watch {
                 self.served.show_text.then_some(Show::Delta(text))
             }
             Item::Note(note) => {
+                if note.hopeless {
+                    self.end(Ending::Hopeless);
+                }
                 self.weigh(&note, Instant::now());
                 None
             }
+            // An agent that we end reports just that.
+            Item::Show(Show::Error(_)) if self.traces.ending.is_some() => None,
             Item::Show(show) => Some(show),
         }
     }
@@ -240,7 +259,7 @@ impl Watch {
     /// What a note says about whether the agent goes on.
     fn weigh(&mut self, note: &UsageNote, now: Instant) {
         let announced = self.traces.announced().is_some();
-        if note.turn_started || note.tool_started.is_some() || note.session_started.is_some() {
+        if note.turn_started || note.begun().is_some() {
             self.word = Word::AmongOthers;
         } else if note.is_final && announced {
             self.word = Word::LastForNow { until: now + self.traces.timeouts.background };
@@ -252,7 +271,7 @@ impl Watch {
 
     /// What is waited for after a word that may not be the last.
     fn announced(&self) -> Option<String> {
-        self.traces.announced().filter(|_| matches!(self.word, Word::LastForNow { .. }))
+        if matches!(self.word, Word::LastForNow { .. }) { self.traces.announced() } else { None }
     }
 
     /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is

@@ -44,8 +44,8 @@ waiting, stopped, failed, or unknown with an error), pending, current_iteration,
 consecutive_failures, total_failures, timeouts, exit_reason, exit_code, started, ended,
 last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
 average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
-last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_session, session_log, pid, run,
-argv, cwd, project, ralph_dir. What is not known is null.";
+last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_command, agent_model, agent_session,
+context_tokens, context_window, session_log, pid, run, argv, cwd, project, ralph_dir. What is not known is null.";
 
 pub(super) const LS_HELP: &str = "--json prints an array of the objects that 'ralph status --json' prints.";
 

@@ -56,7 +56,7 @@ fn arg(setting: &'static Setting, flag: &'static Flag) -> Arg {
     };
     match setting.kind {
         ValueKind::Switch => arg.action(ArgAction::SetTrue),
-        ValueKind::Name => arg.value_name(flag.value),
+        ValueKind::Name | ValueKind::Override => arg.value_name(flag.value),
         // A negative number is refused by its setting, which knows what to write instead.
         _ => arg.value_name(flag.value).allow_hyphen_values(true),
     }

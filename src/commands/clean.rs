@@ -14,8 +14,9 @@ use crate::files::own;
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
+use crate::record::registry::{self, Entry};
 use crate::record::state::{self, Extent};
-use crate::record::{recorder, registry, requests};
+use crate::record::{lock, recorder, requests};
 
 /// `ralph clean`.
 pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
@@ -48,11 +49,11 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         }
     }
     // All at once: each look at the registry reads all of it.
-    let is_stale = |places: &Project| {
-        let is_meant = args.target.name.is_none() && (args.all || places.root() == here.root());
-        is_meant && !places.state().exists()
+    let is_meant = |places: &Project| {
+        forgotten.contains(&places.records())
+            || args.target.name.is_none() && (args.all || places.root() == here.root())
     };
-    let left = pointers(&here, |places| forgotten.contains(&places.records()) || is_stale(places))?;
+    let left = pointers(&here, |entry, places| is_meant(places) && is_stale(entry, places))?;
     if loops.is_empty() && left == 0 {
         say("nothing to clean");
     }
@@ -84,18 +85,26 @@ fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Re
     }
 }
 
+/// Whether an entry leads to nothing. A loop that has just begun holds its lock, and has no state yet: so this is looked at
+/// in this order.
+fn is_stale(entry: &Entry, places: &Project) -> bool {
+    let holder = lock::holder(&places.lock()).ok().flatten();
+    let is_running = holder.is_some_and(|holder| holder.run_id == entry.run_id);
+    !is_running && !places.state().exists()
+}
+
 /// Removes the pointers to all loops with records below a folder that is gone.
 pub(super) fn forget_pointers_below(here: &Project, folder: &Path) {
-    if let Err(error) = pointers(here, |places| places.records().starts_with(folder)) {
+    if let Err(error) = pointers(here, |_, places| places.records().starts_with(folder)) {
         warn(&format!("{error:#}"));
     }
 }
 
-fn pointers(here: &Project, is_meant: impl Fn(&Project) -> bool) -> anyhow::Result<usize> {
+fn pointers(here: &Project, is_meant: impl Fn(&Entry, &Project) -> bool) -> anyhow::Result<usize> {
     let Some(folder) = here.registry() else { return Ok(0) };
     let mut count = 0;
-    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(&entry.places(here))) {
-        registry::remove(&folder, &entry.name, &entry.ralph_dir)?;
+    for entry in registry::list(&folder).0.iter().filter(|entry| is_meant(entry, &entry.places(here))) {
+        registry::remove(&folder, entry)?;
         count += 1;
     }
     Ok(count)

@@ -9,7 +9,8 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::cli::ConfigArgs;
-use crate::job::workspace::open;
+use crate::job::agent_choice::Choice;
+use crate::job::workspace::{Workspace, open};
 use crate::settings::setting::Setting;
 use crate::settings::{Origin, Resolved, Settings, Verb};
 use crate::text::line::escaped;
@@ -20,8 +21,17 @@ const CHOSEN: Style = AnsiColor::Green.on_default();
 
 /// `ralph config`.
 pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
-    let settings = open(&args.place)?.settings;
-    super::print(|out| if args.json { write_json(&settings, out) } else { write_table(&settings, out) })
+    let Workspace { project, settings } = open(&args.place)?;
+    super::print(|out| {
+        if args.json {
+            return write_json(&settings, out);
+        }
+        write_table(&settings, out)?;
+        match Choice::of(&settings, &project) {
+            Ok(choice) => writeln!(out, "\nThe agent is started as: {}", escaped(&choice.command_line())),
+            Err(error) => writeln!(out, "\nNo agent can be started: {}", escaped(&format!("{error:#}"))),
+        }
+    })
 }
 
 /// Writes one aligned line per setting: key, name in the shell config, origin, value. Only the settings of the
@@ -216,7 +226,7 @@ mod tests {
                 "defaults": null,
                 "empty": null,
                 "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_PROVIDER" },
-                "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, script or custom",
+                "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, script, custom, or a command line of your own",
             })
         );
         let origin = |key: &str| row(key)["origin"].clone();

@@ -65,6 +65,9 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
     let (_, loops) = target::loops(&args.target)?;
     let active: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if active.is_empty() {
+        if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
+            bail!("whether a loop is active cannot be told: {why}");
+        }
         say("no active loop");
     }
     let request = if args.now { Request::CancelNow } else { Request::Cancel };
@@ -120,8 +123,12 @@ fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
     {
         bail!("loop '{0}' is not running: see 'ralph status {0}'", found.name);
     }
+    let unknown = loops.iter().find_map(|found| found.state.as_ref().err().cloned());
     let running: Vec<Loop> = loops.into_iter().filter(|found| found.alive().is_some()).collect();
     if running.is_empty() {
+        if let Some(why) = unknown {
+            bail!("whether a loop is running cannot be told: {why}");
+        }
         bail!("no loop is running in {}: 'ralph ls' lists those of this machine", here.root().display());
     }
     Ok(running)

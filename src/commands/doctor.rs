@@ -1,33 +1,27 @@
 //! `ralph doctor`: looks at everything a loop needs and says what to do about each finding.
 
+mod agent;
+mod commits;
+mod place;
+mod probe;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::agent::preset::{self, Preset};
 use crate::cli::DoctorArgs;
-use crate::files::theirs;
-use crate::git;
 use crate::job::agent_choice::Choice;
-use crate::job::workspace::{Workspace, find_program, open, search_path};
-use crate::process::short::output_within;
+use crate::job::workspace::{Workspace, open, search_path};
 use crate::project::Project;
-use crate::record::lock;
+use crate::settings::GitSettings;
 use crate::text::terminal::message;
-use crate::text::{duration, line};
 
 /// The version of the JSON layout.
 const SCHEMA: u32 = 1;
-/// How long an agent may think about its version.
-const VERSION_LIMIT: Duration = Duration::from_secs(5);
-/// The longest version that is shown, in characters.
-const LONGEST_VERSION: usize = 80;
-/// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
-const ENOUGH_SPACE: u64 = 1 << 30;
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -75,13 +69,23 @@ impl Finding {
     }
 }
 
-/// What `ralph doctor` needs to know from the settings.
+/// What `ralph doctor` needs to know besides where the project is.
 #[derive(Debug, Clone)]
 pub struct DoctorOptions {
     /// The agent type that is in force.
     pub agent: String,
     /// Its program, a name or a path; `None` for the built-in scripted agent.
     pub program: Option<String>,
+    /// What is known about agents of its kind.
+    pub preset: &'static Preset,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables that it gets on top of our environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// We are root.
+    pub as_root: bool,
+    /// What happens to branches.
+    pub git: GitSettings,
     /// The specs folder, relative to the project root.
     pub specs_dir: PathBuf,
     /// Where programs are looked for: the value of `PATH`.
@@ -111,167 +115,18 @@ pub fn run(
 }
 
 fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
-    vec![
-        check_git(),
-        check_repository(project),
-        check_ralph_dir(project),
-        check_agent(project, options),
-        check_prompt(project, "plan"),
-        check_prompt(project, "build"),
-        check_specs(project, options),
-        check_disk(project),
-        check_lock(project),
-    ]
-}
-
-/// Our errors say "what, where: what to do"; here the last part has a line of its own.
-fn from_error(check: &'static str, error: &dyn std::error::Error) -> Finding {
-    let message = error.to_string();
-    let (detail, fix) = message.rsplit_once(": ").unwrap_or((&message, "mend it"));
-    Finding::fail(check, detail, fix)
-}
-
-fn check_git() -> Finding {
-    match git::git_version() {
-        Ok(version) => Finding::ok("git", version),
-        Err(error) => from_error("git", &error),
-    }
-}
-
-fn check_repository(project: &Project) -> Finding {
-    match project.require_git() {
-        Ok(()) => Finding::ok("repository", project.root().display().to_string()),
-        Err(error) => {
-            Finding::fail("repository", error.to_string(), "run 'git init' in the project's top folder")
-        }
-    }
-}
-
-/// Looks without creating: a doctor leaves no traces.
-fn check_ralph_dir(project: &Project) -> Finding {
-    let path = project.ralph_dir();
-    let shown = path.display().to_string();
-    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
-    if !existing.is_dir() {
-        return Finding::fail(
-            "ralph dir",
-            format!("{shown}: {} is a file", existing.display()),
-            "move that file away",
-        );
-    }
-    let usable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
-    match usable {
-        Err(error) => {
-            Finding::fail("ralph dir", format!("{shown}: {}", io::Error::from(error)), "mend its permissions")
-        }
-        Ok(()) if existing == path => Finding::ok("ralph dir", shown),
-        Ok(()) => Finding::warn("ralph dir", format!("{shown} does not exist yet"), "run 'ralph init'"),
-    }
-}
-
-fn check_agent(project: &Project, options: &DoctorOptions) -> Finding {
-    let agent = &options.agent;
-    let Some(program) = &options.program else { return Finding::ok("agent", format!("{agent}, built in")) };
-    // With a slash it is a path, as in a shell; an agent is started in the project root.
-    let found = if program.contains('/') {
-        Some(project.root().join(program)).filter(|path| path.is_file())
-    } else {
-        find_program(program, &options.search_path)
-    };
-    let Some(path) = found else {
-        let fix = format!("install {program}, or choose another agent with --agent or AGENT_TYPE");
-        return Finding::fail("agent", format!("{agent}: {program} is not on PATH"), fix);
-    };
-    match version_of(&path) {
-        Ok(version) => Finding::ok("agent", format!("{agent}, {version}, {}", path.display())),
-        Err(reason) => {
-            let fix = format!("run '{program} --version' by hand to see whether it works");
-            Finding::warn("agent", format!("{agent}, {}: no version ({reason})", path.display()), fix)
-        }
-    }
-}
-
-/// The first line that a program answers to `--version`.
-fn version_of(program: &Path) -> Result<String, String> {
-    let output = output_within(Command::new(program).arg("--version"), VERSION_LIMIT).map_err(|error| {
-        if error.kind() == io::ErrorKind::TimedOut {
-            format!("no answer within {}", duration::format(VERSION_LIMIT))
-        } else {
-            error.to_string()
-        }
-    })?;
-    if !output.status.success() {
-        return Err(output.status.to_string());
-    }
-    let said = String::from_utf8_lossy(&output.stdout);
-    let line = line::first(&said).ok_or("it said nothing")?;
-    Ok(line::one_line_within(line, LONGEST_VERSION))
-}
-
-fn check_prompt(project: &Project, mode: &'static str) -> Finding {
-    let check = if mode == "plan" { "plan prompt" } else { "build prompt" };
-    let path = project.prompt(mode);
-    let shown = project.relative(&path).display().to_string();
-    match theirs::read(&path, theirs::MAX_TEXT) {
-        Ok(content) if content.trim_ascii().is_empty() => Finding::fail(
-            check,
-            format!("{shown} is empty"),
-            "write it, or remove it to use the built-in one",
-        ),
-        Ok(_) => Finding::ok(check, shown),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Finding::ok(check, "built in"),
-        Err(error) => Finding::fail(check, format!("{shown}: {error}"), "make it a readable file"),
-    }
-}
-
-fn check_specs(project: &Project, options: &DoctorOptions) -> Finding {
-    let shown = options.specs_dir.display();
-    let path = project.root().join(&options.specs_dir);
-    let fix = "run 'ralph init' and write down there what you want, or set SPECS_DIR";
-    match std::fs::read_dir(&path) {
-        Err(error) => Finding::fail("specs", format!("{shown}: {error}"), fix),
-        Ok(files) => {
-            match files.filter_map(Result::ok).filter(|file| file.file_name() != "README.md").count() {
-                0 => Finding::warn(
-                    "specs",
-                    format!("{shown}: nothing but the README"),
-                    "write down there what you want",
-                ),
-                1 => Finding::ok("specs", format!("{shown}, 1 entry")),
-                count => Finding::ok("specs", format!("{shown}, {count} entries")),
-            }
-        }
-    }
-}
-
-fn check_disk(project: &Project) -> Finding {
-    let existing = project.ralph_dir().ancestors().find(|folder| folder.exists()).unwrap_or(project.root());
-    match rustix::fs::statvfs(existing) {
-        Err(error) => {
-            Finding::warn("disk", io::Error::from(error).to_string(), "check the file system by hand")
-        }
-        Ok(disk) => {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let detail = format!("{} MiB free", free >> 20);
-            if free < ENOUGH_SPACE {
-                Finding::warn("disk", detail, "free some space: logs and work trees grow")
-            } else {
-                Finding::ok("disk", detail)
-            }
-        }
-    }
-}
-
-fn check_lock(project: &Project) -> Finding {
-    match lock::holder(&project.lock()) {
-        Err(error) => from_error("lock", &error),
-        Ok(None) => Finding::ok("lock", "free"),
-        Ok(Some(holder)) => Finding::warn(
-            "lock",
-            format!("a loop is running: ralph {}, pid {}", holder.mode, holder.identity.pid),
-            "a second one in this ralph dir is refused until it ends",
-        ),
-    }
+    let mut findings =
+        vec![place::check_git(), place::check_repository(project), place::check_ralph_dir(project)];
+    findings.extend(agent::check(project, options));
+    findings.extend([
+        place::check_prompt(project, "plan"),
+        place::check_prompt(project, "build"),
+        place::check_specs(project, options),
+        place::check_disk(project),
+        place::check_lock(project),
+    ]);
+    findings.extend(commits::check(project, options));
+    findings
 }
 
 /// Lines with a mark in colour; a stream that is no terminal is to strip the colour.
@@ -296,8 +151,13 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open(&args.place)?;
     let choice = Choice::of(&settings, &project);
     let options = DoctorOptions {
-        agent: settings.agent_type.clone(),
+        agent: choice.as_ref().map_or(settings.agent_type.as_str(), Choice::name).to_owned(),
         program: choice.as_ref().ok().and_then(Choice::program_name),
+        preset: choice.as_ref().map_or(preset::unknown(), Choice::preset),
+        args: choice.as_ref().map_or_else(|_| Vec::new(), |choice| choice.args().to_vec()),
+        env: settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        as_root: rustix::process::geteuid().is_root(),
+        git: settings.git.clone(),
         specs_dir: settings.specs_dir.clone().into(),
         search_path: search_path(&settings),
         json: args.json,

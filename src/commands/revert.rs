@@ -1,6 +1,7 @@
 //! `ralph revert`: undoes the commits of a loop's last iterations by revert commits.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
@@ -75,7 +76,9 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
     let mut undone: Option<HashSet<String>> = None;
     let mut chosen = Vec::new();
     let folders = found.project.all_logs();
-    let iterations = newest_first(&folders).context("cannot read the events logs")?;
+    let mut iterations: Vec<Iteration> =
+        newest_first(&folders).context("cannot read the events logs")?.collect();
+    by_ancestry(root, &mut iterations)?;
     for iteration in iterations {
         if chosen.len() == wanted {
             break;
@@ -96,4 +99,23 @@ fn chosen(found: &Loop, wanted: usize) -> anyhow::Result<Vec<(Iteration, Vec<Com
         }
     }
     Ok(chosen)
+}
+
+/// Orders iterations by what git knows: a clock may have been set back between two sessions. Those that are not in HEAD's
+/// history stay where their time put them.
+fn by_ancestry(root: &Path, iterations: &mut [Iteration]) -> anyhow::Result<()> {
+    if iterations.len() < 2 {
+        return Ok(());
+    }
+    let places = git::revert::places(root)?;
+    let place =
+        |iteration: &Iteration| iteration.heads.last().and_then(|(_, after)| places.get(after)).copied();
+    let mut known: Vec<(usize, Iteration)> =
+        iterations.iter().filter_map(|iteration| Some((place(iteration)?, iteration.clone()))).collect();
+    known.sort_by_key(|(place, _)| *place);
+    let slots = iterations.iter_mut().filter(|iteration| place(iteration).is_some());
+    for (slot, (_, iteration)) in slots.zip(known) {
+        *slot = iteration;
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 use clap::CommandFactory as _;
 
-use super::output::print_as_it_is;
+use super::output::{print_as_it_is, remark};
 use super::plain_loop::count;
 use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::{Cli, RunArgs};
@@ -17,7 +17,7 @@ use crate::engine::inbox::Inbox;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
 use crate::job::Refused;
-use crate::job::preflight::{Preflight, launch, limits};
+use crate::job::preflight::{Preflight, command_of_call, launch, limits};
 use crate::job::ready::{Ready, run_id};
 use crate::job::signals::Signals;
 use crate::job::variables::agent_env;
@@ -26,6 +26,7 @@ use crate::prompt::front_matter::Document;
 use crate::record::log_dir::LogDir;
 use crate::settings::Verb;
 use crate::source::ralph_md::RalphMd;
+use crate::text::line::shell_words;
 use crate::text::nearest::nearest;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
@@ -37,7 +38,7 @@ const MODE: &str = "run";
 /// `ralph run`.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(count).transpose()?;
-    if !args.flags.place.agent.given.is_empty() {
+    if args.flags.place.agent.given.iter().any(|(key, _)| *key == "agent.provider") {
         bail!(
             "the agent of a run is the line 'agent:' of its RALPH.md: change it there, and leave --agent out"
         );
@@ -60,6 +61,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         path,
     };
     if args.dry_run {
+        let (_, agent_args) = command_of_call(&command, settings)?;
+        let program = command.program().into();
+        let words = [&program].into_iter().chain(&agent_args);
+        // On stdout stands the prompt alone.
+        remark(&format!("the agent would be started as: {}", shell_words(words)));
         return dry_run(source);
     }
     let mut preflight = Preflight::of_command(&workspace, limit, command)?;

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use super::init::{AGENTS, choose_agent, quoted};
 use super::output::say;
-use crate::agent::preset::{self, Prompt};
+use crate::agent::preset;
 use crate::cli::InitArgs;
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
@@ -62,9 +62,6 @@ fn command_line(agent: &str) -> anyhow::Result<String> {
         |word: &str| added.option.contains(&word) || added.value == word || added.also.contains(&word);
     let mut words: Vec<&str> = [preset.cli].into_iter().chain(preset.args.iter().copied()).collect();
     words.retain(|word| !is_added(word));
-    if let Prompt::StdinAndArgument(argument) = preset.prompt {
-        words.push(argument);
-    }
     Ok(shlex::try_join(words)?)
 }
 
@@ -79,8 +76,9 @@ mod tests {
         let line = |agent| command_line(agent).unwrap();
         assert_eq!(line("claude"), "claude --dangerously-skip-permissions -p");
         assert_eq!(line("codex"), "codex exec --dangerously-bypass-approvals-and-sandbox -");
-        assert_eq!(line("gemini"), "gemini --yolo");
+        assert_eq!(line("gemini"), "gemini --yolo --skip-trust");
         assert_eq!(line("opencode"), "opencode run --auto");
+        assert_eq!(line("cline"), "cline");
         assert!(command_line("custom").is_err());
     }
 

@@ -1,6 +1,6 @@
 //! One attempt at an iteration: the agent runs, its work is checked, and what came of it is booked.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::Utc;
 
@@ -12,6 +12,14 @@ use super::run::{Job, Loop};
 use super::source::{Booked, Work};
 use super::tally::Settled;
 use super::validator::{Proof, Validation};
+use crate::reply::sigil::{COMPLETE, REPLAN};
+
+/// Where an attempt began.
+struct Start {
+    /// The commit that HEAD named.
+    head: Option<String>,
+    time: SystemTime,
+}
 
 impl Loop<'_> {
     /// Runs the agent once, has its work checked, and books what came of it.
@@ -23,8 +31,8 @@ impl Loop<'_> {
         context.tell(Event::AttemptStarted { tally, head: head.as_deref() })?;
         // From here on it is booked, whatever comes.
         self.handed_out = false;
-        let began = Instant::now();
-        let worked = self.run_agent(&work).and_then(|report| self.judge(report, &work));
+        let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
+        let worked = self.run_agent(&work).and_then(|report| self.judge(report, &work, &start));
         self.work = Some(work);
         match worked {
             Ok((report, settled)) => self.book(&report, &settled),
@@ -44,8 +52,8 @@ impl Loop<'_> {
     }
 
     /// What that means. Where it cannot be told any more, what the agent has spent is booked all the same.
-    fn judge(&mut self, mut report: Report, work: &Work) -> Result<(Report, Settled), End> {
-        match self.settle(&mut report, work) {
+    fn judge(&mut self, mut report: Report, work: &Work, start: &Start) -> Result<(Report, Settled), End> {
+        match self.settle(&mut report, work, start) {
             Ok(settled) => Ok((report, settled)),
             Err(end) => {
                 self.job.tally.spend(report.cost_usd(), &report.usage);
@@ -55,13 +63,18 @@ impl Loop<'_> {
     }
 
     /// What a report means for the work; an unproven COMPLETE is not believed.
-    fn settle(&mut self, report: &mut Report, work: &Work) -> Result<Settled, End> {
+    fn settle(&mut self, report: &mut Report, work: &Work, start: &Start) -> Result<Settled, End> {
         // Looked at before the validation, whose own traces are no progress.
-        let changed = self.job.limits.idle.and_then(|_| self.job.worktree.has_changed());
-        let mut settled = Settled { signal: Signal::Continue, changed, proof: None };
+        let changed = match self.job.limits.idle {
+            Some(_) => self.job.worktree.has_changed(),
+            // A commit is seen at once; to look for more would take git a walk through the tree.
+            None => (self.job.worktree.head() != start.head).then_some(true),
+        };
+        let mut settled = Settled { changed, ..Settled::default() };
         if report.status != AttemptStatus::Success {
             return Ok(settled);
         }
+        settled.said_alone = self.heed_mentions(report, changed, start)?;
         settled.signal = self.job.source.settle(report);
         let says_done = |pattern: &regex::Regex| pattern.is_match(&report.text);
         if settled.signal == Signal::Continue && self.job.done_pattern.as_ref().is_some_and(says_done) {
@@ -77,6 +90,37 @@ impl Loop<'_> {
             settled.signal = Signal::Continue;
         }
         Ok(settled)
+    }
+
+    /// Tells what was said about markers without being a claim. An agent that changed nothing and gave a marker a line for
+    /// itself has claimed it when the one before it did the same. Answers what it gave a line for itself, having changed
+    /// nothing.
+    fn heed_mentions(
+        &mut self,
+        report: &mut Report,
+        changed: Option<bool>,
+        start: &Start,
+    ) -> Result<Vec<String>, End> {
+        let Job { worktree, context, tally, .. } = &mut self.job;
+        let is_known = |text: &String| [COMPLETE, REPLAN].contains(&text.as_str());
+        let has_changed = || {
+            let moved = worktree.head() != start.head;
+            // Nobody knows: then it is no claim.
+            changed.unwrap_or_else(|| moved || worktree.is_written_since(start.time).unwrap_or(true))
+        };
+        let mut alone: Vec<_> = report.sigils.alone().cloned().collect();
+        if !alone.is_empty() && has_changed() {
+            alone.clear();
+        }
+        for sigil in alone.iter().filter(|sigil| tally.said_alone.contains(&sigil.to_string())) {
+            report.sigils.claim(sigil);
+        }
+        for marker in report.sigils.mentions().map(ToString::to_string).filter(is_known) {
+            context.notice(&format!(
+                "the agent mentions {marker}: that counts only at the end of a line of its last message"
+            ))?;
+        }
+        Ok(alone.iter().map(ToString::to_string).filter(is_known).collect())
     }
 
     /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.
@@ -122,7 +166,7 @@ impl Loop<'_> {
             _ => AttemptStatus::Interrupted,
         };
         let report = Report::given_up(status, duration);
-        let settled = Settled { signal: Signal::Continue, changed: None, proof: None };
+        let settled = Settled::default();
         self.job.tally.book(&self.job.limits, &report, &settled);
         self.take_notes();
         let Job { context, tally, source, .. } = &mut self.job;
@@ -139,6 +183,6 @@ impl Loop<'_> {
 }
 
 fn booked<'a>(iteration: u64, report: &'a Report, settled: &'a Settled) -> Booked<'a> {
-    let Settled { signal, changed, proof } = settled;
+    let Settled { signal, changed, proof, .. } = settled;
     Booked { iteration, report, signal: *signal, proof: proof.as_ref(), changed: *changed }
 }

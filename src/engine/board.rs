@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn what_others_spend_is_known_and_ones_own_counts_once() {
-        let tally = |cost_usd| Tally { cost_usd, input_tokens: 10, output_tokens: 1, ..Tally::default() };
+        let tally =
+            |cost| Tally { cost_usd: Some(cost), input_tokens: 10, output_tokens: 1, ..Tally::default() };
         let alone = Board::default();
         assert_eq!(alone.spent_by_others(&tally(7.0)), Spent::default());
         let loops = [alone.join(), alone.join(), alone.join()];

@@ -13,12 +13,20 @@ use super::stop::{Stop, Urgency};
 /// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
 pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), End> + 'a>;
 
+/// Looks after the records, and answers what the user should know about them.
+pub type Keep<'a> = Box<dyn FnMut() -> Result<Option<String>, End> + 'a>;
+
+/// How often the records are looked after.
+const UPKEEP: Duration = Duration::from_secs(1);
+
 /// The loop as seen by what plugs into it: where to wait, what has been asked of the loop, and who wants to know.
 pub struct Context<'a> {
     identity: LoopIdentity,
     inbox: Arc<Inbox>,
     pub(super) stop: Stop,
     sinks: Vec<Sink<'a>>,
+    keep: Keep<'a>,
+    next_upkeep: Instant,
     renewal: Option<Renewal>,
 }
 
@@ -33,7 +41,22 @@ impl<'a> Context<'a> {
     /// The context of a loop that hears of requests by `inbox`; `sinks` listen to it, in this order.
     #[must_use]
     pub fn new(identity: LoopIdentity, inbox: Arc<Inbox>, sinks: Vec<Sink<'a>>) -> Self {
-        Self { identity, inbox, stop: Stop::default(), sinks, renewal: None }
+        let keep: Keep<'_> = Box::new(|| Ok(None));
+        Self {
+            identity,
+            inbox,
+            stop: Stop::default(),
+            sinks,
+            keep,
+            next_upkeep: Instant::now(),
+            renewal: None,
+        }
+    }
+
+    /// The same; `keep` is called before each step is told and, whatever the loop waits for, every second.
+    #[must_use]
+    pub fn kept_by(self, keep: Keep<'a>) -> Self {
+        Self { keep, ..self }
     }
 
     /// A mailbox for what small threads bring, and the port to it.
@@ -87,16 +110,17 @@ impl<'a> Context<'a> {
         wait: impl Fn(&Inbox, Option<Instant>) -> Wake<M>,
     ) -> Result<Wake<M>, End> {
         loop {
+            self.keep_up()?;
             self.renew_what_is_due()?;
             let renewal = self.renewal.as_ref().map(|renewal| renewal.next);
-            let until = deadline.into_iter().chain(renewal).min();
+            let until = deadline.into_iter().chain(renewal).chain([self.next_upkeep]).min();
             match wait(&self.inbox, until) {
                 Wake::Asked(ask) => {
                     self.stop.book(ask.clone());
                     self.tell(Event::Asked { ask: &ask, urgency: self.stop.urgency() })?;
                     return Ok(Wake::Asked(ask));
                 }
-                // Only something to renew.
+                // Only something to renew or to look after.
                 Wake::Deadline if until != deadline => {}
                 wake => return Ok(wake),
             }
@@ -112,6 +136,22 @@ impl<'a> Context<'a> {
     /// Nothing has to be renewed any more.
     pub fn renew_no_more(&mut self) {
         self.renewal = None;
+    }
+
+    fn keep_up(&mut self) -> Result<(), End> {
+        let now = Instant::now();
+        if now < self.next_upkeep {
+            return Ok(());
+        }
+        self.next_upkeep = now + UPKEEP;
+        self.look_after()
+    }
+
+    fn look_after(&mut self) -> Result<(), End> {
+        match (self.keep)()? {
+            Some(notice) => self.tell_as_it_is(Event::Notice(&notice)),
+            None => Ok(()),
+        }
     }
 
     fn renew_what_is_due(&mut self) -> Result<(), End> {
@@ -130,8 +170,16 @@ impl<'a> Context<'a> {
     /// Tells everybody who listens.
     ///
     /// # Errors
-    /// When a record cannot be written.
+    /// When a record cannot be written, or not where it belongs.
     pub fn tell(&mut self, event: Event<'_>) -> Result<(), End> {
+        // Of these many come, and the records are looked after every second.
+        if !matches!(event, Event::Output { .. } | Event::Shown(_)) {
+            self.look_after()?;
+        }
+        self.tell_as_it_is(event)
+    }
+
+    fn tell_as_it_is(&mut self, event: Event<'_>) -> Result<(), End> {
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
     }
@@ -146,6 +194,8 @@ impl<'a> Context<'a> {
 
     /// Tells it at the end of a loop: a record that cannot be written any more must not keep the others from being true.
     pub(super) fn tell_whoever_listens(&mut self, event: Event<'_>) {
+        // The truth about the end is written wherever it can be.
+        let _ = self.look_after();
         let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
         for sink in &mut self.sinks {
             let _ = sink(&stamped);

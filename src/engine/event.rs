@@ -66,6 +66,18 @@ pub enum Event<'a> {
         /// The commit that HEAD names.
         head: Option<&'a str>,
     },
+    /// The agent of an attempt is started.
+    AgentStarted {
+        /// With these words, as one would write them for a shell.
+        command: &'a str,
+    },
+    /// The agent said who it is; what it has not said yet is `None`.
+    AgentKnown {
+        /// The model's name.
+        model: Option<&'a str>,
+        /// What the agent calls the session.
+        session: Option<&'a str>,
+    },
     /// The agent wrote bytes. For records only; far too many to be shown.
     Output {
         /// Where to.
@@ -113,7 +125,7 @@ pub enum Event<'a> {
         /// How long the loop pauses before.
         pause: Duration,
     },
-    /// The loop waits for a usage limit to pass.
+    /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
     Waiting {
         /// At most until then.
         until: DateTime<Utc>,

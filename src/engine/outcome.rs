@@ -69,8 +69,12 @@ pub enum Outcome {
     AgentMissing,
     /// The agent is not logged in.
     NotLoggedIn,
+    /// The agent's account is out of credit.
+    OutOfCredit,
     /// The agent's usage limit lasts longer than we may wait.
     LimitTooFar,
+    /// The agent's provider is overloaded or out of order for longer than we may wait.
+    Overloaded,
     /// The work is not where it belongs: a push or a pull request failed, or the work tree could not be made.
     GitFailed,
     /// Ctrl+C, SIGTERM or SIGHUP.
@@ -88,7 +92,7 @@ pub enum Status {
     Running,
     /// Held, or ended in a way that invites to go on.
     Paused,
-    /// Waiting for a usage limit to pass.
+    /// Waiting for a usage limit to pass, or for a provider that is overloaded.
     Waiting,
     /// Ended.
     Stopped,
@@ -106,7 +110,7 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Complete,
         Self::DonePattern,
         Self::Idle,
@@ -123,7 +127,9 @@ impl Outcome {
         Self::Breaker,
         Self::AgentMissing,
         Self::NotLoggedIn,
+        Self::OutOfCredit,
         Self::LimitTooFar,
+        Self::Overloaded,
         Self::GitFailed,
         Self::Interrupted,
         Self::Terminated,
@@ -148,6 +154,8 @@ impl Outcome {
             Self::Breaker => (4, "too many failures in a row", "failed", Failed),
             Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed),
             Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed),
+            Self::OutOfCredit => (4, "account is out of credit", "out_of_credit", Failed),
+            Self::Overloaded => (4, "provider is overloaded for too long", "overloaded", Failed),
             Self::LimitTooFar => (4, "usage limit is too far away", "usage_limit", Failed),
             Self::GitFailed => (5, "git operation failed", "git_failed", Failed),
             Self::Interrupted => (130, "interrupted", "interrupted", Stopped),

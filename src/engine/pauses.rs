@@ -1,4 +1,5 @@
-//! The pauses of a loop: between iterations, before retries, while it is held, and while a usage limit lasts.
+//! The pauses of a loop: between iterations, before retries, while it is held, and while a usage limit lasts or a provider
+//! is overloaded.
 
 use std::time::{Duration, Instant};
 
@@ -26,14 +27,14 @@ impl Loop<'_> {
         self.tell_resumed()
     }
 
-    /// Waits for a usage limit to pass.
+    /// Waits for a usage limit to pass, or for a provider.
     pub(super) fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
         let began = Utc::now();
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::Waiting { until, tally })?;
         // A wait that was cut short by something else is taken up again after that.
         if self.wait_until(until)? {
-            self.job.tally.waited(began);
+            self.job.tally.waited(began, until);
             self.tell_resumed()?;
         }
         Ok(())

@@ -16,6 +16,11 @@ use crate::reply::usage::Class;
 const MAX_BLIND_PAUSE: u64 = 60;
 /// The longest pause before a retry.
 const MAX_RETRY_PAUSE: Duration = Duration::from_mins(5);
+/// The first pause while a provider is overloaded or out of order, where the user has chosen none; each is three times as long
+/// as the one before.
+const OVERLOAD_PAUSE: Duration = Duration::from_secs(5);
+/// The longest of them.
+const MAX_OVERLOAD_PAUSE: Duration = Duration::from_mins(10);
 
 /// What a loop may use up, and what ends it.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +45,7 @@ pub struct Limits {
     pub max_cost_usd: Option<f64>,
     /// An iteration may begin while fewer tokens than this were used, read and written ones together.
     pub max_tokens: Option<u64>,
-    /// The longest wait for a usage limit to pass, blind pauses in a row included.
+    /// The longest time that is waited in a row for a usage limit to pass, or for a provider that is overloaded.
     pub max_limit_wait: Duration,
 }
 
@@ -97,7 +102,10 @@ impl Spent {
     /// By one loop.
     #[must_use]
     pub fn of(tally: &Tally) -> Self {
-        Self { cost_usd: tally.cost_usd, tokens: tally.input_tokens.saturating_add(tally.output_tokens) }
+        Self {
+            cost_usd: tally.cost_usd.unwrap_or_default(),
+            tokens: tally.input_tokens.saturating_add(tally.output_tokens),
+        }
     }
 
     /// Both together.
@@ -121,7 +129,7 @@ pub enum Step {
     },
     /// Run the current iteration again; the attempt before did not count.
     Again,
-    /// Wait until then for a usage limit to pass, and ask again.
+    /// Wait until then for a usage limit to pass or for a provider, and ask again.
     Wait(DateTime<Utc>),
     /// End the loop.
     End(Outcome),
@@ -154,11 +162,19 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         // Nobody waits for an attempt that may not begin any more.
         Last::Limited { reset } => spent(limits, tally, now)
             .map_or_else(|| wait_for_limit(limits, tally, reset, now.time), Step::End),
+        Last::Overloaded => {
+            spent(limits, tally, now).map_or_else(|| wait_for_provider(limits, tally, now.time), Step::End)
+        }
         Last::Failed(Class::Auth) => Step::End(Outcome::NotLoggedIn),
-        // The same prompt would overflow the context again.
-        Last::Failed(Class::Context) => Step::End(Outcome::AgentFailed),
+        Last::Failed(Class::Billing) => Step::End(Outcome::OutOfCredit),
+        // The same prompt would overflow the context again, and nobody allows meanwhile what is forbidden.
+        Last::Failed(Class::Context | Class::Permission) => Step::End(Outcome::AgentFailed),
         Last::Failed(class) if may_retry(limits, tally.retries, class) => {
-            let pause = limits.retry_pause.map_or(Duration::ZERO, |first| retry_pause(first, tally.retries));
+            let pause = match (class, limits.retry_pause) {
+                (Class::Overload, _) => overload_pause(limits, tally.blind_waits),
+                (_, Some(first)) => retry_pause(first, tally.retries),
+                (_, None) => Duration::ZERO,
+            };
             let retry = Step::Retry { retry: tally.retries + 1, pause };
             spent(limits, tally, now).map_or(retry, Step::End)
         }
@@ -171,8 +187,9 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
 
 /// Whether a failure of this class may be met with another attempt at the same prompt.
 pub(super) fn may_retry(limits: &Limits, retries: u32, class: Class) -> bool {
-    // A prompt that overflowed the context would do so again; nobody logs in meanwhile.
-    !matches!(class, Class::Context | Class::Auth) && retries < limits.max_retries
+    // A prompt that overflowed the context would do so again; nobody logs in, pays or allows anything meanwhile.
+    !matches!(class, Class::Context | Class::Auth | Class::Permission | Class::Billing)
+        && retries < limits.max_retries
 }
 
 /// The next iteration, or the reason why there is none.
@@ -201,15 +218,21 @@ fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
 
 /// Until the named reset where it lies ahead, else 2, 4, 8 … 60 seconds.
 fn wait_for_limit(limits: &Limits, tally: &Tally, reset: Option<i64>, now: DateTime<Utc>) -> Step {
-    let (until, total) = if let Some(reset) = named_reset(reset, now) {
-        (reset, reset - now)
-    } else {
-        let pause = blind_pause(tally.blind_waits);
-        let total = i64::try_from(tally.blind_seconds.saturating_add(pause)).unwrap_or(i64::MAX);
-        let pause = i64::try_from(pause).unwrap_or(i64::MAX);
-        (now + TimeDelta::seconds(pause), TimeDelta::try_seconds(total).unwrap_or(TimeDelta::MAX))
-    };
-    if total > longest_wait(limits) { Step::End(Outcome::LimitTooFar) } else { Step::Wait(until) }
+    let until = named_reset(reset, now).unwrap_or_else(|| now + blind_pause(tally.blind_waits));
+    wait(limits, tally, now, until).unwrap_or(Step::End(Outcome::LimitTooFar))
+}
+
+/// 5, 15, 45 seconds … 10 minutes.
+fn wait_for_provider(limits: &Limits, tally: &Tally, now: DateTime<Utc>) -> Step {
+    let until = now + overload_pause(limits, tally.blind_waits);
+    wait(limits, tally, now, until).unwrap_or(Step::End(Outcome::Overloaded))
+}
+
+/// `None`: all waits in a row would be too long.
+fn wait(limits: &Limits, tally: &Tally, now: DateTime<Utc>, until: DateTime<Utc>) -> Option<Step> {
+    let waited = i64::try_from(tally.waited_seconds).ok().and_then(TimeDelta::try_seconds)?;
+    let total = waited.checked_add(&(until - now))?;
+    (total <= longest_wait(limits)).then_some(Step::Wait(until))
 }
 
 fn longest_wait(limits: &Limits) -> TimeDelta {
@@ -219,8 +242,7 @@ fn longest_wait(limits: &Limits) -> TimeDelta {
 /// Until when the usage limit lasts that the latest attempt met, if it met one: as the agent said, else a guess.
 pub(super) fn limit_until(tally: &Tally, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let Last::Limited { reset } = tally.last else { return None };
-    let pause = i64::try_from(blind_pause(tally.blind_waits)).unwrap_or(i64::MAX);
-    Some(named_reset(reset, now).unwrap_or_else(|| now + TimeDelta::seconds(pause)))
+    Some(named_reset(reset, now).unwrap_or_else(|| now + blind_pause(tally.blind_waits)))
 }
 
 /// The reset time that an agent named, where it still lies ahead.
@@ -228,9 +250,15 @@ pub(super) fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<Date
     reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).filter(|reset| *reset > now)
 }
 
-/// The length of the next blind pause after `done` of them in a row, in seconds.
-pub(super) fn blind_pause(done: u32) -> u64 {
-    2_u64.saturating_pow(done.saturating_add(1)).min(MAX_BLIND_PAUSE)
+/// The next blind pause for a usage limit after `done` of them in a row.
+fn blind_pause(done: u32) -> Duration {
+    Duration::from_secs(2_u64.saturating_pow(done.saturating_add(1)).min(MAX_BLIND_PAUSE))
+}
+
+/// The next pause for a provider that is overloaded, after `done` of them in a row.
+fn overload_pause(limits: &Limits, done: u32) -> Duration {
+    let first = limits.retry_pause.unwrap_or(OVERLOAD_PAUSE);
+    first.saturating_mul(3_u32.saturating_pow(done)).min(MAX_OVERLOAD_PAUSE)
 }
 
 /// The pause before the retry that follows `done` others.
@@ -240,3 +268,5 @@ fn retry_pause(first: Duration, done: u32) -> Duration {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waits;

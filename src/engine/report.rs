@@ -43,10 +43,11 @@ impl AttemptStatus {
 }
 
 /// What a successful attempt means for the work as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// There is more to do.
+    #[default]
     Continue,
     /// All is done, the agent says.
     Complete,

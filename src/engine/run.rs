@@ -163,9 +163,12 @@ impl Loop<'_> {
     }
 
     fn ended_by_policy(&self, outcome: Outcome) -> End {
-        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn};
+        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded};
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
-            AgentFailed | Breaker | LastFailed | NotLoggedIn => self.job.tally.last_error.clone(),
+            AgentFailed | Breaker | LastFailed | NotLoggedIn | OutOfCredit => {
+                self.job.tally.last_error.clone()
+            }
+            Overloaded => Some(self.overloaded()),
             LimitTooFar => Some(self.limit_too_far()),
             _ => None,
         });
@@ -189,6 +192,13 @@ impl Loop<'_> {
         format!(
             "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"
         )
+    }
+
+    /// What the provider said last, and what the user can do about it.
+    fn overloaded(&self) -> String {
+        let error = self.job.tally.last_error.as_deref().unwrap_or("the provider is overloaded");
+        let longest = duration::format(self.job.limits.max_limit_wait);
+        format!("{error}; {longest} is the longest wait: resume later, or raise --max-limit-wait")
     }
 
     /// Begins the next iteration with a new prompt.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Limits, blind_pause, may_retry, named_reset};
+use super::policy::{Limits, may_retry, named_reset};
 use super::report::{AttemptStatus, Report, Signal};
 use super::validator::Validation;
 use crate::reply::usage::{Class, Usage};
@@ -33,12 +33,14 @@ pub struct Tally {
     pub consecutive_errors: u64,
     /// Successful iterations in a row that changed nothing.
     pub idle_iterations: u64,
-    /// Blind waits for a usage limit in a row.
+    /// Waits in a row whose end nobody named: for a usage limit, or for a provider that is overloaded.
     pub blind_waits: u32,
-    /// Seconds spent on them.
-    pub blind_seconds: u64,
-    /// Money spent as far as agents reported it, in US dollars.
-    pub cost_usd: f64,
+    /// Seconds of all waits in a row, those for a named end included.
+    #[serde(alias = "blind_seconds")]
+    pub waited_seconds: u64,
+    /// Money spent as far as agents reported it, in US dollars; `None` where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// Tokens read by the models, cached ones included.
     pub input_tokens: u64,
     /// Tokens written by the models.
@@ -59,6 +61,9 @@ pub struct Tally {
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Markers that had a line for themselves in the latest attempt, if its agent changed nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said_alone: Vec<String>,
     /// What the loop added to the prompt of the current iteration, for the case that it has to be run again after a
     /// restart.
     pub given: Given,
@@ -109,14 +114,16 @@ pub enum Last {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reset: Option<i64>,
     },
-    /// A wait for a usage limit is over: the same iteration again.
+    /// Its provider was overloaded or out of order before it called a tool.
+    Overloaded,
+    /// A wait for a usage limit or a provider is over: the same iteration again.
     Waited,
     /// It was cut off: the same iteration again.
     Cut,
 }
 
 /// What an attempt came to, beyond its report.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settled {
     /// What it means for the work.
     pub signal: Signal,
@@ -124,9 +131,17 @@ pub struct Settled {
     pub changed: Option<bool>,
     /// What the validation found; `None` where there was none, or it was cut off.
     pub proof: Option<Validation>,
+    /// Markers that had a line for themselves, if nothing was changed.
+    pub said_alone: Vec<String>,
 }
 
 impl Tally {
+    /// What the loop waits for is a provider that is overloaded or out of order.
+    #[must_use]
+    pub fn waits_for_provider(&self) -> bool {
+        self.last == Last::Overloaded
+    }
+
     /// What is kept for the prompt of the next iteration.
     #[must_use]
     pub fn upcoming(&self) -> Given {
@@ -146,22 +161,31 @@ impl Tally {
     /// A retry of the current iteration begins.
     pub fn retry(&mut self) {
         self.retries += 1;
+        if self.last == Last::Failed(Class::Overload) {
+            self.blind_waits = self.blind_waits.saturating_add(1);
+        }
     }
 
-    /// A wait for a usage limit that began at `began` is over.
-    pub fn waited(&mut self, began: DateTime<Utc>) {
-        if let Last::Limited { reset } = self.last {
-            if named_reset(reset, began).is_none() {
-                self.blind_seconds = self.blind_seconds.saturating_add(blind_pause(self.blind_waits));
-                self.blind_waits = self.blind_waits.saturating_add(1);
-            }
-            self.last = Last::Waited;
+    /// A wait that began at `began` is over; it was to last until then.
+    pub fn waited(&mut self, began: DateTime<Utc>, until: DateTime<Utc>) {
+        let is_named = match self.last {
+            Last::Limited { reset } => named_reset(reset, began).is_some(),
+            Last::Overloaded => false,
+            _ => return,
+        };
+        if !is_named {
+            self.blind_waits = self.blind_waits.saturating_add(1);
         }
+        // A wait of less than a second counts, too.
+        let seconds = u64::try_from((until - began).num_milliseconds()).unwrap_or_default().div_ceil(1000);
+        self.waited_seconds = self.waited_seconds.saturating_add(seconds);
+        self.last = Last::Waited;
     }
 
     /// Books what an attempt left.
     pub fn book(&mut self, limits: &Limits, report: &Report, settled: &Settled) {
         self.in_attempt = false;
+        self.said_alone.clone_from(&settled.said_alone);
         self.durations.book(report.duration.as_secs_f64());
         self.spend(report.cost_usd(), &report.usage);
         if let Some(Validation { usage, .. }) = &settled.proof {
@@ -190,6 +214,11 @@ impl Tally {
                 self.error_count += 1;
                 self.timeouts += u64::from(report.status == AttemptStatus::Timeout);
                 let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
+                let is_overload = report.status == AttemptStatus::AgentFailure && class == Class::Overload;
+                if is_overload && !report.usage.called_tools {
+                    self.last = Last::Overloaded;
+                    return;
+                }
                 if settled.changed == Some(true) {
                     self.idle_iterations = 0;
                 }
@@ -200,16 +229,21 @@ impl Tally {
                         self.validation_error.take().or(self.given.validation_error.take());
                 }
                 self.last = Last::Failed(class);
+                if is_overload {
+                    return;
+                }
             }
             AttemptStatus::Interrupted => self.last = Last::Cut,
         }
         self.blind_waits = 0;
-        self.blind_seconds = 0;
+        self.waited_seconds = 0;
     }
 
     /// Books what an agent has cost.
     pub(super) fn spend(&mut self, cost_usd: Option<f64>, usage: &Usage) {
-        self.cost_usd += cost_usd.unwrap_or_default();
+        if let Some(cost) = cost_usd {
+            *self.cost_usd.get_or_insert_default() += cost;
+        }
         self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens.unwrap_or_default());
         self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens.unwrap_or_default());
     }
@@ -221,11 +255,12 @@ impl Tally {
         if ended {
             self.allowance_from = self.iteration;
             self.last = Last::Nothing;
+            self.said_alone.clear();
             self.retries = 0;
             self.consecutive_errors = 0;
             self.idle_iterations = 0;
             self.elapsed_seconds = 0.0;
-            self.cost_usd = 0.0;
+            self.cost_usd = None;
             self.input_tokens = 0;
             self.output_tokens = 0;
         } else if std::mem::take(&mut self.in_attempt) {
@@ -236,7 +271,7 @@ impl Tally {
             self.last = Last::Waited;
         }
         self.blind_waits = 0;
-        self.blind_seconds = 0;
+        self.waited_seconds = 0;
         self
     }
 }

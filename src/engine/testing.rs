@@ -1,7 +1,7 @@
 //! Doubles of what plugs into the engine, for tests: each does what its closure says.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::agent::{Agent, Attempt, How};
 use super::board::Board;
@@ -81,6 +81,10 @@ impl<F: FnMut() -> Option<bool>> Worktree for TestWorktree<F> {
 
     fn has_changed(&mut self) -> Option<bool> {
         (self.0)()
+    }
+
+    fn is_written_since(&self, _: SystemTime) -> Option<bool> {
+        None
     }
 }
 

@@ -66,7 +66,7 @@ fn a_claim_that_its_validation_refutes_is_not_believed_and_the_next_prompt_is_gi
     let seen = Rc::clone(&spent);
     let listen = Box::new(move |stamped: &Stamped<'_>| {
         if let Event::LoopEnded { tally, .. } = stamped.event {
-            seen.set(tally.cost_usd);
+            seen.set(tally.cost_usd.unwrap_or_default());
         }
         Ok(())
     });

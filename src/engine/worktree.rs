@@ -1,5 +1,7 @@
 //! What the engine needs to know about the project's files.
 
+use std::time::SystemTime;
+
 /// The project's files, looked at from outside.
 pub trait Worktree {
     /// The commit that HEAD names.
@@ -14,4 +16,8 @@ pub trait Worktree {
     /// Whether agents have changed anything since the iteration began. `None` when that cannot be told. Dear: git has to walk
     /// the whole tree.
     fn has_changed(&mut self) -> Option<bool>;
+
+    /// Whether a file was written since then. `None` when that cannot be told. It needs no look before, and passes over files
+    /// that were deleted.
+    fn is_written_since(&self, time: SystemTime) -> Option<bool>;
 }

@@ -31,6 +31,17 @@ pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<
     replace().map_err(FileError::at(path))
 }
 
+/// Copies a run-time file of ours to a place where nothing is yet. When this returns, the copy is on the disk.
+pub fn copy_own(from: &Path, to: &Path) -> io::Result<()> {
+    let mut old = own::open_to_read(from)?;
+    let folder = folder_of(to);
+    let mut new = tempfile::Builder::new().suffix(".tmp").tempfile_in(folder)?;
+    io::copy(&mut old, &mut new)?;
+    new.as_file().sync_all()?;
+    new.persist_noclobber(to).map_err(|failed| failed.error)?;
+    sync_folder(folder)
+}
+
 /// Replaces a file that people write, too. A new one gets the usual mode (0666 less the umask), an existing one keeps its
 /// mode, and a link stays one: its target is replaced. A FIFO or a device is not.
 pub fn write_theirs(path: &Path, content: &[u8], durability: Durability) -> Result<(), FileError> {
@@ -173,6 +184,19 @@ mod tests {
         let message = own(&link, b"ours").unwrap_err().to_string();
         assert!(message.ends_with("link: it is a symbolic link, not a file: move it away"), "{message}");
         assert_eq!(fs::read(&file).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_copy_of_ours_takes_nobodys_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("log"), "all of it").unwrap();
+        copy_own(&at("log"), &at("copy")).unwrap();
+        assert_eq!((fs::read(at("copy")).unwrap(), mode(&at("copy"))), (b"all of it".to_vec(), 0o600));
+        assert!(copy_own(&at("log"), &at("copy")).is_err());
+        std::os::unix::fs::symlink("log", at("link")).unwrap();
+        assert!(copy_own(&at("link"), &at("other")).is_err());
+        assert_eq!(names(dir.path()), ["copy", "link", "log"]);
     }
 
     #[test]

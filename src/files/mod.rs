@@ -100,7 +100,11 @@ fn require_file(found: &Metadata) -> io::Result<()> {
 
 /// The content of an open file; one that is longer than `limit` bytes is refused with [`ErrorKind::FileTooLarge`].
 fn content(file: &File, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    /// For more than this, room is made as it is needed.
+    const SMALL: u64 = 64 << 10;
+    // All at once and not bit by bit: thousands of them are read for a list.
+    let room = file.metadata().map_or(0, |found| found.len().min(limit).min(SMALL)) + 1;
+    let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {}", size(limit))));

@@ -107,13 +107,10 @@ fn attempt<S: AsRef<OsStr>>(
     arguments: &[S],
     how: &ChangeOptions,
 ) -> Result<Captured, StartError> {
-    // As for readers: a file monitor would be started as a daemon of ours.
-    let before: [&OsStr; 4] = ["-C".as_ref(), root.as_ref(), "-c".as_ref(), "core.fsmonitor=false".as_ref()];
-    let args = before.into_iter().chain(arguments.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect();
     let ours = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_EDITOR", "true"), ("LC_ALL", "C")];
     let ours = ours.map(|(name, value)| (name.into(), value.into()));
     let env = ours.into_iter().chain(how.env.iter().cloned()).collect();
-    let launch = Launch { program: "git".into(), args, env, spares_daemons: true, ..Launch::default() };
+    let launch = Launch { spares_daemons: true, ..super::launch(root, arguments, env) };
     capture(&launch, how.input.clone(), how.limit, usize::MAX, &LEAVING)
 }
 

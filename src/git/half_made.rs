@@ -7,16 +7,19 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind::NotFound;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::change::{ChangeOptions, alone, change_with};
+use super::checkout::Checkout;
 use super::refs::branch_commit;
+use super::remove::RemoveError;
 use super::worktrees::{Tree, without_links};
 use super::{GitError, common_dir, head_file, progress, save};
+use crate::files::atomic::{self, Durability};
+use crate::files::theirs;
 use crate::text::jitter;
 
 /// How long another git that is just making the wanted work tree is waited for.
@@ -80,7 +83,7 @@ pub(super) fn clear(
 /// Whether git has everything that it needs to work in the tree of this entry.
 pub(super) fn is_whole(entry: &Path) -> bool {
     let is_there = |name: &str| entry.join(name).metadata().is_ok_and(|found| found.len() > 0);
-    let locked = fs::read_to_string(entry.join("locked")).unwrap_or_default();
+    let locked = theirs::text(&entry.join("locked")).unwrap_or_default();
     NEEDED.into_iter().all(is_there) && locked.trim() != INITIALIZING
 }
 
@@ -92,7 +95,7 @@ pub(super) fn mend_entries(root: &Path) -> bool {
     let torn = entries
         .map(|entry| entry.path().join("commondir"))
         .filter(|file| file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0));
-    torn.filter(|file| fs::write(file, "../..\n").is_ok()).count() > 0
+    torn.filter(|file| atomic::write_theirs(file, b"../..\n", Durability::Synced).is_ok()).count() > 0
 }
 
 impl<'a> HalfMade<'a> {
@@ -143,12 +146,12 @@ impl<'a> HalfMade<'a> {
         }
         let failed = |error: std::io::Error| self.refused(error.to_string());
         if self.path.is_dir() {
-            let checkout = Checkout::of(self.path, &common_dir(self.root)?, commit)
-                .map_err(|reason| self.refused(reason))?;
-            if let Some(stranger) = checkout.stranger().map_err(|reason| self.refused(reason))? {
+            let common = common_dir(self.root)?;
+            let begun = Begun::of(self.path, &common, commit).map_err(|reason| self.refused(reason))?;
+            if let Some(stranger) = begun.stranger().map_err(|reason| self.refused(reason))? {
                 return Ok(Some(self.path.join(stranger)));
             }
-            for name in checkout.files().map_err(|reason| self.refused(reason))? {
+            for name in begun.files().map_err(|reason| self.refused(reason))? {
                 gone(fs::remove_file(self.path.join(name))).map_err(failed)?;
             }
         }
@@ -179,29 +182,29 @@ impl<'a> HalfMade<'a> {
 
 /// The folder of a work tree beside what a checkout of a commit would write there, by an index of our own: git's may be
 /// missing, or locked by the git that was killed.
-struct Checkout<'a> {
+struct Begun<'a> {
     path: &'a Path,
     commit: &'a str,
-    git_dir: Vec<u8>,
+    common: &'a Path,
     index: tempfile::TempDir,
 }
 
-impl<'a> Checkout<'a> {
-    fn of(path: &'a Path, common: &Path, commit: &'a str) -> Result<Self, String> {
+impl<'a> Begun<'a> {
+    fn of(path: &'a Path, common: &'a Path, commit: &'a str) -> Result<Self, String> {
         let index = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let git_dir = [b"--git-dir=", common.as_os_str().as_bytes()].concat();
-        let checkout = Self { path, commit, git_dir, index };
-        checkout.git(&["read-tree", commit])?;
-        checkout.git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
-        Ok(checkout)
+        let begun = Self { path, commit, common, index };
+        begun.git(&["read-tree", commit])?;
+        begun.git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
+        Ok(begun)
     }
 
     /// The repository is that of all trees, the files are this one's.
     fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
         let env = vec![("GIT_INDEX_FILE".into(), self.index.path().join("index").into_os_string())];
         let how = ChangeOptions { env, ..ChangeOptions::default() };
+        let git_dir = [b"--git-dir=", self.common.as_os_str().as_bytes()].concat();
         let tree = [b"--work-tree=", self.path.as_os_str().as_bytes()].concat();
-        let places = [&self.git_dir[..], &tree, b"-c", b"core.sparseCheckout=false"].map(OsStr::from_bytes);
+        let places = [&git_dir[..], &tree, b"-c", b"core.sparseCheckout=false"].map(OsStr::from_bytes);
         let arguments: Vec<&OsStr> = places.into_iter().chain(arguments.iter().map(OsStr::new)).collect();
         change_with(self.path, &arguments, &how)
     }
@@ -217,28 +220,43 @@ impl<'a> Checkout<'a> {
             return Ok(Some(first));
         }
         // What is absent has not been written yet.
-        let changed = self.git(&["diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=d"])?;
-        for name in paths(&changed) {
-            if !self.is_begun(&name)? {
-                return Ok(Some(name));
+        let changed = self.git(&["diff-files", "-z", "--raw", "--no-renames", "--diff-filter=d"])?;
+        let mut fields = changed.split(|&byte| byte == 0);
+        let mut changed = Vec::new();
+        while let (Some(about), Some(name)) = (fields.next(), fields.next()) {
+            // `:100644 100755 …`: a checkout makes a file with the mode that it is to have.
+            if !about.starts_with(b":100") || about.get(1..7) != about.get(8..14) {
+                return Ok(Some(PathBuf::from(OsStr::from_bytes(name))));
+            }
+            changed.push(name.to_owned());
+        }
+        let checkout =
+            Checkout::of(self.common, self.commit).map_err(|error: RemoveError| error.to_string())?;
+        let lost = checkout.lost_with(self.path).map_err(|error| error.to_string())?;
+        changed.extend(lost.into_iter().map(|(name, _)| name));
+        changed.sort_unstable();
+        changed.dedup();
+        for name in changed {
+            if !self.is_cut_off(&checkout, &name)? {
+                return Ok(Some(PathBuf::from(OsStr::from_bytes(&name))));
             }
         }
         Ok(None)
     }
 
-    /// Whether the file is the beginning of what a checkout writes there: that was cut off in the middle of it.
-    fn is_begun(&self, name: &Path) -> Result<bool, String> {
-        let path = self.path.join(name);
-        let Ok(found) = path.symlink_metadata() else { return Ok(true) };
-        let Some(name) = name.to_str() else { return Ok(found.is_file() && found.len() == 0) };
-        if !found.is_file() {
+    /// Whether the file is the beginning of what a checkout writes there, and the last that it wrote: git writes one file
+    /// after the other, in the order of the index, each in its place and not beside it, so that a kill may leave one cut
+    /// in the middle. (With `checkout.workers`, or filters that delay, it may leave more: then a person has to look.)
+    fn is_cut_off(&self, checkout: &Checkout, name: &[u8]) -> Result<bool, String> {
+        let files = self.files()?;
+        let later = files.iter().skip_while(|file| file.as_os_str().as_bytes() != name).skip(1);
+        if later.into_iter().any(|file| self.path.join(file).symlink_metadata().is_ok()) {
             return Ok(false);
         }
-        let whole = self.git(&["cat-file", "--filters", &format!("{}:{name}", self.commit)])?;
-        let mut there = Vec::new();
-        let file = fs::File::open(&path).map_err(|error| error.to_string())?;
-        file.take(whole.len() as u64 + 1).read_to_end(&mut there).map_err(|error| error.to_string())?;
-        Ok(whole.starts_with(&there))
+        checkout.make(&[name]);
+        let Ok(whole) = theirs::read(&checkout.path(name), u64::MAX) else { return Ok(false) };
+        let there = theirs::read(&self.path.join(OsStr::from_bytes(name)), u64::MAX);
+        Ok(whole.starts_with(&there.map_err(|error| error.to_string())?))
     }
 }
 
@@ -250,21 +268,21 @@ fn paths(output: &[u8]) -> Vec<PathBuf> {
 
 /// The `.git` file that an entry is registered for; `None` where it does not say.
 fn registered(entry: &Path) -> Option<PathBuf> {
-    let content = fs::read(entry.join("gitdir")).ok()?;
+    let content = theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT).ok()?;
     let place = content.trim_ascii_end();
     // It may be written down relative to the entry.
     (!place.is_empty()).then(|| without_links(&entry.join(OsStr::from_bytes(place))))
 }
 
 /// The entry that is registered for this `.git` file.
-fn entry_for(entries: &Path, git_file: &Path) -> Option<PathBuf> {
+pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Option<PathBuf> {
     let mut entries = fs::read_dir(entries).ok()?.flatten().map(|entry| entry.path());
     entries.find(|entry| registered(entry).is_some_and(|place| place == git_file))
 }
 
 /// Whether the HEAD of an entry is on the branch, or on nothing yet.
 fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> bool {
-    let head = fs::read_to_string(entry.join("HEAD")).unwrap_or_default();
+    let head = theirs::text(&entry.join("HEAD")).unwrap_or_default();
     match head.trim_end().strip_prefix("ref: refs/heads/") {
         // Where branches are not files, only git knows.
         Some(".invalid") => tree.is_none_or(|tree| {

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::change::{ChangeOptions, alone, change, change_with, patiently};
-use super::{GitError, LIMIT, common_dir, head, head_file, run};
+use super::{GitError, LIMIT, common_dir, head_file, run, run_with};
+use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
 
 /// The longest that a trial signature may take.
@@ -167,7 +168,7 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
     let folder = tempfile::tempdir().map_err(said)?;
     let copy = folder.path().join("config");
     let old = theirs::read(file, theirs::MAX_TEXT).map_err(said)?;
-    fs::write(&copy, old).map_err(said)?;
+    atomic::write_own(&copy, &old, Durability::Atomic).map_err(|error| error.to_string())?;
     let edit = |arguments: &[&str]| {
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
         change(root, &[&["config".as_ref(), "--file".as_ref(), copy.as_os_str()], &arguments[..]].concat())
@@ -180,7 +181,7 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
         }
     }
     edit(&["extensions.worktreeConfig", "true"])?;
-    fs::read(copy).map_err(said)
+    own::read(&copy, theirs::MAX_TEXT).map_err(said)
 }
 
 /// Gives the work tree `tree` this identity, after [`prepare`]. Only what differs is written. What is there and not
@@ -221,32 +222,46 @@ fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
     Ok(entries.collect())
 }
 
-/// Signs something with the identity's key, before anything depends on it. No reference and no file changes.
+/// Signs something with the identity's key, before anything depends on it. Nothing in the repository changes.
 pub fn try_signature(root: &Path, identity: &CommitIdentity) -> Result<(), GitError> {
     let Some(key) = &identity.signing_key else { return Ok(()) };
-    let mut env = agent_env(identity);
-    // Nobody is asked for a passphrase on our terminal: not by gpg's agent, not by ssh-keygen.
-    let silent = [("GPG_TTY", "/dev/null"), ("SSH_ASKPASS", "false"), ("SSH_ASKPASS_REQUIRE", "force")];
-    env.extend(silent.map(|(name, value)| (name.into(), value.into())));
-    let how = ChangeOptions { env, limit: SIGNATURE_LIMIT, ..ChangeOptions::default() };
-    let signed = tree_of(root).and_then(|tree| {
-        let signing = format!("user.signingKey={key}");
-        change_with(root, &["-c", &signing, "commit-tree", "-S", "-m", "A trial signature.", &tree], &how)
-    });
     let way_out = "look for it with 'gpg --list-secret-keys', unlock it by signing something yourself, or mend \
                    signing_key under [git.worktree]";
-    signed.map(drop).map_err(|reason| {
+    sign(root, &["-c", &format!("user.signingKey={key}")], agent_env(identity)).map_err(|reason| {
         GitError::in_the_way(format!("commits cannot be signed ({reason})"), format!("key {key}"), way_out)
     })
 }
 
-/// A tree to commit: HEAD's, before the first commit an empty one.
-fn tree_of(root: &Path) -> Result<String, String> {
-    if let Some(commit) = head(root) {
-        return Ok(format!("{commit}^{{tree}}"));
-    }
-    let tree = change_with(root, &["mktree"], &ChangeOptions::default())?;
-    Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+/// Signs something as the user's own commits are signed. Nothing in the repository changes.
+pub fn try_own_signature(root: &Path) -> Result<(), GitError> {
+    sign(root, &[], Vec::new()).map_err(|reason| {
+        GitError::in_the_way(
+            format!("commits cannot be signed ({reason})"),
+            root.display(),
+            "unlock the key by signing something yourself, or mend user.signingKey",
+        )
+    })
+}
+
+/// Whether the user's own commits are signed.
+#[must_use]
+pub fn signs(root: &Path) -> bool {
+    let signs = run(root, &["config", "--type=bool", "--get", "commit.gpgSign"], LIMIT);
+    signs.is_ok_and(|answer| answer.trim_ascii() == b"true")
+}
+
+/// Signs an empty commit that nobody keeps.
+fn sign(root: &Path, options: &[&str], mut env: Vec<(OsString, OsString)>) -> Result<(), String> {
+    let objects = tempfile::tempdir().map_err(|error| error.to_string())?;
+    env.push(("GIT_OBJECT_DIRECTORY".into(), objects.path().into()));
+    // Nobody is asked for a passphrase on our terminal: not by gpg's agent, not by ssh-keygen.
+    let silent = [("GPG_TTY", "/dev/null"), ("SSH_ASKPASS", "false"), ("SSH_ASKPASS_REQUIRE", "force")];
+    env.extend(silent.map(|(name, value)| (name.into(), value.into())));
+    let how = ChangeOptions { env, limit: SIGNATURE_LIMIT, ..ChangeOptions::default() };
+    let tree = change_with(root, &["mktree"], &how)?;
+    let tree = String::from_utf8_lossy(&tree).trim().to_owned();
+    let commit = ["commit-tree", "-S", "-m", "A trial signature.", &tree];
+    change_with(root, &[options, &commit[..]].concat(), &how).map(drop)
 }
 
 /// Variables for programs that commit and push in a work tree of this identity: where our own environment has these, it
@@ -261,6 +276,39 @@ pub fn agent_env(identity: &CommitIdentity) -> Vec<(OsString, OsString)> {
     }
     env.extend(identity.ssh_command().map(|command| ("GIT_SSH_COMMAND".into(), command)));
     env
+}
+
+/// Author and committer as git has them in `tree` for a program with these variables on top of our environment: for one whose
+/// tools do not see the user's configuration. What is set already is left out, and so is what git cannot tell.
+#[must_use]
+pub fn in_force(tree: &Path, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let is_set = |name: &OsString| env.iter().any(|(set, _)| set == name) || std::env::var_os(name).is_some();
+    let variables = ["AUTHOR", "COMMITTER"].into_iter().flat_map(|who| {
+        let told = run_with(tree, &["var", &format!("GIT_{who}_IDENT")], env, LIMIT).ok();
+        let (name, email) = told.as_deref().and_then(name_and_email).unzip();
+        let named = |what: &str, value: Option<&[u8]>| {
+            value.map(|value| (format!("GIT_{who}_{what}").into(), OsStr::from_bytes(value).to_owned()))
+        };
+        [named("NAME", name), named("EMAIL", email)]
+    });
+    variables.flatten().filter(|(name, _)| !is_set(name)).collect()
+}
+
+/// Who commits in `tree`, a program with these variables on top of our environment, as `NAME <EMAIL>`.
+///
+/// # Errors
+/// When git does not know.
+pub fn author(tree: &Path, env: &[(OsString, OsString)]) -> Result<String, GitError> {
+    let ident = run_with(tree, &["var", "GIT_COMMITTER_IDENT"], env, LIMIT)?;
+    let (name, email) = name_and_email(&ident).unwrap_or_default();
+    Ok(format!("{} <{}>", String::from_utf8_lossy(name), String::from_utf8_lossy(email)))
+}
+
+/// Of `NAME <EMAIL> TIME ZONE`, the first two.
+fn name_and_email(ident: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = ident.iter().rposition(|&byte| byte == b'>')?;
+    let start = ident[..end].iter().rposition(|&byte| byte == b'<')?;
+    Some((ident[..start].trim_ascii_end(), &ident[start + 1..end]))
 }
 
 #[cfg(test)]

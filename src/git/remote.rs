@@ -65,7 +65,7 @@ pub(super) fn name(root: &Path) -> Option<String> {
 /// The command line that pushes the branch of the work tree `tree` to the branch of the same name: never forced, and
 /// without making it follow that one, which would be written into the configuration that all work trees share.
 #[must_use]
-pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentity, mark: &str) -> Launch {
+pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentity) -> Launch {
     let branch = format!("refs/heads/{branch}:refs/heads/{branch}");
     let mut args: Vec<OsString> = Vec::new();
     let mut env: Vec<(OsString, OsString)> = Vec::new();
@@ -99,7 +99,6 @@ pub fn push(tree: &Path, remote: &Remote, branch: &str, identity: &CommitIdentit
         args,
         cwd: tree.to_path_buf(),
         env,
-        mark: mark.to_owned(),
         spares_daemons: true,
         ..Launch::default()
     }

@@ -1,9 +1,9 @@
 //! Removing a linked work tree: first what only it knows is saved, then git removes it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::change::{alone, change};
@@ -49,6 +49,11 @@ pub fn remove(
     with_changes: bool,
     saved: &mut Vec<Saved>,
 ) -> Result<(), RemoveError> {
+    if let Some(place) = mount_below(&tree.path) {
+        let reason =
+            format!("something is mounted at {}, and would be emptied: unmount it first", place.display());
+        return Err(RemoveError::Refused { reason });
+    }
     let git_dir = head_file::git_dir(&tree.path).ok_or(RemoveError::Changed)?;
     hide_plan(&tree.path)?;
     let uncommitted = if with_changes { Some(Uncommitted::read(&tree.path, &git_dir)?) } else { None };
@@ -73,6 +78,29 @@ pub fn remove(
     arguments.push(tree.path.as_os_str());
     let _alone = alone();
     change(root, &arguments).map_err(|reason| RemoveError::Refused { reason })
+}
+
+/// A place below this folder where another file system, or another folder, is mounted. Source: `proc_pid_mountinfo(5)`.
+fn mount_below(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let mounts = fs::read("/proc/self/mountinfo").ok()?;
+    let place = |line: &[u8]| {
+        Some(PathBuf::from(OsString::from_vec(unescaped(line.split(|byte| *byte == b' ').nth(4)?))))
+    };
+    mounts.split(|byte| *byte == b'\n').filter_map(place).find(|place| place.starts_with(&folder))
+}
+
+/// What the kernel writes as a backslash and three octal digits: blanks, line ends, backslashes.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, tail @ ..] = rest {
+        let digits = tail.get(..3).filter(|_| *first == b'\\');
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &tail[3..] } else { tail };
+    }
+    bytes
 }
 
 /// Saves the commits that only git's notes about `tree` lead to, whose folder is gone: `git worktree prune` drops them.

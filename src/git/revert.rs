@@ -1,6 +1,6 @@
 //! Undoing commits by revert commits, so that nothing is ever lost: not what was undone, not uncommitted work.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -131,6 +131,13 @@ fn commit(line: &str) -> Option<Commit> {
 
 fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {
     run(root, &["merge-base", "--is-ancestor", commit, of], LIMIT).is_ok()
+}
+
+/// Where each commit stands in HEAD's history: no parent before its child, and of others the newer one first.
+pub fn places(root: &Path) -> Result<HashMap<String, usize>, RevertError> {
+    let output = run(root, &["rev-list", "--date-order", "HEAD", "--"], LIMIT)?;
+    let ids = String::from_utf8_lossy(&output);
+    Ok(ids.lines().enumerate().map(|(place, id)| (id.to_owned(), place)).collect())
 }
 
 /// The commits that HEAD contains and that another commit in it reverts; a revert that was itself reverted does not

@@ -1,9 +1,10 @@
 //! Saving what only one work tree knows under `refs/ralph/keep/`, before it is removed.
 
 use std::collections::BTreeSet;
-
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use chrono::Local;
@@ -162,9 +163,9 @@ pub(super) fn text(output: &[u8]) -> String {
 }
 
 /// Runs a git command that adds to the repository, with another index where one is given; answers what it printed.
-pub(super) fn write(
+pub(super) fn write<S: AsRef<OsStr>>(
     path: &Path,
-    arguments: &[&str],
+    arguments: &[S],
     index: Option<&Path>,
     input: &[u8],
 ) -> Result<Vec<u8>, GitError> {
@@ -175,8 +176,12 @@ pub(super) fn write(
         input: input.to_vec(),
         ..ChangeOptions::default()
     };
-    change_with(path, &[&CONFIG[..], arguments].concat(), &how)
-        .map_err(|message| GitError::refused(arguments.first().unwrap_or(&""), path, message))
+    let arguments: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
+    let all = [&CONFIG.map(OsStr::new)[..], &arguments].concat();
+    let is_command = |word: &&&OsStr| !word.as_bytes().starts_with(b"-");
+    let command =
+        arguments.iter().find(is_command).map_or_else(String::new, |word| word.display().to_string());
+    change_with(path, &all, &how).map_err(|message| GitError::refused(&command, path, message))
 }
 
 #[cfg(test)]

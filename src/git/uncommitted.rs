@@ -10,10 +10,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::checkout::{Checkout, Git, hashed};
 use super::keep::tagged;
 use super::remove::RemoveError;
 use super::save::{What, text, write};
 use super::{GitError, LIMIT, run};
+use crate::files::atomic::{self, Durability};
+use crate::files::theirs;
 use crate::project::BRANCH_PLAN as PLAN;
 
 /// What is not committed in a work tree, as objects of git: made through an index of our own, so that nothing of the
@@ -25,9 +28,6 @@ pub(super) struct Uncommitted<'a> {
     folder: TempDir,
     trees: Trees,
 }
-
-/// A call of git with one of our indexes, and what it reads from its stdin.
-type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
 
 /// What a path is that git calls changed or untracked.
 enum Kind {
@@ -95,23 +95,20 @@ impl<'a> Uncommitted<'a> {
     /// Brings the index to what is in the folder, byte for byte: what `git add` makes of a file (its line ends, what a
     /// filter cleans) may lack something of it. Answers whether it would have made something else of one.
     fn take_files(&self, git: &Git<'_>, trees: (&str, &str)) -> Result<bool, RemoveError> {
-        let found = self.differing(git, trees)?;
+        let mut found = self.differing(git, trees)?;
+        // git sees no change in these: it cleans a file before it compares.
+        for (name, mode) in Checkout::of(self.git_dir, trees.0)?.lost_with(self.path)? {
+            if name != PLAN.as_bytes() {
+                found.entry(name).or_insert(Kind::File(mode));
+            }
+        }
         let zeros = "0".repeat(trees.0.len());
-        let files: Vec<Vec<u8>> = found
-            .iter()
-            .filter(|(_, kind)| matches!(kind, Kind::File(_)))
-            .map(|(name, _)| quoted(name))
-            .collect();
-        let files = [files.join(&b'\n'), b"\n".to_vec()].concat();
-        let hash = |options: &[&str]| git(&[&["hash-object", "--stdin-paths"], options].concat(), &files);
-        let (raw, cleaned) = if files == b"\n" {
-            Default::default()
-        } else {
-            // A filter may fail; then it would have made nothing of it.
-            (hash(&["-w", "--no-filters"])?, hash(&[]).unwrap_or_default())
-        };
-        let ids = String::from_utf8_lossy(&raw);
-        let mut ids = ids.lines();
+        let is_file = |(_, kind): &(&Vec<u8>, &Kind)| matches!(kind, Kind::File(_));
+        let files: Vec<&[u8]> = found.iter().filter(is_file).map(|(name, _)| &name[..]).collect();
+        let raw = hashed(git, &["-w", "--no-filters"], &files)?;
+        // A filter may fail; then it would have made nothing of it.
+        let cleaned = hashed(git, &[], &files).unwrap_or_default();
+        let mut ids = raw.iter();
         // What is gone comes first: a folder may be in the place of a file.
         let (mut input, mut rest) = (Vec::new(), Vec::new());
         for (name, kind) in &found {
@@ -120,7 +117,7 @@ impl<'a> Uncommitted<'a> {
             };
             match kind {
                 Kind::Gone => line(&mut input, "0", &zeros),
-                Kind::File(mode) => line(&mut rest, mode, ids.next().unwrap_or_default()),
+                Kind::File(mode) => line(&mut rest, mode, ids.next().map_or("", String::as_str)),
                 Kind::Link => {
                     let path = self.path.join(OsStr::from_bytes(name));
                     let target = fs::read_link(&path).map_err(|reason| RemoveError::Io { path, reason })?;
@@ -179,10 +176,13 @@ impl<'a> Uncommitted<'a> {
     /// The tree of the index. Of a file with a conflict, all versions are in it under names of their own.
     fn staged(&self) -> Result<String, RemoveError> {
         let index = self.folder.path().join("index-staged");
-        match fs::copy(self.git_dir.join("index"), &index) {
+        let theirs = self.git_dir.join("index");
+        match theirs::read(&theirs, u64::MAX) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            result => {
-                result.map_err(|reason| RemoveError::Io { path: self.git_dir.join("index"), reason })?;
+            Err(reason) => return Err(RemoveError::Io { path: theirs, reason }),
+            Ok(content) => {
+                let copied = atomic::write_own(&index, &content, Durability::Atomic);
+                copied.map_err(|error| RemoveError::Io { path: error.path, reason: error.reason })?;
             }
         }
         let git = |arguments: &[&str], input: &[u8]| write(self.path, arguments, Some(&index), input);
@@ -221,15 +221,6 @@ impl<'a> Uncommitted<'a> {
             .collect();
         Ok(text(&write(self.path, &arguments, None, b"")?))
     }
-}
-
-/// A name as `--stdin-paths` takes it, one in each line.
-fn quoted(name: &[u8]) -> Vec<u8> {
-    if name.first() != Some(&b'"') && !name.contains(&b'\n') {
-        return name.to_owned();
-    }
-    let octal = |byte: &u8| format!("\\{byte:03o}").into_bytes();
-    [b"\"".to_vec(), name.iter().flat_map(octal).collect(), b"\"".to_vec()].concat()
 }
 
 /// Input for `update-index --index-info` that resolves every conflict of `ls-files --unmerged -z`: each version gets a

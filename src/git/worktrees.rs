@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::change::{ChangeOptions, alone, change, change_with};
 use super::refs::branch_commit;
-use super::{GitError, LIMIT, escape_pattern, exclude, half_made, head_file, run};
+use super::{GitError, LIMIT, common_dir, escape_pattern, exclude, half_made, head_file, run};
 use crate::files::theirs;
 use crate::text::line::one_line;
 
@@ -151,10 +151,11 @@ impl New<'_> {
         let (here, others): (Vec<&Tree>, Vec<&Tree>) = trees.iter().partition(|tree| tree.path == real);
         if let Some(other) = others.iter().find(|tree| tree.branch.as_deref() == Some(branch)) {
             let what = format!("the branch {branch} is checked out elsewhere");
-            let way_out = if is_there(&other.path) {
-                "switch that work tree to another branch"
-            } else {
-                "its folder is gone; forget it with 'git worktree prune', or mount the disk it is on"
+            let way_out = match self.copied_from(other)? {
+                Some(entry) => self.link_of_copy(&entry, real),
+                None if is_there(&other.path) => "switch that work tree to another branch".to_owned(),
+                None => "its folder is gone; forget it with 'git worktree prune', or mount the disk it is on"
+                    .to_owned(),
             };
             return Err(GitError::in_the_way(what, other.path.display(), way_out));
         }
@@ -173,6 +174,35 @@ impl New<'_> {
             Some(tree) => self.add_again(tree),
             None => self.make(false),
         }
+    }
+
+    /// git's entry for a tree that belongs to another repository: ours is a copy of that one.
+    fn copied_from(&self, other: &Tree) -> Result<Option<PathBuf>, GitError> {
+        let Some(theirs) = head_file::git_dir(&other.path) else { return Ok(None) };
+        let entries = without_links(&common_dir(self.root)?.join("worktrees"));
+        let is_ours = without_links(&theirs).starts_with(&entries);
+        Ok(half_made::entry_for(&entries, &other.path.join(".git")).filter(|_| !is_ours))
+    }
+
+    /// How the tree in a copy of a project is made the copy's own. Not by 'git worktree repair': that links the original's
+    /// tree to the copy.
+    fn link_of_copy(&self, entry: &Path, real: &Path) -> String {
+        let git_file = real.join(".git");
+        let leads_to = head_file::git_dir(real);
+        let is_copy = leads_to.is_some_and(|folder| folder.file_name() == entry.file_name());
+        if !is_copy || self.path.is_symlink() {
+            return format!(
+                "this repository is a copy of that work tree's; forget the tree here with 'rm -r {}'",
+                shell_word(entry)
+            );
+        }
+        format!(
+            "this project is a copy of that one; make the copied work tree its own with 'echo {0} > {1} && echo gitdir: {2} > \
+             {0}' (not with 'git worktree repair', which would change the original)",
+            shell_word(&git_file),
+            shell_word(&entry.join("gitdir")),
+            shell_word(entry),
+        )
     }
 
     fn reuse(&self, tree: &Tree) -> Result<Added, GitError> {
@@ -247,6 +277,12 @@ impl New<'_> {
         }
         GitError::refused("worktree add", self.path, reason)
     }
+}
+
+/// A path as one word for a shell. Only a NUL cannot be quoted, and no path has one.
+fn shell_word(path: &Path) -> String {
+    let quoted = shlex::bytes::try_quote(path.as_os_str().as_bytes()).unwrap_or_default();
+    String::from_utf8_lossy(&quoted).into_owned()
 }
 
 fn is_there(tree: &Path) -> bool {

@@ -1,4 +1,4 @@
-//! From settings to an agent that can run: the preset, and what overrides it.
+//! From settings to an agent that can run: the preset or command line, and what overrides it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,24 +7,35 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
 
 use super::workspace::{find_program, search_path};
+use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
-use crate::agent::preset::{self, Compiled, Preset, Prompt};
+use crate::agent::preset::{self, Compiled, Preset, Unable, Wishes};
 use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan, Timeouts};
+use crate::engine::agent::CommandLine;
 use crate::process::OWN_EXECUTABLE;
 use crate::process::ladder::Ladder;
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::reply::filter::JqProgram;
-use crate::settings::Settings;
+use crate::settings::{Origin, Settings};
+use crate::text::line::shell_words;
+
+/// The settings of [`Wishes`].
+const MODEL: &str = "agent.model";
+const EFFORT: &str = "agent.effort";
 
 /// A preset and the command line that its agent is started with.
 #[derive(Clone)]
 pub(crate) struct Choice {
+    /// What to call it.
+    name: String,
     preset: &'static Preset,
     /// `None`: our own executable, which holds the scripted agent.
     program: Option<String>,
-    args: Vec<String>,
+    args: Vec<OsString>,
+    /// The setting that chose the program.
+    chosen_by: &'static str,
 }
 
 /// Filters that are known to compile.
@@ -37,11 +48,20 @@ pub(crate) struct CheckedFilters {
 impl Choice {
     /// Reads the settings about the agent's command line.
     pub(crate) fn of(settings: &Settings, project: &Project) -> anyhow::Result<Self> {
-        let name = &settings.agent_type;
-        let preset = preset::preset(name).ok_or_else(|| {
-            let known: Vec<&str> = preset::known().collect();
-            anyhow!("unknown agent type '{name}': set AGENT_TYPE or --agent to one of {}", known.join(", "))
-        })?;
+        let mut choice = match preset::preset(&settings.agent_type) {
+            Some(preset) => Self::of_type(preset, settings, project)?,
+            None => Self::of_command_line(settings)?,
+        };
+        if let Some(args) = &settings.agent_extra_args {
+            choice.args = choice.preset.with(choice.args, &split("AGENT_EXTRA_ARGS", args)?);
+        }
+        choice.args = with_wishes(choice.preset, choice.args, &choice.name, &wishes(settings), settings)?;
+        Ok(choice)
+    }
+
+    /// A type of agent, and what overrides it.
+    fn of_type(preset: &'static Preset, settings: &Settings, project: &Project) -> anyhow::Result<Self> {
+        let name = preset.name;
         let mut words = match &settings.agent_cli {
             // A path with blanks in it is one program. Agents are started in the project root.
             Some(cli) if cli.contains('/') && project.root().join(cli).is_file() => vec![cli.clone()],
@@ -57,10 +77,54 @@ impl Choice {
             Some(args) => words.extend(split("AGENT_ARGS", args)?),
             None => words.extend(preset.args.iter().map(|&arg| arg.to_owned())),
         }
-        if let Prompt::StdinAndArgument(argument) = preset.prompt {
-            words.push(argument.to_owned());
-        }
-        Ok(Self { preset, program, args: words })
+        words.extend(preset.prompt.argument().map(str::to_owned));
+        let args = words.into_iter().map(OsString::from).collect();
+        Ok(Self { name: name.to_owned(), preset, program, args, chosen_by: "AGENT_CLI" })
+    }
+
+    /// What is no type is a command line, as a RALPH.md has it.
+    fn of_command_line(settings: &Settings) -> anyhow::Result<Self> {
+        let line = &settings.agent_type;
+        let command = CommandLine::new(split("AGENT_TYPE", line)?);
+        let is_there =
+            |program: &str| program.contains('/') || find_program(program, &search_path(settings)).is_some();
+        let Some(command) = command.filter(|command| is_there(command.program())) else {
+            let known: Vec<&str> = preset::known().collect();
+            bail!(
+                "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \
+                 to one of {}, or to a command line",
+                known.join(", ")
+            );
+        };
+        let (preset, args) = resolve(&command);
+        Ok(Self {
+            name: command.name().to_owned(),
+            preset,
+            program: Some(command.program().to_owned()),
+            args: args.into_iter().map(OsString::from).collect(),
+            chosen_by: "AGENT_TYPE",
+        })
+    }
+
+    /// What to call the agent.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is known about agents of its kind.
+    pub(crate) fn preset(&self) -> &'static Preset {
+        self.preset
+    }
+
+    /// The arguments that it gets.
+    pub(crate) fn args(&self) -> &[OsString] {
+        &self.args
+    }
+
+    /// The words that it is started with, for people to read and for a shell.
+    pub(crate) fn command_line(&self) -> String {
+        let program = self.program.as_deref().map_or_else(|| OWN_EXECUTABLE.into(), OsString::from);
+        shell_words([&program].into_iter().chain(&self.args))
     }
 
     /// The program to look for on PATH; `None` for our own.
@@ -97,7 +161,7 @@ impl Choice {
     /// Refuses an agent that is not installed.
     pub(crate) fn check_installed(&self, settings: &Settings, project: &Project) -> anyhow::Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
-        check_program(program, self.preset, "AGENT_CLI", settings, project)
+        check_program(program, self.preset, self.chosen_by, settings, project)
     }
 
     /// Compiles every filter that is in force.
@@ -120,6 +184,7 @@ impl Choice {
             result,
             preset_displays: matches!(display, DisplayRoute::Preset),
             has_final: preset.has_final,
+            exits: preset.exits,
         };
         Ok(CheckedFilters { readers, display })
     }
@@ -137,7 +202,7 @@ impl Choice {
         let (command, parser) = self.balance(settings);
         let launch = Launch {
             program: self.program.map_or_else(|| OWN_EXECUTABLE.into(), OsString::from),
-            args: self.args.into_iter().map(OsString::from).collect(),
+            args: self.args,
             cwd: project.root().to_owned(),
             env,
             mark: mark.to_owned(),
@@ -153,16 +218,49 @@ impl Choice {
             other => other,
         };
         let agent = PipeAgent {
-            name: self.preset.name.to_owned(),
-            login: self.preset.login,
+            name: self.name,
+            preset: self.preset,
             balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
             launch,
             readers: filters.readers,
             display,
             timeouts: timeouts(settings),
         };
-        Factory::new(agent, self.preset, reports_cost)
+        Factory::new(agent, reports_cost)
     }
+}
+
+/// What the settings want of the agent they choose.
+pub(crate) fn wishes(settings: &Settings) -> Wishes {
+    Wishes { model: settings.agent_model.clone(), effort: settings.agent_effort.clone() }
+}
+
+/// What is wanted of the agent that a RALPH.md names. Config files speak of the agent that they choose themselves.
+pub(crate) fn wishes_of_call(settings: &Settings) -> Wishes {
+    let of_call = |key: &str| {
+        let row = settings.row(key)?;
+        let is_of_call = matches!(row.origin, Origin::Flag(_) | Origin::Env(_));
+        (is_of_call && !row.value.is_empty()).then(|| row.value.clone())
+    };
+    Wishes { model: of_call(MODEL), effort: of_call(EFFORT) }
+}
+
+/// `args` with the options for what is wanted, of an agent of this preset and name.
+///
+/// # Errors
+/// When it has no way for that: says which setting asks for it.
+pub(crate) fn with_wishes(
+    preset: &Preset,
+    args: Vec<OsString>,
+    name: &str,
+    wishes: &Wishes,
+    settings: &Settings,
+) -> anyhow::Result<Vec<OsString>> {
+    preset.with_wishes(args, wishes).map_err(|unable| {
+        let row = settings.row(if unable == Unable::MODEL { MODEL } else { EFFORT });
+        let place = row.map_or_else(String::new, |row| row.origin.to_string());
+        anyhow!("agent '{name}' cannot be {unable} ({place}): leave it out, or choose another agent")
+    })
 }
 
 /// How agents and what runs beside them are ended.

@@ -6,10 +6,13 @@ use anyhow::{anyhow, bail};
 use regex::Regex;
 
 use super::Refused;
-use super::agent_choice::{CheckedFilters, Choice, check_program, ladder, timeouts};
+use super::agent_choice::{
+    CheckedFilters, Choice, check_program, ladder, timeouts, wishes_of_call, with_wishes,
+};
 use super::workspace::Workspace;
 use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
+use crate::agent::preset::Preset;
 use crate::engine::agent::CommandLine;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::process::launch::Launch;
@@ -42,7 +45,7 @@ impl Preflight {
         let Workspace { project, settings } = workspace;
         let choice = Choice::of(settings, project)?;
         choice.check_installed(settings, project)?;
-        check_budget(settings, &settings.agent_type, choice.reports_cost(settings))?;
+        check_budget(settings, choice.name(), choice.reports_cost(settings))?;
         let done_pattern = done_pattern(settings)?;
         let filters = choice.compile(settings, project)?;
         Ok(Self {
@@ -62,11 +65,19 @@ impl Preflight {
         command: CommandLine,
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = workspace;
-        let (preset, _) = resolve(&command);
+        let preset = command_of_call(&command, settings)?.0;
         check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
         check_budget(settings, command.name(), preset.reports_cost)?;
         let done_pattern = done_pattern(settings)?;
         Ok(Self { limits: limits(limit, settings), done_pattern, agent: Chosen::Command(command) })
+    }
+
+    /// What to call the agent.
+    pub(crate) fn agent_name(&self) -> &str {
+        match &self.agent {
+            Chosen::Preset(preset) => preset.0.name(),
+            Chosen::Command(command) => command.name(),
+        }
     }
 
     /// The agent, ready to run in `project`, which may be a work tree of the workspace. `env` is what it gets on top of our
@@ -92,10 +103,23 @@ impl Preflight {
             }
             Chosen::Command(command) => {
                 let launch = launch(project, settings, env, mark);
-                Ok(Factory::of_command(command, launch, timeouts(settings))?)
+                Ok(Factory::of_command(command, wishes_of_call(settings), launch, timeouts(settings))?)
             }
         }
     }
+}
+
+/// The preset of an agent that a RALPH.md names, and the arguments that it gets.
+///
+/// # Errors
+/// When it has no way for what is wanted of it.
+pub(crate) fn command_of_call(
+    command: &CommandLine,
+    settings: &Settings,
+) -> anyhow::Result<(&'static Preset, Vec<OsString>)> {
+    let (preset, args) = resolve(command);
+    let args = args.into_iter().map(OsString::from).collect();
+    Ok((preset, with_wishes(preset, args, command.name(), &wishes_of_call(settings), settings)?))
 }
 
 /// How something runs in `project`, as the settings have it; what, its user adds.

@@ -1,6 +1,6 @@
 //! From a loop that is ready to its exit code.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,7 @@ use crate::agent::factory::Factory;
 use crate::cli::LoopFlags;
 use crate::engine::board::Board;
 use crate::engine::context::{Context, Sink};
-use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
 use crate::engine::places::Ticket;
@@ -147,26 +147,18 @@ impl<'a> Ready<'a> {
         let (tally, from) = resumed.unzip();
         recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
         watch_requests(recorder.requests(), inbox)?;
+        let recorder = RefCell::new(recorder);
 
-        let notice = Cell::new(None);
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
-        sinks.insert(
-            0,
-            Box::new(|stamped| {
-                notice.set(recorder.take(stamped)?);
-                Ok(())
-            }),
-        );
+        sinks.insert(0, Box::new(|stamped| Ok(recorder.borrow_mut().take(stamped)?)));
         sinks.push(Box::new(|stamped| {
-            if let Some(notice) = notice.take() {
-                view.take(&Stamped { event: Event::Notice(&notice), ..*stamped });
-            }
             view.take(stamped);
             Ok(())
         }));
         let job = Job {
-            context: Context::new(identity, Arc::clone(inbox), sinks),
+            context: Context::new(identity, Arc::clone(inbox), sinks)
+                .kept_by(Box::new(|| recorder.borrow_mut().keep())),
             project: project.root().to_owned(),
             limits: self.limits,
             tally: tally.unwrap_or_default(),
@@ -180,7 +172,7 @@ impl<'a> Ready<'a> {
             ticket: self.ticket,
         };
         let end = run_engine(job);
-        recorder.close();
+        recorder.into_inner().close();
         Ok(end)
     }
 }

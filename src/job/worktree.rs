@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -63,6 +63,7 @@ impl GitWorktree {
         let head = self.head();
         let files = self.root.as_deref().and_then(git::changes);
         self.last = files.map(|files| Look { at, head, files });
+        let_files_be_later_than(at);
     }
 
     /// Whether something that was touched at this time was touched by an agent.
@@ -98,7 +99,9 @@ impl Worktree for GitWorktree {
 
     fn agent_begins(&mut self) {
         if let Some(last) = &self.last {
-            self.between.push((last.at, clock_of_files()));
+            let now = SystemTime::now();
+            let_files_be_later_than(now);
+            self.between.push((last.at, now));
         }
         self.at_start = Some(self.quick());
     }
@@ -108,6 +111,21 @@ impl Worktree for GitWorktree {
         self.look();
         let (root, before, last) = (self.root.as_deref()?, self.baseline.as_ref()?, self.last.as_ref()?);
         Some(self.moved || self.differs(root, before, &last.files))
+    }
+
+    fn is_written_since(&self, time: SystemTime) -> Option<bool> {
+        let root = self.root.as_deref()?;
+        let plan = std::fs::metadata(&self.plan).and_then(|plan| plan.modified());
+        Some(plan.is_ok_and(|written| written > time) || git::changed_since(root, time).is_some())
+    }
+}
+
+/// Waits until a file that is written now gets a time after this moment. Files take their times from a clock that
+/// advances with the kernel's ticks only, of at most 10 ms; a clock that is set back meanwhile is not waited for.
+fn let_files_be_later_than(moment: SystemTime) {
+    let patience = Instant::now() + Duration::from_millis(20);
+    while clock_of_files() <= moment && Instant::now() < patience {
+        std::thread::sleep(Duration::from_micros(500));
     }
 }
 
@@ -153,15 +171,10 @@ mod tests {
         /// An iteration of one attempt, with what happened before it; whether anything changed.
         fn iteration(&mut self, before: &str, agent: &str) -> bool {
             self.sh(before);
-            // The times of files are those of the kernel's latest tick.
-            std::thread::sleep(Duration::from_millis(20));
             self.worktree.iteration_begins();
             self.worktree.agent_begins();
-            std::thread::sleep(Duration::from_millis(20));
             self.sh(agent);
-            let changed = self.worktree.has_changed().unwrap();
-            std::thread::sleep(Duration::from_millis(20));
-            changed
+            self.worktree.has_changed().unwrap()
         }
     }
 

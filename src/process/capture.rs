@@ -17,6 +17,8 @@ use crate::threads;
 
 /// How often a running command is checked for being cancelled.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often a supervisor that says nothing is told to go on: somebody may have stopped it.
+const GO_ON: Duration = Duration::from_secs(1);
 
 /// What a captured command left.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub enum Ended {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
+    /// Nobody knows: somebody killed the process that supervises it. What was left of it was ended.
+    OutOfSight,
     /// It took too long.
     TimedOut,
     /// It was cancelled.
@@ -121,8 +125,7 @@ pub fn capture(
     let mut stdin = pipes.stdin;
     let (send, notes) = mpsc::channel();
     let listener = pipes.notes;
-    let no_thread =
-        |source| StartError::Thread { program: launch.program.to_string_lossy().into_owned(), source };
+    let no_thread = |source| StartError::thread(launch, source);
     threads::start(move || listener.for_each(|note| drop(send.send(note)))).map_err(no_thread)?;
     if input.is_empty() {
         drop(stdin);
@@ -135,15 +138,20 @@ pub fn capture(
     let stdout = keep(pipes.stdout, stop.as_ref(), room).map_err(no_thread)?;
     let stderr = keep(pipes.stderr, stop.as_ref(), room).map_err(no_thread)?;
 
-    let mut end = None;
+    let (mut end, mut told_to_go_on) = (None, Instant::now());
     let left = loop {
         match notes.recv_timeout(LOOK) {
             // That it died of our own signal is not why it ended.
             Ok(SupervisorNote::Exited(code)) => drop(end.get_or_insert(Ended::Exited(code))),
             Ok(SupervisorNote::Signaled(signal)) => drop(end.get_or_insert(Ended::Signaled(signal))),
             Ok(SupervisorNote::Gone(left)) => break Some(left),
+            Ok(SupervisorNote::Spared) => break Some(1),
             Err(RecvTimeoutError::Disconnected) => break None,
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+        }
+        if told_to_go_on.elapsed() >= GO_ON {
+            told_to_go_on = Instant::now();
+            program.go_on();
         }
         let forced = if cancelled.load(Ordering::Relaxed) {
             Ended::Cancelled
@@ -160,7 +168,7 @@ pub fn capture(
     program.finish(left);
     drop(hold);
     let join = |thread: JoinHandle<Kept>| thread.join().unwrap_or_default();
-    Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::Signaled(9)) })
+    Ok(Captured { stdout: join(stdout), stderr: join(stderr), end: end.unwrap_or(Ended::OutOfSight) })
 }
 
 /// Reads one pipe in a thread of its own.

@@ -31,12 +31,12 @@ pub struct Launch {
     /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
     /// it is started in.
     pub env: Vec<(OsString, OsString)>,
-    /// The run mark of the loop, see [`super::sweep`].
+    /// The run mark of the loop, see [`super::sweep`]; without it nothing can be swept that hides from its supervisor.
     pub mark: String,
     /// How it is ended.
     pub ladder: Ladder,
     /// Daemons that it starts, each in a session of its own, are not its but the user's (an agent of gpg or ssh): they are
-    /// let go when it is ended.
+    /// let go when it is ended. Such a program has no mark, which they would inherit.
     pub spares_daemons: bool,
 }
 

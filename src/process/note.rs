@@ -13,6 +13,8 @@ pub enum SupervisorNote {
     Signaled(i32),
     /// Nothing of the program is left, except this many processes that could not be killed.
     Gone(u32),
+    /// Nothing of the program is left, except daemons, which are let go: the supervisor ends.
+    Spared,
 }
 
 impl SupervisorNote {
@@ -24,6 +26,7 @@ impl SupervisorNote {
             Self::Exited(code) => format!("exited {code}\n"),
             Self::Signaled(signal) => format!("signaled {signal}\n"),
             Self::Gone(left) => format!("gone {left}\n"),
+            Self::Spared => "spared 0\n".to_owned(),
         }
     }
 
@@ -37,6 +40,7 @@ impl SupervisorNote {
             "exited" => number.parse().ok().map(Self::Exited),
             "signaled" => number.parse().ok().map(Self::Signaled),
             "gone" => number.parse().ok().map(Self::Gone),
+            "spared" => Some(Self::Spared),
             _ => None,
         }
     }
@@ -48,8 +52,8 @@ mod tests {
 
     #[test]
     fn notes_survive_the_line() {
-        use SupervisorNote::{Exited, Gone, Refused, Signaled, Started};
-        for note in [Started(7), Refused(2), Exited(3), Signaled(9), Gone(0)] {
+        use SupervisorNote::{Exited, Gone, Refused, Signaled, Spared, Started};
+        for note in [Started(7), Refused(2), Exited(3), Signaled(9), Gone(0), Spared] {
             assert_eq!(SupervisorNote::parse(&note.to_line()), Some(note));
         }
         assert_eq!(SupervisorNote::parse("nonsense"), None);

@@ -51,6 +51,10 @@ impl Supervisor {
 
     /// Starts one.
     pub(super) fn new() -> io::Result<Self> {
+        if std::env::args_os().nth(1).is_some_and(|verb| verb == VERB) {
+            // It would start itself again and again.
+            return Err(io::Error::other("this executable does not know how to supervise"));
+        }
         let (control, theirs) = UnixStream::pair()?;
         let mut command = Command::new(OWN_EXECUTABLE);
         for name in REPOSITORY_VARIABLES {

@@ -94,9 +94,10 @@ mod tests {
     fn this_process_is_among_all() {
         let pid = std::process::id();
         assert!(Stat::all().any(|stat| stat.pid == pid));
-        let child = std::process::Command::new("true").spawn().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
         let before = ticks_now();
         let started = Stat::read(child.id()).unwrap().start_ticks;
         assert!((before - 100..=before).contains(&started), "{started} {before}");
+        child.wait().unwrap();
     }
 }

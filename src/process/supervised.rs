@@ -61,6 +61,12 @@ impl StartError {
         Self::Supervisor { program: launch.program.to_string_lossy().into_owned(), source }
     }
 
+    /// There is no room for the threads that serve `launch`.
+    #[must_use]
+    pub fn thread(launch: &Launch, source: io::Error) -> Self {
+        Self::Thread { program: launch.program.to_string_lossy().into_owned(), source }
+    }
+
     fn program(launch: &Launch, source: io::Error) -> Self {
         Self::Program { program: launch.program.to_string_lossy().into_owned(), source }
     }
@@ -258,6 +264,13 @@ impl Supervised {
         }
     }
 
+    /// Continues a supervisor that somebody has stopped.
+    pub fn go_on(&self) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.handle.send(Signal::CONT);
+        }
+    }
+
     fn order(&mut self, order: u8) {
         if let Some(supervisor) = &mut self.supervisor {
             self.ordered = true;
@@ -277,7 +290,7 @@ impl Supervised {
         }
     }
 
-    /// To be called with what [`SupervisorNote::Gone`] said, or with `None` when the notes ended without it, or do not come
+    /// To be called with what [`SupervisorNote::Gone`] said (1 for [`SupervisorNote::Spared`]), or with `None` when the notes ended without it, or do not come
     /// to an end: the supervisor waits for its next program, or is reaped; if it has not said that nothing is left, it is
     /// given up, and the marked processes are swept instead.
     pub fn finish(mut self, left: Option<u32>) {

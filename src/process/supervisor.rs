@@ -114,11 +114,9 @@ impl Post {
     /// Runs one program after the other, until ralph is gone, somebody asks us to stop, or a child is left.
     fn serve(&mut self) -> std::io::Result<()> {
         while let Some(received) = self.next()? {
-            let mut supervisor = Supervisor::start(self, received)?;
-            supervisor.run();
             // What could not be ended, or was spared, is let go with us.
-            let has_children = supervisor.reap();
-            if has_children || self.on_terminal {
+            let is_alone = Supervisor::start(self, received)?.run();
+            if !is_alone || self.on_terminal {
                 break;
             }
         }
@@ -169,10 +167,10 @@ impl<'a> Supervisor<'a> {
     fn start(post: &'a mut Post, received: Received) -> std::io::Result<Self> {
         post.control.set_nonblocking(true)?;
         let (launch, mut command) = received.into_command();
-        command
-            .env(RUN_MARK, &launch.mark)
-            .env(SUPERVISOR_MARK, std::process::id().to_string())
-            .process_group(0);
+        command.process_group(0);
+        if !launch.mark.is_empty() {
+            command.env(RUN_MARK, &launch.mark).env(SUPERVISOR_MARK, std::process::id().to_string());
+        }
         let spawned = with_limit_mark(&launch.mark, || command.spawn());
         // Its ends of the program's pipes.
         drop(command);
@@ -202,8 +200,8 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Returns when nothing is left of the program, but what cannot be killed or is spared.
-    fn run(&mut self) {
+    /// Returns when nothing is left of the program but what cannot be killed or is spared; whether that is nothing at all.
+    fn run(&mut self) -> bool {
         let left = loop {
             let children_left = self.reap();
             if !self.running && (!children_left || self.launch.spares_daemons && self.left().is_empty()) {
@@ -215,7 +213,14 @@ impl<'a> Supervisor<'a> {
             }
             self.wait();
         };
-        self.post.report(&SupervisorNote::Gone(left));
+        let is_alone = !self.reap();
+        self.post.report(&if left == 0 && !is_alone {
+            // They are daemons.
+            SupervisorNote::Spared
+        } else {
+            SupervisorNote::Gone(left)
+        });
+        is_alone
     }
 
     /// Collects every child that has ended; whether any is left.

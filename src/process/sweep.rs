@@ -46,7 +46,8 @@ pub fn sweep(mark: &str) -> usize {
     Mark { run: mark, supervisor: None }.sweep(GRACE)
 }
 
-/// The same for one program of the run, by the pid of its supervisor; `at_once` with KILL.
+/// The same for one program of the run, by the pid of its supervisor, which has ended; `at_once` with KILL. What is in the
+/// session that the supervisor led counts as well, also without a mark: no other session can have its pid for an id.
 pub(super) fn sweep_program(mark: &str, supervisor: u32, at_once: bool) {
     let grace = if at_once { Duration::ZERO } else { GRACE };
     Mark { run: mark, supervisor: Some(supervisor) }.sweep(grace);
@@ -54,7 +55,7 @@ pub(super) fn sweep_program(mark: &str, supervisor: u32, at_once: bool) {
 
 impl Mark<'_> {
     fn sweep(self, grace: Duration) -> usize {
-        if self.run.is_empty() {
+        if self.run.is_empty() && self.supervisor.is_none() {
             return 0;
         }
         let started = Instant::now();
@@ -79,10 +80,12 @@ impl Mark<'_> {
     /// The living processes that carry it, ourselves excluded.
     fn carriers(self) -> Vec<u32> {
         let processes = Stat::all().filter(|stat| !stat.is_dead() && stat.pid != std::process::id());
-        processes
-            .map(|stat| stat.pid)
-            .filter(|&pid| self.is_in_environment(pid) || self.is_in_limit(pid))
-            .collect()
+        processes.filter(|stat| self.is_carried_by(stat)).map(|stat| stat.pid).collect()
+    }
+
+    fn is_carried_by(self, stat: &Stat) -> bool {
+        let is_marked = || self.is_in_environment(stat.pid) || self.is_in_limit(stat.pid);
+        Some(stat.session) == self.supervisor || !self.run.is_empty() && is_marked()
     }
 
     fn is_in_environment(self, pid: u32) -> bool {

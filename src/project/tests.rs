@@ -234,7 +234,7 @@ fn run_time_files_lie_in_a_folder_that_is_ours_alone() {
     for (ralph_dir, expected) in [
         (".ralph", ".ralph"),
         ("deep/.ralph", "deep/.ralph"),
-        ("tools", "tools"),
+        ("tools", "tools/.ralph"),
         (".", ".ralph"),
         ("docs", "docs/.ralph"),
         ("bin", "bin/.ralph"),

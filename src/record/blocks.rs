@@ -51,6 +51,9 @@ pub fn footer(tally: &Tally, report: &Report, at: DateTime<Local>) -> String {
     if let Some(cost) = report.usage.cost_usd {
         line("Agent Cost", &format_args!("${cost:.4}"));
     }
+    if let Some(context) = report.usage.context() {
+        line("Context", &context);
+    }
     if report.skipped_lines > 0 {
         line("Skipped Lines", &report.skipped_lines);
     }

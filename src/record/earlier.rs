@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::state::{self, Extent, Found};
-use crate::files::own;
+use crate::files::{atomic, own};
 use crate::project::Project;
 use crate::text::timestamp;
 
@@ -68,7 +68,7 @@ fn carry(file: &Path, folder: &Path) -> io::Result<()> {
     match fs::rename(file, &target) {
         // The work trees may be on another disk.
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
-            fs::copy(file, &target)?;
+            atomic::copy_own(file, &target)?;
             fs::remove_file(file)
         }
         result => result,

@@ -40,6 +40,10 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             iteration: tally.iteration,
             retry: tally.retries,
         },
+        Event::AgentStarted { command } => Fact::AgentStarted { command: command.into() },
+        Event::AgentKnown { model, session } => {
+            Fact::AgentKnown { model: model.map(Into::into), session_id: session.map(Into::into) }
+        }
         Event::Output { .. } | Event::Shown(_) => return None,
         Event::AttemptEnded { tally, report, head, changed } => Fact::AttemptEnded(Box::new(AttemptEnded {
             changed,
@@ -56,8 +60,10 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Retrying { iteration, retry, max_retries, pause } => {
             Fact::Retrying { iteration, max_retries, pause_s: pause.as_secs_f64(), retry }
         }
-        Event::Waiting { until, .. } => {
-            Fact::Waiting { reason: WaitReason::UsageLimit.into(), until: until.fixed_offset() }
+        Event::Waiting { until, tally } => {
+            let reason =
+                if tally.waits_for_provider() { WaitReason::Overload } else { WaitReason::UsageLimit };
+            Fact::Waiting { reason: reason.into(), until: until.fixed_offset() }
         }
         Event::Queued => Fact::Queued,
         Event::Paused { .. } => Fact::Paused,
@@ -114,6 +120,8 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
         skipped_lines: report.skipped_lines,
         status: report.status.into(),
         usage: LineUsage {
+            context_tokens: usage.context_tokens,
+            context_window: usage.context_window,
             cost_usd: usage.cost_usd,
             fault: usage.fault.as_ref().map(|fault| LineFault {
                 class: fault.class.into(),

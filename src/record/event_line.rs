@@ -118,6 +118,19 @@ pub enum Fact<'a> {
         /// 0 for the first attempt of the iteration.
         retry: u32,
     },
+    /// The agent of an attempt is started.
+    AgentStarted {
+        /// Its command line, as one would write it for a shell.
+        #[serde(borrow)]
+        command: Cow<'a, str>,
+    },
+    /// The agent of an attempt said who it is.
+    AgentKnown {
+        /// The model's name; null while it has not said that.
+        model: Option<Cow<'a, str>>,
+        /// What it calls the session; null while it has not said that.
+        session_id: Option<Cow<'a, str>>,
+    },
     /// What the assistant said.
     Text {
         /// A whole block of it.
@@ -183,7 +196,7 @@ pub enum Fact<'a> {
         /// The number of the retry that follows.
         retry: u32,
     },
-    /// The loop waits for a usage limit to pass.
+    /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
     Waiting {
         /// What for.
         reason: Word<WaitReason>,
@@ -240,7 +253,7 @@ pub enum Fact<'a> {
 pub struct AttemptEnded<'a> {
     /// The account's, where a usage command told it.
     pub balance: Option<LineBalance>,
-    /// Whether HEAD, the work tree or the plan changed; null when nobody looked.
+    /// Whether HEAD, the work tree or the plan changed; null when nobody looked and HEAD is what it was.
     pub changed: Option<bool>,
     /// The assistant said COMPLETE.
     pub complete: bool,
@@ -300,6 +313,12 @@ pub struct LineFailure<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LineUsage<'a> {
+    /// Tokens that the latest turn read, cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// How many tokens the model's context holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// In US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
@@ -338,8 +357,9 @@ pub struct LineFault<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoopEnded<'a> {
-    /// In US dollars, as far as agents reported it.
-    pub cost_usd: f64,
+    /// In US dollars, as far as agents reported it; left out where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// What led there, where the reason alone does not say it.
     pub detail: Option<Cow<'a, str>>,
     /// How long it took, in seconds.

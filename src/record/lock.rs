@@ -118,6 +118,8 @@ impl Lock {
     /// # Errors
     /// When another loop has taken it meanwhile, or it cannot be taken.
     pub fn take_again(&mut self) -> Result<(), LockError> {
+        // A file system may show the same file as another one; then only we were in our way.
+        let _ = self.file.unlock();
         *self = Self::acquire(&self.path, &self.holder)?;
         Ok(())
     }
@@ -139,8 +141,8 @@ impl Drop for Lock {
 }
 
 /// The living holder of the lock at `path`, as the file tells it. The lock itself is not touched, so that looking never
-/// gets in the way of a loop that is just starting; only where the holder is in another pid namespace (a container), and
-/// cannot be seen, the lock has to tell.
+/// gets in the way of a loop that is just starting; only where the holder cannot be seen, as in another pid or time namespace
+/// (a container), the lock has to tell.
 ///
 /// # Errors
 /// When something else stands in its place, or it cannot be read.
@@ -148,9 +150,7 @@ pub fn holder(path: &Path) -> Result<Option<Holder>, LockError> {
     match own::open_to_read(path) {
         Ok(file) => {
             let is_held = |file: &File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-            let holds = |holder: &Holder| {
-                holder.identity.is_alive() || !holder.identity.is_of_our_namespace() && is_held(&file)
-            };
+            let holds = |holder: &Holder| holder.identity.is_alive() || is_held(&file);
             Ok(read(&file).filter(holds))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -96,39 +96,41 @@ impl Recorder {
         Arc::clone(&self.requests)
     }
 
-    /// Takes one event; answers what the user should know of the records themselves.
+    /// Takes one event. The session log comes first: it is the one a person reads.
     ///
     /// # Errors
-    /// When a record cannot be written, or another loop was started here meanwhile.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<Option<String>, End> {
-        let notice = match self.keep(stamped.event) {
-            Ok(notice) => notice,
-            // The truth about the end is written wherever it can be.
-            Err(_) if matches!(stamped.event, Event::LoopEnded { .. }) => None,
-            Err(end) => return Err(end),
-        };
-        if let Some(notice) = &notice {
-            self.write(&Stamped { event: Event::Notice(notice), ..*stamped })?;
+    /// When a record cannot be written.
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+        let mut results = vec![self.session.take(stamped), self.events.take(stamped)];
+        if !self.is_displaced {
+            results.push(self.raw.take(stamped));
+            results.push(self.iterations.take(stamped));
+            results.push(self.state.take(stamped));
         }
-        self.write(stamped)?;
+        results.into_iter().collect::<Result<(), FileError>>()?;
         if let Event::Asked { ask: Ask::Request(_), .. } = stamped.event
             && !self.is_displaced
         {
             self.requests.settle();
         }
-        Ok(notice)
+        Ok(())
     }
 
-    /// Makes sure that the records are where they belong. Agents tidy up (`git clean -fdx`), people restore backups: then the
-    /// lock keeps nobody out any more, and what is written goes nowhere.
-    fn keep(&mut self, event: Event<'_>) -> Result<Option<String>, End> {
-        if self.is_displaced || matches!(event, Event::Output { .. } | Event::Shown(_)) {
+    /// Makes sure that the records are where they belong, and answers what was not. Agents tidy up (`git clean -fdx`), people
+    /// restore backups: then the lock keeps nobody out any more, nobody sees the loop, and what is written goes nowhere.
+    ///
+    /// # Errors
+    /// When that cannot be mended, or another loop was started here meanwhile.
+    pub fn keep(&mut self) -> Result<Option<String>, End> {
+        let is_tree_gone = self.project.is_of_branch() && !self.project.root().is_dir();
+        // A work tree that is gone as a whole is for others to judge.
+        if self.is_displaced || is_tree_gone {
             return Ok(None);
         }
         let kept = keep_lock(&mut self.lock, &self.project);
         self.is_displaced = matches!(kept, Err(Unkept::Lock(LockError::Held { .. })));
-        if self.project.is_of_branch() && self.project.root().is_dir() {
-            // Those of its own are made again with the lock.
+        if self.project.is_of_branch() {
+            // Those of other loops are made again with the lock.
             make_folders(&self.project.records())?;
             make_folders(&self.project.logs())?;
         }
@@ -146,22 +148,10 @@ impl Recorder {
         if self.iterations.keep()? {
             lost.push(self.project.iterations_log());
         }
-        // It is written whole at the next step anyway.
-        if self.state.is_lost() {
+        if self.state.keep()? {
             lost.push(self.project.state());
         }
-        Ok(said_of(&lost))
-    }
-
-    /// The session log comes first: it is the one a person reads.
-    fn write(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let mut results = vec![self.session.take(stamped), self.events.take(stamped)];
-        if !self.is_displaced {
-            results.push(self.raw.take(stamped));
-            results.push(self.iterations.take(stamped));
-            results.push(self.state.take(stamped));
-        }
-        results.into_iter().collect()
+        Ok(said_of(&lost, self.project.ralph_dir()))
     }
 
     /// Lets go of the lock.
@@ -184,11 +174,13 @@ pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
 }
 
 /// What was removed or replaced, in one line.
-fn said_of(lost: &[PathBuf]) -> Option<String> {
-    let names = lost.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy());
-    let names: Vec<_> = names.collect();
-    let folder = lost.first()?.parent()?.display();
-    Some(format!("removed or replaced while the loop runs, and made again: {} in {folder}", names.join(", ")))
+fn said_of(lost: &[PathBuf], ralph_dir: &Path) -> Option<String> {
+    let name = |path: &PathBuf| path.strip_prefix(ralph_dir).unwrap_or(path).display().to_string();
+    let names: Vec<String> = lost.iter().map(name).collect();
+    let names = names.join(", ");
+    let folder = ralph_dir.display();
+    (!lost.is_empty())
+        .then(|| format!("removed or replaced while the loop runs, and made again in {folder}: {names}"))
 }
 
 /// Why a lock is not held any more.
@@ -285,7 +277,10 @@ fn first_state(identity: &LoopIdentity, process: ProcessIdentity) -> State {
         waiting_until: None,
         max_iterations: None,
         pending: None,
+        agent_command: None,
+        agent_model: None,
         agent_session: None,
+        agent_context: None,
         session_log: None,
         setup: Setup::default(),
         argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),

@@ -122,9 +122,13 @@ pub fn list(dir: &Path) -> (Vec<Entry>, Vec<RegistryWarning>) {
     (entries, warnings)
 }
 
-/// Takes a loop out of the registry folder `dir`; one that is not there is fine.
-pub fn remove(dir: &Path, name: &str, ralph_dir: &Path) -> Result<(), RegistryWarning> {
-    let path = dir.join(file_name(name, ralph_dir));
+/// Takes a loop out of the registry folder `dir`, unless another run of it has begun since `entry` was read; one that is not
+/// there is fine.
+pub fn remove(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
+    let path = dir.join(file_name(&entry.name, &entry.ralph_dir));
+    if read(&path)?.is_some_and(|there| there.run_id != entry.run_id) {
+        return Ok(());
+    }
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RegistryWarning::new(&path, &error)),
         _ => Ok(()),
@@ -189,10 +193,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         register(dir.path(), &entry("build", "a")).unwrap();
         register(dir.path(), &entry("build", "b")).unwrap();
-        register(dir.path(), &Entry { run_id: "r2".into(), ..entry("build", "a") }).unwrap();
+        let newer = Entry { run_id: "r2".into(), ..entry("build", "a") };
+        register(dir.path(), &newer).unwrap();
         assert_eq!(names(dir.path()), ["build", "build"]);
-        remove(dir.path(), "build", Path::new("/work/a/.ralph")).unwrap();
-        remove(dir.path(), "build", Path::new("/work/a/.ralph")).unwrap();
+        remove(dir.path(), &entry("build", "a")).unwrap();
+        assert_eq!(names(dir.path()), ["build", "build"], "it has begun again");
+        remove(dir.path(), &newer).unwrap();
+        remove(dir.path(), &newer).unwrap();
         assert_eq!(list(dir.path()).0[0].project_root, Path::new("/work/b"));
     }
 

@@ -13,6 +13,7 @@ use crate::engine::tally::{Last, Tally};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, FileId, own};
 use crate::process::identity::ProcessIdentity;
+use crate::reply::usage::ContextUse;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -93,9 +94,18 @@ pub struct State {
     /// What it was asked for and has not done yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
+    /// What the agent of the latest attempt was started with, as one would write it for a shell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_command: Option<String>,
+    /// The model of the latest attempt, as the agent names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_model: Option<String>,
     /// What the agent calls the session of its latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_session: Option<String>,
+    /// How full the model's context was at the end of the latest attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_context: Option<ContextUse>,
     /// The session log of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_log: Option<PathBuf>,
@@ -214,6 +224,7 @@ impl State {
             || self.status == Status::Paused
             || ended_by(Outcome::Interrupted)
             || ended_by(Outcome::LimitTooFar)
+            || ended_by(Outcome::Overloaded)
             // The work is done; only its way to where it belongs is not.
             || (ended_by(Outcome::GitFailed) || ended_by(Outcome::RecordFailed)) && is_through
     }
@@ -235,15 +246,21 @@ impl StateFile {
         Self { path: path.to_owned(), state, written: None }
     }
 
-    /// Whether the file is another one than was last written, or gone.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        self.written.is_some_and(|written| !written.is_at(&self.path))
+    /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
+    pub fn keep(&mut self) -> Result<bool, FileError> {
+        if self.written.is_none_or(|written| written.is_at(&self.path)) {
+            return Ok(false);
+        }
+        self.write(Durability::Atomic)?;
+        Ok(true)
     }
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let Some(durability) = self.state.take(stamped) else { return Ok(()) };
+        self.state.take(stamped).map_or(Ok(()), |durability| self.write(durability))
+    }
+
+    fn write(&mut self, durability: Durability) -> Result<(), FileError> {
         let text = toml::to_string(&self.state)
             .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
         self.written = Some(atomic::write_own(&self.path, text.as_bytes(), durability)?);
@@ -266,9 +283,13 @@ impl State {
                 self.last_iteration_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
+            Event::AgentStarted { .. } | Event::AgentKnown { .. } => {
+                self.meet_agent(stamped.event);
+                Durability::Atomic
+            }
             Event::AttemptEnded { tally, report, .. } => {
                 self.tally = tally.clone();
-                self.agent_session.clone_from(&report.usage.session_id);
+                self.agent_context = report.usage.context();
                 self.last_iteration_ended_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
@@ -309,6 +330,21 @@ impl State {
             }
             _ => return None,
         })
+    }
+
+    /// Books what is known of the agent of the attempt that has begun.
+    fn meet_agent(&mut self, event: Event<'_>) {
+        match event {
+            Event::AgentStarted { command } => {
+                self.agent_command = Some(command.to_owned());
+                (self.agent_model, self.agent_session, self.agent_context) = (None, None, None);
+            }
+            Event::AgentKnown { model, session } => {
+                self.agent_model = model.map(str::to_owned);
+                self.agent_session = session.map(str::to_owned);
+            }
+            _ => {}
+        }
     }
 
     fn stands(&mut self, status: Status, waiting_until: Option<DateTime<Utc>>, tally: &Tally) {

@@ -7,11 +7,13 @@
 use std::io::BufRead as _;
 use std::sync::Arc;
 
+use chrono::Local;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
+use super::reset;
 use super::show::Show;
 use super::usage::UsageNote;
 
@@ -48,7 +50,7 @@ pub struct Counters {
 pub type Elsewhere = Box<dyn FnMut(&[u8]) -> Result<Vec<String>, String> + Send>;
 
 /// What all of a preset's programs would make of this line, found in a faster way; `None`: ask the programs.
-pub type Shortcut = fn(&[u8]) -> Option<[Item; 2]>;
+pub type Shortcut = fn(&[u8]) -> Option<Vec<Item>>;
 
 /// Where the work of one filter is done.
 pub enum Slot {
@@ -112,7 +114,7 @@ impl Filters {
     }
 
     /// What the short cut makes of a line, where it may be taken.
-    fn short_cut(&self, kind: &str, line: &[u8]) -> Option<[Item; 2]> {
+    fn short_cut(&self, kind: &str, line: &[u8]) -> Option<Vec<Item>> {
         let (of, shortcut) = self.shortcut?;
         let ours = matches!(
             (&self.response, &self.display, &self.result),
@@ -207,13 +209,20 @@ impl Decoder {
             None
         };
         self.counters.objects += 1;
+        let notes = self.notes(line, &kind, event.as_ref());
+        // To which message text belongs has to be known before it comes.
+        let (before, after): (Vec<_>, Vec<_>) = notes.into_iter().partition(|note| note.message.is_some());
+        before.into_iter().map(|note| Item::Note(Box::new(note))).for_each(&mut *out);
         self.respond(line, event.as_ref(), out);
         self.display(line, event.as_ref(), out);
-        self.note(line, &kind, event.as_ref(), out);
+        after.into_iter().map(|note| Item::Note(Box::new(note))).for_each(out);
     }
 
     fn respond(&mut self, line: &[u8], event: Option<&Input>, out: &mut dyn FnMut(Item)) {
+        let theirs = matches!(self.filters.response, Slot::Elsewhere(_));
         let result = self.filters.response.run(line, event, &mut |output| match output {
+            // What jq prints for a field that is not there.
+            Output::Text(text) if theirs && text == "null" => {}
             Output::Text(text) => out(Item::Text(text)),
             // A preset's filter prints texts; anything else is a change of the agent's format.
             Output::Json(_) => {}
@@ -238,12 +247,11 @@ impl Decoder {
         }
     }
 
-    fn note(&mut self, line: &[u8], kind: &str, event: Option<&Input>, out: &mut dyn FnMut(Item)) {
+    fn notes(&mut self, line: &[u8], kind: &str, event: Option<&Input>) -> Vec<UsageNote> {
+        let mut notes = Vec::new();
         let result = self.filters.result.run(line, event, &mut |output| {
             let (Output::Text(json) | Output::Json(json)) = output;
-            if let Some(note) = UsageNote::from_json(&json) {
-                out(Item::Note(Box::new(note)));
-            }
+            notes.extend(UsageNote::from_json(&json).map(with_named_reset));
         });
         if let Err(reason) = result {
             self.dead.get_or_insert(format!("the result filter died: {reason}"));
@@ -251,10 +259,17 @@ impl Decoder {
         if let Some(tools) = self.filters.tool_results.as_ref().filter(|tools| tools.kind == kind) {
             for id in tools.id.captures_iter(line).filter_map(|captures| captures.get(1)) {
                 let tool_finished = Some(String::from_utf8_lossy(id.as_bytes()).into_owned());
-                out(Item::Note(Box::new(UsageNote { tool_finished, ..UsageNote::default() })));
+                notes.push(UsageNote { tool_finished, ..UsageNote::default() });
             }
         }
+        notes
     }
+}
+
+/// Adds the end of a usage limit that only the words of an error name.
+fn with_named_reset(note: UsageNote) -> UsageNote {
+    let named_reset = note.error.as_deref().and_then(|words| reset::named(words, &Local::now()));
+    UsageNote { named_reset, ..note }
 }
 
 impl Slot {

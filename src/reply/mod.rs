@@ -1,27 +1,29 @@
 //! What an agent said: filters, sigils, usage, and the verdict over them.
 //!
 //! Bytes of an agent's stdout go into a [`decode::Decoder`]; assistant text, lines for the display and
-//! [`usage::UsageNote`]s come out. [`sigil::SigilScanner`] and [`usage::Usage`] fold over these, and
+//! [`usage::UsageNote`]s come out. [`speech::Speech`] and [`usage::Usage`] fold over these, and
 //! [`verdict::judge`] decides whether the attempt succeeded.
 
 pub mod child;
 pub mod decode;
 pub mod filter;
 mod line;
+mod reset;
 pub mod show;
 pub mod sigil;
+pub mod speech;
 pub mod usage;
 pub mod verdict;
 
 use decode::Item;
-use sigil::SigilScanner;
+use speech::Speech;
 use usage::Usage;
 
 /// What one attempt said and reported: a fold over its [`Item`]s.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
-    /// Sigils in the assistant's own text.
-    pub scanner: SigilScanner,
+    /// Sigils in the assistant's own text, message by message.
+    pub speech: Speech,
     /// What the agent reported about its run.
     pub usage: Usage,
     /// The assistant said something that is not blank.
@@ -34,9 +36,12 @@ impl Reply {
         match item {
             Item::Text(text) => {
                 self.said |= !text.trim().is_empty();
-                self.scanner.push(text);
+                self.speech.say(text);
             }
-            Item::Note(note) => self.usage.fold(note),
+            Item::Note(note) => {
+                self.speech.note(note);
+                self.usage.fold(note);
+            }
             Item::Show(_) => {}
         }
     }

@@ -6,6 +6,7 @@
 //! `{"tool": NAME, "input": ANYTHING}`, `{"error": TEXT}` or `{"notice": TEXT}`. A display filter that the user
 //! wrote prints lines, which are shown as they are.
 
+use anstream::adapter::strip_str;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -68,8 +69,24 @@ impl Show {
         text("text")
             .map(|text| Self::Text(text.to_owned()))
             .or_else(|| text("delta").map(|text| Self::Delta(text.to_owned())))
-            .or_else(|| text("error").map(|text| Self::Error(one_line_within(text, MAX_MESSAGE))))
-            .or_else(|| text("notice").map(|text| Self::Notice(one_line_within(text, MAX_MESSAGE))))
+            .or_else(|| text("error").map(|text| Self::Error(one_line(text))))
+            .or_else(|| text("notice").map(|text| Self::Notice(one_line(text))))
+    }
+}
+
+/// An error or a notice, without colours.
+fn one_line(text: &str) -> String {
+    one_line_within(&strip_str(text).collect::<String>(), MAX_MESSAGE)
+}
+
+/// What a shell runs, of a call such as `/bin/bash -lc 'cargo test'`; a call of another kind stays as it is.
+fn command(input: &str) -> String {
+    let is_shell = |program: &str| ["/bash", "/sh", "/zsh"].iter().any(|shell| program.ends_with(shell));
+    let call = input.split_once(" -lc ").filter(|(program, _)| is_shell(program));
+    let words = call.and_then(|(_, script)| shlex::split(script));
+    match words.as_deref() {
+        Some([script]) => script.clone(),
+        _ => input.to_owned(),
     }
 }
 
@@ -81,7 +98,7 @@ fn brief(input: &Value) -> String {
     match input.as_object().and_then(telling).as_ref().unwrap_or(input) {
         Value::Null => String::new(),
         Value::Object(map) if map.is_empty() => String::new(),
-        Value::String(text) => one_line_within(text, MAX_INPUT),
+        Value::String(text) => one_line_within(&command(text), MAX_INPUT),
         Value::Array(parts) if parts.iter().all(Value::is_string) => {
             let parts: Vec<_> = parts.iter().filter_map(Value::as_str).collect();
             one_line_within(&parts.join("; "), MAX_INPUT)
@@ -101,6 +118,7 @@ mod tests {
         assert_eq!(show(r#"{"delta":"a "}"#), Some(Show::Delta("a ".into())));
         assert_eq!(show(r#"{"error":"a\nb"}"#), Some(Show::Error("a b".into())));
         assert_eq!(show(r#"{"notice":"a"}"#), Some(Show::Notice("a".into())));
+        assert_eq!(show(r#"{"error":"\u001b[31ma\u001b[0m"}"#), Some(Show::Error("a".into())));
         for other in ["null", "[]", "{}", r#"{"text":5}"#, r#"{"other":"a"}"#, "noise"] {
             assert_eq!(show(other), None, "{other}");
         }
@@ -111,6 +129,12 @@ mod tests {
         for (input, expected) in [
             (r#"{"description":"d","command":"echo\nhi"}"#, "echo hi"),
             (r#"{"commands":["a","b"]}"#, "a; b"),
+            (r#""/bin/bash -lc 'echo hi'""#, "echo hi"),
+            (r#""/bin/bash -lc \"cargo test -- 'a b' \\\"$X\\\"\"""#, "cargo test -- 'a b' \"$X\""),
+            (r#""/usr/bin/zsh -lc ls""#, "ls"),
+            (r#""/bin/bash -lc 'unclosed""#, "/bin/bash -lc 'unclosed"),
+            (r#""/bin/bash -lc a b""#, "/bin/bash -lc a b"),
+            (r#""grep -lc 'x y'""#, "grep -lc 'x y'"),
             (r#"{"command":null,"path":"p"}"#, "p"),
             (r#"{"todos":[1]}"#, r#"{"todos":[1]}"#),
             (r#""text""#, "text"),

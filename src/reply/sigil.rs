@@ -1,13 +1,22 @@
 //! Sigils: markers in the assistant's own text, found as the text streams by.
 //!
-//! A sigil is a name in angle brackets, a short body, and the name again: `<promise>COMPLETE</promise>`.
+//! A sigil is a name in angle brackets, a short body, and the name again: `<promise>COMPLETE</promise>`. It is a *claim* where
+//! it ends its line, else a *mention*: agents talk about their markers while they think. After it only closing decoration
+//! may come. In a code span or a quotation only a label may stand before it: `Status: "<promise>COMPLETE</promise>"`. Whether
+//! a claim counts depends on the message in which it was made, see [`super::speech`].
+
+mod place;
+
+use std::fmt;
+
+use place::{Line, is_decoration};
 
 /// The assistant claims that everything is done.
 pub const COMPLETE: &str = "<promise>COMPLETE</promise>";
 /// The assistant says that the plan no longer fits.
 pub const REPLAN: &str = "<promise>REPLAN</promise>";
 
-/// How many sigils of one attempt are kept; an agent that says more is talking about them.
+/// How many different sigils of one attempt are kept; an agent that says more is talking about them.
 const MOST: usize = 1000;
 
 /// A kind of sigil.
@@ -33,31 +42,94 @@ pub struct Sigil {
     pub body: String,
 }
 
-/// The sigils of one attempt, in the order in which they were said.
+impl fmt::Display for Sigil {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, body } = self;
+        write!(f, "<{name}>{body}</{name}>")
+    }
+}
+
+/// A sigil, and how it was said: all its occurrences together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The sigil.
+    pub sigil: Sigil,
+    /// It ended its line.
+    pub claimed: bool,
+    /// It had a line for itself.
+    pub alone: bool,
+}
+
+/// The sigils of one attempt, in the order in which they were first said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sigils(Vec<Sigil>);
+pub struct Sigils(Vec<Said>);
 
 impl Sigils {
-    /// Whether [`COMPLETE`] was said.
+    /// Whether [`COMPLETE`] was claimed.
     #[must_use]
     pub fn complete(&self) -> bool {
-        self.has(PROMISE, "COMPLETE")
+        self.claims(PROMISE, "COMPLETE")
     }
 
-    /// Whether [`REPLAN`] was said.
+    /// Whether [`REPLAN`] was claimed.
     #[must_use]
     pub fn replan(&self) -> bool {
-        self.has(PROMISE, "REPLAN")
+        self.claims(PROMISE, "REPLAN")
     }
 
-    fn has(&self, kind: SigilKind, body: &str) -> bool {
-        self.0.iter().any(|sigil| sigil.name == kind.name && sigil.body == body)
+    fn claims(&self, kind: SigilKind, body: &str) -> bool {
+        let is_it = |said: &&Said| said.sigil.name == kind.name && said.sigil.body == body;
+        self.0.iter().find(is_it).is_some_and(|said| said.claimed)
+    }
+
+    /// Those that were said and not claimed.
+    pub fn mentions(&self) -> impl Iterator<Item = &Sigil> {
+        self.0.iter().filter(|said| !said.claimed).map(|said| &said.sigil)
+    }
+
+    /// Those that had a line for themselves, claimed or not.
+    pub fn alone(&self) -> impl Iterator<Item = &Sigil> {
+        self.0.iter().filter(|said| said.alone).map(|said| &said.sigil)
+    }
+
+    /// Takes this one for claimed, if it was said.
+    pub fn claim(&mut self, sigil: &Sigil) {
+        if let Some(said) = self.0.iter_mut().find(|said| said.sigil == *sigil) {
+            said.claimed = true;
+        }
+    }
+
+    /// One more that was said.
+    pub(super) fn add(&mut self, said: Said) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.sigil == said.sigil) {
+            known.claimed |= said.claimed;
+            known.alone |= said.alone;
+        } else if self.0.len() < MOST {
+            self.0.push(said);
+        }
+    }
+
+    /// The same, none of them claimed.
+    pub(super) fn mentioned(self) -> impl Iterator<Item = Said> {
+        self.0.into_iter().map(|said| Said { claimed: false, ..said })
+    }
+}
+
+impl IntoIterator for Sigils {
+    type Item = Said;
+    type IntoIter = std::vec::IntoIter<Said>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 
 impl FromIterator<Sigil> for Sigils {
+    /// These are claimed.
     fn from_iter<I: IntoIterator<Item = Sigil>>(sigils: I) -> Self {
-        Self(sigils.into_iter().take(MOST).collect())
+        let mut all = Self::default();
+        sigils.into_iter().for_each(|sigil| all.add(Said { sigil, claimed: true, alone: false }));
+        all
     }
 }
 
@@ -65,9 +137,13 @@ impl FromIterator<Sigil> for Sigils {
 #[derive(Clone, Debug)]
 pub struct SigilScanner {
     kinds: &'static [SigilKind],
-    found: Vec<Sigil>,
+    found: Sigils,
     /// The end of the text so far, from where a sigil may have begun.
     open: String,
+    /// The line before that.
+    line: Line,
+    /// The last sigil, while only decoration follows it on its line.
+    last: Option<Said>,
 }
 
 impl Default for SigilScanner {
@@ -91,7 +167,7 @@ impl SigilScanner {
     /// A scanner for sigils of these kinds.
     #[must_use]
     pub fn new(kinds: &'static [SigilKind]) -> Self {
-        Self { kinds, found: Vec::new(), open: String::new() }
+        Self { kinds, found: Sigils::default(), open: String::new(), line: Line::default(), last: None }
     }
 
     /// Scans the next piece of the text.
@@ -105,27 +181,70 @@ impl SigilScanner {
         }
     }
 
-    /// What was found so far.
+    /// What was found, if the text ends here.
     #[must_use]
     pub fn sigils(&self) -> Sigils {
-        self.found.iter().cloned().collect()
+        let mut ended = self.clone();
+        let open = std::mem::take(&mut ended.open);
+        ended.read(&open);
+        ended.end_line();
+        ended.found
     }
 
     fn scan(&mut self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find('<') {
+            self.read(&rest[..at]);
             rest = &rest[at..];
             match self.start(rest) {
-                Start::Nothing => rest = &rest[1..],
+                Start::Nothing => {
+                    self.read("<");
+                    rest = &rest[1..];
+                }
                 Start::Unknown => return rest.clone_into(&mut self.open),
                 Start::Sigil(sigil, end) => {
-                    if self.found.len() < MOST {
-                        self.found.push(sigil);
-                    }
+                    self.take(sigil);
                     rest = &rest[end..];
                 }
             }
         }
+        self.read(rest);
+    }
+
+    /// Reads text without a sigil in it.
+    fn read(&mut self, text: &str) {
+        let first = text.split('\n').next().unwrap_or_default();
+        if !first.chars().all(is_decoration) {
+            self.mention_last();
+        }
+        if let Some((_, last)) = text.rsplit_once('\n') {
+            self.end_line();
+            self.line.read(last);
+        } else {
+            self.line.read(text);
+        }
+    }
+
+    fn take(&mut self, sigil: Sigil) {
+        self.mention_last();
+        let (alone, claimed) = (self.line.is_blank(), self.line.clone().lets_count());
+        self.last = Some(Said { sigil, claimed, alone });
+        self.line.read_sigil();
+    }
+
+    /// Something is said after the last sigil.
+    fn mention_last(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.found.add(Said { claimed: false, alone: false, ..last });
+        }
+    }
+
+    /// Nothing is said after the last sigil.
+    fn end_line(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.found.add(last);
+        }
+        self.line = Line::default();
     }
 
     /// What begins with `text`, which begins with a `<`.
@@ -166,67 +285,4 @@ impl SigilKind {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn scan<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Sigils {
-        let mut scanner = SigilScanner::default();
-        pieces.into_iter().for_each(|piece| scanner.push(piece));
-        scanner.sigils()
-    }
-
-    #[test]
-    fn finds_exact_sigils_only() {
-        let both = scan([format!("a{REPLAN}b{COMPLETE}").as_str()]);
-        assert!(both.complete() && both.replan());
-        for near in ["<promise>complete</promise>", "<promise> COMPLETE </promise>", "COMPLETE", "<promise>"]
-        {
-            let found = scan([near]);
-            assert!(!found.complete() && !found.replan(), "{near}");
-        }
-    }
-
-    #[test]
-    fn several_kinds_come_in_order_and_bodies_are_bounded() {
-        const KINDS: &[SigilKind] =
-            &[SigilKind { name: "task", longest: 5 }, SigilKind { name: "task-done", longest: 3 }];
-        let mut scanner = SigilScanner::new(KINDS);
-        let text =
-            "<task>é <b</task> <task-done>1.2</task-done><task>too long</task><task-done>long</task-done>";
-        text.split_inclusive(|_: char| true).for_each(|piece| scanner.push(piece));
-        let sigil = |name, body: &str| Sigil { name, body: body.to_owned() };
-        assert_eq!(
-            scanner.sigils(),
-            [sigil("task", "é <b"), sigil("task-done", "1.2")].into_iter().collect()
-        );
-        assert!(scanner.open.len() <= "<task-done>".len() + 3 + "</task-done>".len());
-    }
-
-    proptest! {
-        #[test]
-        fn any_split_finds_what_contains_finds(
-            parts in prop::collection::vec(
-                prop_oneof![
-                    Just(COMPLETE), Just(REPLAN), Just("<promise>COMP"), Just("LETE</promise>"), Just("<promise>RE"),
-                    Just("PLAN</promise>"), Just("<"), Just("é"), Just("\n"), Just("x long text that is longer than a sigil"),
-                ],
-                0..8,
-            ),
-            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
-        ) {
-            let text = parts.concat();
-            let mut cuts: Vec<usize> = cuts
-                .iter()
-                .map(|cut| cut.index(text.len() + 1))
-                .filter(|cut| text.is_char_boundary(*cut))
-                .chain([0, text.len()])
-                .collect();
-            cuts.sort_unstable();
-            let found = scan(cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]));
-            prop_assert_eq!(found.complete(), text.contains(COMPLETE));
-            prop_assert_eq!(found.replan(), text.contains(REPLAN));
-        }
-    }
-}
+mod tests;

@@ -9,12 +9,16 @@
 //! |---|---|---|
 //! | `final` | `true` | this is the agent's own last event |
 //! | `error` | text | the attempt failed, unless a later `final` comes without `error`; an empty text repeats the message before |
-//! | `class` | `"limit"`, `"auth"`, `"context"`, `"permission"`, `"other"` | what kind of error; without it the class of the error before stays |
+//! | `class` | `"limit"`, `"auth"`, `"context"`, `"permission"`, `"overload"`, `"billing"`, `"other"` | what kind of error; without it, with `"other"`, or where an error is told again, the class of the error before stays |
+//! | `hopeless` | `true` | the agent tries what cannot succeed: it is ended, and this error is its last word |
 //! | `reset_at` | seconds since the epoch | when a usage limit ends; also valid for an error that comes later |
 //! | `cost_usd` | number | cost of the run so far in US dollars |
 //! | `input_tokens` | number | all input of the run so far, cached or not |
 //! | `output_tokens` | number | all output of the run so far, reasoning included |
 //! | `add` | `true` | the three numbers above are not totals: add them to what came before |
+//! | `context_tokens` | number | what the latest turn has read, cached or not |
+//! | `context_window` | number | how many tokens the model's context holds |
+//! | `window_of` | text | the model whose `context_window` it is, where several were used |
 //! | `model` | text | the model's name |
 //! | `session_id` | text | what the agent calls the session |
 //! | `tool_started`, `tool_finished` | text | id of a tool call; one in flight is a sign of life |
@@ -22,6 +26,10 @@
 //! | `background` | list of texts | what is at work in the background, all of it; a `final` is not the last one while there is something |
 //! | `wakes_in` | seconds | the agent has arranged to go on by itself after a `final` |
 //! | `turn_started` | `true` | the agent goes on, or begins |
+//! | `sub_agent` | `true` | the tool call is a sub-agent's |
+//! | `message` | text | id of the message that the assistant's text in this event is a block of; an empty one begins a new message |
+
+use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,8 +45,12 @@ pub enum Class {
     Auth,
     /// The context is too long: the same prompt fails again.
     Context,
-    /// Something the agent was not allowed to do.
+    /// Something that the agent, or we with it, are not allowed to do: trying again is of no use.
     Permission,
+    /// The provider is overloaded or out of order: wait, then try again.
+    Overload,
+    /// The account is out of credit: waiting is of no use.
+    Billing,
     /// Anything else.
     #[default]
     Other,
@@ -46,6 +58,7 @@ pub enum Class {
 
 /// One output of a result filter; see the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are keys of the contract, each by itself")]
 pub struct UsageNote {
     /// The agent's own last event.
     pub is_final: bool,
@@ -53,8 +66,12 @@ pub struct UsageNote {
     pub error: Option<String>,
     /// Kind of the error.
     pub class: Option<Class>,
+    /// The agent tries what cannot succeed.
+    pub hopeless: bool,
     /// When a usage limit ends, in seconds since the epoch.
     pub reset_at: Option<i64>,
+    /// The same as the words of the error name it; a `reset_at` counts more.
+    pub named_reset: Option<i64>,
     /// Cost in US dollars.
     pub cost_usd: Option<f64>,
     /// Input tokens, cached ones included.
@@ -63,6 +80,12 @@ pub struct UsageNote {
     pub output_tokens: Option<u64>,
     /// Cost and tokens are added to what came before instead of replacing it.
     pub add: bool,
+    /// Tokens that the latest turn has read, cached ones included.
+    pub context_tokens: Option<u64>,
+    /// How many tokens the model's context holds.
+    pub context_window: Option<u64>,
+    /// The model whose window it is.
+    pub window_of: Option<String>,
     /// The model's name.
     pub model: Option<String>,
     /// What the agent calls the session.
@@ -79,6 +102,10 @@ pub struct UsageNote {
     pub wakes_in: Option<u64>,
     /// The agent goes on, or begins.
     pub turn_started: bool,
+    /// The tool call is a sub-agent's.
+    pub sub_agent: bool,
+    /// Id of the assistant's message that the text of this event is a block of; an empty one begins a new message.
+    pub message: Option<String>,
 }
 
 /// Why an attempt failed, in the agent's own words.
@@ -101,6 +128,10 @@ pub struct Usage {
     pub input_tokens: Option<u64>,
     /// Output tokens, reasoning included.
     pub output_tokens: Option<u64>,
+    /// Tokens that the latest turn has read, cached ones included.
+    pub context_tokens: Option<u64>,
+    /// How many tokens the model's context holds.
+    pub context_window: Option<u64>,
     /// The model's name.
     pub model: Option<String>,
     /// What the agent calls the session.
@@ -117,8 +148,35 @@ pub struct Usage {
     pub background: Vec<String>,
     /// The agent has arranged to go on by itself after so many seconds.
     pub wakes_in: Option<u64>,
+    /// It has called a tool.
+    pub called_tools: bool,
+    /// The agent is ended for this fault: what comes then is about that, unless it is of the same class.
+    hopeless: bool,
     /// A reset time that came before its error.
     reset_at: Option<i64>,
+}
+
+/// How full a model's context is, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextUse {
+    /// What is in it.
+    pub tokens: u64,
+    /// How much it holds.
+    pub window: u64,
+}
+
+impl ContextUse {
+    /// The share that is used, in whole percents.
+    #[must_use]
+    pub fn percent(self) -> u64 {
+        self.tokens.saturating_mul(100).checked_div(self.window).unwrap_or_default()
+    }
+}
+
+impl Display for ContextUse {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} tokens ({} %)", self.tokens, self.window, self.percent())
+    }
 }
 
 impl UsageNote {
@@ -136,11 +194,16 @@ impl UsageNote {
             is_final: flag("final"),
             error: text("error"),
             class: map.get("class").and_then(|class| Class::deserialize(class).ok()),
+            hopeless: flag("hopeless"),
             reset_at: count("reset_at").and_then(|seconds| seconds.try_into().ok()),
+            named_reset: None,
             cost_usd: number("cost_usd"),
             input_tokens: count("input_tokens"),
             output_tokens: count("output_tokens"),
             add: flag("add"),
+            context_tokens: count("context_tokens"),
+            context_window: count("context_window").filter(|window| *window > 0),
+            window_of: text("window_of"),
             model: text("model"),
             session_id: text("session_id"),
             tool_started: text("tool_started"),
@@ -152,7 +215,17 @@ impl UsageNote {
                 .map(|tasks| tasks.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
             wakes_in: count("wakes_in"),
             turn_started: flag("turn_started"),
+            sub_agent: flag("sub_agent"),
+            message: text("message"),
         })
+    }
+}
+
+impl UsageNote {
+    /// The id of the tool call that begins, if one does.
+    #[must_use]
+    pub fn begun(&self) -> Option<&String> {
+        self.tool_started.as_ref().or(self.session_started.as_ref())
     }
 }
 
@@ -168,15 +241,23 @@ impl Usage {
             self.input_tokens = note.input_tokens.or(self.input_tokens);
             self.output_tokens = note.output_tokens.or(self.output_tokens);
         }
+        self.context_tokens = note.context_tokens.or(self.context_tokens);
+        let is_ours = note.window_of.is_none() || note.window_of == self.model;
+        if is_ours || self.context_window.is_none() {
+            self.context_window = note.context_window.or(self.context_window);
+        }
         replace(&mut self.model, note.model.as_ref());
         replace(&mut self.session_id, note.session_id.as_ref());
         self.reset_at = note.reset_at.or(self.reset_at);
         self.final_seen |= note.is_final;
-        if let Some(message) = &note.error {
-            self.fail(message, note.class);
-        } else if note.is_final {
-            self.fault = None;
+        let is_about_it = || self.fault.as_ref().map(|fault| fault.class) == note.class;
+        match &note.error {
+            _ if self.hopeless && !is_about_it() => {}
+            Some(message) => self.fail(message, note),
+            None if note.is_final => self.fault = None,
+            None => {}
         }
+        self.hopeless |= note.hopeless;
         if let Some(tasks) = &note.background {
             self.background.clone_from(tasks);
         }
@@ -185,6 +266,7 @@ impl Usage {
             self.tools_in_flight.retain(|started| started != id);
             self.sessions_in_flight.retain(|started| started != id);
         }
+        self.called_tools |= note.begun().is_some();
         let begun = [
             (&note.tool_started, &mut self.tools_in_flight),
             (&note.session_started, &mut self.sessions_in_flight),
@@ -196,6 +278,12 @@ impl Usage {
                 in_flight.push(id.clone());
             }
         }
+    }
+
+    /// How full the model's context is, where the agent tells.
+    #[must_use]
+    pub fn context(&self) -> Option<ContextUse> {
+        Some(ContextUse { tokens: self.context_tokens?, window: self.context_window? })
     }
 
     /// What the agent has announced, in words: it goes on with that by itself after a final event. `None`: nothing.
@@ -212,14 +300,21 @@ impl Usage {
         self.final_seen && self.fault.is_none()
     }
 
-    fn fail(&mut self, message: &str, class: Option<Class>) {
+    fn fail(&mut self, message: &str, note: &UsageNote) {
         let before = self.fault.take();
-        let message = match &before {
-            Some(before) if message.is_empty() => before.message.clone(),
-            _ => message.to_owned(),
+        let is_same = |before: &Fault| message.is_empty() || message == before.message;
+        let (class, message, reset_before) = match before {
+            Some(before) if is_same(&before) && before.class != Class::Other => {
+                (before.class, before.message, before.reset_at)
+            }
+            // What says nothing about its kind does not take back what was said.
+            Some(before) => {
+                let class = note.class.filter(|class| *class != Class::Other).unwrap_or(before.class);
+                (class, if message.is_empty() { before.message } else { message.to_owned() }, before.reset_at)
+            }
+            None => (note.class.unwrap_or_default(), message.to_owned(), None),
         };
-        let class = class.or(before.map(|fault| fault.class)).unwrap_or_default();
-        let reset_at = if class == Class::Limit { self.reset_at } else { None };
+        let reset_at = self.reset_at.or(note.named_reset).or(reset_before).filter(|_| class == Class::Limit);
         self.fault = Some(Fault { class, message, reset_at });
     }
 }
@@ -282,6 +377,71 @@ mod tests {
         assert_eq!(usage.fault, Some(fault));
         let usage = fold(&[r#"{"reset_at":99}"#, r#"{"error":"x","class":"auth"}"#]);
         assert_eq!(usage.fault, Some(Fault { class: Class::Auth, message: "x".into(), reset_at: None }));
+    }
+
+    #[test]
+    fn the_window_is_that_of_the_model_which_did_the_work() {
+        let usage = fold(&[
+            r#"{"model":"big"}"#,
+            r#"{"context_tokens":100}"#,
+            r#"{"window_of":"small","context_window":150}"#,
+            r#"{"window_of":"big","context_window":1000}"#,
+            r#"{"window_of":"other","context_window":2000}"#,
+            r#"{"context_tokens":170,"context_window":0}"#,
+        ]);
+        let context = usage.context().unwrap();
+        assert_eq!(context, ContextUse { tokens: 170, window: 1000 });
+        assert_eq!(context.to_string(), "170 of 1000 tokens (17 %)");
+        let usage = fold(&[r#"{"window_of":"any","context_window":150}"#]);
+        assert_eq!((usage.context_window, usage.context()), (Some(150), None));
+        assert_eq!(ContextUse { tokens: u64::MAX, window: 0 }.percent(), 0);
+    }
+
+    #[test]
+    fn a_class_is_not_taken_back_by_what_has_none() {
+        for (later, class) in [
+            (r#"{"error":"other words"}"#, Class::Billing),
+            (r#"{"error":"other words","class":"other"}"#, Class::Billing),
+            (r#"{"error":"no credit","class":"auth"}"#, Class::Billing),
+            (r#"{"error":"","class":"auth"}"#, Class::Billing),
+            (r#"{"error":"other words","class":"auth"}"#, Class::Auth),
+        ] {
+            let usage = fold(&[r#"{"error":"no credit","class":"billing"}"#, later]);
+            assert_eq!(usage.fault.unwrap().class, class, "{later}");
+        }
+        let usage = fold(&[r#"{"error":"a","class":"limit"}"#, r#"{"final":true}"#, r#"{"error":"b"}"#]);
+        assert_eq!(usage.fault.unwrap().class, Class::Other);
+    }
+
+    #[test]
+    fn what_comes_after_a_hopeless_error_is_not_its_reason() {
+        for later in [r#"{"final":true,"error":"aborted"}"#, r#"{"final":true}"#] {
+            let usage = fold(&[r#"{"error":"401","class":"auth","hopeless":true}"#, later]);
+            let fault = usage.fault.unwrap();
+            assert_eq!((fault.class, fault.message.as_str()), (Class::Auth, "401"), "{later}");
+        }
+        let better = r#"{"error":"Invalid API key","class":"auth"}"#;
+        let usage = fold(&[r#"{"error":"401","class":"auth","hopeless":true}"#, better]);
+        assert_eq!(usage.fault.unwrap().message, "Invalid API key");
+    }
+
+    #[test]
+    fn a_reset_by_field_counts_more_than_one_by_words() {
+        let words = UsageNote {
+            error: Some("resets 3pm".into()),
+            class: Some(Class::Limit),
+            named_reset: Some(5),
+            ..UsageNote::default()
+        };
+        let mut usage = Usage::default();
+        usage.fold(&words);
+        assert_eq!(usage.fault.as_ref().unwrap().reset_at, Some(5));
+        usage.fold(&UsageNote::from_json(r#"{"error":"","final":true}"#).unwrap());
+        assert_eq!(usage.fault.unwrap().reset_at, Some(5), "an error that repeats it knows it, too");
+        let mut usage = Usage::default();
+        usage.fold(&UsageNote::from_json(r#"{"reset_at":9}"#).unwrap());
+        usage.fold(&words);
+        assert_eq!(usage.fault.unwrap().reset_at, Some(9));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Whether an attempt succeeded.
 
+use anstream::adapter::strip_str;
+use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::decode::Counters;
@@ -27,6 +29,8 @@ pub enum AgentEnd {
     EndedAfterFinal,
     /// We ended it because the user wanted it.
     Interrupted,
+    /// We ended it: it tried what cannot succeed.
+    Hopeless,
 }
 
 /// Whose response and result filters read the stream.
@@ -61,6 +65,8 @@ pub struct Evidence<'a> {
     pub fault: Option<&'a Fault>,
     /// A response or result filter that died.
     pub dead_filter: Option<&'a str>,
+    /// What exit codes of the agent mean.
+    pub exits: &'a [(i32, Class)],
     /// The end of what the agent wrote on stderr.
     pub stderr_tail: &'a str,
 }
@@ -90,6 +96,8 @@ pub enum Kind {
     NoFinal,
     /// The assistant said nothing.
     Silent,
+    /// The prompt is longer than the agent takes, so that it was not started.
+    PromptTooLong,
 }
 
 /// Why an attempt failed.
@@ -113,12 +121,18 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     }
     let agent = evidence.agent;
     let quote = match evidence.fault {
-        Some(fault) if kind != Kind::Filter => one_line_within(&fault.message, MAX_QUOTE),
-        _ => last_words(evidence.stderr_tail),
+        _ if kind == Kind::Filter => String::new(),
+        Some(fault) if !fault.message.trim().is_empty() => quoted(&fault.message),
+        _ => last_words(evidence.stderr_tail, kind),
     };
     let message =
         if quote.is_empty() { format!("{agent} {what}") } else { format!("{agent} {what}: {quote}") };
     let class = evidence.fault.map_or(Class::Other, |fault| fault.class);
+    let by_exit = || {
+        let known = evidence.exits.iter().find(|(code, _)| evidence.end == AgentEnd::Exited(*code));
+        known.map_or(Class::Other, |(_, class)| *class)
+    };
+    let class = if class == Class::Other { by_exit() } else { class };
     let reset_at = evidence.fault.and_then(|fault| fault.reset_at);
     Err(Failure { kind, class, message, reset_at })
 }
@@ -143,6 +157,7 @@ fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
             ));
         }
         AgentEnd::Interrupted => return Some((Kind::Interrupted, "was interrupted".into())),
+        AgentEnd::Hopeless => return Some((Kind::Reported, "reported an error".into())),
     }
     if evidence.readers == Readers::Nobody {
         return None;
@@ -189,16 +204,40 @@ fn root_refusal(agent: &str, kind: Kind) -> Failure {
     Failure { kind, class: Class::Permission, message, reset_at: None }
 }
 
-/// The line of stderr that most likely says what went wrong: the last that mentions an error, else the last with
-/// a word in it. Lines of a stack trace are indented; they are passed over. A JSON line gives its `message`.
-fn last_words(stderr: &str) -> String {
-    let words = |line: &&str| line.chars().any(char::is_alphabetic) && !line.starts_with([' ', '\t']);
+/// The line of stderr that says what went wrong: the last that mentions an error. When the agent gave up by itself, or left
+/// nothing else, it may also be the last with words of its own. A JSON line gives its `message`.
+fn last_words(stderr: &str, kind: Kind) -> String {
+    let clean: String = strip_str(stderr).collect();
+    let lines = || clean.lines().rev().filter(|line| is_telling(line));
     let mentions_error = |line: &&str| line.to_ascii_lowercase().contains("error");
-    let lines = || stderr.lines().rev().filter(words);
-    let Some(line) = lines().find(mentions_error).or_else(|| lines().next()) else { return String::new() };
+    let line = lines().find(mentions_error).or_else(|| match kind {
+        Kind::Exit | Kind::NoOutput => lines().next(),
+        _ => None,
+    });
+    let Some(line) = line else { return String::new() };
     let json = serde_json::from_str::<serde_json::Value>(line).ok();
     let message = json.as_ref().and_then(|json| json.get("message")?.as_str());
-    one_line_within(message.unwrap_or(line), MAX_QUOTE)
+    quoted(message.unwrap_or(line))
+}
+
+/// Whether a line of stderr may say why an agent failed: no stack trace, which is indented, no warning, and no line of a log,
+/// which agents write all the time.
+fn is_telling(line: &str) -> bool {
+    let is_log = || {
+        let time = line.split(' ').next().unwrap_or_default().trim_matches(['[', ']']);
+        time == "STARTUP" || DateTime::parse_from_rfc3339(time).is_ok()
+    };
+    let is_warning = || line.split([' ', ':']).next().is_some_and(|word| word.ends_with("Warning"));
+    line.chars().any(char::is_alphabetic)
+        && !line.starts_with([' ', '\t'])
+        && !line.starts_with("(node:")
+        && !is_warning()
+        && !is_log()
+}
+
+/// What an agent says, on one line and without colours.
+fn quoted(text: &str) -> String {
+    one_line_within(&strip_str(text).collect::<String>(), MAX_QUOTE)
 }
 
 #[cfg(test)]
@@ -216,6 +255,7 @@ mod tests {
             counters: Counters { objects: 3, malformed: 0, oversized: 0 },
             fault: None,
             dead_filter: None,
+            exits: &[(41, Class::Auth)],
             stderr_tail: "",
         }
     }
@@ -235,6 +275,7 @@ mod tests {
             (AgentEnd::TimedOut, Some(Kind::TimedOut)),
             (AgentEnd::Inactive, Some(Kind::Inactive)),
             (AgentEnd::Interrupted, Some(Kind::Interrupted)),
+            (AgentEnd::Hopeless, Some(Kind::Reported)),
         ] {
             for readers in [Readers::Preset, Readers::User, Readers::Nobody] {
                 assert_eq!(kind(&Evidence { end, readers, ..good() }), expected, "{end:?} {readers:?}");
@@ -273,6 +314,18 @@ mod tests {
     }
 
     #[test]
+    fn an_exit_code_tells_the_class_where_no_error_does() {
+        let class = |evidence| judge(&evidence).unwrap_err().class;
+        assert_eq!(class(Evidence { end: AgentEnd::Exited(41), ..good() }), Class::Auth);
+        assert_eq!(class(Evidence { end: AgentEnd::Exited(42), ..good() }), Class::Other);
+        let fault = Fault { class: Class::Limit, message: "x".into(), reset_at: None };
+        assert_eq!(
+            class(Evidence { end: AgentEnd::Exited(41), fault: Some(&fault), ..good() }),
+            Class::Limit
+        );
+    }
+
+    #[test]
     fn a_dead_filter_fails_the_attempt_and_is_named() {
         let dead = Evidence { dead_filter: Some("the response filter died: halt(1)"), ..good() };
         let failure = judge(&Evidence { readers: Readers::User, ..dead }).unwrap_err();
@@ -288,9 +341,46 @@ mod tests {
             ("Error: bad key {\n    at x (file)\n  status: 401\n}\n", "Error: bad key {"),
             ("Error: first\nbye\n", "Error: first"),
             ("noise\n{\"type\":\"error\",\"message\":\"no\\nprompt\"}\n", "no prompt"),
+            ("\u{1b}[31mIt is not trusted\u{1b}[0m\n", "It is not trusted"),
+            ("no key\nWarning: an error may come\n", "no key"),
+            ("no key\nDeprecationWarning: no error\n(node:7) bad error\n", "no key"),
+            ("2026-11-21T14:14:23.910686Z ERROR codex_core::session: failed to record rollout items\n", ""),
+            ("[STARTUP] Phase 'x' was started but never ended: error\n", ""),
         ] {
-            assert_eq!(last_words(stderr), words);
+            assert_eq!(last_words(stderr, Kind::Exit), words);
         }
+    }
+
+    #[test]
+    fn stderr_is_no_reason_where_it_says_nothing_of_an_error() {
+        let stderr_tail = "YOLO mode is enabled.\nRipgrep is not available.\n";
+        let message = |evidence| judge(&evidence).unwrap_err().message;
+        let silent = Evidence { said: false, stderr_tail, ..good() };
+        assert_eq!(message(silent.clone()), "claude ended without saying anything");
+        assert_eq!(
+            message(Evidence { end: AgentEnd::Signaled(9), stderr_tail, ..good() }),
+            "claude was killed by signal 9"
+        );
+        let stderr_tail = "Error: the disk is full\n";
+        assert_eq!(
+            message(Evidence { stderr_tail, ..silent }),
+            "claude ended without saying anything: Error: the disk is full"
+        );
+        let dead_filter = Some("the response filter died: x");
+        assert_eq!(
+            message(Evidence { dead_filter, stderr_tail, ..good() }),
+            "claude ended well, but the response filter died: x"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_without_colours() {
+        let fault =
+            Fault { class: Class::Other, message: "\u{1b}[31mno\u{1b}[0m luck".into(), reset_at: None };
+        assert_eq!(
+            judge(&Evidence { fault: Some(&fault), ..good() }).unwrap_err().message,
+            "claude reported an error: no luck"
+        );
     }
 
     #[test]

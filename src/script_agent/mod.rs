@@ -10,11 +10,17 @@
 //! {"type":"result","status":"ok","message":"","cost_usd":0.0,"input_tokens":12,"output_tokens":34}
 //! ```
 //!
+//! A result that is an error may have a `class` and a `reset_at`. `{"type":"background","tasks":1}` says that so many tasks
+//! go on after the result.
+//!
 //! What it does depends on the variables that ralph gives to every agent, `RALPH_MODE` above all (`work`), not on the
-//! prompt.
+//! prompt. It can also be told to fail in the ways of real agents (`play`).
 
+mod play;
 mod program;
 mod work;
+
+use play::Refusal;
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -28,6 +34,8 @@ pub const VERB: &str = "__script";
 /// The name of the environment variable with the pause after each event, in milliseconds (none: 0), for people who
 /// watch.
 pub const PACE_VARIABLE: &str = "RALPH_SCRIPT_PACE";
+
+pub use play::PLAY_VARIABLE;
 
 /// Runs the scripted agent in the current directory and returns its exit code: 0 for a result `ok`, 1 for `error`.
 #[must_use]
@@ -55,6 +63,10 @@ struct Place {
     branch: Option<String>,
     /// The pause after each event.
     pace: Duration,
+    /// What is played, if anything is.
+    plays: Option<String>,
+    /// The id of the loop's run.
+    run: String,
 }
 
 impl Place {
@@ -68,6 +80,8 @@ impl Place {
             plans_branches: text("RALPH_PLAN_FORM", "") == "branches",
             branch: std::env::var("RALPH_BRANCH").ok(),
             pace: Duration::from_millis(text(PACE_VARIABLE, "").parse().unwrap_or(0)),
+            plays: std::env::var(PLAY_VARIABLE).ok(),
+            run: text("RALPH_RUN", ""),
         }
     }
 }
@@ -75,10 +89,31 @@ impl Place {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Event<'a> {
-    Start { model: &'a str, session: String },
-    Text { text: &'a str },
-    Tool { name: &'a str, input: &'a str },
-    Result { status: &'a str, message: &'a str, cost_usd: f64, input_tokens: u64, output_tokens: u64 },
+    Start {
+        model: &'a str,
+        session: String,
+    },
+    Text {
+        text: &'a str,
+    },
+    Tool {
+        name: &'a str,
+        input: &'a str,
+    },
+    Background {
+        tasks: u32,
+    },
+    Result {
+        status: &'a str,
+        message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        class: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reset_at: Option<u64>,
+        cost_usd: f64,
+        input_tokens: u64,
+        output_tokens: u64,
+    },
 }
 
 /// One run: its place, its stream of events, and what the result will say about tokens.
@@ -97,16 +132,23 @@ impl<'a> Agent<'a> {
     /// From the start event to the result event and the exit code.
     fn perform(&mut self) -> i32 {
         let session = format!("script-{}", std::process::id());
-        let end = self.event(&Event::Start { model: "script", session }).and_then(|()| self.act());
-        let message = end.err().map(|error| format!("{error:#}"));
-        let result = Event::Result {
-            status: if message.is_none() { "ok" } else { "error" },
+        let end = self.event(&Event::Start { model: "script", session }).and_then(|()| self.play());
+        let error = end.err();
+        i32::from(self.result(error.as_ref()).is_err() || error.is_some())
+    }
+
+    fn result(&mut self, error: Option<&anyhow::Error>) -> anyhow::Result<()> {
+        let message = error.map(|error| format!("{error:#}"));
+        let refusal = error.and_then(|error| error.downcast_ref::<Refusal>());
+        self.event(&Event::Result {
+            status: if error.is_none() { "ok" } else { "error" },
             message: message.as_deref().unwrap_or_default(),
+            class: refusal.map(|refusal| refusal.class),
+            reset_at: refusal.and_then(|refusal| refusal.reset_at),
             cost_usd: 0.0,
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
-        };
-        i32::from(self.event(&result).is_err() || message.is_some())
+        })
     }
 
     fn text(&mut self, text: &str) -> anyhow::Result<()> {

@@ -34,6 +34,8 @@ impl Scratch {
             plans_branches: false,
             branch: None,
             pace: Duration::ZERO,
+            plays: None,
+            run: String::new(),
         };
         let scratch = Self { place, _folder: folder };
         scratch.run("git init --quiet; git config user.name A; git config user.email a@example.com");

@@ -30,12 +30,18 @@ use loading::{Loaded, Values};
 /// Everything the user decided, or did not.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Name of the agent's preset, not yet checked against the known ones.
+    /// Name of the agent's preset or a command line, not yet checked.
     pub agent_type: String,
+    /// The model it is told to use.
+    pub agent_model: Option<String>,
+    /// How hard that is told to think.
+    pub agent_effort: Option<String>,
     /// The agent's program, when not the preset's.
     pub agent_cli: Option<String>,
     /// The agent's arguments as one line of shell words, when not the preset's.
     pub agent_args: Option<String>,
+    /// More arguments, as one line of shell words.
+    pub agent_extra_args: Option<String>,
     /// jq program for the assistant's text, when not the preset's.
     pub agent_response_filter: Option<String>,
     /// jq program or pipeline for the live display, when not the preset's.
@@ -130,8 +136,11 @@ impl Settings {
         let pair = |assignment: &shell::Assignment| (assignment.name.clone(), assignment.value.clone());
         Ok(Self {
             agent_type: values.get("agent.provider", Resolved::name)?,
+            agent_model: values.text("agent.model"),
+            agent_effort: values.text("agent.effort"),
             agent_cli: values.text("agent.cli"),
             agent_args: values.text("agent.args"),
+            agent_extra_args: values.text("agent.extra_args"),
             agent_response_filter: values.text("agent.response_filter"),
             agent_display_filter: values.text("agent.display_filter"),
             agent_result_filter: values.text("agent.result_filter"),
@@ -165,6 +174,12 @@ impl Settings {
             warnings: warning(&without_effect).into_iter().collect(),
             rows: values.into_rows(),
         })
+    }
+
+    /// The setting of this key, with its value and origin.
+    #[must_use]
+    pub fn row(&self, key: &str) -> Option<&Resolved> {
+        self.rows.iter().find(|row| row.setting.key == key)
     }
 
     /// Every setting with its value and origin, in the table's order.

@@ -12,14 +12,44 @@ pub const TABLE: &[Setting] = &[
         flag: Some(Flag {
             long: "--agent",
             value: "TYPE",
-            help: "Agent to run: amp, claude, cline, codex, gemini, opencode, script or custom",
+            help: "Agent to run: amp, claude, cline, codex, gemini, opencode, script, custom or a command line",
             everywhere: true,
             ..Flag::GENERAL
         }),
         default: "claude",
         kind: ValueKind::Name,
-        doc: "Which agent to run: amp, claude, cline, codex, gemini, opencode, script or custom",
+        doc: "Which agent to run: amp, claude, cline, codex, gemini, opencode, script, custom, or a command line of your own",
         ..Setting::ROW
+    },
+    Setting {
+        key: "agent.model",
+        shell: "AGENT_MODEL",
+        env: &["RALPH_AGENT_MODEL", "RALPH_MODEL"],
+        flag: Some(Flag {
+            long: "--model",
+            value: "NAME",
+            help: "Model to use, by a name that the agent knows",
+            everywhere: true,
+            ..Flag::GENERAL
+        }),
+        empty: "the agent's own choice",
+        doc: "Which model the agent uses, by a name that it knows",
+        ..Setting::OVERRIDE
+    },
+    Setting {
+        key: "agent.effort",
+        shell: "AGENT_EFFORT",
+        env: &["RALPH_AGENT_EFFORT", "RALPH_EFFORT"],
+        flag: Some(Flag {
+            long: "--effort",
+            value: "LEVEL",
+            help: "How hard the model thinks, by a word that the agent knows, such as low or high",
+            everywhere: true,
+            ..Flag::GENERAL
+        }),
+        empty: "the agent's own choice",
+        doc: "How hard the model thinks, by a word that the agent knows",
+        ..Setting::OVERRIDE
     },
     Setting {
         key: "agent.cli",
@@ -33,6 +63,14 @@ pub const TABLE: &[Setting] = &[
         shell: "AGENT_ARGS",
         env: &["RALPH_AGENT_ARGS"],
         doc: "The agent's arguments, split into words as a shell would split them",
+        ..Setting::OVERRIDE
+    },
+    Setting {
+        key: "agent.extra_args",
+        shell: "AGENT_EXTRA_ARGS",
+        env: &["RALPH_AGENT_EXTRA_ARGS"],
+        empty: "none",
+        doc: "More arguments, behind those that the agent has anyway",
         ..Setting::OVERRIDE
     },
     Setting {
@@ -176,7 +214,7 @@ pub const TABLE: &[Setting] = &[
         }),
         empty: "none",
         kind: ValueKind::Duration,
-        doc: "Pause before a first retry, doubled before every further one",
+        doc: "Pause before a first retry, doubled before every further one; also the first pause for an overloaded provider",
         ..Setting::ROW
     },
     Setting {
@@ -279,12 +317,12 @@ pub const TABLE: &[Setting] = &[
         flag: Some(Flag {
             long: "--max-limit-wait",
             value: "D",
-            help: "Longest wait for a usage limit to pass",
+            help: "Longest wait for a usage limit to pass, or for an overloaded provider",
             ..Flag::STOPPING
         }),
         default: "6h",
         kind: ValueKind::Duration,
-        doc: "Longest wait for a usage limit to reset; a later reset ends the loop",
+        doc: "Longest time waited in a row for usage limits to reset or for an overloaded provider; then the loop ends",
         ..Setting::ROW
     },
     Setting {

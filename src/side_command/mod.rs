@@ -39,11 +39,10 @@ pub(crate) fn run(
 ) -> Result<Result<Captured, StartError>, End> {
     let (port, mailbox) = context.open();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let (launch, flag) = (launch.clone(), Arc::clone(&cancelled));
-    let program = launch.program.to_string_lossy().into_owned();
-    let work = move || port.post(0, capture(&launch, Vec::new(), bounds.limit, bounds.room, &flag));
+    let (its, flag) = (launch.clone(), Arc::clone(&cancelled));
+    let work = move || port.post(0, capture(&its, Vec::new(), bounds.limit, bounds.room, &flag));
     if let Err(source) = threads::start(work) {
-        return Ok(Err(StartError::Thread { program, source }));
+        return Ok(Err(StartError::thread(launch, source)));
     }
     loop {
         if context.urgency() >= bounds.cut_at {

@@ -56,6 +56,7 @@ impl ValidationCommand {
             Ended::Exited(0) => String::new(),
             Ended::Exited(code) => format!("(exit code {code})"),
             Ended::Signaled(signal) => format!("(ended by signal {signal})"),
+            Ended::OutOfSight => "(ended, because somebody killed the process that supervises it)".to_owned(),
             Ended::TimedOut => format!("(did not end within {} and was ended)", duration::format(self.limit)),
         };
         let mut output = captured.stdout.text() + &captured.stderr.text();

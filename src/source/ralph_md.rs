@@ -192,6 +192,9 @@ fn text(command: &NamedCommand, captured: Result<Captured, StartError>) -> Strin
     let ending = match captured.end {
         Ended::Exited(_) | Ended::Cancelled => None,
         Ended::Signaled(signal) => Some(format!("[ralph: ended by signal {signal}]")),
+        Ended::OutOfSight => {
+            Some("[ralph: ended, because somebody killed the process that supervises it]".to_owned())
+        }
         Ended::TimedOut => {
             Some(format!("[ralph: ended, because it took longer than {}]", duration::format(command.timeout)))
         }

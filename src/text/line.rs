@@ -1,5 +1,8 @@
 //! Text of others where a single line of it is wanted.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
+
 /// `text` on one line: white space and control characters become single blanks.
 #[must_use]
 pub(crate) fn one_line(text: &str) -> String {
@@ -44,6 +47,17 @@ pub(crate) fn escaped(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
+/// Words as one would write them for a shell. What is no UTF-8 is shown, not kept.
+#[must_use]
+pub(crate) fn shell_words<'a>(words: impl IntoIterator<Item = &'a OsString>) -> String {
+    let quoted = |word: &OsString| {
+        let word = word.to_string_lossy();
+        // Only a NUL cannot be quoted, and no argument has one.
+        shlex::try_quote(&word).map_or_else(|_| word.to_string(), Cow::into_owned)
+    };
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +92,11 @@ mod tests {
     #[test]
     fn escapes_stand_for_control_characters_alone() {
         assert_eq!(escaped("a\tb\né\u{1b} \\"), "a\\tb\\né\\u{1b} \\");
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        let words = ["a", "", "b c", "--d", "it's"].map(OsString::from);
+        assert_eq!(shell_words(&words), r#"a '' 'b c' --d "it's""#);
     }
 }

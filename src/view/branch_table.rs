@@ -95,7 +95,7 @@ pub(crate) struct BranchEnd {
     /// How long it took this time.
     pub duration: Duration,
     /// In US dollars, as far as agents reported it.
-    pub cost_usd: f64,
+    pub cost_usd: Option<f64>,
 }
 
 impl BranchRow {
@@ -138,7 +138,8 @@ impl BranchRow {
             0 => end.iterations.to_string(),
             failed => format!("{} ({failed} failed)", end.iterations),
         });
-        let cost = end.filter(|end| end.cost_usd > 0.0).map(|end| format!("${:.2}", end.cost_usd));
+        let cost = end.and_then(|end| end.cost_usd).filter(|cost| *cost > 0.0);
+        let cost = cost.map(|cost| format!("${cost:.2}"));
         let cells = [
             Some(self.name.clone()),
             Some(self.built.to_string()),
@@ -168,7 +169,7 @@ impl BranchRow {
         LineBranch {
             branch: (&self.name).into(),
             commits: self.commits,
-            cost_usd: end.map(|end| end.cost_usd),
+            cost_usd: end.and_then(|end| end.cost_usd),
             detail: end.and_then(|end| end.detail.as_deref()).map(Into::into),
             duration_s: end.map(|end| end.duration.as_secs_f64()),
             exit_code: end.map(|end| end.outcome.code()),

@@ -24,6 +24,9 @@ const ERROR: Style = AnsiColor::Red.on_default();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 const FAINT: Style = Style::new().dimmed();
 
+/// So much of an error, in characters, a failure's message quotes at least.
+const QUOTED: usize = 200;
+
 /// The plain view of one loop.
 #[derive(Debug)]
 pub(crate) struct Plain {
@@ -32,6 +35,10 @@ pub(crate) struct Plain {
     frame: Frame,
     /// The agent's text so far does not end in a newline.
     mid_line: bool,
+    /// Errors of the agent that are not told yet: mostly its attempt fails next, and for that reason.
+    held: Vec<String>,
+    /// The failure that was told last.
+    told: String,
 }
 
 /// What stands on stdout around the iterations.
@@ -49,7 +56,7 @@ impl Plain {
     /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
     pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame) -> Self {
-        Self { voice, quiet, frame, mid_line: false }
+        Self { voice, quiet, frame, mid_line: false, held: Vec::new(), told: String::new() }
     }
 
     /// Shows one event.
@@ -64,9 +71,7 @@ impl Plain {
             }
             Event::Shown(shows) if !self.quiet => self.shown(shows),
             Event::AttemptEnded { tally, report, .. } => {
-                if let Some(failure) = &report.failure {
-                    self.line(ERROR, "✗", &failure.message);
-                }
+                self.failed(report.failure.as_ref().map_or("", |failure| &failure.message));
                 let text = match &mut self.frame {
                     Frame::Blocks => blocks::footer(tally, report, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.end(report),
@@ -83,9 +88,11 @@ impl Plain {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
-            Event::Waiting { until, .. } => {
+            Event::Waiting { until, tally } => {
+                let why =
+                    if tally.waits_for_provider() { "provider overloaded" } else { "usage limit reached" };
                 let until = timestamp::local(&until);
-                let text = format!("usage limit reached; waiting until {until} (Ctrl+C stops)");
+                let text = format!("{why}; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
             Event::Background { tasks, at_most } if !self.quiet => {
@@ -110,6 +117,12 @@ impl Plain {
 
     fn loop_ended(&mut self, outcome: Outcome, detail: Option<&str>, tally: &Tally, duration: Duration) {
         let style = if outcome.code() == 0 { NOTE } else { ERROR };
+        // A failure that was told is not told again; what can be done about it is.
+        let detail = detail.map(|detail| match detail.strip_prefix(&self.told) {
+            Some(rest) => rest.trim_start_matches("; "),
+            None => detail,
+        });
+        let detail = detail.filter(|detail| !detail.is_empty());
         let (detail, text) = match &self.frame {
             // The blocks name the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
@@ -122,10 +135,29 @@ impl Plain {
         self.block(text);
     }
 
+    /// The failure of an attempt, in one line with the error of the agent's that it quotes; none for an empty `message`.
+    fn failed(&mut self, message: &str) {
+        for error in std::mem::take(&mut self.held) {
+            let begin: String = error.chars().take(QUOTED).collect();
+            if !message.contains(begin.trim_end()) {
+                self.line(ERROR, "✗", &error);
+            }
+        }
+        if !message.is_empty() {
+            self.line(ERROR, "✗", message);
+            message.clone_into(&mut self.told);
+        }
+    }
+
     fn shown(&mut self, shows: &[Show]) {
         // What came together is written together.
         let mut pending = String::new();
         for show in shows {
+            if !self.held.is_empty() && !matches!(show, Show::Error(_)) {
+                // The agent went on after them.
+                self.voice.show(Target::Stderr, std::mem::take(&mut pending));
+                self.failed("");
+            }
             match show {
                 Show::Delta(text) => {
                     self.mid_line = !text.ends_with('\n');
@@ -143,11 +175,10 @@ impl Plain {
                     let (name, input) = (clean(name), clean(input));
                     let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
                 }
-                Show::Error(said) | Show::Notice(said) => {
+                Show::Error(said) => self.held.push(said.clone()),
+                Show::Notice(said) => {
                     self.voice.show(Target::Stderr, std::mem::take(&mut pending));
-                    let (style, mark) =
-                        if matches!(show, Show::Error(_)) { (ERROR, "✗") } else { (NOTE, "↻") };
-                    self.line(style, mark, said);
+                    self.line(NOTE, "↻", said);
                 }
             }
         }
@@ -230,8 +261,8 @@ fn branch_ended(
     }
     let plural = if tally.iteration == 1 { "" } else { "s" };
     let mut facts = vec![reason, format!("{} iteration{plural}", tally.iteration), duration::elapsed(took)];
-    if tally.cost_usd > 0.0 {
-        facts.push(format!("${:.2}", tally.cost_usd));
+    if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
+        facts.push(format!("${cost:.2}"));
     }
     format!("{style}■ {}{style:#}\n", facts.join(" · "))
 }

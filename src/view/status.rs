@@ -83,6 +83,7 @@ impl<'a> LoopSnapshot<'a> {
             "name": state.name,
             "mode": state.mode,
             "agent": state.agent,
+            "agent_command": state.agent_command,
             "run": state.run,
             "status": self.word(),
             "pending": state.pending.filter(|_| self.alive),
@@ -110,7 +111,10 @@ impl<'a> LoopSnapshot<'a> {
             "cost_usd": tally.cost_usd,
             "input_tokens": tally.input_tokens,
             "output_tokens": tally.output_tokens,
+            "agent_model": state.agent_model,
             "agent_session": state.agent_session,
+            "context_tokens": state.agent_context.map(|context| context.tokens),
+            "context_window": state.agent_context.map(|context| context.window),
             "session_log": state.session_log.as_ref().map(|path| path.to_string_lossy()),
             "argv": state.argv,
             "cwd": state.cwd.to_string_lossy(),
@@ -146,6 +150,15 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     };
     line("Status", &format_args!("{}{pending}", snapshot.word()))?;
     line("Mode", &format_args!("{}, agent {}", state.mode, state.agent))?;
+    if let Some(command) = &state.agent_command {
+        line("Agent command", command)?;
+    }
+    if let Some(model) = &state.agent_model {
+        line("Model", model)?;
+    }
+    if let Some(context) = state.agent_context {
+        line("Context", &context)?;
+    }
     line("Iteration", &snapshot.iteration(state))?;
     line("Started", &timestamp::local(&state.started_at))?;
     match (state.tally.in_attempt && snapshot.alive, state.last_iteration_at, state.last_iteration_ended_at) {
@@ -194,8 +207,8 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     if let Some(error) = &tally.last_error {
         line("Last error", error)?;
     }
-    if tally.cost_usd > 0.0 {
-        line("Cost", &format_args!("${:.4}", tally.cost_usd))?;
+    if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
+        line("Cost", &format_args!("${cost:.4}"))?;
     }
     if tally.input_tokens + tally.output_tokens > 0 {
         line("Tokens", &format_args!("{} in, {} out", tally.input_tokens, tally.output_tokens))?;

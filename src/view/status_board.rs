@@ -86,7 +86,7 @@ mod tests {
         let identity =
             LoopIdentity { run: "r".into(), name: name.into(), mode: "build".into(), agent: "claude".into() };
         let mut status = StatusLine::branch(name, 9, started);
-        let mut tally = Tally { iteration: 3, cost_usd: 0.42, ..Tally::default() };
+        let mut tally = Tally { iteration: 3, cost_usd: Some(0.42), ..Tally::default() };
         tally.durations.count = 1;
         let mut take = |event| status.take(&Stamped { at: Local::now(), identity: &identity, event });
         take(Event::AttemptStarted { tally: &tally, head: None });

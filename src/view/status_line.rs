@@ -26,7 +26,7 @@ pub(crate) struct StatusLine {
     last_iteration: Option<u64>,
     /// Of the attempts so far, in seconds.
     mean: Option<f64>,
-    cost_usd: f64,
+    cost_usd: Option<f64>,
     doing: Doing,
     urgency: Urgency,
 }
@@ -40,7 +40,7 @@ enum Doing {
     Validating,
     BetweenAttempts,
     Retrying { retry: u32, max_retries: u32 },
-    Waiting(DateTime<Utc>),
+    Waiting { why: &'static str, until: DateTime<Utc> },
     Queued,
     Paused,
 }
@@ -55,7 +55,7 @@ impl StatusLine {
             iteration: 0,
             last_iteration: None,
             mean: None,
-            cost_usd: 0.0,
+            cost_usd: None,
             doing: Doing::Starting,
             urgency: Urgency::None,
         }
@@ -97,7 +97,10 @@ impl StatusLine {
                 self.doing = Doing::BetweenAttempts;
             }
             Event::Retrying { retry, max_retries, .. } => self.doing = Doing::Retrying { retry, max_retries },
-            Event::Waiting { until, .. } => self.doing = Doing::Waiting(until),
+            Event::Waiting { until, tally } => {
+                let why = if tally.waits_for_provider() { "provider overloaded" } else { "usage limit" };
+                self.doing = Doing::Waiting { why, until };
+            }
             Event::Queued => self.doing = Doing::Queued,
             Event::Paused { .. } => self.doing = Doing::Paused,
             Event::Resumed { .. } => self.doing = Doing::BetweenAttempts,
@@ -138,8 +141,8 @@ impl StatusLine {
         if let Some(mean) = mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
             facts.push(format!("avg {}", duration::elapsed(mean)));
         }
-        if self.cost_usd > 0.0 {
-            facts.push(format!("${:.2}", self.cost_usd));
+        if let Some(cost) = self.cost_usd.filter(|cost| *cost > 0.0) {
+            facts.push(format!("${cost:.2}"));
         }
         facts.join(GAP)
     }
@@ -153,8 +156,8 @@ impl StatusLine {
             Doing::Validating => "validating".to_owned(),
             Doing::BetweenAttempts => "between attempts".to_owned(),
             Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
-            Doing::Waiting(until) => {
-                format!("usage limit, waiting until {}", timestamp::nearby(until, Local::now()))
+            Doing::Waiting { why, until } => {
+                format!("{why}, waiting until {}", timestamp::nearby(until, Local::now()))
             }
             Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
@@ -217,7 +220,7 @@ mod tests {
         let resumed = Tally { iteration: 12, allowance_from: 10, ..Tally::default() };
         assert!(line(&[begun(&limits, &resumed)])(0, 100).starts_with("iteration 12/20 · "));
 
-        let mut tally = Tally { iteration: 1, cost_usd: 0.4249, ..Tally::default() };
+        let mut tally = Tally { iteration: 1, cost_usd: Some(0.4249), ..Tally::default() };
         tally.durations.sum = 241.0;
         tally.durations.count = 1;
         let started = Event::AttemptStarted { tally: &tally, head: None };
@@ -259,5 +262,8 @@ mod tests {
         let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
         let day = until.with_timezone(&Local).format("%Y-%m-%d %H:%M");
         assert!(text.contains(&format!("usage limit, waiting until {day} · Ctrl+C: stop")), "{text}");
+        let tally = Tally { last: crate::engine::tally::Last::Overloaded, ..tally };
+        let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
+        assert!(text.contains(&format!("provider overloaded, waiting until {day}")), "{text}");
     }
 }

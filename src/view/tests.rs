@@ -38,7 +38,7 @@ fn take(view: &mut View, name: &str, event: Event<'_>) {
 fn iteration(view: &mut View, name: &str, words: &[&str]) {
     let (limits, tally) = (
         Limits { max_iterations: Some(3), ..Limits::EXAMPLE },
-        Tally { iteration: 1, cost_usd: 0.5, ..Tally::default() },
+        Tally { iteration: 1, cost_usd: Some(0.5), ..Tally::default() },
     );
     let report = Report::given_up(AttemptStatus::Success, Duration::from_millis(1234));
     take(view, name, Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally: &tally });

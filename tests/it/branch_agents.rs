@@ -50,6 +50,16 @@ fn an_agent_whose_work_tree_is_gone_never_works_on_the_users_checkout() {
 }
 
 #[test]
+fn a_work_tree_that_is_gone_as_a_whole_is_told_as_that() {
+    let project = BranchProject::without_remote(&plan(&[("gone", 3)]));
+    project.agent("rm -rf \"$PWD\"; cd /; say more; result");
+    let run = project.scratch.run("loop build -m 2");
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(run.stdout.contains("is no work tree any more"), "{run:?}");
+    assert_eq!(project.calls("gone"), 1);
+}
+
+#[test]
 fn an_agent_that_tidies_up_takes_nothing_that_is_needed() {
     let project = BranchProject::without_remote(&plan(&[("one", 2)]));
     project.agent("work; git clean --quiet -ffdx -e IMPLEMENTATION_PLAN.md; end");

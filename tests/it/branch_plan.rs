@@ -81,6 +81,7 @@ fn a_copy_that_agents_lose_or_tear_is_brought_again() {
         "printf '\\0\\0\\0\\0' > $plan",
         "printf '\\377' > $plan",
         "rm $plan; mkfifo $plan",
+        "echo precious > $HOME/victim; rm $plan; ln -s $HOME/victim $plan",
         "sed -i '/^## Branch: one/,$d' $plan",
         "printf %s \"$(sed '/Do 2 of one/q' $plan | sed 's/Do 2 of one/Do 2 o/')\" > $plan",
     ] {
@@ -93,6 +94,8 @@ fn a_copy_that_agents_lose_or_tear_is_brought_again() {
         ));
         let run = project.scratch.run("loop build");
         assert_eq!(run.code, Some(0), "{loss}: {run:?}");
+        let victim = project.home("victim");
+        assert!(victim.is_empty() || victim == "precious\n", "what the link leads to: {victim}");
         let seen = project.home("seen-2");
         assert!(seen.contains("## Branch: one\n") && seen.contains(" Do 2 of one\n"), "{loss}: {seen}");
         assert!(seen.ends_with("Do 1 of two\n\n"), "{loss}: {seen}");

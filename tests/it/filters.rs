@@ -97,6 +97,27 @@ fn no_display_stops_the_stream() {
 }
 
 #[test]
+fn a_display_that_dies_is_told_and_one_that_has_seen_enough_is_not() {
+    for (filter, notice) in [
+        ("env; exit 3", Some("it exited with code 3")),
+        ("sh -c false", Some("it exited with code 1")),
+        ("cat | no-such-program", Some("it exited with code 127")),
+        ("cat; kill -9 $$", Some("signal 9 killed it")),
+        ("halt", Some("it called halt")),
+        ("head -c 1", None),
+        ("sh -c true", None),
+        ("cat", None),
+        ("env >&- <&-; sleep 600", None),
+    ] {
+        let run = with_config(&format!("AGENT_DISPLAY_FILTER='{filter}'")).run("prompt p.md 1");
+        ends(&run, 0, "completion signal detected");
+        let told = run.stderr.lines().filter(|line| line.contains("display filter")).collect::<Vec<_>>();
+        assert_eq!(told.len(), usize::from(notice.is_some()), "{filter}: {run:?}");
+        assert!(notice.is_none_or(|notice| told[0].contains(notice)), "{filter}: {told:?}");
+    }
+}
+
+#[test]
 fn a_display_that_never_reads_a_long_stream_is_dropped_with_one_notice() {
     let scratch = with_config("AGENT_DISPLAY_FILTER='sleep 1000'");
     let line = claude_text(&"x".repeat(100_000));

@@ -19,7 +19,7 @@ fn says(text: &str) -> String {
 }
 
 fn complete(played: &Played) -> bool {
-    played.reply.scanner.sigils().complete()
+    played.reply.speech.sigils().complete()
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn errors_are_classified_by_the_agents_own_codes() {
         (
             "claude",
             r#"{"type":"result","is_error":true,"api_error_status":529,"result":"429"}"#,
-            Class::Other,
+            Class::Overload,
         ),
         ("claude", r#"{"type":"assistant","error":"rate_limit","message":{"content":[]}}"#, Class::Limit),
         (
@@ -156,6 +156,48 @@ fn errors_are_classified_by_the_agents_own_codes() {
             Class::Context,
         ),
         ("codex", r#"{"type":"turn.failed","error":null}"#, Class::Other),
+        (
+            "codex",
+            r#"{"type":"turn.failed","error":{"message":"Quota exceeded. Check your plan and billing details."}}"#,
+            Class::Billing,
+        ),
+        (
+            "codex",
+            r#"{"type":"turn.failed","error":{"message":"exceeded retry limit, last status: 503 Service Unavailable"}}"#,
+            Class::Overload,
+        ),
+        (
+            "gemini",
+            r#"{"type":"result","status":"error","error":{"message":"{\"error\":{\"code\":503,\"status\":\"UNAVAILABLE\"}}"}}"#,
+            Class::Overload,
+        ),
+        (
+            // Its limit for each minute, in the words of an account without money.
+            "gemini",
+            r#"{"type":"result","status":"error","error":{"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 52.6s."}}"#,
+            Class::Limit,
+        ),
+        (
+            "gemini",
+            r#"{"type":"result","status":"error","error":{"message":"You have exhausted your daily quota on this model."}}"#,
+            Class::Limit,
+        ),
+        (
+            "opencode",
+            r#"{"type":"error","error":{"name":"APIError","data":{"message":"You exceeded your current quota, please check your plan and billing details.","statusCode":429}}}"#,
+            Class::Billing,
+        ),
+        (
+            "opencode",
+            r#"{"type":"error","error":{"name":"APIError","data":{"message":"x","statusCode":502}}}"#,
+            Class::Overload,
+        ),
+        (
+            "cline",
+            r#"{"type":"agent_event","event":{"type":"error","error":{"message":"insufficient_quota"},"errorClass":"quota"}}"#,
+            Class::Billing,
+        ),
+        ("cline", r#"{"type":"error","message":"503 Service Unavailable"}"#, Class::Overload),
         (
             "gemini",
             r#"{"type":"result","status":"error","error":{"message":"{\"error\":{\"code\":429,\"status\":\"X\"}}"}}"#,
@@ -184,6 +226,58 @@ fn errors_are_classified_by_the_agents_own_codes() {
     ] {
         let failure = play(agent, line.as_bytes(), "", AgentEnd::Exited(0), 4096).verdict.unwrap_err();
         assert_eq!((failure.kind, failure.class), (Kind::Reported, class), "{agent}: {line}");
+    }
+}
+
+#[test]
+fn the_class_that_claude_names_stays_whatever_its_result_lacks() {
+    for (name, status, class) in [
+        ("authentication_failed", "null", Class::Auth),
+        ("oauth_org_not_allowed", "null", Class::Auth),
+        ("cloud_credential_error", "null", Class::Auth),
+        ("rate_limit", "null", Class::Limit),
+        ("billing_error", "null", Class::Billing),
+        ("billing_error", "403", Class::Billing),
+        ("overloaded", "null", Class::Overload),
+        ("server_error", "null", Class::Overload),
+        ("unknown", "503", Class::Overload),
+        ("account_on_hold", "null", Class::Permission),
+        ("verification_required", "null", Class::Permission),
+        ("invalid_request", "null", Class::Other),
+        ("model_not_found", "404", Class::Other),
+    ] {
+        let words = r#"{"model":"<synthetic>","content":[{"type":"text","text":"no"}]}"#;
+        let said = format!(r#"{{"type":"assistant","error":"{name}","message":{words}}}"#);
+        let end = format!(
+            r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":{status},"result":"no"}}"#
+        );
+        let stream = [said, end].join("\n");
+        let failure = play("claude", stream.as_bytes(), "", AgentEnd::Exited(1), 4096).verdict.unwrap_err();
+        assert_eq!(failure.class, class, "{name}");
+        assert_eq!(failure.message, "claude exited with code 1: no");
+    }
+    let credit =
+        r#"{"type":"result","is_error":true,"api_error_status":400,"result":"Credit balance is too low"}"#;
+    let failure = play("claude", credit.as_bytes(), "", AgentEnd::Exited(1), 4096).verdict.unwrap_err();
+    assert_eq!(failure.class, Class::Billing);
+}
+
+#[test]
+fn diagnostics_for_the_makers_are_no_reason() {
+    for (fields, words) in [
+        (
+            r#""subtype":"error_during_execution","errors":["[ede_diagnostic] result_type=user","No luck"]"#,
+            "No luck",
+        ),
+        (r#""subtype":"error_during_execution","errors":["[ede_diagnostic] x"]"#, "error during execution"),
+        (r#""subtype":"error_max_turns","result":"","errors":[]"#, "error max turns"),
+        (r#""result":"[ede_diagnostic] x","errors":["a","b"]"#, "a; b"),
+        (r#""result":5,"errors":3"#, "unknown error"),
+    ] {
+        let line = format!(r#"{{"type":"result","is_error":true,{fields}}}"#);
+        let played = play("claude", line.as_bytes(), "", AgentEnd::Exited(1), 4096);
+        assert_eq!(played.verdict.unwrap_err().message, format!("claude exited with code 1: {words}"));
+        assert_eq!(played.shows, [Show::Error(words.into())]);
     }
 }
 
@@ -218,7 +312,7 @@ fn the_formats_without_a_recording_are_read_as_documented() {
 {"type":"assistant","message":{"content":[{"type":"text","text":"done"}],"usage":{"input_tokens":3,"cache_read_input_tokens":4,"output_tokens":2}},"parent_tool_use_id":null}
 {"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"T-1"}"#;
     let played = play("amp", amp.as_bytes(), "", AgentEnd::Exited(0), 4096);
-    assert!(played.verdict.is_ok() && !played.reply.scanner.sigils().replan());
+    assert!(played.verdict.is_ok() && !played.reply.speech.sigils().replan());
     assert_eq!((played.text.as_str(), played.reply.usage.input_tokens), ("done", Some(7)));
 }
 

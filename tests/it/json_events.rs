@@ -35,9 +35,11 @@ fn a_run_with_a_retry() {
         [
             "loop_started",
             "attempt_started",
+            "agent_started",
             "attempt_ended",
             "retrying",
             "attempt_started",
+            "agent_started",
             "text",
             "tool",
             "attempt_ended",
@@ -45,7 +47,7 @@ fn a_run_with_a_retry() {
         ]
     );
     assert!(events.iter().all(|event| event["run"] == events[0]["run"] && event["loop"] == "prompt"));
-    let (failed, retry, tool, good, end) = (&events[2], &events[3], &events[6], &events[7], &events[8]);
+    let (failed, retry, tool, good, end) = (&events[3], &events[4], &events[8], &events[9], &events[10]);
     assert_eq!(events[0]["max_iterations"], 4);
     assert_eq!((&failed["status"], &failed["exit_code"]), (&"agent-failure".into(), &7.into()));
     assert_eq!(failed["failure"]["message"], "claude exited with code 7: oops");

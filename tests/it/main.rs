@@ -1,6 +1,8 @@
 //! All tests of ralph from outside, in one program. Most are black-box tests: the real binary in scratch repositories,
 //! with real git, real signals and scripted agents. The others read streams, configs and the README with the library.
 
+mod agent_needs;
+mod agent_records;
 mod agents;
 mod background;
 mod bad_input;
@@ -19,10 +21,13 @@ mod branch_records;
 mod branch_stopping;
 mod branch_view;
 mod branches;
+mod claims;
+mod clean_force;
 mod clean_worktrees;
 mod control;
 mod disk_full;
 mod docs;
+mod doctor;
 mod documents;
 mod elsewhere;
 mod escapes;
@@ -35,6 +40,7 @@ mod json_events;
 mod layers;
 mod login;
 mod many_loops;
+mod models;
 mod pane;
 mod places;
 mod play;
@@ -43,9 +49,11 @@ mod processes;
 mod ralph_md;
 mod ralph_md_faults;
 mod recordings;
+mod refusals;
 mod revert;
 mod run_files;
 mod scratch;
+mod script_plays;
 mod settings;
 mod shell_reader;
 mod smoke;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::scratch::{Scratch, claude_says};
+use crate::scratch::{Scratch, Started, claude_says, wait_for};
 
 /// So many loops as one that has run here left, each in a project of its own.
 fn many(count: usize) -> Scratch {
@@ -49,4 +49,28 @@ fn all_are_listed_and_forgotten_in_one_go() {
     assert!(run.elapsed < Duration::from_secs(20), "{:?}", run.elapsed);
     assert_eq!(fs::read_dir(scratch.outside().join("home/state/ralph/loops")).unwrap().count(), 0);
     assert_eq!(scratch.run("ls").stdout, "no loops on this machine\n");
+}
+
+#[test]
+fn a_loop_that_begins_while_others_are_forgotten_stays_listed() {
+    const COUNT: usize = 400;
+    let scratch = many(COUNT);
+    let registry = scratch.outside().join("home/state/ralph/loops");
+    let entry = registry.join(entry_name(&scratch.path(".ralph")));
+    assert!(entry.exists());
+    // Nobody reads what it says, so that it stops in the middle of its work.
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    let mut clean = scratch.ralph("clean --all").stdout(writer).spawn().unwrap();
+    wait_for("the first to be forgotten", || (!scratch.path(".ralph/state.toml").exists()).then_some(()));
+
+    scratch.agent("claude", "cat > /dev/null; touch started; sleep 600");
+    let ralph = Started::new(&scratch, "prompt p.md 1");
+    wait_for("the agent", || scratch.path("started").exists().then_some(()));
+    assert!(registry.read_dir().unwrap().count() >= COUNT, "it is still at work");
+    let said = std::io::read_to_string(fs::File::from(reader)).unwrap();
+    assert_eq!((clean.wait().unwrap().code(), said.lines().count()), (Some(0), COUNT));
+    assert!(entry.exists());
+    assert_eq!(registry.read_dir().unwrap().count(), 1);
+    drop(ralph);
 }

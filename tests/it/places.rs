@@ -29,8 +29,7 @@ fn runs(scratch: &Scratch, program: &Path, args: &[&str], folder: &Path, root: &
     let root = root.canonicalize().unwrap();
     assert_eq!(told(scratch), format!("{} {home}", root.display()), "{case}");
     // A folder that is not ours alone gets one in it that is.
-    let is_ours = home == ".ralph" || home == "tools";
-    let dir = if is_ours { root.join(home) } else { root.join(home).join(".ralph") };
+    let dir = if home == ".ralph" { root.join(home) } else { root.join(home).join(".ralph") };
     assert!(dir.join("state.toml").is_file(), "{case}: no state in {}", dir.display());
     run
 }

@@ -88,7 +88,7 @@ fn the_number_of_iterations_is_exact() {
 
 #[test]
 fn a_failed_iteration_is_tried_again_with_the_same_prompt_after_a_pause_that_doubles() {
-    let scratch = project("say hm; bad 500 x broken");
+    let scratch = project("say hm; bad 400 x broken");
     let run = scratch.run("prompt p.md 3 --max-retries 2 --backoff 0.4");
     assert_end(&scratch, &run, 4, "failed", "failed");
     assert!(run.stdout.contains("Exit Reason: agent failure exceeded retries"), "{run:?}");
@@ -100,7 +100,7 @@ fn a_failed_iteration_is_tried_again_with_the_same_prompt_after_a_pause_that_dou
     assert!(run.elapsed > Duration::from_millis(900), "{run:?}");
     assert!(scratch.session_log().contains("\nRetries: 2\n"));
 
-    agent(&scratch, "if [ $n = 4 ]; then bad 500 x broken; else complete; fi");
+    agent(&scratch, "if [ $n = 4 ]; then bad 400 x broken; else complete; fi");
     let run = scratch.run("prompt p.md 3");
     assert_end(&scratch, &run, 0, "complete", "stopped");
     assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (5, 1));
@@ -108,7 +108,7 @@ fn a_failed_iteration_is_tried_again_with_the_same_prompt_after_a_pause_that_dou
 
 #[test]
 fn a_retry_after_a_crash_gets_the_same_prompt_too() {
-    let scratch = project("[ $n = 1 ] && bad 500 x broken; complete");
+    let scratch = project("[ $n = 1 ] && bad 400 x broken; complete");
     let child = scratch.start("prompt p.md 1 --backoff 10m");
     wait_for("the failure in the state", || {
         let state = std::fs::read_to_string(scratch.path(".ralph/state.toml")).ok()?;
@@ -124,7 +124,7 @@ fn a_retry_after_a_crash_gets_the_same_prompt_too() {
 
 #[test]
 fn the_breaker_counts_failures_in_a_row_and_stop_on_error_needs_one() {
-    let scratch = project("if [ $n = 2 ]; then say fine; ok; else bad 500 x broken; fi");
+    let scratch = project("if [ $n = 2 ]; then say fine; ok; else bad 400 x broken; fi");
     let run = scratch.run("prompt p.md 9 --max-retries 0 --max-errors 2");
     assert_end(&scratch, &run, 4, "failed", "failed");
     assert!(run.stdout.contains("Exit Reason: too many failures in a row"), "{run:?}");
@@ -318,7 +318,7 @@ fn settings_do_what_the_flags_do() {
     scratch.write(".ralph/config", "IDLE_THRESHOLD=0\nMAX_COST=0.03\n");
     assert_eq!(run(&[], "prompt p.md"), ("budget".to_owned(), 2));
 
-    let scratch = project("bad 500 x broken");
+    let scratch = project("bad 400 x broken");
     scratch.write("ralph.toml", "[loop]\nmax_retries = 1\n[monitoring]\nmax_consecutive_errors = 2\n");
     assert_eq!(scratch.run("prompt p.md 9").code, Some(4));
     assert_eq!(attempts(&scratch), 4, "two iterations, each tried twice");

@@ -281,7 +281,8 @@ fn a_dry_run_shows_the_prompt_and_leaves_nothing_behind() {
     );
     fs::remove_dir_all(scratch.path(".ralph")).unwrap();
     let run = scratch.run("run fix --dry-run x");
-    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "hello x\n", ""));
+    let agent = "the agent would be started as: no-such-agent\n";
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "hello x\n", agent));
     assert!(!scratch.path(".ralph").exists());
 }
 

@@ -127,6 +127,29 @@ fn it_goes_by_time_wherever_the_clock_was_read() {
 }
 
 #[test]
+fn it_goes_by_ancestry_when_the_clock_was_set_back() {
+    let scratch = Scratch::new();
+    let says = format!("echo '{}'\necho '{CLAUDE_RESULT}'", claude_text("on it"));
+    scratch.agent(
+        "claude",
+        &format!("cat > /dev/null; echo > $FILE; git add $FILE; git commit --quiet -m \"$FILE\"\n{says}"),
+    );
+    for (file, begun) in [("first", "2036-"), ("second", "2034-"), ("third", "2035-")] {
+        let run = Scratch::finish(scratch.ralph("prompt p.md 1").env("FILE", file));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let log = scratch.session_logs().pop().unwrap().with_extension("events.jsonl");
+        let events = std::fs::read_to_string(&log).unwrap();
+        let (year, at) = (&events[events.find("\"at\":\"").unwrap()..][..11], format!("\"at\":\"{begun}"));
+        std::fs::write(&log, events.replace(year, &at[..11])).unwrap();
+    }
+    for (file, left) in [("third", "first second "), ("second", "first ")] {
+        let run = scratch.run("revert");
+        assert!(good(&run).contains(file), "{file}: {run:?}");
+        assert_eq!(files(&scratch), left);
+    }
+}
+
+#[test]
 fn it_is_refused_while_a_loop_runs() {
     let scratch = Scratch::new();
     scratch.agent("claude", "cat > /dev/null; touch started; sleep 600");

@@ -226,6 +226,27 @@ fn what_vanishes_while_a_loop_runs_is_made_again_and_said() {
 }
 
 #[test]
+fn a_silent_agent_that_tidies_up_does_not_hide_its_loop() {
+    let scratch = Scratch::new();
+    scratch.write(".gitignore", ".ralph/\n");
+    let waits = "git clean -fdxq; touch cleaned; while [ ! -e go ]; do sleep 0.02; done";
+    scratch.agent("claude", &format!("cat > /dev/null; {waits}\n{}", claude_says("on it")));
+    scratch.git(&["add", "p.md"]);
+    let ralph = Started::new(&scratch, "prompt p.md 1");
+    wait_for("the tidying", || scratch.path("cleaned").exists().then_some(()));
+    wait_for("the state", || scratch.path(".ralph/state.toml").exists().then_some(()));
+    let status = scratch.run("status");
+    assert!(status.stdout.contains("Status: running"), "{status:?}");
+    let second = scratch.run("prompt p.md 1 --name other");
+    assert!(second.code == Some(1) && second.stderr.contains("another loop is running here"), "{second:?}");
+    scratch.write("go", "");
+    let run = ralph.finish();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let said = "made again in ";
+    assert_eq!(run.stderr.matches(said).count(), 1, "{run:?}");
+}
+
+#[test]
 fn a_loop_whose_place_was_taken_ends_and_leaves_the_other_alone() {
     let scratch = Scratch::new();
     let says = claude_says("on it").replace("cat > /dev/null\n", "");

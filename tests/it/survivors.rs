@@ -162,6 +162,45 @@ fn what_a_hook_leaves_in_the_background_ends_with_it() {
 }
 
 #[test]
+fn a_daemon_of_a_push_is_the_users() {
+    let project = BranchProject::new(&plan(&[("one", 1), ("two", 1)]));
+    let daemons = project.scratch.home().join("daemons");
+    // As ssh does where it keeps a connection for later.
+    let body = format!(
+        "setsid bash -c 'echo $$ >> {0}; exec sleep 600' > /dev/null 2>&1 < /dev/null &
+        until [ -e {0} ] && grep -q . {0}; do sleep 0.01; done",
+        daemons.display()
+    );
+    executable(&project.scratch.path(".git/hooks/pre-push"), &format!("#!/bin/bash\n{body}\n"));
+    let run = project.scratch.run("loop build --jobs 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let pids = fs::read_to_string(daemons).unwrap();
+    let first: u32 = pids.lines().next().unwrap().parse().unwrap();
+    // Other programs have run since.
+    assert!(Stat::read(first).is_some_and(|stat| !stat.is_dead()), "a daemon was ended");
+    for daemon in project.scratch.living() {
+        send(daemon, Signal::KILL);
+    }
+}
+
+#[test]
+fn a_filter_of_a_look_at_the_tree_ends_with_a_killed_ralph() {
+    let scratch = Scratch::new();
+    let hangs = scratch.home().join("hangs");
+    scratch.write(".gitattributes", "a filter=slow\n");
+    scratch.write("a", "one");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "--quiet", "--message", "a"]);
+    scratch.git(&["config", "filter.slow.clean", &format!("touch {}; sleep 600; cat", hangs.display())]);
+    scratch.agent("claude", "cat > /dev/null; sleep 0.01; echo two > a; truncate -s 3 a; say on; result");
+    let ralph = scratch.start("prompt p.md 3 --idle 3");
+    wait_for("the filter", || hangs.exists().then_some(()));
+    send(ralph.id(), Signal::KILL);
+    finish(ralph);
+    scratch.await_nothing_left();
+}
+
+#[test]
 fn a_hook_that_hangs_ends_with_a_killed_ralph() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;

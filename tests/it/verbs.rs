@@ -107,10 +107,16 @@ fn doctor_tells_good_from_bad() {
     scratch.agent("claude", "echo '9.9.9 (Claude Code)'");
     good(&scratch, "init");
     let before = scratch.snapshot();
-    let run = good(&scratch, "doctor");
+    // Root, as whom some run these tests, is refused by claude.
+    let healthy = |args: &str| {
+        let run = Scratch::finish(scratch.ralph(args).env("IS_SANDBOX", "1"));
+        assert_eq!(run.code, Some(0), "{args}: {run:?}");
+        run
+    };
+    let run = healthy("doctor");
     assert!(run.stdout.contains("9.9.9"), "{run:?}");
     let findings = |run: &Run| -> Value { serde_json::from_str(&run.stdout).unwrap() };
-    let report = findings(&good(&scratch, "doctor --json"));
+    let report = findings(&healthy("doctor --json"));
     assert_eq!(report["ok"], true);
     let checks: Vec<&str> = report["findings"]
         .as_array()
@@ -205,7 +211,9 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let child = scratch.ralph(args).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        // Root, as whom some run these tests, is refused by claude.
+        let mut command = scratch.ralph(args);
+        let child = command.env("IS_SANDBOX", "1").stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
         let run = crate::scratch::finish(child);
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{args}");
     }

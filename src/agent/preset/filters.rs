@@ -6,13 +6,33 @@ macro_rules! with_class {
     ($program:literal) => {
         concat!(
             r#"def class: (. // "" | tostring) as $m
-  | if $m | test("status:? 429|\"code\": ?429|too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED"; "i")
-    then "limit"
-    elif $m | test("status:? 40[13]|\"code\": ?40[13]|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in"; "i")
-    then "auth"
-    elif $m | test("context.(window|length)|maximum context|prompt is too long|maximum number of tokens"; "i")
-    then "context"
-    else "other" end;
+  | def says($words): $m | test($words; "i");
+  if says("(check|see) your plan and billing|credit balance|insufficient.(quota|credits?|funds|balance)|out of credits?|payment required|billing.(error|hard.limit)|status:? 402|\"code\": ?402")
+     and (says("(retry|try again) (in|at|after)|retryDelay|reset") | not) then "billing"
+  elif says("status:? 429|\"code\": ?429|too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED") then "limit"
+  elif says("status:? 40[13]|\"code\": ?40[13]|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in")
+  then "auth"
+  elif says("context.(window|length)|maximum context|prompt is too long|maximum number of tokens") then "context"
+  elif says("status:? 5[0-9][0-9]|\"code\": ?5[0-9][0-9]|overloaded|unavailable|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity")
+  then "overload"
+  else "other" end;
+"#,
+            $program
+        )
+    };
+}
+
+/// Puts a definition before a program of claude's: `words`, what a `result` says about its error. Diagnostics of claude's own
+/// are for its makers.
+macro_rules! with_words {
+    ($program:literal) => {
+        concat!(
+            r#"def said: map(select(type == "string" and . != "" and (startswith("[ede_diagnostic]") | not)));
+def words:
+  ([.result] | said) as $result | ([.errors? // [] | .[]?] | said) as $errors
+  | if $result != [] then $result[0]
+    elif $errors != [] then $errors | join("; ")
+    else .subtype // "unknown error" | tostring | gsub("_"; " ") end;
 "#,
             $program
         )
@@ -32,7 +52,8 @@ select(.type == "assistant")
 | .text
 "#;
 
-pub(super) const CLAUDE_DISPLAY: &str = r#"
+pub(super) const CLAUDE_DISPLAY: &str = with_words!(
+    r#"
 if .type == "assistant" then
   . as $event
   | .message.content[]?
@@ -41,24 +62,32 @@ if .type == "assistant" then
       select($event | .parent_tool_use_id == null and .message.model != "<synthetic>" and (.aborted | not)) | {text}
     else empty end
 elif .type == "system" and .subtype == "api_retry" then
-  {notice: "retry \(.attempt)/\(.max_retries) in \((.retry_delay_ms // 0) / 1000 | ceil) s: \(.error_status // "") \(.error // "")"}
+  # One line for all of them.
+  select(.attempt == 1) | {notice: "the agent tries again, up to \(.max_retries) times: \(.error_status // "") \(.error // "")"}
 elif .type == "rate_limit_event" and .rate_limit_info.status == "rejected" then
   {notice: "usage limit reached: \(.rate_limit_info.rateLimitType // "unknown")"}
 elif .type == "result" then
-  (select(.is_error) | {error: ((.result | select(. != "")) // (.errors? // [] | select(length > 0) | join("; "))
-                                // (.subtype // "unknown error" | gsub("_"; " ")))}),
+  (select(.is_error) | {error: words}),
   (.permission_denials // [] | select(length > 0) | {notice: "\(length) tool calls were refused permission"})
 else empty end
-"#;
+"#
+);
 
 // The `usage` of a result that is an error may be all zero; `modelUsage` is not. `subtype` says "success" for
 // errors of the API too.
-pub(super) const CLAUDE_RESULT: &str = r#"
-def status: if . == 429 then "limit" elif . == 401 or . == 403 then "auth" else null end;
+pub(super) const CLAUDE_RESULT: &str = with_words!(
+    r#"
+def status:
+  if type != "number" then null
+  elif . == 429 then "limit"
+  elif . == 401 or . == 403 then "auth"
+  elif . == 402 then "billing"
+  elif . >= 500 then "overload"
+  else null end;
 def named:
-  if . == "rate_limit" then "limit"
-  elif . == "authentication_failed" or . == "oauth_org_not_allowed" then "auth"
-  else "other" end;
+  {rate_limit: "limit", authentication_failed: "auth", oauth_org_not_allowed: "auth", cloud_credential_error: "auth",
+   account_on_hold: "permission", verification_required: "permission", billing_error: "billing", overloaded: "overload",
+   server_error: "overload"}[tostring];
 def tokens:
   [.modelUsage[]?] as $models
   | if $models == [] then .usage
@@ -70,29 +99,39 @@ def tokens:
     end;
 if .type == "assistant" then
   (if .error and .parent_tool_use_id == null then
-     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.api_error_status | status) // (.error | named))}
+     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.error | named) // (.api_error_status | status))}
    else empty end),
-  (. as $event | .message.content[]? | select(.type == "tool_use") | {tool_started: .id}
-   + if .name == "ScheduleWakeup" and $event.parent_tool_use_id == null then {wakes_in: .input.delaySeconds} else {} end)
+  (if .parent_tool_use_id == null then .message.id // empty | {message: .} else empty end),
+  (.parent_tool_use_id as $parent
+   | .message.content[]? | select(.type == "tool_use")
+   | {tool_started: .id}
+   + if $parent != null then {sub_agent: true}
+     elif .name == "ScheduleWakeup" then {wakes_in: .input.delaySeconds}
+     else {} end),
+  (select(.parent_tool_use_id == null and .message.model != "<synthetic>") | .message.usage // empty
+   | {context_tokens: ((.input_tokens // 0) + (.cache_creation_input_tokens // 0) + (.cache_read_input_tokens // 0))})
 elif .type == "system" then
   if .subtype == "init" then {model, session_id, turn_started: true}
   elif .subtype == "background_tasks_changed" then {background: [.tasks[]? | .description // .task_id // "a task" | tostring]}
+  # A login that can be renewed is renewed after the first refusal.
+  elif .subtype == "api_retry" and .error_status == 401 and .attempt >= 2 then
+    {error: "401 \(.error // "" | tostring | gsub("_"; " "))", class: "auth", hopeless: true}
   else empty end
 elif .type == "rate_limit_event" then
   .rate_limit_info | select(.status == "rejected") | {class: "limit", reset_at: .resetsAt}
 elif .type == "result" then
   {final: true, session_id, cost_usd: .total_cost_usd}
   + (if .is_error or (.subtype // "success") != "success" then
-      {error: ((.result | select(. != "")) // (.errors? // [] | select(length > 0) | join("; "))
-               // (.subtype // "unknown error" | gsub("_"; " "))),
-       class: ((.api_error_status | status)
-               // if .terminal_reason == "prompt_too_long" then "context"
-                  elif (.permission_denials // []) != [] then "permission"
-                  else "other" end)}
+      {error: words,
+       class: (if .terminal_reason == "prompt_too_long" then "context"
+               elif .result // "" | tostring | test("credit balance is too low"; "i") then "billing"
+               else .api_error_status | status end)}
      else {} end),
-  tokens
+  tokens,
+  (.modelUsage // {} | to_entries[] | {window_of: .key, context_window: .value.contextWindow})
 else empty end
-"#;
+"#
+);
 
 pub(super) const AMP_RESPONSE: &str = r#"
 select(.type == "assistant" and .parent_tool_use_id == null)
@@ -114,6 +153,7 @@ pub(super) const AMP_RESULT: &str = with_class!(
     r#"
 if .type == "system" then select(.subtype == "init") | {session_id}
 elif .type == "assistant" then
+  {message: ""},
   (.message.usage // empty
    | {add: true,
       input_tokens: ((.input_tokens // 0) + (.cache_creation_input_tokens // 0) + (.cache_read_input_tokens // 0)),
@@ -151,12 +191,15 @@ pub(super) const CLINE_RESULT: &str = with_class!(
     r#"
 def fault: (.error | if type == "object" then .message else . end) as $e | {error: $e, class: (
   (.errorClass // "") as $c
-  | if $c | test("auth"; "i") then "auth"
+  | if $e | class == "billing" then "billing"
+    elif $c | test("auth"; "i") then "auth"
     elif $c | test("rate|quota|limit"; "i") then "limit"
     elif $c | test("context"; "i") then "context"
     else ($e | class) end)};
 def event:
-  if .type == "content_start" and .contentType == "tool" then {tool_started: .toolCallId}
+  if .type == "iteration_start" then {message: ""}
+  elif .type == "content_end" and .contentType == "text" then {message: "text"}
+  elif .type == "content_start" and .contentType == "tool" then {tool_started: .toolCallId}
   elif .type == "content_end" and .contentType == "tool" then {tool_finished: .toolCallId}
   elif .type == "error" then select(.recoverable | not) | fault
   else empty end;
@@ -190,24 +233,38 @@ def completed:
 if .type == "item.started" then .item | started
 elif .type == "item.completed" then .item | completed
 elif .type == "error" then
-  if .message // "" | startswith("Reconnecting") then {notice: .message} else {error: .message} end
+  if .message // "" | startswith("Reconnecting") then
+    # One line for all of them.
+    .message | select(startswith("Reconnecting... 1/")) | sub("^Reconnecting[. ]*1/"; "the agent tries again, up to ")
+    | {notice: sub("up to (?<n>[0-9]+)"; "up to \(.n) times:")}
+  else {error: .message} end
 else empty end
 "#;
 
 // "Reconnecting... 1/5" is not the end; what is comes in an `error` of its own and again in `turn.failed`.
+// Some calls are told only when they are over. The list of things to do is completed when the turn is.
 pub(super) const CODEX_RESULT: &str = with_class!(
     r#"
+def is_call: .type as $type | ["agent_message", "reasoning", "error", "todo_list"] | index($type) | not;
 if .type == "thread.started" then {session_id: .thread_id}
-elif .type == "item.started" then if .item.type == "command_execution" then {session_started: .item.id} else {tool_started: .item.id} end
-elif .type == "item.completed" then {tool_finished: .item.id}
-elif .type == "error" then select(.message // "" | startswith("Reconnecting") | not) | {error: .message, class: (.message | class)}
+elif .type == "item.started" then
+  .item
+  | select(is_call)
+  | if .type == "command_execution" then {session_started: .id} else {tool_started: .id} end
+elif .type == "item.completed" then
+  .item
+  | if .type == "agent_message" then {message: "text"}
+    elif is_call then {tool_started: .id}, {tool_finished: .id}
+    else empty end
+elif .type == "error" then
+  if .message // "" | startswith("Reconnecting") then {message: ""} else {error: .message, class: (.message | class)} end
 elif .type == "turn.completed" then {final: true, input_tokens: .usage.input_tokens, output_tokens: .usage.output_tokens}
 elif .type == "turn.failed" then {final: true, error: (.error.message // ""), class: (.error.message | class)}
 else empty end
 "#
 );
 
-// The prompt is echoed with role "user".
+// The prompt is echoed with role "user". "auto" is no model; which were used is told at the end.
 pub(super) const GEMINI_RESPONSE: &str = r#"select(.type == "message" and .role == "assistant") | .content"#;
 
 pub(super) const GEMINI_DISPLAY: &str = r#"
@@ -220,11 +277,12 @@ else empty end
 
 pub(super) const GEMINI_RESULT: &str = with_class!(
     r#"
-if .type == "init" then {model, session_id}
+if .type == "init" then {session_id} + if .model == "auto" then {} else {model} end
 elif .type == "tool_use" then {tool_started: .tool_id}
 elif .type == "error" then select(.severity == "error") | {error: .message, class: (.message | class)}
 elif .type == "result" then
   {final: true, input_tokens: .stats.input_tokens, output_tokens: .stats.output_tokens}
+  + (.stats.models // {} | keys | if . == [] then {} else {model: join(", ")} end)
   + if .status == "success" then {}
     elif .error then {error: .error.message, class: (.error.message | class)}
     else {error: ""} end
@@ -244,7 +302,9 @@ else empty end
 // `tokens.input` leaves out the cache and `tokens.output` the reasoning; the other agents count them in.
 pub(super) const OPENCODE_RESULT: &str = with_class!(
     r#"
-if .type == "step_finish" then
+if .type == "text" then .part.messageID // empty | {message: .}
+elif .type == "tool_use" then .part.callID // empty | {tool_started: .}, {tool_finished: .}
+elif .type == "step_finish" then
   {session_id: .sessionID} + (.part
   | {add: true, cost_usd: .cost,
      input_tokens: ((.tokens.input // 0) + (.tokens.cache.read // 0) + (.tokens.cache.write // 0)),
@@ -253,9 +313,11 @@ elif .type == "error" then
   .sessionID as $session | .error
   | (.data.message // .name // "unknown error") as $e
   | {session_id: $session, error: $e, class: (
-      if .data.statusCode == 429 then "limit"
+      if $e | class == "billing" then "billing"
+      elif .data.statusCode == 429 then "limit"
       elif .data.statusCode == 401 or .data.statusCode == 403 or .name == "ProviderAuthError" then "auth"
       elif .name // "" | test("ContextOverflow") then "context"
+      elif (.data.statusCode | type) == "number" and .data.statusCode >= 500 then "overload"
       else ($e | class) end)}
     + ((.data.responseHeaders["retry-after"]? // "" | tonumber? | {reset_at: (now + .)}) // {})
 else empty end
@@ -273,8 +335,11 @@ else empty end
 
 pub(super) const SCRIPT_RESULT: &str = r#"
 if .type == "start" then {model, session_id: .session}
+elif .type == "text" then {message: "text"}
+elif .type == "tool" then {tool_started: .name}, {tool_finished: .name}
+elif .type == "background" then {background: [range(.tasks) | "a task"]}
 elif .type == "result" then
   {final: true, cost_usd, input_tokens, output_tokens}
-  + if .status == "ok" then {} else {error: (.message // "the script failed")} end
+  + if .status == "ok" then {} else {error: (.message // "the script failed"), class, reset_at} end
 else empty end
 "#;

@@ -1,4 +1,5 @@
-//! How presets express what a piece of work wants of its agent: a model, and that nothing is changed.
+//! How presets express what is wanted of an agent: that it takes its prompt, a model and how hard it thinks, and that nothing
+//! is changed.
 //!
 //! What keeps an agent from writing was measured: each of these was asked to change files by its own tool and in seven ways by
 //! the shell.
@@ -14,6 +15,31 @@ pub struct CliOption {
     pub names: &'static [&'static str],
     /// The next word is its value, unless it comes behind a `=`.
     pub has_value: bool,
+    /// What its value begins with; with another beginning it is about something else.
+    pub key: &'static str,
+}
+
+/// What a user wants of an agent, whichever it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// The model, by a name that the agent knows.
+    pub model: Option<String>,
+    /// How hard it thinks, by a word that the agent knows.
+    pub effort: Option<String>,
+}
+
+/// What an agent has no way for, in words that follow "cannot be".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unable(pub &'static str);
+
+impl Unable {
+    /// No way to choose the model.
+    pub const MODEL: Self = Self("told which model to use");
+    /// No way to say how hard it thinks.
+    pub const EFFORT: Self = Self("told how hard to think");
+    /// No way to keep it from writing.
+    pub const READ_ONLY: Self = Self("kept from changing files");
 }
 
 /// How an agent is kept from changing anything.
@@ -28,15 +54,47 @@ pub struct ReadOnly {
 }
 
 const fn switch(names: &'static [&'static str]) -> CliOption {
-    CliOption { names, has_value: false }
+    CliOption { names, has_value: false, key: "" }
 }
 
 const fn option(names: &'static [&'static str]) -> CliOption {
-    CliOption { names, has_value: true }
+    CliOption { names, has_value: true, key: "" }
 }
+
+pub(super) const CLINE_PROMPT: Prompt = Prompt::StdinAndArgument {
+    argument: "Follow the instructions given on standard input.",
+    valued: &[
+        "--auto-approve",
+        "-c",
+        "--cwd",
+        "--thinking",
+        "--compaction",
+        "--id",
+        "-P",
+        "--provider",
+        "-k",
+        "--key",
+        "-m",
+        "--model",
+        "-s",
+        "--system",
+        "--retries",
+        "-t",
+        "--timeout",
+        "--config",
+        "--data-dir",
+        "--hooks-dir",
+    ],
+};
 
 pub(super) const LONG_MODEL: CliOption = option(&["--model"]);
 pub(super) const SHORT_MODEL: CliOption = option(&["-m", "--model"]);
+
+pub(super) const CLAUDE_EFFORT: CliOption = option(&["--effort"]);
+pub(super) const CLINE_EFFORT: CliOption = option(&["--thinking"]);
+pub(super) const CODEX_EFFORT: CliOption =
+    CliOption { key: "model_reasoning_effort=", ..option(&["-c", "--config"]) };
+pub(super) const OPENCODE_EFFORT: CliOption = option(&["--variant"]);
 
 /// Its plan mode refuses the shell only sometimes; what is not among its tools it cannot use at all.
 pub(super) const CLAUDE: ReadOnly =
@@ -63,21 +121,49 @@ pub(super) const OPENCODE: ReadOnly = ReadOnly {
     env: &[("OPENCODE_PERMISSION", r#"{"edit":"deny","bash":"deny"}"#)],
 };
 
+impl Prompt {
+    /// The argument that goes with the prompt.
+    #[must_use]
+    pub fn argument(self) -> Option<&'static str> {
+        match self {
+            Self::Stdin => None,
+            Self::StdinAndArgument { argument, .. } => Some(argument),
+        }
+    }
+
+    /// The argument that goes with the prompt, where `args` have none of their own.
+    #[must_use]
+    pub fn missing_argument(self, args: &[String]) -> Option<&'static str> {
+        let Self::StdinAndArgument { argument, valued } = self else { return None };
+        let mut before = "";
+        let has_one = args.iter().any(|arg| {
+            let is_value = valued.contains(&std::mem::replace(&mut before, arg));
+            arg == "--" || !(is_value || arg.starts_with('-'))
+        });
+        (!has_one).then_some(argument)
+    }
+}
+
 impl CliOption {
     /// `args` without this option, wherever it stands before a `--`.
     fn strip(self, args: Vec<OsString>) -> Vec<OsString> {
-        let is_it = |arg: &OsStr| self.names.iter().any(|name| arg == *name);
+        let is_meant = |value: &str| value.starts_with(self.key);
+        let is_it = |arg: &OsStr, next: Option<&OsString>| {
+            let has_key = self.key.is_empty() || next.is_some_and(|next| is_meant(&next.to_string_lossy()));
+            has_key && self.names.iter().any(|name| arg == *name)
+        };
         let is_with_value = |arg: &OsStr| {
             let text = arg.to_string_lossy();
-            self.has_value && text.split_once('=').is_some_and(|(name, _)| self.names.contains(&name))
+            let (name, value) = text.split_once('=').unwrap_or_default();
+            self.has_value && self.names.contains(&name) && is_meant(value)
         };
         let mut kept = Vec::with_capacity(args.len());
-        let mut args = args.into_iter();
+        let mut args = args.into_iter().peekable();
         while let Some(arg) = args.next() {
             if arg == "--" {
                 kept.push(arg);
                 break;
-            } else if is_it(&arg) {
+            } else if is_it(&arg, args.peek()) {
                 let _value = if self.has_value { args.next() } else { None };
             } else if !is_with_value(&arg) {
                 kept.push(arg);
@@ -89,31 +175,41 @@ impl CliOption {
 }
 
 impl Preset {
-    /// `args` with the option for this model, in place of another one; `None` when the agent has no such option.
-    #[must_use]
-    pub fn with_model(&self, args: &[OsString], model: &str) -> Option<Vec<OsString>> {
-        let option = self.model?;
-        Some(self.with(option.strip(args.to_vec()), &[option.names[0], model]))
+    /// `args` with the options for what the user wants, in place of others of their kind.
+    ///
+    /// # Errors
+    /// When the agent has no such option.
+    pub fn with_wishes(&self, mut args: Vec<OsString>, wishes: &Wishes) -> Result<Vec<OsString>, Unable> {
+        for (wish, option, unable) in
+            [(&wishes.model, self.model, Unable::MODEL), (&wishes.effort, self.effort, Unable::EFFORT)]
+        {
+            if let Some(wish) = wish {
+                let option = option.ok_or(unable)?;
+                args = self.with(option.strip(args), &[option.names[0], &format!("{}{wish}", option.key)]);
+            }
+        }
+        Ok(args)
     }
 
     /// `args` with what keeps the agent from changing anything.
     #[must_use]
-    pub fn with_read_only(&self, args: &[OsString], read_only: &ReadOnly) -> Vec<OsString> {
-        let kept = read_only.without.iter().fold(args.to_vec(), |args, option| option.strip(args));
+    pub fn with_read_only(&self, args: Vec<OsString>, read_only: &ReadOnly) -> Vec<OsString> {
+        let kept = read_only.without.iter().fold(args, |args, option| option.strip(args));
         self.with(kept, read_only.args)
     }
 
     /// `args` with these options behind the others: before what is no option any more.
-    fn with(&self, mut args: Vec<OsString>, options: &[&str]) -> Vec<OsString> {
+    #[must_use]
+    pub fn with<S: AsRef<OsStr>>(&self, mut args: Vec<OsString>, options: &[S]) -> Vec<OsString> {
         let is_prompt = |last: &OsString| match self.prompt {
-            Prompt::StdinAndArgument(argument) => last == argument,
+            Prompt::StdinAndArgument { argument, .. } => last == argument,
             Prompt::Stdin => last == "-",
         };
         let end = args
             .iter()
             .position(|arg| arg == "--")
             .unwrap_or_else(|| args.len() - usize::from(args.last().is_some_and(is_prompt)));
-        args.splice(end..end, options.iter().map(OsString::from));
+        args.splice(end..end, options.iter().map(|option| option.as_ref().to_owned()));
         args
     }
 }
@@ -127,12 +223,13 @@ mod tests {
         args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
+    fn with_model(preset: &Preset, args: &[OsString]) -> Result<String, Unable> {
+        let wishes = Wishes { model: Some("M".to_owned()), effort: None };
+        preset.with_wishes(args.to_vec(), &wishes).map(|args| shown(&args))
+    }
+
     fn own_args(preset: &Preset) -> Vec<OsString> {
-        let argument = match preset.prompt {
-            Prompt::Stdin => None,
-            Prompt::StdinAndArgument(_) => Some("Follow the instructions given on standard input."),
-        };
-        preset.args.iter().copied().chain(argument).map(OsString::from).collect()
+        preset.args.iter().copied().chain(preset.prompt.argument()).map(OsString::from).collect()
     }
 
     #[test]
@@ -150,8 +247,8 @@ mod tests {
             ),
             (
                 "gemini",
-                "--output-format stream-json --yolo -m M",
-                "--output-format stream-json --approval-mode plan",
+                "--output-format stream-json --yolo --skip-trust -m M",
+                "--output-format stream-json --skip-trust --approval-mode plan",
             ),
             (
                 "cline",
@@ -162,12 +259,12 @@ mod tests {
         ] {
             let preset = preset(name).unwrap();
             let args = own_args(preset);
-            assert_eq!(shown(&preset.with_model(&args, "M").unwrap()), model, "{name}");
-            let as_read_only = preset.with_read_only(&args, &preset.read_only.unwrap());
+            assert_eq!(with_model(preset, &args).unwrap(), model, "{name}");
+            let as_read_only = preset.with_read_only(args, &preset.read_only.unwrap());
             assert_eq!(shown(&as_read_only), read_only, "{name}");
         }
         let custom = preset("custom").unwrap();
-        assert_eq!((custom.with_model(&[], "M"), custom.read_only), (None, None));
+        assert_eq!((with_model(custom, &[]), custom.read_only), (Err(Unable::MODEL), None));
     }
 
     #[test]
@@ -200,8 +297,8 @@ mod tests {
         ] {
             let preset = preset(name).unwrap();
             let args: Vec<OsString> = own.split(' ').map(OsString::from).collect();
-            assert_eq!(shown(&preset.with_model(&args, "M").unwrap()), model, "{name}");
-            assert_eq!(shown(&preset.with_read_only(&args, &preset.read_only.unwrap())), read_only, "{name}");
+            assert_eq!(with_model(preset, &args).unwrap(), model, "{name}");
+            assert_eq!(shown(&preset.with_read_only(args, &preset.read_only.unwrap())), read_only, "{name}");
         }
     }
 
@@ -209,6 +306,28 @@ mod tests {
     fn options_come_before_what_is_none() {
         let claude = preset("claude").unwrap();
         let args: Vec<OsString> = ["-p", "--", "x"].map(OsString::from).into();
-        assert_eq!(shown(&claude.with_model(&args, "M").unwrap()), "-p --model M -- x");
+        assert_eq!(with_model(claude, &args).unwrap(), "-p --model M -- x");
+    }
+
+    #[test]
+    fn an_option_with_a_key_is_told_from_its_namesakes() {
+        let wishes = Wishes { model: None, effort: Some("low".to_owned()) };
+        for (name, own, expected) in [
+            (
+                "codex",
+                "exec -c a=b -c model_reasoning_effort=high --config=model_reasoning_effort=x -c -",
+                "exec -c a=b -c -c model_reasoning_effort=low -",
+            ),
+            ("claude", "-p --effort=max", "-p --effort low"),
+            ("cline", "--json --thinking high", "--json --thinking low"),
+            ("opencode", "run --variant max", "run --variant low"),
+        ] {
+            let args = own.split(' ').map(OsString::from).collect();
+            let with_effort = preset(name).unwrap().with_wishes(args, &wishes).unwrap();
+            assert_eq!(shown(&with_effort), expected, "{name}");
+        }
+        for name in ["amp", "gemini", "custom", "script"] {
+            assert_eq!(preset(name).unwrap().with_wishes(Vec::new(), &wishes), Err(Unable::EFFORT), "{name}");
+        }
     }
 }

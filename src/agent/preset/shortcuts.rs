@@ -13,7 +13,7 @@ use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
 
 /// An `assistant` line of claude's with one block of the main agent's text, or one tool call.
-pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
+pub(super) fn claude(line: &[u8]) -> Option<Vec<Item>> {
     #[derive(Deserialize)]
     struct Line {
         message: Message,
@@ -23,8 +23,20 @@ pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
     }
     #[derive(Deserialize)]
     struct Message {
+        id: Option<String>,
         model: Option<String>,
         content: [Block; 1],
+        usage: Option<Tokens>,
+    }
+    /// Of a turn. Anything else than whole numbers is for the filter.
+    #[derive(Deserialize)]
+    struct Tokens {
+        #[serde(rename = "input_tokens")]
+        fresh: Option<u32>,
+        #[serde(rename = "cache_creation_input_tokens")]
+        cached: Option<u32>,
+        #[serde(rename = "cache_read_input_tokens")]
+        from_cache: Option<u32>,
     }
     #[derive(Deserialize)]
     struct Block {
@@ -40,23 +52,33 @@ pub(super) fn claude(line: &[u8]) -> Option<[Item; 2]> {
     else {
         return None;
     };
+    let is_ours = message.model.as_deref() != Some("<synthetic>");
     let [Block { r#type, text, id, name, input }] = message.content;
+    let begun =
+        message.id.map(|id| Item::Note(Box::new(UsageNote { message: Some(id), ..UsageNote::default() })));
+    let mut items: Vec<Item> = begun.into_iter().collect();
     match r#type.as_str() {
-        "text" if message.model.as_deref() != Some("<synthetic>") => {
+        "text" if is_ours => {
             let text = text?;
-            Some([Item::Text(text.clone()), Item::Show(Show::Text(text))])
+            items.extend([Item::Text(text.clone()), Item::Show(Show::Text(text))]);
         }
         "tool_use" => {
             let name = name.filter(|name| name != "ScheduleWakeup")?;
             let started = UsageNote { tool_started: Some(id?), ..UsageNote::default() };
-            Some([Item::Show(Show::tool(&name, input.as_ref())), Item::Note(Box::new(started))])
+            items.extend([Item::Show(Show::tool(&name, input.as_ref())), Item::Note(Box::new(started))]);
         }
-        _ => None,
+        _ => return None,
     }
+    if let Some(usage) = message.usage.filter(|_| is_ours) {
+        let parts = [usage.fresh, usage.cached, usage.from_cache];
+        let tokens = parts.into_iter().flatten().map(u64::from).sum();
+        items.push(Item::Note(Box::new(UsageNote { context_tokens: Some(tokens), ..UsageNote::default() })));
+    }
+    Some(items)
 }
 
 /// A `message` line of gemini's with a delta of the assistant's text.
-pub(super) fn gemini(line: &[u8]) -> Option<[Item; 2]> {
+pub(super) fn gemini(line: &[u8]) -> Option<Vec<Item>> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
@@ -67,7 +89,7 @@ pub(super) fn gemini(line: &[u8]) -> Option<[Item; 2]> {
 
     let Line { role, content, delta } = serde_json::from_slice(line).ok()?;
     let is_ours = role == "assistant" && delta;
-    is_ours.then(|| [Item::Text(content.clone()), Item::Show(Show::Delta(content))])
+    is_ours.then(|| vec![Item::Text(content.clone()), Item::Show(Show::Delta(content))])
 }
 
 #[cfg(test)]
@@ -135,6 +157,32 @@ mod tests {
     ];
 
     #[test]
+    fn odd_usages_read_the_same_either_way() {
+        let claude = preset("claude").unwrap().compile().unwrap();
+        let usages = [
+            "",
+            r#""usage":{"input_tokens":1,"cache_read_input_tokens":20,"output_tokens":5},"#,
+            r#""usage":null,"#,
+            r#""usage":{},"#,
+            r#""usage":{"input_tokens":1.5},"#,
+            r#""usage":{"input_tokens":-1},"#,
+            r#""usage":{"input_tokens":"a"},"#,
+            r#""usage":{"input_tokens":4294967296,"cache_creation_input_tokens":null},"#,
+            r#""usage":5,"#,
+            r#""usage":{"input_tokens":1},"usage":{"input_tokens":2},"#,
+        ];
+        for usage in usages {
+            for model in ["", r#""model":"m","#, r#""model":"<synthetic>","#] {
+                let line = format!(
+                    r#"{{"type":"assistant","message":{{{model}{usage}"content":[{}]}}}}"#,
+                    ODD_BLOCKS[0]
+                );
+                taken(&claude, &line);
+            }
+        }
+    }
+
+    #[test]
     fn odd_lines_read_the_same_either_way() {
         let claude = preset("claude").unwrap().compile().unwrap();
         let deep = format!(
@@ -143,8 +191,14 @@ mod tests {
             "]".repeat(119)
         );
         let blocks = ODD_BLOCKS.into_iter().chain([deep.as_str()]);
-        let models =
-            ["", r#""model":"m","#, r#""model":"<synthetic>","#, r#""model":null,"#, r#""model":5,"#];
+        let models = [
+            "",
+            r#""model":"m","#,
+            r#""model":"<synthetic>","#,
+            r#""id":"i","model":null,"#,
+            r#""id":7,"model":5,"#,
+            r#""model":"m","id":null,"#,
+        ];
         let ends = [
             "",
             r#","parent_tool_use_id":null"#,

@@ -21,6 +21,7 @@ use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::git::{self, GitError};
 use crate::job::Refused;
+use crate::job::agent_choice::Choice;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, run_id};
 use crate::job::resume::Resume;
@@ -59,7 +60,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     refuse_inside_a_branch(project.root())?;
     let branches = planned::read(project, settings)?;
     if args.dry_run {
-        return dry_run::show(project, &branches, flags.json);
+        let agent = Choice::of(settings, project)?;
+        return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
     let preflight = preflight(&workspace, &args.shared, limit)?;
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
@@ -198,7 +200,7 @@ impl Building<'_> {
             run: self.run.clone(),
             name: VERB.to_owned(),
             mode: MODE.to_owned(),
-            agent: self.workspace.settings.agent_type.clone(),
+            agent: self.preflight.agent_name().to_owned(),
         };
         let end = json(&identity, code, rows);
         self.screen.say_json(&end);

@@ -8,12 +8,18 @@ use super::planned::Planned;
 use crate::commands::output::print;
 use crate::project::Project;
 use crate::record::lookup::Loop;
+use crate::text::line::escaped;
 
-/// Prints the branches of the plan.
-pub(super) fn show(project: &Project, branches: &[Planned], as_json: bool) -> anyhow::Result<u8> {
+/// Prints the branches of the plan, and the `agent`'s command line.
+pub(super) fn show(
+    project: &Project,
+    agent: &str,
+    branches: &[Planned],
+    as_json: bool,
+) -> anyhow::Result<u8> {
     print(|out| {
         if as_json {
-            let branches: Vec<_> = branches.iter().map(|branch| object(project, branch)).collect();
+            let branches: Vec<_> = branches.iter().map(|branch| object(project, agent, branch)).collect();
             serde_json::to_writer_pretty(&mut *out, &branches).map_err(io::Error::other)?;
             return writeln!(out);
         }
@@ -28,7 +34,8 @@ pub(super) fn show(project: &Project, branches: &[Planned], as_json: bool) -> an
             writeln!(out)?;
         }
         let open = branches.iter().filter(|branch| !branch.section.is_done).count();
-        writeln!(out, "{open} of {} branches would be built.", branches.len())
+        writeln!(out, "{open} of {} branches would be built.", branches.len())?;
+        writeln!(out, "The agent would be started as: {}", escaped(agent))
     })
 }
 
@@ -56,11 +63,12 @@ fn iteration(project: &Project, branch: &Planned) -> Option<u64> {
     Some(found.state.ok()?.tally.iteration)
 }
 
-fn object(project: &Project, branch: &Planned) -> serde_json::Value {
+fn object(project: &Project, agent: &str, branch: &Planned) -> serde_json::Value {
     let section = &branch.section;
     let tasks: Vec<_> =
         section.tasks.iter().map(|task| json!({ "text": task.text, "ticked": task.ticked })).collect();
     json!({
+        "agent_command": agent,
         "branch": section.name,
         "line": section.line,
         "goal": section.goal,

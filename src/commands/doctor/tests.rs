@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::job::workspace::find_program;
 use crate::process::identity::ProcessIdentity;
 use crate::record::lock::{Holder, Lock};
 
@@ -16,6 +17,11 @@ fn scratch() -> Scratch {
     let options = DoctorOptions {
         agent: "claude".into(),
         program: Some("claude".into()),
+        preset: preset::preset("claude").unwrap(),
+        args: Vec::new(),
+        env: vec![("HOME".into(), guard.path().join("home").into())],
+        as_root: false,
+        git: GitSettings::default(),
         specs_dir: "specs".into(),
         search_path: guard.path().join("bin").into(),
         json: false,

@@ -8,9 +8,9 @@ use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};
 
-const LIMITS: Limits = Limits::EXAMPLE;
+pub(super) const LIMITS: Limits = Limits::EXAMPLE;
 
-fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
+pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
     let failed = !matches!(status, Success | Interrupted);
     let message = "it failed".to_owned();
     Report {
@@ -28,72 +28,36 @@ fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report 
     }
 }
 
-fn settled(signal: Signal, changed: Option<bool>) -> Settled {
-    Settled { signal, changed, proof: None }
+pub(super) fn settled(signal: Signal, changed: Option<bool>) -> Settled {
+    Settled { signal, changed, ..Settled::default() }
 }
 
-fn book(limits: &Limits, tally: &mut Tally, status: AttemptStatus, changed: Option<bool>) {
+pub(super) fn book(limits: &Limits, tally: &mut Tally, status: AttemptStatus, changed: Option<bool>) {
     tally.book(limits, &report(status, Class::Other, None), &settled(Signal::Continue, changed));
 }
 
-fn limited(limits: &Limits, tally: &mut Tally, reset_at: i64) {
+pub(super) fn limited(limits: &Limits, tally: &mut Tally, reset_at: i64) {
     let report = report(UsageLimit, Class::Limit, Some(reset_at));
     tally.book(limits, &report, &settled(Signal::Continue, None));
 }
 
-fn at(seconds: i64) -> DateTime<Utc> {
+pub(super) fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_000_000 + seconds, 0).unwrap()
 }
 
-fn now(seconds: i64) -> Now {
+pub(super) fn now(seconds: i64) -> Now {
     let running = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     Now { time: at(seconds), running, closed_until: None, spent_by_others: Spent::default() }
 }
 
 #[test]
-fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
-    let mut tally = Tally::default();
-    tally.begin(Given::default());
-    limited(&LIMITS, &mut tally, at(600).timestamp());
-    assert_eq!(step(&LIMITS, &tally, now(0)), Step::Wait(at(600)));
-    assert_eq!(step(&LIMITS, &tally, now(-7 * 3600)), Step::End(Outcome::LimitTooFar));
-    tally.waited(at(0));
-    assert_eq!(step(&LIMITS, &tally, now(600)), Step::Again);
-    assert_eq!((tally.iteration, tally.retries, tally.blind_waits), (1, 0, 0));
-}
-
-#[test]
-fn nobody_waits_for_an_attempt_that_may_not_begin() {
-    let limits = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
-    let mut tally = Tally::default();
-    tally.begin(Given::default());
-    limited(&limits, &mut tally, at(600).timestamp());
-    assert_eq!(step(&limits, &tally, now(59)), Step::Wait(at(600)));
-    assert_eq!(step(&limits, &tally, now(60)), Step::End(Outcome::DurationReached));
-}
-
-#[test]
-fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
-    let limits = Limits { max_limit_wait: Duration::from_secs(200), ..LIMITS };
-    let mut tally = Tally::default();
-    tally.begin(Given::default());
-    let mut waits = Vec::new();
-    let end = loop {
-        limited(&limits, &mut tally, 0);
-        match step(&limits, &tally, now(0)) {
-            Step::Wait(until) => waits.push((until - at(0)).num_seconds()),
-            end => break end,
-        }
-        tally.waited(at(0));
-        assert_eq!(step(&limits, &tally, now(0)), Step::Again);
-    };
-    assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
-    assert_eq!(end, Step::End(Outcome::LimitTooFar));
-}
-
-#[test]
 fn what_cannot_get_better_is_not_tried_again() {
-    for (class, outcome) in [(Class::Auth, Outcome::NotLoggedIn), (Class::Context, Outcome::AgentFailed)] {
+    for (class, outcome) in [
+        (Class::Auth, Outcome::NotLoggedIn),
+        (Class::Billing, Outcome::OutOfCredit),
+        (Class::Context, Outcome::AgentFailed),
+        (Class::Permission, Outcome::AgentFailed),
+    ] {
         let mut tally = Tally::default();
         tally.begin(Given::default());
         let settled = settled(Signal::Continue, None);
@@ -163,7 +127,7 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     let money = Limits { max_cost_usd: Some(1.0), ..LIMITS };
     let tokens = Limits { max_tokens: Some(100), ..LIMITS };
     let time = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
-    let mut tally = Tally { cost_usd: 0.99, input_tokens: 60, output_tokens: 39, ..Tally::default() };
+    let mut tally = Tally { cost_usd: Some(0.99), input_tokens: 60, output_tokens: 39, ..Tally::default() };
     for limits in [&money, &tokens, &time] {
         assert_eq!(step(limits, &tally, now(59)), Step::Begin);
     }
@@ -171,7 +135,7 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     for limits in [&money, &tokens] {
         assert_eq!(step(limits, &tally, together), Step::End(Outcome::BudgetReached));
     }
-    tally.cost_usd = 1.0;
+    tally.cost_usd = Some(1.0);
     tally.output_tokens = 40;
     assert_eq!(step(&money, &tally, now(0)), Step::End(Outcome::BudgetReached));
     assert_eq!(step(&tokens, &tally, now(0)), Step::End(Outcome::BudgetReached));
@@ -205,15 +169,6 @@ fn a_resumed_loop_repeats_what_was_cut_off_and_a_new_one_gets_a_new_allowance() 
     let limits = Limits { max_iterations: Some(1), ..LIMITS };
     let spent = Tally { iteration: 11, last: Last::Settled(Signal::Continue), ..fresh };
     assert_eq!(step(&limits, &spent, now(0)), Step::End(Outcome::MaxIterations));
-}
-
-#[test]
-fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
-    let mut tally = Tally::default();
-    tally.begin(Given::default());
-    limited(&LIMITS, &mut tally, at(600).timestamp());
-    assert_eq!(step(&LIMITS, &tally.clone().resumed(false, at(300)), now(300)), Step::Wait(at(600)));
-    assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);
 }
 
 #[test]
@@ -255,6 +210,9 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
         Class::Permission,
         Class::Auth,
         Class::Context,
+        Class::Overload,
+        Class::Overload,
+        Class::Billing,
     ]);
     let signal = prop::sample::select(vec![
         Signal::Continue,
@@ -265,15 +223,22 @@ fn any_report() -> impl Strategy<Value = (Report, Settled)> {
         Signal::Replan,
     ]);
     let reset = prop::option::of(-100..100_000_i64);
-    (status, class, signal, prop::option::of(any::<bool>()), reset).prop_map(
-        |(status, class, signal, changed, reset)| {
+    (status, class, signal, prop::option::of(any::<bool>()), reset, any::<bool>()).prop_map(
+        |(status, class, signal, changed, reset, called_tools)| {
             let class = if status == UsageLimit { Class::Limit } else { class };
             let signal = if status == Success { signal } else { Signal::Continue };
             let mut report = report(status, class, reset.map(|seconds| at(seconds).timestamp()));
             report.usage.cost_usd = Some(1.0);
+            report.usage.called_tools = called_tools;
             (report, settled(signal, changed))
         },
     )
+}
+
+/// Whether an attempt is one that is waited for and uses up nothing.
+fn is_waited_for(report: &Report) -> bool {
+    let is_overload = report.failure.as_ref().is_some_and(|failure| failure.class == Class::Overload);
+    report.status == UsageLimit || report.status == AgentFailure && is_overload && !report.usage.called_tools
 }
 
 /// Whether a loop ends for the reason that its history gives.
@@ -283,7 +248,7 @@ fn check_reason(
     (limits, tally): (&Limits, &Tally),
     (begun, tries, failed_in_a_row, idle_in_a_row): (u64, u32, u64, u64),
 ) -> Result<(), TestCaseError> {
-    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd >= limit);
+    let spent = limits.max_cost_usd.is_some_and(|limit| tally.cost_usd.unwrap_or_default() >= limit);
     match outcome {
         Outcome::Complete => prop_assert_eq!(settled.signal, Signal::Complete),
         Outcome::DonePattern => prop_assert_eq!(settled.signal, Signal::Done),
@@ -298,7 +263,8 @@ fn check_reason(
             prop_assert_eq!(Some(begun), limits.max_iterations);
         }
         Outcome::AgentFailed => {
-            let hopeless = report.failure.as_ref().unwrap().class == Class::Context;
+            let class = report.failure.as_ref().unwrap().class;
+            let hopeless = matches!(class, Class::Context | Class::Permission);
             prop_assert!(hopeless || limits.on_failure == OnFailure::End);
             prop_assert!(hopeless || tries == limits.max_retries + 1);
         }
@@ -306,7 +272,9 @@ fn check_reason(
         Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
         Outcome::BudgetReached => prop_assert!(spent),
         Outcome::NotLoggedIn => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Auth),
+        Outcome::OutOfCredit => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Billing),
         Outcome::LimitTooFar => prop_assert_eq!(report.status, UsageLimit),
+        Outcome::Overloaded => prop_assert!(report.status != UsageLimit && is_waited_for(report)),
         other => prop_assert!(false, "{:?} is not for the policy to decide", other),
     }
     Ok(())
@@ -324,7 +292,7 @@ proptest! {
         let (mut begun, mut tries, mut failed_in_a_row, mut idle_in_a_row) = (0, 0, 0, 0);
         let mut reports = reports.into_iter();
         let mut last: Option<(Report, Settled)> = None;
-        let mut clock = 0;
+        let (mut clock, mut waited) = (0, TimeDelta::zero());
         loop {
             let before = tally.clone();
             let next = step(&limits, &tally, now(clock));
@@ -346,13 +314,15 @@ proptest! {
                 Step::Retry { retry, pause } => {
                     tally.retry();
                     prop_assert_eq!(retry, tries);
-                    prop_assert_eq!(pause.is_zero(), limits.retry_pause.is_none());
+                    let is_overload = before.last == Last::Failed(Class::Overload);
+                    prop_assert_eq!(pause.is_zero(), limits.retry_pause.is_none() && !is_overload);
                     tries += 1;
                 }
                 Step::Again => prop_assert_eq!(before.last, Last::Waited),
                 Step::Wait(until) => {
-                    prop_assert!(until > at(clock) && until <= at(clock) + TimeDelta::hours(6));
-                    tally.waited(at(clock));
+                    waited += until - at(clock);
+                    prop_assert!(until > at(clock) && waited <= TimeDelta::hours(6));
+                    tally.waited(at(clock), until);
                     clock = (until - at(0)).num_seconds();
                     prop_assert_eq!((tally.iteration, tally.retries), (before.iteration, before.retries));
                     continue;
@@ -367,18 +337,23 @@ proptest! {
             prop_assert!(limits.max_iterations.is_none_or(|limit| begun <= limit));
             prop_assert!(tries <= limits.max_retries + 1);
             prop_assert_eq!(tally.iteration, begun);
-            let spent_before = limits.max_cost_usd.is_some_and(|limit| before.cost_usd >= limit);
+            let spent_before = limits.max_cost_usd.is_some_and(|limit| before.cost_usd.unwrap_or_default() >= limit);
             prop_assert!(!spent_before, "an attempt began with the budget used up");
             let Some((report, settled)) = reports.next() else { break };
             match report.status {
+                _ if is_waited_for(&report) => {}
                 Success => {
+                    waited = TimeDelta::zero();
                     failed_in_a_row = 0;
                     idle_in_a_row = if settled.changed == Some(false) { idle_in_a_row + 1 } else { 0 };
                 }
-                UsageLimit => {}
                 _ => {
                     let class = report.failure.as_ref().unwrap().class;
-                    failed_in_a_row += u64::from(tries > limits.max_retries || matches!(class, Class::Auth | Class::Context));
+                    if report.status == Timeout || class != Class::Overload {
+                        waited = TimeDelta::zero();
+                    }
+                    let is_hopeless = matches!(class, Class::Auth | Class::Context | Class::Permission | Class::Billing);
+                    failed_in_a_row += u64::from(tries > limits.max_retries || is_hopeless);
                 }
             }
             tally.book(&limits, &report, &settled);

@@ -39,8 +39,14 @@ const ENTRIES: [&str; 12] = [
 #[test]
 fn what_was_never_finished_is_made_anew() {
     for entry in ENTRIES {
-        for files in ["", "rm \"$1/c\"", "rm \"$1\"/*", ": > \"$1/b\"; rm \"$1/c\"", "printf cont > \"$1/b\""]
-        {
+        for files in [
+            "",
+            "rm \"$1/a\"",
+            "rm \"$1\"/*",
+            ": > \"$1/b\"; rm \"$1/c\"",
+            "printf cont > \"$1/b\"; rm \"$1/c\"",
+            "printf cont > \"$1/c\"",
+        ] {
             let script = format!("{files}\n{entry}");
             let (_guard, root, id) = undone(&script);
             assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch, "{script}");
@@ -62,6 +68,10 @@ fn what_somebody_did_there_stays_and_nobody_works_there() {
         "echo > \"$1/ignored\"",
         "rm \"$1/b\"; mkdir \"$1/b\"; echo > \"$1/b/inner\"",
         "rm \"$1/b\"; ln -s a \"$1/b\"",
+        "chmod +x \"$1/c\"",
+        // git finishes one file before it begins the next.
+        ": > \"$1/b\"",
+        "printf cont > \"$1/b\"; printf cont > \"$1/c\"",
     ];
     for entry in ENTRIES {
         for work in work {
@@ -74,6 +84,17 @@ fn what_somebody_did_there_stays_and_nobody_works_there() {
             assert!(said.contains("no checkout wrote") || said.contains("is taken"), "{script}: {said}");
             assert_eq!(snapshot(&tree), before, "{script}");
         }
+    }
+}
+
+#[test]
+fn what_is_no_file_in_gits_entry_holds_nobody() {
+    for name in ["HEAD", "locked", "gitdir", "commondir"] {
+        let (_guard, root, _) = undone(&format!("rm -f index {name}; mkfifo {name}"));
+        let start = Instant::now();
+        let _ = head_file::git_dir(&place(&root, "x")).map(|entry| is_whole(&entry));
+        let _ = HalfMade::find(&root, &place(&root, "x"), "x", None);
+        assert!(start.elapsed() < Duration::from_secs(20), "{name}");
     }
 }
 
@@ -119,7 +140,7 @@ fn what_only_the_entry_knows_stays() {
 
 #[test]
 fn what_a_checkout_writes_may_differ_from_what_is_committed() {
-    for files in ["rm \"$1/c\"", "printf 'cont' > \"$1/b\"", "printf 'content\\r' > \"$1/b\""] {
+    for files in ["rm \"$1/c\"", "printf 'cont' > \"$1/c\"", "rm \"$1/c\"; printf 'content\\r' > \"$1/b\""] {
         let (_guard, root, id) = with_files(&["a", "b", "c"]);
         git(&root, &["config", "core.autocrlf", "true"]);
         add_at(&root, "x", &id).unwrap();
@@ -132,6 +153,40 @@ fn what_a_checkout_writes_may_differ_from_what_is_committed() {
         assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch, "{files}");
         assert_eq!(fs::read(tree.join("b")).unwrap(), b"content\r\n");
     }
+}
+
+#[test]
+fn what_git_would_clean_away_is_somebodys_work() {
+    let (_guard, root, id) = undone("echo 'b filter=secret' > ../../info/attributes; rm index");
+    git(&root, &["config", "filter.secret.clean", "sed /SECRET/d"]);
+    let file = place(&root, "x").join("b");
+    fs::write(&file, "content\nSECRET\n").unwrap();
+    let said = said(add_at(&root, "x", &id));
+    assert!(said.contains(&format!("no checkout wrote, {}", file.display())), "{said}");
+    assert_eq!(fs::read(&file).unwrap(), b"content\nSECRET\n");
+}
+
+/// git writes files in their places: the kernel ends it here where a file becomes too large.
+#[test]
+fn a_file_that_a_killed_git_left_cut_in_the_middle_is_made_anew() {
+    let (_guard, root, _) = with_files(&["a", "b", "c"]);
+    let whole = "all of it\n".repeat(10_000);
+    fs::write(root.join("b"), &whole).unwrap();
+    git(&root, &["commit", "--quiet", "-am", "large"]);
+    let id = git(&root, &["rev-parse", "HEAD"]).trim().to_owned();
+    add_at(&root, "x", &id).unwrap();
+    let (tree, entry) = (place(&root, "x"), entry_of(&root, "x"));
+    fs::remove_file(entry.join("index")).unwrap();
+    fs::write(entry.join("locked"), INITIALIZING).unwrap();
+    let script = "rm a b c; ulimit -c 0; ulimit -f 8; git reset --hard --no-recurse-submodules";
+    let ended = Command::new("sh").args(["-c", script]).current_dir(&tree).output().unwrap();
+    assert!(!ended.status.success(), "{ended:?}");
+    let left = fs::read(tree.join("b")).unwrap();
+    assert!(!left.is_empty() && left.len() < whole.len() && !tree.join("c").exists(), "{ended:?}");
+
+    assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch);
+    assert_eq!(fs::read_to_string(tree.join("b")).unwrap(), whole);
+    assert_eq!(git(&tree, &["status", "--porcelain"]), "");
 }
 
 #[test]

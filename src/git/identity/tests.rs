@@ -1,6 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use super::super::head;
 use super::super::tests::{git, repository};
 use super::super::worktrees;
 use super::*;
@@ -242,6 +243,15 @@ fn a_trial_signature_names_the_key_and_the_reason() {
 
     git(&root, &["update-ref", "-d", "HEAD"]);
     says("cat > /dev/null; echo '[GNUPG:] SIG_CREATED ' >&2; echo SIGNED").unwrap();
+}
+
+#[test]
+fn an_ident_is_read_from_behind() {
+    let read = |ident: &[u8]| name_and_email(ident).map(|(name, email)| (name.to_vec(), email.to_vec()));
+    let found = |name: &[u8], email: &[u8]| Some((name.to_vec(), email.to_vec()));
+    assert_eq!(read(b"A B <a@b> 17 +0100\n"), found(b"A B", b"a@b"));
+    assert_eq!(read(b"Jos\xe9 <> 17 +0100\n"), found(b"Jos\xe9", b""));
+    assert_eq!((read(b""), read(b"no address\n"), read(b"> <\n")), (None, None, None));
 }
 
 #[test]

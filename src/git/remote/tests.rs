@@ -25,7 +25,7 @@ fn run_launch(launch: &Launch) -> Output {
 }
 
 fn pushed(root: &Path) -> Result<(), String> {
-    let output = run_launch(&push(root, &named("origin"), "feature/x", &CommitIdentity::default(), "mark"));
+    let output = run_launch(&push(root, &named("origin"), "feature/x", &CommitIdentity::default()));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let why = why_refused(&text(&output.stdout), &text(&output.stderr));
     assert!(!why.contains('\n') && !why.is_empty());
@@ -174,13 +174,13 @@ fn ssh_asks_nothing_whichever_command_is_in_force() {
 #[test]
 fn the_command_line_never_forces() {
     let (_guard, root) = repository();
-    let launch = push(&root, &named("-remote"), "b", &CommitIdentity::default(), "mark");
+    let launch = push(&root, &named("-remote"), "b", &CommitIdentity::default());
     let args: Vec<&str> = launch.args.iter().map(|argument| argument.to_str().unwrap()).collect();
     assert_eq!(
         args,
         ["push", "--porcelain", "--no-follow-tags", "--", "-remote", "refs/heads/b:refs/heads/b"]
     );
-    assert_eq!((launch.cwd, launch.mark.as_str()), (root, "mark"));
+    assert_eq!((launch.cwd, launch.mark.as_str(), launch.spares_daemons), (root, "", true));
     for (name, value) in [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")] {
         assert!(launch.env.contains(&(name.into(), value.into())));
     }
@@ -203,8 +203,7 @@ fn a_relative_path_means_the_same_in_every_work_tree() {
         git(&root, &["remote", "set-url", "origin", "../there.git"]);
         git(&root, &["worktree", "add", "--quiet", "--force", "deep/er/tree", "feature/x"]);
         let there = remote(&root).unwrap();
-        let launch =
-            push(&root.join("deep/er/tree"), &there, "feature/x", &CommitIdentity::default(), "mark");
+        let launch = push(&root.join("deep/er/tree"), &there, "feature/x", &CommitIdentity::default());
         let output = run_launch(&launch);
         assert!(output.status.success(), "{}: {output:?}", folder.display());
         let pushed = git(&folder.join("there.git"), &["rev-parse", "feature/x"]);

@@ -215,3 +215,39 @@ fn the_plans_copy_is_not_committed_by_accident() {
     assert_eq!(git(&root, &["status", "--porcelain"]).lines().next(), Some(" M PLAN.md"));
     assert!(keep_plan_out(&place(&root, "OTHER.md"), "MISSING.md", true).is_err());
 }
+
+#[test]
+fn in_a_copy_of_a_project_the_way_out_leaves_the_original_alone() {
+    for is_tree_copied in [true, false] {
+        let (guard, root, id) = with_files(&["a"]);
+        for branch in ["x", "y"] {
+            add_at(&root, branch, &id).unwrap();
+        }
+        fs::write(place(&root, "x").join("mine"), "not committed").unwrap();
+        let copy = guard.path().join("a copy");
+        assert!(Command::new("cp").arg("-a").arg(&root).arg(&copy).status().unwrap().success());
+        if !is_tree_copied {
+            fs::remove_dir_all(copy.join(".worktrees")).unwrap();
+        }
+        for branch in ["x", "y"] {
+            let said = said(add_at(&copy, branch, &id));
+            assert!(
+                said.contains(&format!("checked out elsewhere, {}", place(&root, branch).display())),
+                "{said}"
+            );
+            // What it says, done.
+            let (_, command) = said.split_once("with '").unwrap();
+            let end = command.find("' (not").unwrap_or(command.len() - 1);
+            assert!(Command::new("sh").args(["-c", &command[..end]]).status().unwrap().success(), "{said}");
+            let added = if is_tree_copied { Added::Reused } else { Added::Branch };
+            assert_eq!(add_at(&copy, branch, &id).unwrap(), added, "{said}");
+            assert_eq!(add_at(&root, branch, &id).unwrap(), Added::Reused, "{said}");
+        }
+        let commits = |tree: &Path| git(tree, &["log", "--format=%s"]).lines().count();
+        git(&place(&copy, "x"), &["commit", "--quiet", "--allow-empty", "-m", "in the copy"]);
+        assert_eq!((commits(&place(&copy, "x")), commits(&place(&root, "x"))), (2, 1));
+        let new = git(&place(&copy, "x"), &["ls-files", "--others"]);
+        assert_eq!(new, if is_tree_copied { "mine\n" } else { "" });
+        assert_eq!(git(&place(&root, "x"), &["ls-files", "--others"]), "mine\n");
+    }
+}

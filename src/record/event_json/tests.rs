@@ -50,6 +50,8 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     let (tally, until) = (&tally, Utc::now());
     take(Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally });
     take(Event::AttemptStarted { tally, head: Some("a") });
+    take(Event::AgentStarted { command: "c" });
+    take(Event::AgentKnown { model: Some("m"), session: None });
     for show in [
         Show::Text("t".into()),
         Show::Delta("t".into()),

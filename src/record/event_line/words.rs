@@ -43,6 +43,8 @@ impl<T: JsonSchema> JsonSchema for Word<T> {
 pub enum WaitReason {
     /// The end of the agent's usage limit.
     UsageLimit,
+    /// A provider that is overloaded or out of order.
+    Overload,
 }
 
 /// What was asked of a loop.

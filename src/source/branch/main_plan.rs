@@ -1,11 +1,12 @@
 //! The main plan, which all branches of a build share: each changes its own section, and none the other's.
 
+use std::fs;
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
-use crate::files::theirs;
+use crate::files::{own, theirs};
 use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
@@ -32,7 +33,8 @@ impl MainPlan {
         ticks: Ticks,
         known: &[String],
     ) -> Result<(), String> {
-        let from = without_torn_end(read(copy)?, branch, known);
+        let from = read_copy(copy).ok_or_else(|| format!("cannot read {}", copy.display()))?;
+        let from = without_torn_end(from, branch, known);
         self.change(|into| merge_tasks(&from, into, branch, ticks, known).map_err(|error| self.fault(&error)))
     }
 
@@ -51,14 +53,7 @@ impl MainPlan {
             .filter(|merged| !main.starts_with(merged.as_str()));
         let text = merged.unwrap_or(main);
         if old.as_ref() != Some(&text) {
-            // The copy is ours: a FIFO or a device in its place is an agent's whim.
-            if copy
-                .symlink_metadata()
-                .is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())
-            {
-                let _ = std::fs::remove_file(copy);
-            }
-            write(copy, &text)?;
+            write_copy(copy, &text)?;
         }
         Ok(own)
     }
@@ -101,9 +96,20 @@ fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {
     Ok(tasks(text, branch)?.into_iter().map(|task| task.text).collect())
 }
 
-/// The copy of the plan, if it is a file with text: an agent may have made anything of it.
+/// The copy of the plan, if it is a file with text: an agent may have made anything of it. Links are not followed: they may
+/// lead to what is the user's.
 fn read_copy(path: &Path) -> Option<String> {
-    theirs::text(path).ok()
+    let content = own::read(path, theirs::MAX_TEXT).ok()?;
+    String::from_utf8(content).ok()
+}
+
+fn write_copy(path: &Path, text: &str) -> Result<(), String> {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        // An agent's whim; what a link leads to stays as it is.
+        fs::remove_file(path).map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
+    }
+    let written = atomic::write_own(path, text.as_bytes(), Durability::Synced);
+    written.map(drop).map_err(|error| error.to_string())
 }
 
 /// The plan without its last line, where that is the beginning of a task among the `known`: whoever wrote it was cut off.

@@ -110,7 +110,7 @@ impl Publisher {
             Some(_) => {}
             None => return Ok(Err(Unpublished::Wrong(self.uncountable()))),
         }
-        let launch = git::remote::push(&self.tree, &remote, &self.branch, &self.identity, &self.mark);
+        let launch = git::remote::push(&self.tree, &remote, &self.branch, &self.identity);
         let captured = side_command::run(&launch, bounds(PUSH_LIMIT), context)?;
         Ok(match outcome(captured, PUSH_LIMIT) {
             Ok((0, _, _)) => {
@@ -244,6 +244,9 @@ fn outcome(
     match captured.end {
         Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
         Ended::Signaled(signal) => Err(Unpublished::Wrong(format!("it was ended by signal {signal}"))),
+        Ended::OutOfSight => Err(Unpublished::Wrong(
+            "it was ended, because somebody killed the process that supervises it".to_owned(),
+        )),
         Ended::TimedOut => {
             Err(Unpublished::Wrong(format!("it did not end within {}", duration::format(limit))))
         }

@@ -15,7 +15,7 @@ fn ended(name: &str, outcome: Outcome, tally: &Tally) -> BranchRow {
 }
 
 fn rows() -> Vec<BranchRow> {
-    let tally = Tally { iteration: 12, error_count: 2, cost_usd: 0.424, ..Tally::default() };
+    let tally = Tally { iteration: 12, error_count: 2, cost_usd: Some(0.424), ..Tally::default() };
     let mut done = ended("fix-a", Outcome::Complete, &tally);
     done.commits = Some(7);
     done.pull_request = Some("https://example.org/o/r/pull/12".into());

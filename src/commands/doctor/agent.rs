@@ -1,0 +1,292 @@
+//! The agent: whether it is there, may be started like that, and can work without a person.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use anstream::adapter::strip_str;
+use regex::Regex;
+
+use super::probe::{ask, json, path, variable};
+use super::{DoctorOptions, Finding};
+use crate::agent::preset::setup::{LoginCheck, Place, TrustCheck};
+use crate::job::workspace::find_program;
+use crate::project::Project;
+use crate::text::line;
+
+/// The longest version that is shown, in characters.
+const LONGEST_VERSION: usize = 80;
+
+/// Looks at the agent.
+pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
+    let found = find(project, options);
+    let mut findings = vec![check_version(found.as_deref(), project, options)];
+    if let Some(path) = &found {
+        findings.extend(check_flags(path, project, options));
+    }
+    findings.extend(check_root(options));
+    findings.extend(check_login(found.as_deref(), project, options));
+    findings.extend(options.preset.setup.trust.map(|trust| check_trust(&trust, project, options)));
+    findings
+}
+
+/// Where the agent's program is.
+fn find(project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
+    let program = options.program.as_ref()?;
+    // With a slash it is a path, as in a shell; an agent is started in the project root.
+    if program.contains('/') {
+        Some(project.root().join(program)).filter(|path| path.is_file())
+    } else {
+        find_program(program, &options.search_path)
+    }
+}
+
+fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOptions) -> Finding {
+    let agent = &options.agent;
+    let Some(program) = &options.program else { return Finding::ok("agent", format!("{agent}, built in")) };
+    let Some(path) = found else {
+        let fix = format!("install {program}, or choose another agent with --agent or AGENT_TYPE");
+        return Finding::fail("agent", format!("{agent}: {program} is not on PATH"), fix);
+    };
+    match version_of(path, project, options) {
+        Ok(version) => Finding::ok("agent", format!("{agent}, {version}, {}", path.display())),
+        Err(reason) => {
+            let fix = format!("run '{program} --version' by hand to see whether it works");
+            Finding::warn("agent", format!("{agent}, {}: no version ({reason})", path.display()), fix)
+        }
+    }
+}
+
+/// The first line that a program answers to `--version`.
+fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Result<String, String> {
+    let output = ask(program, &["--version"], project, options)?;
+    if !output.status.success() {
+        return Err(output.status.to_string());
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let line = line::first(&said).ok_or("it said nothing")?;
+    Ok(line::one_line_within(line, LONGEST_VERSION))
+}
+
+/// Whether the installed version knows the options that it is started with: its help names them.
+fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Option<Finding> {
+    let preset = options.preset;
+    if preset.cli.is_empty() {
+        return None;
+    }
+    let subcommand = Some(preset.structured.subcommand).filter(|subcommand| !subcommand.is_empty());
+    let args: Vec<&str> = subcommand.into_iter().chain(["--help"]).collect();
+    let words = args.join(" ");
+    let by_hand = format!("run '{} {words}' by hand to see what it knows", preset.cli);
+    let output = match ask(program, &args, project, options) {
+        Ok(output) => output,
+        Err(reason) => return Some(Finding::warn("flags", format!("cannot be told: {reason}"), by_hand)),
+    };
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let used = options.args.iter().map(|arg| arg.to_string_lossy().into_owned());
+    let used: Vec<String> = used
+        .take_while(|arg| arg != "--")
+        .filter(|arg| arg.starts_with('-') && arg.len() > 1)
+        .map(|arg| arg.split('=').next().unwrap_or_default().to_owned())
+        .filter(|arg| !preset.setup.unlisted.contains(&arg.as_str()))
+        .collect();
+    let is_named = |flag: &str| {
+        said.split(|char: char| !(char.is_alphanumeric() || char == '-')).any(|word| word == flag)
+    };
+    let unknown: Vec<&str> = used.iter().map(String::as_str).filter(|flag| !is_named(flag)).collect();
+    Some(if used.iter().any(|flag| is_named(flag)) || used.is_empty() {
+        match unknown.as_slice() {
+            [] => Finding::ok("flags", format!("known to this version: {}", used.join(" "))),
+            unknown => Finding::warn(
+                "flags",
+                format!("not in its help: {}", unknown.join(" ")),
+                format!("update {}, or set AGENT_ARGS to what this version knows; {by_hand}", preset.cli),
+            ),
+        }
+    } else {
+        Finding::warn("flags", format!("cannot be told: its help names none of {}", used.join(" ")), by_hand)
+    })
+}
+
+fn check_root(options: &DoctorOptions) -> Option<Finding> {
+    let refusal = options.preset.setup.root?;
+    let (name, value) = refusal.unless;
+    let is_allowed = variable(name, options).is_some_and(|set| set == value);
+    Some(if !options.as_root {
+        Finding::ok("root", "an ordinary user")
+    } else if !options.args.iter().any(|arg| arg == refusal.option) {
+        Finding::ok("root", format!("root, without {}", refusal.option))
+    } else if is_allowed {
+        Finding::ok("root", format!("root, with {name}={value}"))
+    } else {
+        Finding::fail(
+            "root",
+            format!("{} refuses {} as root", options.agent, refusal.option),
+            format!(
+                "run as a normal user; if this really is a sandbox, set {name}={value} yourself; or set AGENT_ARGS \
+                 without the flag"
+            ),
+        )
+    })
+}
+
+fn check_login(found: Option<&Path>, project: &Project, options: &DoctorOptions) -> Option<Finding> {
+    let (args, judged): (_, fn(&Output, &str, &DoctorOptions) -> Finding) = match options.preset.setup.login {
+        LoginCheck::NotNeeded => return None,
+        LoginCheck::Traces { variables, files } => {
+            return Some(traced_login(variables, files, project, options));
+        }
+        LoginCheck::Json(args) => (args, told_login),
+        LoginCheck::Exit(args) => (args, exited_login),
+        LoginCheck::Counts(args) => (args, counted_login),
+    };
+    let call = format!("{} {}", options.preset.cli, args.join(" "));
+    Some(match ask(found?, args, project, options) {
+        Ok(output) => judged(&output, &call, options),
+        Err(why) => untold(&format!("'{call}': {why}"), options),
+    })
+}
+
+fn untold(why: &str, options: &DoctorOptions) -> Finding {
+    Finding::warn("login", format!("cannot be told: {why}"), options.preset.login)
+}
+
+/// Judged by an object with `loggedIn` and, perhaps, `authMethod`.
+fn told_login(output: &Output, call: &str, options: &DoctorOptions) -> Finding {
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    match object["loggedIn"].as_bool() {
+        None => untold(&format!("this version does not answer '{call}'"), options),
+        Some(false) => {
+            Finding::fail("login", format!("'{call}' says that nobody is logged in"), options.preset.login)
+        }
+        Some(true) => {
+            let how = object["authMethod"].as_str().map_or_else(String::new, |how| format!(": {how}"));
+            Finding::ok("login", format!("'{call}' says so{how}"))
+        }
+    }
+}
+
+fn exited_login(output: &Output, call: &str, options: &DoctorOptions) -> Finding {
+    if output.status.success() {
+        return Finding::ok("login", format!("'{call}' says so"));
+    }
+    let says =
+        format!("'{call}' says that nobody is logged in; a provider with a key of its own needs no login");
+    Finding::warn("login", says, options.preset.login)
+}
+
+fn counted_login(output: &Output, call: &str, options: &DoctorOptions) -> Finding {
+    match credentials(&output.stdout) {
+        None => untold(&format!("'{call}' names no number"), options),
+        Some(0) => {
+            let says =
+                format!("'{call}' knows no credentials; a key in the agent's configuration needs none");
+            Finding::warn("login", says, options.preset.login)
+        }
+        Some(count) => Finding::ok("login", format!("'{call}' knows {count}")),
+    }
+}
+
+fn traced_login(variables: &[&str], files: &[Place], project: &Project, options: &DoctorOptions) -> Finding {
+    let is_set = variables.iter().find(|name| variable(name, options).is_some());
+    let value = |(file, pointer): &Place| {
+        let value = json(file, project, options)?.pointer(pointer)?.as_str()?.to_owned();
+        Some(format!("{file} names '{value}'"))
+    };
+    let trace = is_set.map(|name| format!("{name} is set")).or_else(|| files.iter().find_map(value));
+    if let Some(trace) = trace {
+        return Finding::ok("login", format!("judged by its traces: {trace}"));
+    }
+    let places: Vec<&str> = variables.iter().copied().chain(files.iter().map(|(file, _)| *file)).collect();
+    untold(&format!("no trace of one in {}", places.join(", ")), options)
+}
+
+/// How many credentials a list names, those of the environment included.
+fn credentials(said: &[u8]) -> Option<u64> {
+    let said = String::from_utf8_lossy(said);
+    // The pattern is ours; that it compiles is what the test shows.
+    let pattern = Regex::new(r"(\d+) (credential|environment variable)s?\b").ok()?;
+    let text = strip_str(&said).to_string();
+    let counts: Vec<u64> = pattern.captures_iter(&text).filter_map(|found| found[1].parse().ok()).collect();
+    (!counts.is_empty()).then(|| counts.iter().sum())
+}
+
+fn check_trust(trust: &TrustCheck, project: &Project, options: &DoctorOptions) -> Finding {
+    let (name, value) = trust.variable;
+    let (file, pointer) = trust.question;
+    if options.args.iter().any(|arg| arg == trust.option) {
+        return Finding::ok("trust", trust.option);
+    }
+    if variable(name, options).is_some_and(|set| set == value) {
+        return Finding::ok("trust", format!("{name}={value}"));
+    }
+    let question = json(file, project, options).and_then(|json| json.pointer(pointer)?.as_bool());
+    if question == Some(false) {
+        return Finding::ok("trust", format!("{file} asks for none"));
+    }
+    if is_trusted(&json(trust.folders, project, options).unwrap_or_default(), project.root()) {
+        let folders = path(trust.folders, project, options).unwrap_or_default();
+        return Finding::ok("trust", format!("{} trusts this folder", folders.display()));
+    }
+    Finding::fail(
+        "trust",
+        format!("{} does not trust this folder, and ends at once", options.agent),
+        format!(
+            "start it here once by hand and trust it, or set {name}={value}, or AGENT_EXTRA_ARGS={}",
+            trust.option
+        ),
+    )
+}
+
+/// Whether a list of folders trusts this one: the innermost folder that is on it decides.
+fn is_trusted(folders: &serde_json::Value, root: &Path) -> bool {
+    let Some(folders) = folders.as_object() else { return false };
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let root = real(root);
+    let rules = folders.iter().filter_map(|(folder, trust)| {
+        let folder = real(Path::new(OsStr::new(folder)));
+        match trust.as_str()? {
+            "TRUST_FOLDER" => Some((folder, true)),
+            "TRUST_PARENT" => Some((folder.parent()?.to_owned(), true)),
+            "DO_NOT_TRUST" => Some((folder, false)),
+            _ => None,
+        }
+    });
+    let matching = rules.filter(|(folder, _)| root.starts_with(folder));
+    // Of two about one folder, the one that refuses.
+    matching
+        .max_by_key(|(folder, trusts)| (folder.components().count(), !trusts))
+        .is_some_and(|(_, trusts)| trusts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_of_every_kind_are_counted() {
+        let list = "\u{1b}[90m~/.local\u{1b}[39m\n└  2 credentials\n\n└  1 environment variable\n";
+        assert_eq!(credentials(list.as_bytes()), Some(3));
+        assert_eq!((credentials(b"0 credentials"), credentials(b"no such command")), (Some(0), None));
+    }
+
+    #[test]
+    fn the_innermost_folder_decides_about_trust() {
+        let trusts = |folders: &str| is_trusted(&serde_json::from_str(folders).unwrap(), Path::new("/a/b"));
+        for (folders, expected) in [
+            ("{}", false),
+            ("[]", false),
+            (r#"{"/a/b":"TRUST_FOLDER"}"#, true),
+            (r#"{"/a":"TRUST_FOLDER"}"#, true),
+            (r#"{"/a/bc":"TRUST_FOLDER"}"#, false),
+            (r#"{"/a/b/c":"TRUST_PARENT"}"#, true),
+            (r#"{"/a":"TRUST_FOLDER","/a/b":"DO_NOT_TRUST"}"#, false),
+            (r#"{"/a":"DO_NOT_TRUST","/a/b":"TRUST_FOLDER"}"#, true),
+            (r#"{"/a/b":"DO_NOT_TRUST","/a/b/c":"TRUST_PARENT"}"#, false),
+            (r#"{"/a/b":"SOMETHING","/a":5}"#, false),
+        ] {
+            assert_eq!(trusts(folders), expected, "{folders}");
+        }
+    }
+}

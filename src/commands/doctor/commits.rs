@@ -1,0 +1,92 @@
+//! What becomes of commits: who makes them, whether they can be signed, and where they are published.
+
+use super::probe::ask;
+use super::{DoctorOptions, Finding};
+use crate::git::identity::{CommitIdentity, author, signs, try_own_signature, try_signature};
+use crate::git::remote::remote;
+use crate::job::workspace::find_program;
+use crate::project::Project;
+use crate::text::line;
+
+/// Looks at what commits need.
+pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
+    let mut findings = vec![check_identity(project, options)];
+    if project.in_git() {
+        findings.push(check_signing(project, options));
+        findings.push(check_remote(project, options));
+        findings.push(check_gh(project, options));
+    }
+    findings
+}
+
+fn check_identity(project: &Project, options: &DoctorOptions) -> Finding {
+    match author(project.root(), &options.env) {
+        Ok(author) => Finding::ok("identity", author),
+        Err(_) => Finding::warn(
+            "identity",
+            "git does not know who commits",
+            "run 'git config --global user.name NAME' and 'git config --global user.email ADDRESS'",
+        ),
+    }
+}
+
+/// Whether commits are signed, and can be without a question.
+fn check_signing(project: &Project, options: &DoctorOptions) -> Finding {
+    let root = project.root();
+    let of_branches =
+        CommitIdentity { signing_key: options.git.signing_key.clone(), ..CommitIdentity::default() };
+    let signs = signs(root);
+    let tried = match (signs, &of_branches.signing_key) {
+        (false, None) => return Finding::ok("signing", "commits are not signed"),
+        (true, _) => try_own_signature(root).and_then(|()| try_signature(root, &of_branches)),
+        (false, Some(_)) => try_signature(root, &of_branches),
+    };
+    match tried {
+        Ok(()) => Finding::ok("signing", "a trial signature asked for nothing"),
+        Err(error) => Finding::warn(
+            "signing",
+            error.to_string(),
+            "unlock the key by signing something yourself before a loop starts, or set 'git config commit.gpgsign false'",
+        ),
+    }
+}
+
+fn check_remote(project: &Project, options: &DoctorOptions) -> Finding {
+    match remote(project.root()) {
+        Some(remote) => Finding::ok("remote", remote.name),
+        None if !options.git.auto_push => Finding::ok("remote", "none, and nothing is to be pushed"),
+        None => Finding::warn(
+            "remote",
+            "none: 'ralph loop build' pushes nothing",
+            "run 'git remote add origin URL', or set GIT_AUTO_PUSH=false",
+        ),
+    }
+}
+
+fn check_gh(project: &Project, options: &DoctorOptions) -> Finding {
+    if !options.git.auto_pr {
+        return Finding::ok("gh", "not needed: GIT_AUTO_PR is off");
+    }
+    let off = "or set GIT_AUTO_PR=false";
+    let Some(path) = find_program("gh", &options.search_path) else {
+        return Finding::warn(
+            "gh",
+            "not installed: 'ralph loop build' opens no pull requests",
+            format!("install it from https://cli.github.com, {off}"),
+        );
+    };
+    match ask(&path, &["auth", "status"], project, options) {
+        Ok(output) if output.status.success() => Finding::ok("gh", "logged in"),
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            let said = line::one_line_within(line::first(&said).unwrap_or("no reason given"), 200);
+            Finding::warn("gh", format!("not logged in: {said}"), format!("run 'gh auth login', {off}"))
+        }
+        Err(reason) => Finding::warn(
+            "gh",
+            format!("'gh auth status': {reason}"),
+            "run it by hand to see whether it works",
+        ),
+    }
+}

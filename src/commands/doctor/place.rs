@@ -1,0 +1,123 @@
+//! The project itself: git, folders, prompts, specs, space.
+
+use std::io;
+
+use super::{DoctorOptions, Finding};
+use crate::files::theirs;
+use crate::git;
+use crate::project::Project;
+use crate::record::lock;
+
+/// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
+const ENOUGH_SPACE: u64 = 1 << 30;
+
+/// Our errors say "what, where: what to do"; here the last part has a line of its own.
+fn from_error(check: &'static str, error: &dyn std::error::Error) -> Finding {
+    let message = error.to_string();
+    let (detail, fix) = message.rsplit_once(": ").unwrap_or((&message, "mend it"));
+    Finding::fail(check, detail, fix)
+}
+
+pub(super) fn check_git() -> Finding {
+    match git::git_version() {
+        Ok(version) => Finding::ok("git", version),
+        Err(error) => from_error("git", &error),
+    }
+}
+
+pub(super) fn check_repository(project: &Project) -> Finding {
+    match project.require_git() {
+        Ok(()) => Finding::ok("repository", project.root().display().to_string()),
+        Err(error) => {
+            Finding::fail("repository", error.to_string(), "run 'git init' in the project's top folder")
+        }
+    }
+}
+
+/// Looks without creating: a doctor leaves no traces.
+pub(super) fn check_ralph_dir(project: &Project) -> Finding {
+    let path = project.ralph_dir();
+    let shown = path.display().to_string();
+    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(path);
+    if !existing.is_dir() {
+        return Finding::fail(
+            "ralph dir",
+            format!("{shown}: {} is a file", existing.display()),
+            "move that file away",
+        );
+    }
+    let usable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
+    match usable {
+        Err(error) => {
+            Finding::fail("ralph dir", format!("{shown}: {}", io::Error::from(error)), "mend its permissions")
+        }
+        Ok(()) if existing == path => Finding::ok("ralph dir", shown),
+        Ok(()) => Finding::warn("ralph dir", format!("{shown} does not exist yet"), "run 'ralph init'"),
+    }
+}
+
+pub(super) fn check_prompt(project: &Project, mode: &'static str) -> Finding {
+    let check = if mode == "plan" { "plan prompt" } else { "build prompt" };
+    let path = project.prompt(mode);
+    let shown = project.relative(&path).display().to_string();
+    match theirs::read(&path, theirs::MAX_TEXT) {
+        Ok(content) if content.trim_ascii().is_empty() => Finding::fail(
+            check,
+            format!("{shown} is empty"),
+            "write it, or remove it to use the built-in one",
+        ),
+        Ok(_) => Finding::ok(check, shown),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Finding::ok(check, "built in"),
+        Err(error) => Finding::fail(check, format!("{shown}: {error}"), "make it a readable file"),
+    }
+}
+
+pub(super) fn check_specs(project: &Project, options: &DoctorOptions) -> Finding {
+    let shown = options.specs_dir.display();
+    let path = project.root().join(&options.specs_dir);
+    let fix = "run 'ralph init' and write down there what you want, or set SPECS_DIR";
+    match std::fs::read_dir(&path) {
+        Err(error) => Finding::fail("specs", format!("{shown}: {error}"), fix),
+        Ok(files) => {
+            match files.filter_map(Result::ok).filter(|file| file.file_name() != "README.md").count() {
+                0 => Finding::warn(
+                    "specs",
+                    format!("{shown}: nothing but the README"),
+                    "write down there what you want",
+                ),
+                1 => Finding::ok("specs", format!("{shown}, 1 entry")),
+                count => Finding::ok("specs", format!("{shown}, {count} entries")),
+            }
+        }
+    }
+}
+
+pub(super) fn check_disk(project: &Project) -> Finding {
+    let existing = project.ralph_dir().ancestors().find(|folder| folder.exists()).unwrap_or(project.root());
+    match rustix::fs::statvfs(existing) {
+        Err(error) => {
+            Finding::warn("disk", io::Error::from(error).to_string(), "check the file system by hand")
+        }
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let detail = format!("{} MiB free", free >> 20);
+            if free < ENOUGH_SPACE {
+                Finding::warn("disk", detail, "free some space: logs and work trees grow")
+            } else {
+                Finding::ok("disk", detail)
+            }
+        }
+    }
+}
+
+pub(super) fn check_lock(project: &Project) -> Finding {
+    match lock::holder(&project.lock()) {
+        Err(error) => from_error("lock", &error),
+        Ok(None) => Finding::ok("lock", "free"),
+        Ok(Some(holder)) => Finding::warn(
+            "lock",
+            format!("a loop is running: ralph {}, pid {}", holder.mode, holder.identity.pid),
+            "a second one in this ralph dir is refused until it ends",
+        ),
+    }
+}

@@ -1,0 +1,55 @@
+//! Asks other programs, and never waits long for an answer.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use super::DoctorOptions;
+use crate::files::theirs;
+use crate::process::short::output_within;
+use crate::project::Project;
+use crate::text::duration;
+
+/// How long a program may think about its answer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What a program answers to these arguments where agents work; an error is in words.
+pub(super) fn ask<S: AsRef<OsStr>>(
+    program: &Path,
+    args: &[S],
+    project: &Project,
+    options: &DoctorOptions,
+) -> Result<Output, String> {
+    let mut command = Command::new(program);
+    command.args(args).envs(options.env.iter().map(|(name, value)| (name, value)));
+    command.current_dir(project.root());
+    output_within(&mut command, LIMIT).map_err(|error| {
+        if error.kind() == io::ErrorKind::TimedOut {
+            format!("no answer within {}", duration::format(LIMIT))
+        } else {
+            error.to_string()
+        }
+    })
+}
+
+/// A variable as agents see it; an empty one is none.
+pub(super) fn variable(name: &str, options: &DoctorOptions) -> Option<OsString> {
+    let exported = options.env.iter().rev().find(|(set, _)| set == name).map(|(_, value)| value.clone());
+    exported.or_else(|| std::env::var_os(name)).filter(|value| !value.is_empty())
+}
+
+/// Where a file of an agent's is: below the home folder (`~/…`) or the project.
+pub(super) fn path(place: &str, project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
+    match place.strip_prefix("~/") {
+        Some(rest) => Some(PathBuf::from(variable("HOME", options)?).join(rest)),
+        None => Some(project.root().join(place)),
+    }
+}
+
+/// A JSON file of an agent's; `None` where there is none, or it cannot be read.
+pub(super) fn json(place: &str, project: &Project, options: &DoctorOptions) -> Option<serde_json::Value> {
+    let text = theirs::read(&path(place, project, options)?, theirs::MAX_TEXT).ok()?;
+    serde_json::from_slice(&text).ok()
+}

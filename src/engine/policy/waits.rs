@@ -1,0 +1,138 @@
+//! How usage limits and overloaded providers are waited for.
+
+use super::tests::*;
+use super::*;
+use crate::engine::report::AttemptStatus::{AgentFailure, Success};
+use crate::engine::tally::Given;
+
+#[test]
+fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
+    let mut tally = Tally::default();
+    tally.begin(Given::default());
+    limited(&LIMITS, &mut tally, at(600).timestamp());
+    assert_eq!(step(&LIMITS, &tally, now(0)), Step::Wait(at(600)));
+    assert_eq!(step(&LIMITS, &tally, now(-7 * 3600)), Step::End(Outcome::LimitTooFar));
+    tally.waited(at(0), at(600));
+    assert_eq!(step(&LIMITS, &tally, now(600)), Step::Again);
+    assert_eq!((tally.iteration, tally.retries, tally.blind_waits), (1, 0, 0));
+}
+
+#[test]
+fn nobody_waits_for_an_attempt_that_may_not_begin() {
+    let limits = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin(Given::default());
+    limited(&limits, &mut tally, at(600).timestamp());
+    assert_eq!(step(&limits, &tally, now(59)), Step::Wait(at(600)));
+    assert_eq!(step(&limits, &tally, now(60)), Step::End(Outcome::DurationReached));
+}
+
+#[test]
+fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
+    let limits = Limits { max_limit_wait: Duration::from_secs(200), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin(Given::default());
+    let mut waits = Vec::new();
+    let end = loop {
+        limited(&limits, &mut tally, 0);
+        match step(&limits, &tally, now(0)) {
+            Step::Wait(until) => {
+                waits.push((until - at(0)).num_seconds());
+                tally.waited(at(0), until);
+            }
+            end => break end,
+        }
+        assert_eq!(step(&limits, &tally, now(0)), Step::Again);
+    };
+    assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60]);
+    assert_eq!(end, Step::End(Outcome::LimitTooFar));
+}
+
+#[test]
+fn short_named_resets_add_up() {
+    let limits = Limits { max_limit_wait: Duration::from_mins(30), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin(Given::default());
+    for round in 0..3 {
+        let reset = at((round + 1) * 600);
+        limited(&limits, &mut tally, reset.timestamp());
+        assert_eq!(step(&limits, &tally, now(round * 600)), Step::Wait(reset));
+        tally.waited(at(round * 600), reset);
+    }
+    limited(&limits, &mut tally, at(1801).timestamp());
+    assert_eq!(step(&limits, &tally, now(1800)), Step::End(Outcome::LimitTooFar));
+    // Work in between makes it another row.
+    book(&limits, &mut tally, Success, None);
+    limited(&limits, &mut tally, at(1801).timestamp());
+    assert_eq!(step(&limits, &tally, now(1800)), Step::Wait(at(1801)));
+}
+
+fn overloaded(limits: &Limits, tally: &mut Tally, called_tools: bool) {
+    let mut report = report(AgentFailure, Class::Overload, None);
+    report.usage.called_tools = called_tools;
+    tally.book(limits, &report, &settled(Signal::Continue, None));
+}
+
+#[test]
+fn a_provider_that_is_overloaded_is_waited_for_and_uses_up_no_retry() {
+    for (first, max, expected) in
+        [(None, 3000, &[5, 15, 45, 135, 405, 600, 600, 600][..]), (Some(2), 60, &[2, 6, 18])]
+    {
+        let limits = Limits {
+            max_retries: 0,
+            retry_pause: first.map(Duration::from_secs),
+            max_limit_wait: Duration::from_secs(max),
+            ..LIMITS
+        };
+        let mut tally = Tally::default();
+        tally.begin(Given::default());
+        let (mut waits, mut clock) = (Vec::new(), 0);
+        let end = loop {
+            overloaded(&limits, &mut tally, false);
+            match step(&limits, &tally, now(clock)) {
+                Step::Wait(until) => {
+                    waits.push((until - at(clock)).num_seconds());
+                    tally.waited(at(clock), until);
+                    clock = (until - at(0)).num_seconds();
+                }
+                end => break end,
+            }
+            assert_eq!(step(&limits, &tally, now(clock)), Step::Again);
+        };
+        assert_eq!((&waits[..], end), (expected, Step::End(Outcome::Overloaded)));
+        assert_eq!((tally.retries, tally.consecutive_errors, tally.iteration), (0, 0, 1));
+        tally.book(&limits, &report(Success, Class::Other, None), &settled(Signal::Continue, None));
+        assert_eq!((tally.blind_waits, tally.waited_seconds), (0, 0));
+    }
+}
+
+#[test]
+fn an_overload_after_tools_were_called_uses_up_a_retry_and_waits_all_the_same() {
+    let mut tally = Tally::default();
+    tally.begin(Given::default());
+    let mut pauses = Vec::new();
+    for called_tools in [true, false, true] {
+        overloaded(&LIMITS, &mut tally, called_tools);
+        match step(&LIMITS, &tally, now(0)) {
+            Step::Retry { pause, .. } => {
+                pauses.push(pause.as_secs());
+                tally.retry();
+            }
+            Step::Wait(until) => {
+                pauses.push((until - at(0)).num_seconds().unsigned_abs());
+                tally.waited(at(0), until);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((pauses, tally.retries), (vec![5, 15, 45], 2));
+}
+
+#[test]
+fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
+    let mut tally = Tally::default();
+    tally.begin(Given::default());
+    limited(&LIMITS, &mut tally, at(600).timestamp());
+    assert_eq!(step(&LIMITS, &tally.clone().resumed(false, at(300)), now(300)), Step::Wait(at(600)));
+    assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);
+}

@@ -1,0 +1,198 @@
+//! When a usage limit ends, as the words of an agent name it where none of its fields does.
+
+use std::sync::LazyLock;
+
+use chrono::{DateTime, Datelike, Days, MappedLocalTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono_tz::Tz;
+use regex::{Captures, Regex};
+
+/// The wordings, as real agents and their providers have them. The names of the groups say what is read: `epoch`, `stamp`
+/// (RFC 3339), `length` (from now on), or `hour` with what else is known of a moment.
+const WORDINGS: [&str; 5] = [
+    // claude, formerly: "usage limit reached|1795227012"
+    r"limit reached\|(?<epoch>\d{10})\b",
+    r"(?:resets?|again|until|after)(?: at| on)? (?<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d))",
+    // codex: "try again at Nov 23rd, 2026 9:44 PM."; claude: "resets Nov 25, 3pm (UTC)"
+    r"(?:again at|resets?(?: at| on)?) (?<month>[a-z]{3})[a-z]* (?<day>\d{1,2})(?:st|nd|rd|th)?,?(?: (?<year>\d{4}),?)?(?: at)? (?<hour>\d{1,2})(?::(?<minute>\d\d))? ?(?<half>[ap])m\b(?: \((?<zone>[^)]+)\))?",
+    // codex: "try again at 4:13 PM."; claude: "resets 2:10am (UTC)"
+    r"(?:again at|resets?(?: at)?) (?<hour>\d{1,2})(?::(?<minute>\d\d))? ?(?<half>[ap])m\b(?: \((?<zone>[^)]+)\))?",
+    // codex: "try again in 3 days 2 hours"; gemini: "retry in 52.6s", "reset after 18h23m12s"
+    r"(?:again in|retry in|resets? (?:in|after)) (?<length>(?:\d+(?:\.\d+)? ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|ms|m|seconds?|secs?|s)(?:,? and |, | )?)+)",
+];
+
+/// A time of day that lies at most this long behind has just passed; it is not tomorrow's.
+const JUST_PASSED: TimeDelta = TimeDelta::hours(1);
+/// Agents leave the seconds out.
+const CUT_OFF: TimeDelta = TimeDelta::minutes(1);
+
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    WORDINGS.iter().filter_map(|wording| Regex::new(&format!("(?i){wording}")).ok()).collect()
+});
+static PARTS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(?<count>\d+(?:\.\d+)?) ?(?<unit>ms|d|h|m|s)").ok());
+
+/// The end of a usage limit that `message` names, in seconds since the epoch. `now` is in the zone that the agent means where
+/// it names none.
+#[must_use]
+pub(super) fn named<Z: TimeZone>(message: &str, now: &DateTime<Z>) -> Option<i64> {
+    let captures = PATTERNS.iter().find_map(|pattern| pattern.captures(message))?;
+    let group = |name: &str| captures.name(name).map(|group| group.as_str());
+    let at = if let Some(epoch) = group("epoch") {
+        return epoch.parse().ok();
+    } else if let Some(stamp) = group("stamp") {
+        DateTime::parse_from_rfc3339(stamp).ok()?.to_utc()
+    } else if let Some(length) = group("length") {
+        now.to_utc().checked_add_signed(time_of(length)?)?
+    } else if let Some(zone) = group("zone").and_then(|zone| zone.parse::<Tz>().ok()) {
+        moment(&captures, &now.with_timezone(&zone))?
+    } else {
+        moment(&captures, now)?
+    };
+    // A part of a second would be too early.
+    Some(at.timestamp() + i64::from(at.timestamp_subsec_nanos() > 0))
+}
+
+/// `3 days 2 hours`
+fn time_of(length: &str) -> Option<TimeDelta> {
+    let mut seconds = 0.0;
+    for part in PARTS.as_ref()?.captures_iter(length) {
+        let unit = match &part["unit"].to_ascii_lowercase()[..] {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => 86400.0,
+        };
+        seconds += part["count"].parse::<f64>().ok()? * unit;
+    }
+    TimeDelta::from_std(std::time::Duration::try_from_secs_f64(seconds).ok()?).ok()
+}
+
+/// A day, if one is named, and a time of day.
+fn moment<Z: TimeZone>(captures: &Captures<'_>, now: &DateTime<Z>) -> Option<DateTime<Utc>> {
+    let number = |name: &str| captures.name(name).map_or(Some(0), |group| group.as_str().parse::<u32>().ok());
+    let half = if captures["half"].eq_ignore_ascii_case("p") { 12 } else { 0 };
+    let hour = number("hour").filter(|hour| (1..=12).contains(hour))? % 12 + half;
+    let time = NaiveTime::from_hms_opt(hour, number("minute")?, 0)?;
+    let today = now.date_naive();
+    let at = |day: NaiveDate| instant(&now.timezone(), day, time).map(|at| at + CUT_OFF);
+    let Some(month) = captures.name("month") else {
+        let now = now.to_utc();
+        let days = [today.checked_sub_days(Days::new(1))?, today, today.checked_add_days(Days::new(1))?];
+        return days.into_iter().filter_map(at).find(|at| *at + JUST_PASSED > now);
+    };
+    let month = MONTHS.iter().zip(1..).find(|(name, _)| month.as_str().eq_ignore_ascii_case(name))?.1;
+    let in_year = |year| NaiveDate::from_ymd_opt(year, month, number("day")?);
+    if captures.name("year").is_some() {
+        return at(in_year(number("year")?.try_into().ok()?)?);
+    }
+    let yesterday = today.checked_sub_days(Days::new(1))?;
+    [today.year(), today.year() + 1]
+        .into_iter()
+        .filter_map(in_year)
+        .find(|day| *day >= yesterday)
+        .and_then(at)
+}
+
+/// When it is that time in this zone: the second time where a clock is set back, an hour later where that time is left out.
+fn instant<Z: TimeZone>(zone: &Z, day: NaiveDate, time: NaiveTime) -> Option<DateTime<Utc>> {
+    let local = day.and_time(time);
+    match zone.from_local_datetime(&local) {
+        MappedLocalTime::Single(at) | MappedLocalTime::Ambiguous(_, at) => Some(at.to_utc()),
+        MappedLocalTime::None => {
+            let later = local.checked_add_signed(TimeDelta::hours(1))?;
+            zone.from_local_datetime(&later).latest().map(|at| at.to_utc())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODEX: &str = "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit \
+                         https://chatgpt.com/settings/usage to purchase more credits or try again at ";
+
+    /// What the words name, told in the zone in which it is `now` (`2026-11-21T20:40:00 Europe/Berlin`).
+    fn read(message: &str, now: &str) -> Option<String> {
+        let (time, zone) = now.split_once(' ').unwrap();
+        let zone: Tz = zone.parse().unwrap();
+        let now = zone.from_local_datetime(&time.parse().unwrap()).unwrap();
+        let named = named(message, &now)?;
+        Some(zone.timestamp_opt(named, 0).unwrap().to_rfc3339())
+    }
+
+    #[test]
+    fn every_wording_is_read() {
+        let now = "2026-11-21T14:00:00 Europe/Berlin";
+        for (message, expected) in [
+            (format!("{CODEX}4:13 PM."), "2026-11-21T16:14:00+01:00"),
+            (format!("{CODEX}Nov 23rd, 2026 9:44 PM."), "2026-11-23T21:45:00+01:00"),
+            ("try again at Nov 23rd, 2026 8:40 PM".into(), "2026-11-23T20:41:00+01:00"),
+            ("try again at Dec 1st, 2026 12:05 AM.".into(), "2026-12-01T00:06:00+01:00"),
+            ("Try again at Dec 2nd, 2026 12:05 PM.".into(), "2026-12-02T12:06:00+01:00"),
+            ("You've hit your limit · resets 2:10am (UTC)".into(), "2026-11-22T03:11:00+01:00"),
+            ("You've hit your limit · resets 3pm".into(), "2026-11-21T15:01:00+01:00"),
+            ("You've hit your limit · resets 5pm (America/New_York)".into(), "2026-11-21T23:01:00+01:00"),
+            ("You've hit your limit · resets 5pm (Nowhere/Land)".into(), "2026-11-21T17:01:00+01:00"),
+            ("weekly limit reached · resets Nov 25, 3pm (UTC)".into(), "2026-11-25T16:01:00+01:00"),
+            ("weekly limit reached · resets Jan 2 at 3:30pm".into(), "2027-01-02T15:31:00+01:00"),
+            ("Claude AI usage limit reached|1795227012".into(), "2026-11-21T03:10:12+01:00"),
+            ("limit resets at 2026-11-23T20:40:00Z".into(), "2026-11-23T21:40:00+01:00"),
+            ("Try again in 3 days 2 hours 5 minutes.".into(), "2026-11-24T16:05:00+01:00"),
+            ("Please try again in 6m0s.".into(), "2026-11-21T14:06:00+01:00"),
+            ("Please try again in 500ms.".into(), "2026-11-21T14:00:01+01:00"),
+            ("Please retry in 52.6s.".into(), "2026-11-21T14:00:53+01:00"),
+            ("Your quota will reset after 18h23m12s.".into(), "2026-11-22T08:23:12+01:00"),
+            ("try again in 1 hour, 2 minutes and 3 seconds".into(), "2026-11-21T15:02:03+01:00"),
+        ] {
+            assert_eq!(read(&message, now).as_deref(), Some(expected), "{message}");
+        }
+        for message in [
+            "",
+            "Too many requests",
+            "try again later",
+            "try again at 25:10 PM",
+            "try again at 13 PM",
+            "try again at Foo 23rd, 2026 9:44 PM",
+            "try again at Feb 30th, 2026 9:44 PM",
+            "try again in 9999999999999999999999 days",
+            "usage limit reached|12",
+        ] {
+            assert_eq!(read(message, now), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_may_be_tomorrows_or_have_just_passed() {
+        for (now, named, expected) in [
+            ("23:50:00", "12:10 AM", "2026-11-22T00:11:00+01:00"),
+            ("16:13:59", "4:13 PM", "2026-11-21T16:14:00+01:00"),
+            ("16:20:00", "4:13 PM", "2026-11-21T16:14:00+01:00"),
+            ("18:00:00", "4:13 PM", "2026-11-22T16:14:00+01:00"),
+            ("00:00:10", "11:59 PM", "2026-11-21T00:00:00+01:00"),
+        ] {
+            let now = format!("2026-11-21T{now} Europe/Berlin");
+            assert_eq!(read(&format!("try again at {named}."), &now).as_deref(), Some(expected), "{now}");
+        }
+    }
+
+    #[test]
+    fn clocks_are_set_forward_and_back() {
+        for (now, named, expected) in [
+            // Summer time ends at 3:00, which becomes 2:00.
+            ("2026-10-24T23:00:00", "4:10 AM", "2026-10-25T04:11:00+01:00"),
+            ("2026-10-24T23:00:00", "2:30 AM", "2026-10-25T02:31:00+01:00"),
+            // It begins at 2:00, which becomes 3:00.
+            ("2026-03-28T23:00:00", "4:10 AM", "2026-03-29T04:11:00+02:00"),
+            ("2026-03-28T23:00:00", "2:30 AM", "2026-03-29T03:31:00+02:00"),
+            ("2026-03-28T12:00:00", "Mar 30th, 2026 1:00 PM", "2026-03-30T13:01:00+02:00"),
+        ] {
+            let now = format!("{now} Europe/Berlin");
+            assert_eq!(read(&format!("try again at {named}."), &now).as_deref(), Some(expected), "{now}");
+        }
+    }
+}

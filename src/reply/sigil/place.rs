@@ -1,0 +1,114 @@
+//! The line before a sigil: whether it lets the sigil count.
+
+/// A label has at most this many words: `Status of the loop:`.
+const LABEL: u32 = 4;
+
+/// What opens and closes a quotation; single ones are also apostrophes.
+const QUOTES: [char; 6] = ['"', '“', '”', '„', '«', '»'];
+const SINGLE_QUOTES: [char; 3] = ['\'', '‘', '’'];
+
+/// What may stand around a sigil without saying anything.
+pub(super) fn is_decoration(char: char) -> bool {
+    // What could not be read says nothing.
+    matches!(
+        char,
+        '*' | '_' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | char::REPLACEMENT_CHARACTER
+    ) || QUOTES.contains(&char)
+        || SINGLE_QUOTES.contains(&char)
+        || char.is_whitespace()
+}
+
+/// What is known of a line up to where it is read. It takes as much memory for a long line as for a short one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    words: u32,
+    /// Something in it ends a sentence or a part of one.
+    has_sentence: bool,
+    /// The last character that is no decoration is a colon.
+    ends_in_colon: bool,
+    last: Option<char>,
+    /// As many backticks have opened a code span.
+    code: Option<u32>,
+    /// As many backticks in a row stand at the end.
+    backticks: u32,
+    /// A quotation is open.
+    quoted: bool,
+    single: Single,
+}
+
+/// What single quotes have opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Single {
+    #[default]
+    Closed,
+    Open,
+    /// The last character closes it, unless a letter follows: then it is an apostrophe.
+    Closing,
+}
+
+impl Line {
+    /// Reads on; `text` has no newline.
+    pub(super) fn read(&mut self, text: &str) {
+        text.chars().for_each(|char| self.take(char));
+    }
+
+    /// Reads a sigil: it says something, too.
+    pub(super) fn read_sigil(&mut self) {
+        self.read("x");
+    }
+
+    /// Nothing is said before.
+    pub(super) fn is_blank(&self) -> bool {
+        self.words == 0
+    }
+
+    /// A sigil that comes next may count: nothing is quoted, or only a label stands before.
+    pub(super) fn lets_count(mut self) -> bool {
+        self.settle_backticks();
+        let is_quoted = self.code.is_some() || self.quoted || self.single == Single::Open;
+        let is_label = self.ends_in_colon && !self.has_sentence && self.words <= LABEL;
+        self.is_blank() || !is_quoted || is_label
+    }
+
+    fn take(&mut self, char: char) {
+        if char == '`' {
+            self.backticks += 1;
+        } else {
+            self.settle_backticks();
+        }
+        self.quoted ^= QUOTES.contains(&char);
+        self.take_single(char);
+        if char.is_alphanumeric() && !self.last.is_some_and(char::is_alphanumeric) {
+            self.words = self.words.saturating_add(1);
+        }
+        if !is_decoration(char) {
+            self.has_sentence |= matches!(char, '.' | '!' | '?' | ';' | ',');
+            self.ends_in_colon = char == ':';
+        }
+        self.last = Some(char);
+    }
+
+    fn take_single(&mut self, char: char) {
+        if self.single == Single::Closing {
+            self.single = if char.is_alphanumeric() { Single::Open } else { Single::Closed };
+        }
+        if SINGLE_QUOTES.contains(&char) {
+            self.single = match self.single {
+                Single::Open => Single::Closing,
+                // What follows a letter is an apostrophe.
+                Single::Closed if !self.last.is_some_and(char::is_alphanumeric) => Single::Open,
+                other => other,
+            };
+        }
+    }
+
+    /// Backticks open a code span, and as many of them close it.
+    fn settle_backticks(&mut self) {
+        match (std::mem::take(&mut self.backticks), self.code) {
+            (0, _) => {}
+            (count, None) => self.code = Some(count),
+            (count, Some(open)) if count == open => self.code = None,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What the scripted agent plays on request, so that a night with real agents can be rehearsed: refusals, silence, and work
+//! that goes on after the result.
+
+use super::{Agent, Event, VERB};
+use anyhow::{Context as _, bail};
+use std::fs;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+/// The name of the environment variable with what is played, one for each attempt of a loop, separated by commas.
+pub const PLAY_VARIABLE: &str = "RALPH_SCRIPT_PLAY";
+
+const PLAYS: &str = "limit [SECONDS], auth, context, overload, hang, background SECONDS or work";
+
+/// One attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Play {
+    /// The usage limit is reached; it ends after so many seconds, if that is said.
+    Limit(Option<u64>),
+    Auth,
+    Context,
+    Overload,
+    /// Nothing more comes.
+    Hang,
+    /// A task goes on after the result for so many seconds; then the agent works.
+    Background(u64),
+    /// Nothing of this: the agent works.
+    Work,
+}
+
+impl FromStr for Play {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let seconds = |text: &str| {
+            text.parse().with_context(|| format!("{PLAY_VARIABLE} has '{text}' in place of seconds"))
+        };
+        Ok(match words[..] {
+            ["limit"] => Self::Limit(None),
+            ["limit", time] => Self::Limit(Some(seconds(time)?)),
+            ["auth"] => Self::Auth,
+            ["context"] => Self::Context,
+            ["overload"] => Self::Overload,
+            ["hang"] => Self::Hang,
+            ["background", time] => Self::Background(seconds(time)?),
+            ["work"] | [] => Self::Work,
+            _ => bail!("{PLAY_VARIABLE} has '{}', which is none of {PLAYS}", text.trim()),
+        })
+    }
+}
+
+/// An error with what ralph decides by.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct Refusal {
+    message: &'static str,
+    pub(super) class: &'static str,
+    /// Seconds since 1970.
+    pub(super) reset_at: Option<u64>,
+}
+
+impl Agent<'_> {
+    /// Plays what is up for this attempt, and works where nothing is.
+    pub(super) fn play(&mut self) -> anyhow::Result<()> {
+        let refuse = |class, message, reset_at| Err(Refusal { message, class, reset_at }.into());
+        match self.next_play()? {
+            Play::Work => self.act(),
+            Play::Limit(seconds) => {
+                let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
+                let reset_at = seconds.map(|seconds| now.saturating_add(seconds));
+                refuse("limit", "You've hit your usage limit.", reset_at)
+            }
+            Play::Auth => refuse("auth", "Not logged in", None),
+            Play::Context => refuse("context", "The prompt is too long", None),
+            Play::Overload => refuse("overload", "529 Overloaded", None),
+            Play::Hang => loop {
+                std::thread::park();
+            },
+            Play::Background(seconds) => {
+                self.text("A task goes on in the background. I wait for it.")?;
+                self.event(&Event::Background { tasks: 1 })?;
+                self.result(None)?;
+                std::thread::sleep(Duration::from_secs(seconds));
+                self.event(&Event::Background { tasks: 0 })?;
+                self.act()
+            }
+        }
+    }
+
+    /// What is up. How many attempts of this loop were played before is kept beside its logs.
+    fn next_play(&self) -> anyhow::Result<Play> {
+        let Some(plays) = self.place.plays.as_deref() else { return Ok(Play::Work) };
+        let file = self.count_file();
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let played = text.split_once(' ').filter(|(run, _)| *run == self.place.run);
+        let played = played.and_then(|(_, count)| count.trim().parse().ok()).unwrap_or(0_usize);
+        let play = plays.split(',').nth(played).unwrap_or_default().parse()?;
+        let write = || {
+            fs::create_dir_all(file.parent().unwrap_or(&file))?;
+            fs::write(&file, format!("{} {}\n", self.place.run, played + 1))
+        };
+        write().with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(play)
+    }
+
+    fn count_file(&self) -> PathBuf {
+        let home = self.place.root.join(&self.place.home);
+        let own = if home.ends_with(".ralph") { home } else { home.join(".ralph") };
+        own.join("logs").join(VERB.trim_start_matches('_')).with_extension("count")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plays_are_read_and_nothing_else() {
+        for (text, play) in [
+            ("limit", Play::Limit(None)),
+            (" limit  5 ", Play::Limit(Some(5))),
+            ("auth", Play::Auth),
+            ("context", Play::Context),
+            ("overload", Play::Overload),
+            ("hang", Play::Hang),
+            ("background 3", Play::Background(3)),
+            ("work", Play::Work),
+            ("", Play::Work),
+        ] {
+            assert_eq!(text.parse::<Play>().unwrap(), play, "{text}");
+        }
+        for text in ["limit x", "limit -1", "limit 1 2", "background", "auth now", "sleep"] {
+            assert!(text.parse::<Play>().is_err(), "{text}");
+        }
+    }
+}

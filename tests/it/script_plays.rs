@@ -1,0 +1,59 @@
+//! The scripted agent rehearses what real agents do on a bad night.
+
+use std::time::Duration;
+
+use crate::policies::assert_end;
+use crate::scratch::{Run, Scratch};
+
+fn play(scratch: &Scratch, plays: &str, args: &str) -> Run {
+    let mut command = scratch.ralph(&format!("prompt p.md 1 --agent script {args}"));
+    Scratch::finish(command.env("RALPH_SCRIPT_PLAY", plays))
+}
+
+#[test]
+fn a_limit_and_an_overload_are_waited_for_one_after_the_other() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "limit 2, limit, overload", "--max-retries 0 --backoff 0.2 --json");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    let count = |text: &str| run.stdout.matches(text).count();
+    assert_eq!((count(r#""reason":"usage_limit""#), count(r#""reason":"overload""#)), (2, 1), "{run:?}");
+    assert_eq!(count(r#""event":"attempt_ended""#), 4, "{run:?}");
+    // Each run begins with the first.
+    let run = play(&scratch, "auth", "");
+    assert_end(&scratch, &run, 4, "not_logged_in", "failed");
+}
+
+#[test]
+fn every_refusal_has_its_end() {
+    for (plays, code, reason, words) in [
+        ("auth", 4, "not_logged_in", "Not logged in"),
+        ("context", 4, "failed", "The prompt is too long"),
+        ("limit 90000", 4, "usage_limit", "it lasts until"),
+        ("work, auth", 0, "complete", ""),
+        ("sleep", 4, "failed", "which is none of limit [SECONDS]"),
+    ] {
+        let scratch = Scratch::new();
+        let run = play(&scratch, plays, "--max-retries 0");
+        assert_end(&scratch, &run, code, reason, if code == 0 { "stopped" } else { "failed" });
+        assert!(run.stderr.contains(words), "{plays}: {run:?}");
+        let left = scratch.git(&["status", "--porcelain", "--untracked-files=all"]);
+        assert!(!left.contains("count"), "{left}");
+    }
+}
+
+#[test]
+fn silence_is_ended_and_tried_again() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "hang", "--inactivity-timeout 1");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains("no sign of life for 1s"), "{run:?}");
+}
+
+#[test]
+fn work_that_goes_on_after_the_result_counts() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "background 1", "");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.elapsed > Duration::from_secs(1), "{run:?}");
+    assert!(run.stderr.contains("I wait for it.") && run.stderr.contains("I change nothing"), "{run:?}");
+}
