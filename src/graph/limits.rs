@@ -1,5 +1,7 @@
 //! What a task can be called, and how much can be said about it.
 
+use std::path::{Component, Path};
+
 use super::error::GraphError;
 use crate::text::line::escaped;
 
@@ -59,6 +61,18 @@ pub fn feature(name: &str) -> Result<(), GraphError> {
     Ok(())
 }
 
+/// Where a spec or a plan lies below the ralph dir.
+pub(super) fn path(path: &str) -> Result<(), GraphError> {
+    let mut parts = Path::new(path).components();
+    if path.is_empty()
+        || path.chars().any(char::is_control)
+        || !parts.all(|part| matches!(part, Component::Normal(_)))
+    {
+        return refuse(&format!("'{}' is no path below the ralph dir", escaped(path)));
+    }
+    Ok(())
+}
+
 pub(super) fn priority(priority: i64) -> Result<(), GraphError> {
     if (-PRIORITY..=PRIORITY).contains(&priority) {
         return Ok(());
@@ -81,6 +95,7 @@ mod tests {
         }
         text("x", &"x".repeat(1 << 20)).unwrap();
         text("x", "a\n\tb\r\n").unwrap();
+        path("features/a b/spec.md").unwrap();
         for good in [-1_000_000, 0, 1_000_000] {
             priority(good).unwrap();
         }
@@ -100,6 +115,9 @@ mod tests {
             (text("the reason", "a\u{7}"), "control character"),
             (priority(1_000_001), "from -1000000 to 1000000"),
             (priority(i64::MIN), "from -1000000"),
+            (path(""), "'' is no path below"),
+            (path("/etc/passwd"), "is no path below"),
+            (path("features/../../x"), "is no path below"),
         ] {
             let said = result.unwrap_err().to_string();
             assert!(said.contains(what) && !said.contains('\n'), "{said}");

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::error::GraphError;
 use super::feature::Feature;
 use super::holder::Holder;
-use super::import::Item;
+use super::import::Entry;
 use super::task::{Details, LogLine, Status, Task};
 
 /// Which tasks are meant.
@@ -146,13 +146,13 @@ pub trait Store {
     fn add_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError>;
     /// Lets it wait no longer.
     fn remove_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError>;
-    /// Takes the tasks of a file in, all or none of them; with `dry_run` only tells what would be.
+    /// Takes the features and tasks of a file in, all or none of them; with `dry_run` only tells what would be.
     fn import(
         &mut self,
-        items: &mut dyn Iterator<Item = Result<Item, GraphError>>,
+        entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
         dry_run: bool,
     ) -> Result<Imported, GraphError>;
-    /// Shows every task to `each` as a line that [`Store::import`] understands, the oldest first.
+    /// Shows every feature and every task to `each` as a line that [`Store::import`] understands, the oldest first.
     fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError>;
 
     /// Adds a feature, or gives one that is there another spec or plan, by their paths below the ralph dir.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Item, Key, Lines, at, paragraphs};
 use crate::graph::error::GraphError;
-use crate::graph::transitions::Own;
+use crate::graph::task::Status;
 
 #[derive(Deserialize)]
 struct Issue {
@@ -53,9 +53,9 @@ fn item(line: usize, text: &str) -> Result<Item, GraphError> {
             .filter(move |other| other.kind == kind)
             .map(|other| key(&other.depends_on_id))
     };
-    let own = match issue.status.as_str() {
-        "closed" => Own::Done,
-        "open" | "in_progress" | "blocked" => Own::Open,
+    let status = match issue.status.as_str() {
+        "closed" => Status::Done,
+        "open" | "in_progress" | "blocked" => Status::Pending,
         other => {
             let known = "open, in_progress, blocked and closed are known";
             return Err(at(line, &format!("'{other}' is no status: {known}")));
@@ -66,7 +66,7 @@ fn item(line: usize, text: &str) -> Result<Item, GraphError> {
         after: of_kind("blocks").collect(),
         description: paragraphs([issue.description.as_str(), &issue.acceptance_criteria, &issue.notes]),
         priority: issue.priority,
-        own,
+        status,
         ..Item::new(line, key(&issue.id), issue.title.clone())
     })
 }

@@ -1,7 +1,7 @@
 //! A markdown checklist: nesting makes parts.
 
 use super::{Item, Key};
-use crate::graph::transitions::Own;
+use crate::graph::task::Status;
 
 pub(super) fn items(text: &str) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn items(text: &str) -> Vec<Item> {
         let key = Key::Origin(format!("list:{path}"));
         items.push(Item {
             parent: above.last().map(|(_, key, _)| key.clone()),
-            own: if done { Own::Done } else { Own::Open },
+            status: if done { Status::Done } else { Status::Pending },
             ..Item::new(number + 1, key.clone(), title.to_owned())
         });
         above.push((indent, key, path));

@@ -1,22 +1,34 @@
-//! What `ralph task export` prints: a line that says so, then a task on each line.
+//! What `ralph task export` prints: a line that says so, then a feature or a task on each line.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Key, Lines, at};
+use super::{Entry, FeatureItem, Item, Key, Lines, at};
 use crate::graph::error::GraphError;
-use crate::graph::task::{LogLine, Status};
-use crate::graph::transitions::Own;
+use crate::graph::task::{LogLine, Status, Verification};
 
 /// What the first line begins with.
 pub(in crate::graph) const HEADER: &str = "{\"ralph_tasks\":";
 /// The version of the format.
 const VERSION: u64 = 1;
 
-/// A task as it is exported.
+/// A feature as it is exported.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::graph) struct Exported {
+pub(in crate::graph) struct ExportedFeature {
     pub(in crate::graph) id: String,
+    pub(in crate::graph) name: String,
+    pub(in crate::graph) spec_path: Option<String>,
+    pub(in crate::graph) plan_path: Option<String>,
+    pub(in crate::graph) created_at: DateTime<Utc>,
+    pub(in crate::graph) updated_at: DateTime<Utc>,
+}
+
+/// A task as it is exported. Claims are no part of it: they are held by processes of one machine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::graph) struct ExportedTask {
+    pub(in crate::graph) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::graph) origin: Option<String>,
     pub(in crate::graph) parent_id: Option<String>,
     pub(in crate::graph) feature: Option<String>,
     pub(in crate::graph) title: String,
@@ -25,8 +37,10 @@ pub(in crate::graph) struct Exported {
     pub(in crate::graph) status: Status,
     pub(in crate::graph) priority: i64,
     pub(in crate::graph) created_at: DateTime<Utc>,
+    pub(in crate::graph) updated_at: DateTime<Utc>,
     pub(in crate::graph) retry_count: u32,
     pub(in crate::graph) max_retries: u32,
+    pub(in crate::graph) verification_status: Verification,
     #[serde(default)]
     pub(in crate::graph) blockers: Vec<String>,
     #[serde(default)]
@@ -39,42 +53,51 @@ pub fn header() -> String {
     format!("{HEADER}{VERSION}}}")
 }
 
-pub(super) fn items<'a>(
+pub(super) fn entries<'a>(
     first: &str,
     lines: Lines<'a>,
-) -> Result<impl Iterator<Item = Result<Item, GraphError>> + 'a, GraphError> {
+) -> Result<impl Iterator<Item = Result<Entry, GraphError>> + 'a, GraphError> {
     if first != header() {
         return Err(at(1, &format!("'{first}' is not '{}': use the ralph that wrote it", header())));
     }
     let full = lines.filter(|line| line.as_ref().map_or(true, |(_, text)| !text.trim().is_empty()));
-    Ok(full.map(|line| line.and_then(|(number, text)| item(number, &text))))
+    Ok(full.map(|line| line.and_then(|(number, text)| entry(number, &text))))
 }
 
-fn item(line: usize, text: &str) -> Result<Item, GraphError> {
-    let task: Exported = serde_json::from_str(text).map_err(|error| at(line, &error.to_string()))?;
-    let is_id = |id: &str| {
-        id.strip_prefix("t-").is_some_and(|hex| {
-            hex.len() > 5
-                && hex.len() <= 16
-                && hex.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
-        })
-    };
-    if !is_id(&task.id) {
-        return Err(at(
-            line,
-            &format!("'{}' is no id: it has to be 't-' and 6 to 16 hexadecimal digits", task.id),
-        ));
+fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
+    let wrong = |error: serde_json::Error| at(line, &error.to_string());
+    // Only a feature has a name.
+    if let Ok(feature) = serde_json::from_str::<ExportedFeature>(text) {
+        require_id(line, "f-", &feature.id)?;
+        let ExportedFeature { id, name, spec_path, plan_path, created_at, updated_at } = feature;
+        let times = (created_at, updated_at);
+        return Ok(Entry::Feature(FeatureItem { line, id, name, spec_path, plan_path, times }));
     }
-    Ok(Item {
+    let task: ExportedTask = serde_json::from_str(text).map_err(wrong)?;
+    require_id(line, "t-", &task.id)?;
+    Ok(Entry::Task(Box::new(Item {
         parent: task.parent_id.map(Key::Id),
         after: task.blockers.into_iter().map(Key::Id).collect(),
         description: task.description,
         priority: Some(task.priority),
-        own: Own::of(task.status),
+        // Whoever was at work on it is not so here.
+        status: if task.status == Status::InProgress { Status::Pending } else { task.status },
         feature: task.feature,
         retries: Some((task.retry_count, task.max_retries)),
-        created_at: Some(task.created_at),
+        verification: task.verification_status,
+        times: Some((task.created_at, task.updated_at)),
+        origin: task.origin,
         log: task.log.into_iter().map(|line| (line.message, line.timestamp)).collect(),
         ..Item::new(line, Key::Id(task.id), task.title)
-    })
+    })))
+}
+
+fn require_id(line: usize, kind: &str, id: &str) -> Result<(), GraphError> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    let is_id =
+        id.strip_prefix(kind).is_some_and(|hex| (6..=16).contains(&hex.len()) && hex.bytes().all(is_digit));
+    if is_id {
+        return Ok(());
+    }
+    Err(at(line, &format!("'{id}' is no id: it has to be '{kind}' and 6 to 16 hexadecimal digits")))
 }

@@ -11,11 +11,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use chrono::{DateTime, Utc};
 
 use super::error::GraphError;
-use super::transitions::Own;
+use super::task::{Status, Verification};
 
-pub(super) use exported::Exported;
 use exported::HEADER;
 pub use exported::header;
+pub(super) use exported::{ExportedFeature, ExportedTask};
 
 /// The longest line of a file, in bytes, and the largest file of those that are read whole.
 const LARGEST: u64 = 16 << 20;
@@ -59,14 +59,18 @@ pub struct Item {
     pub description: String,
     /// Lower numbers go first; without one it stays as it is, or is 0.
     pub priority: Option<i64>,
-    /// What became of it.
-    pub own: Own,
+    /// Where it stands; what follows from other tasks is found out anew.
+    pub status: Status,
     /// The name of its feature, which is made where there is none.
     pub feature: Option<String>,
     /// How often it was tried again, and how often it may be.
     pub retries: Option<(u32, u32)>,
-    /// When it was added.
-    pub created_at: Option<DateTime<Utc>>,
+    /// What a verifying agent said of it.
+    pub verification: Verification,
+    /// When it was added, and when it was changed last.
+    pub times: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// What another file calls it, of a task that is known by its id.
+    pub origin: Option<String>,
     /// What happened to it, of a task that is new here.
     pub log: Vec<(String, DateTime<Utc>)>,
 }
@@ -82,28 +86,56 @@ impl Item {
             title,
             description: String::new(),
             priority: None,
-            own: Own::Open,
+            status: Status::Pending,
             feature: None,
             retries: None,
-            created_at: None,
+            verification: Verification::Pending,
+            times: None,
+            origin: None,
             log: Vec::new(),
         }
     }
 }
 
-/// The tasks of a file, one after the other.
-pub type Items<'a> = Box<dyn Iterator<Item = Result<Item, GraphError>> + 'a>;
+/// A feature that a file describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureItem {
+    /// Where, from 1.
+    pub line: usize,
+    /// `f-` and hexadecimal digits.
+    pub id: String,
+    /// What people call it, and what it is known by.
+    pub name: String,
+    /// Its spec, below the ralph dir.
+    pub spec_path: Option<String>,
+    /// Its plan, below the ralph dir.
+    pub plan_path: Option<String>,
+    /// When it was added, and when it was changed last.
+    pub times: (DateTime<Utc>, DateTime<Utc>),
+}
+
+/// What a file has to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// There is this task.
+    Task(Box<Item>),
+    /// There is this feature.
+    Feature(FeatureItem),
+}
+
+/// What is in a file, one after the other.
+pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, GraphError>> + 'a>;
 
 /// Reads a file of any known format. `is_branch` says what a branch can be called.
-pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Result<Items<'a>, GraphError> {
+pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Result<Entries<'a>, GraphError> {
     let mut lines = Lines { file: BufReader::with_capacity(64 << 10, Box::new(file)), number: 0 };
     let first = lines.next().transpose()?.map_or_else(String::new, |(_, first)| first);
     let first = first.strip_prefix('\u{feff}').unwrap_or(&first).to_owned();
     if first.starts_with(HEADER) {
-        return Ok(Box::new(exported::items(&first, lines)?));
+        return Ok(Box::new(exported::entries(&first, lines)?));
     }
     if beads::is_one(&first) {
-        return Ok(Box::new(beads::items(first, lines)));
+        return Ok(Box::new(beads::items(first, lines).map(|item| item.map(task))));
     }
     let mut whole = first;
     for line in lines {
@@ -124,7 +156,11 @@ pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Resul
         let known = "a list of '- [ ] task', a prd.json, beads' JSONL, an IMPLEMENTATION_PLAN.md or what 'ralph task export' prints";
         return Err(at(0, &format!("there are no tasks in it: give {known}")));
     }
-    Ok(Box::new(items.into_iter().map(Ok)))
+    Ok(Box::new(items.into_iter().map(|item| Ok(task(item)))))
+}
+
+fn task(item: Item) -> Entry {
+    Entry::Task(Box::new(item))
 }
 
 /// What is wrong with a line; 0: with the file.

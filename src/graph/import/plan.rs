@@ -2,7 +2,7 @@
 
 use super::{Item, Key, at};
 use crate::graph::error::GraphError;
-use crate::graph::transitions::Own;
+use crate::graph::task::Status;
 use crate::plan::{Plan, has_section};
 
 pub(super) fn is_one(text: &str) -> bool {
@@ -12,7 +12,7 @@ pub(super) fn is_one(text: &str) -> bool {
 pub(super) fn items(text: &str, is_branch: &dyn Fn(&str) -> bool) -> Result<Vec<Item>, GraphError> {
     let plan = Plan::parse(text, is_branch).map_err(|error| at(error.line, &error.problem))?;
     let key = |branch: &str| Key::Origin(format!("plan:{branch}"));
-    let own = |done| if done { Own::Done } else { Own::Open };
+    let status = |done| if done { Status::Done } else { Status::Pending };
     let is_section = |name: &str| plan.sections.iter().any(|section| section.name == name);
     let mut items = Vec::new();
     for section in &plan.sections {
@@ -26,7 +26,7 @@ pub(super) fn items(text: &str, is_branch: &dyn Fn(&str) -> bool) -> Result<Vec<
             let of_task = Key::Origin(format!("plan:{} > {}", section.name, task.text));
             items.push(Item {
                 parent: Some(key(&section.name)),
-                own: own(task.ticked || section.is_done),
+                status: status(task.ticked || section.is_done),
                 ..Item::new(task.line, of_task, task.text.clone())
             });
         }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Item, Key, at, paragraphs};
 use crate::graph::error::GraphError;
-use crate::graph::transitions::Own;
+use crate::graph::task::Status;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,7 +48,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
             after: story.depends_on.iter().map(|id| key(id)).collect(),
             description: paragraphs([story.description.as_str(), &criteria, &story.notes]),
             priority: story.priority,
-            own: if story.passes { Own::Done } else { Own::Open },
+            status: if story.passes { Status::Done } else { Status::Pending },
             ..Item::new(line, key(&story.id), story.title.clone())
         }
     });

@@ -1,7 +1,12 @@
 use super::*;
+use crate::graph::transitions::Own;
 
 fn items(text: &str) -> Result<Vec<Item>, GraphError> {
-    read(text.as_bytes(), &|name| !name.contains(' '))?.collect()
+    let task = |entry| match entry {
+        Entry::Task(item) => *item,
+        Entry::Feature(feature) => panic!("{feature:?}"),
+    };
+    read(text.as_bytes(), &|name| !name.contains(' '))?.map(|entry| entry.map(task)).collect()
 }
 
 /// What is known of each: line, title, parent, blockers, done.
@@ -9,7 +14,7 @@ fn shown(text: &str) -> Vec<String> {
     let show = |item: Item| {
         let after: Vec<&str> = item.after.iter().map(Key::name).collect();
         let parent = item.parent.as_ref().map_or("-", Key::name);
-        format!("{} {} | {parent} | {} | {:?}", item.line, item.title, after.join(","), item.own)
+        format!("{} {} | {parent} | {} | {:?}", item.line, item.title, after.join(","), Own::of(item.status))
     };
     items(text).unwrap().into_iter().map(show).collect()
 }
@@ -39,11 +44,11 @@ fn stories_become_tasks() {
   ]
 }"#;
     assert_eq!(shown(text), ["4 One | - |  | Done", "5 Two | - | US-1 | Open"]);
-    let items = items(text).unwrap();
-    assert_eq!(items[0].description, "D\n\nAcceptance criteria:\n- x\n- y\n\nN");
-    assert_eq!((items[0].priority, items[1].priority), (None, Some(4)));
+    let stories = items(text).unwrap();
+    assert_eq!(stories[0].description, "D\n\nAcceptance criteria:\n- x\n- y\n\nN");
+    assert_eq!((stories[0].priority, stories[1].priority), (None, Some(4)));
     let next = text.replace("\"p\"", "\"q\"");
-    assert_ne!(super::read(next.as_bytes(), &|_| true).unwrap().next().unwrap().unwrap().key, items[0].key);
+    assert_ne!(items(&next).unwrap()[0].key, stories[0].key);
 }
 
 #[test]

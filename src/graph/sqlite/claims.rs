@@ -6,55 +6,53 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::edits::write_log;
 use super::settle::{Node, settle};
-use super::{Fallible, moment, now, number, queries};
+use super::{Fallible, moment, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
 use crate::graph::store::{Claim, Ended, Scope};
-use crate::graph::task::Status;
 use crate::graph::transitions::Own;
 
-/// Claims the next ready task.
+/// Claims the next ready task. One statement: a transaction by itself.
 pub(super) fn claim(
-    graph: &Transaction<'_>,
+    graph: &Connection,
     scope: &Scope,
     holder: &Holder,
     lease: Duration,
 ) -> Fallible<Option<Claim>> {
-    let Some(seq) = next(graph, scope)? else { return Ok(None) };
+    let (scope, name) = match scope {
+        Scope::All => ("0", None),
+        Scope::Feature(name) => ("(SELECT -seq FROM features WHERE name = ?5)", Some(name)),
+        Scope::Subtree(id) => ("(SELECT seq FROM tasks WHERE id = ?5)", Some(id)),
+    };
+    let update = format!(
+        "UPDATE tasks SET status = 1, fence = fence + 1, run = ?1, holder = ?2, lease_until = ?3, updated_at = ?4
+        WHERE seq = (SELECT task FROM ready CROSS JOIN tasks AS listed ON listed.seq = task
+        WHERE scope = {scope} AND listed.status = 0 ORDER BY ready.priority, task LIMIT 1) RETURNING id, fence"
+    );
     let holder_text = serde_json::to_string(holder)
         .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
     let now = now();
-    let update = "UPDATE tasks SET status = ?2, fence = fence + 1, run = ?3, holder = ?4, lease_until = ?5,
-        updated_at = ?6 WHERE seq = ?1 RETURNING id, fence";
-    let values = params![seq, number(Status::InProgress), holder.run, holder_text, until(now, lease), now];
-    let claim = graph
-        .prepare_cached(update)?
-        .query_row(values, |row| Ok(Claim { task: row.get(0)?, fence: row.get(1)? }))?;
+    let mut statement = graph.prepare_cached(&update)?;
+    let mut rows = match name {
+        Some(name) => statement.query(params![holder.run, holder_text, until(now, lease), now, name])?,
+        None => statement.query(params![holder.run, holder_text, until(now, lease), now])?,
+    };
+    let claim = match rows.next()? {
+        Some(row) => Claim { task: row.get(0)?, fence: row.get(1)? },
+        None => return Ok(None),
+    };
+    // It is booked when the statement has ended.
+    while rows.next()?.is_some() {}
     Ok(Some(claim))
 }
 
-/// The task that comes next.
-fn next(graph: &Connection, scope: &Scope) -> Fallible<Option<i64>> {
-    let scope = match scope {
-        Scope::All => 0,
-        Scope::Feature(name) => -queries::feature(graph, name)?,
-        Scope::Subtree(id) => {
-            let whole = "SELECT seq, ready AND status = 0 FROM tasks WHERE id = ?1";
-            let whole = graph.prepare_cached(whole)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)));
-            let Some((seq, is_ready)) = whole.optional()? else {
-                // Only the beginning of an id was given.
-                let id = queries::id(graph, queries::find(graph, id)?)?;
-                return next(graph, &Scope::Subtree(id));
-            };
-            if is_ready {
-                return Ok(Some(seq));
-            }
-            seq
-        }
-    };
-    let first = "SELECT task FROM ready CROSS JOIN tasks ON seq = task WHERE scope = ?1 AND status = 0
-        ORDER BY ready.priority, task LIMIT 1";
-    Ok(graph.prepare_cached(first)?.query_row([scope], |row| row.get(0)).optional()?)
+/// The same scope with the whole id of its task. An error where there is no such feature or task.
+pub(super) fn resolved(graph: &Connection, scope: &Scope) -> Fallible<Scope> {
+    Ok(match scope {
+        Scope::All => Scope::All,
+        Scope::Feature(name) => queries::feature(graph, name).map(|_| scope.clone())?,
+        Scope::Subtree(id) => Scope::Subtree(queries::id(graph, queries::find(graph, id)?)?),
+    })
 }
 
 fn until(now: i64, lease: Duration) -> i64 {

@@ -7,11 +7,10 @@ use super::features;
 use super::rebuild::rebuild;
 use super::{Fallible, Fault, now, number, queries};
 use crate::graph::error::GraphError;
-use crate::graph::import::{Item, Key, at};
+use crate::graph::import::{Entry, FeatureItem, Item, Key, at};
 use crate::graph::limits;
 use crate::graph::store::Imported;
-use crate::graph::task::Status;
-use crate::graph::transitions::Own;
+use crate::graph::task::{Status, Verification};
 
 /// What the file says of tasks that may come later in it.
 const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER);
@@ -19,13 +18,19 @@ const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line IN
 
 pub(super) fn import(
     graph: &Transaction<'_>,
-    items: &mut dyn Iterator<Item = Result<Item, GraphError>>,
+    entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
 ) -> Fallible<Imported> {
     graph.execute_batch(SCRATCH)?;
     let mut imported = Imported::default();
     let mut changed = 0;
-    for item in items {
-        let item = item?;
+    for entry in entries {
+        let item = match entry? {
+            Entry::Task(item) => item,
+            Entry::Feature(feature) => {
+                take_feature(graph, &feature).map_err(|fault| on_line(feature.line, fault))?;
+                continue;
+            }
+        };
         let line = item.line;
         match take(graph, &item).map_err(|fault| on_line(line, fault))? {
             Taken::New => imported.added += 1,
@@ -83,8 +88,7 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
             Key::Id(id) => (true, id),
             Key::Origin(origin) => (false, origin),
         };
-        let insert =
-            "INSERT INTO said (line, task, is_parent, is_id, name, other) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let insert = "INSERT INTO said (line, task, is_parent, is_id, name, other) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2), ?3, ?4, ?5, ?6)";
         let values = params![item.line, seq, is_parent, is_id, key.name(), other];
         graph.prepare_cached(insert)?.execute(values)?;
     }
@@ -104,20 +108,34 @@ fn find(graph: &Transaction<'_>, key: &Key) -> Fallible<Option<i64>> {
 
 fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
     let (id, origin) = match &item.key {
-        Key::Id(id) => (id.clone(), None),
+        Key::Id(id) => (id.clone(), item.origin.as_ref()),
         Key::Origin(origin) => (new_id(graph)?, Some(origin)),
     };
     let feature = item.feature.as_deref().map(|name| feature(graph, name)).transpose()?;
     let now = now();
-    let created = item.created_at.map_or(now, |at| at.timestamp_millis());
+    let (created, updated) = item
+        .times
+        .map_or((now, now), |(created, updated)| (created.timestamp_millis(), updated.timestamp_millis()));
     let (retries, max_retries) = item.retries.unwrap_or((0, MAX_RETRIES));
     let insert = "INSERT INTO tasks (id, origin, feature, title, status, priority, created_at, updated_at, retry_count,
-        max_retries) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let status = number(status(item.own));
+        max_retries, verification) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let status = number(item.status);
+    let verification = Verification::ALL.iter().position(|&known| known == item.verification);
     let priority = item.priority.unwrap_or(0);
     let retries = retries.min(max_retries);
-    let values =
-        params![id, origin, feature, item.title, status, priority, created, now, retries, max_retries];
+    let values = params![
+        id,
+        origin,
+        feature,
+        item.title,
+        status,
+        priority,
+        created,
+        updated,
+        retries,
+        max_retries,
+        verification
+    ];
     graph.prepare_cached(insert)?.execute(values)?;
     let seq = graph.last_insert_rowid();
     describe(graph, seq, &item.description)?;
@@ -138,12 +156,22 @@ fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
     queries::feature(graph, name)
 }
 
-fn status(own: Own) -> Status {
-    match own {
-        Own::Open => Status::Pending,
-        Own::Done => Status::Done,
-        Own::Failed => Status::Failed,
+/// A feature is known by its name. One that is new keeps the id it had, unless another one has it.
+fn take_feature(graph: &Transaction<'_>, item: &FeatureItem) -> Fallible<()> {
+    limits::feature(&item.name)?;
+    for path in [&item.spec_path, &item.plan_path].into_iter().flatten() {
+        limits::path(path)?;
     }
+    let (created, updated) = (item.times.0.timestamp_millis(), item.times.1.timestamp_millis());
+    let insert = "INSERT INTO features (id, name, spec_path, plan_path, created_at, updated_at)
+        SELECT iif(EXISTS (SELECT 1 FROM features WHERE id = ?1), 'f-' || lower(hex(randomblob(4))), ?1), ?2, ?3, ?4, ?5, ?6
+        WHERE NOT EXISTS (SELECT 1 FROM features WHERE name = ?2)";
+    let values = params![item.id, item.name, item.spec_path, item.plan_path, created, updated];
+    graph.prepare_cached(insert)?.execute(values)?;
+    let update = "UPDATE features SET spec_path = coalesce(?2, spec_path), plan_path = coalesce(?3, plan_path), updated_at = ?4
+        WHERE name = ?1 AND (spec_path IS NOT coalesce(?2, spec_path) OR plan_path IS NOT coalesce(?3, plan_path))";
+    graph.prepare_cached(update)?.execute(params![item.name, item.spec_path, item.plan_path, now()])?;
+    Ok(())
 }
 
 /// Brings a task that is known up to date. What was done by other hands meanwhile stays done; what somebody is at work on
@@ -151,7 +179,7 @@ fn status(own: Own) -> Status {
 fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     let old = queries::task(graph, seq)?;
     let priority = item.priority.unwrap_or(old.priority);
-    let is_finished = item.own == Own::Done && matches!(old.status, Status::Pending | Status::Blocked);
+    let is_finished = item.status == Status::Done && matches!(old.status, Status::Pending | Status::Blocked);
     let is_leaf: bool = graph
         .prepare_cached("SELECT children = 0 FROM tasks WHERE seq = ?1")?
         .query_row([seq], |row| row.get(0))?;

@@ -28,7 +28,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use super::error::GraphError;
 use super::feature::Feature;
 use super::holder::Holder;
-use super::import::Item;
+use super::import::Entry;
 use super::store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
 use super::task::{Details, LogLine, Status, Task};
 
@@ -130,12 +130,16 @@ impl Store for SqliteStore {
         holder: &Holder,
         lease: Duration,
     ) -> Result<Option<Claim>, GraphError> {
-        let claimed = self.write(|graph| claims::claim(graph, scope, holder, lease))?;
-        // The dead are only looked for when nothing else is left: it costs more than a claim.
-        if claimed.is_none() && self.recover()? > 0 {
-            return self.write(|graph| claims::claim(graph, scope, holder, lease));
+        let claim = |scope| {
+            claims::claim(&self.connection, scope, holder, lease).map_err(|fault| fault.at(&self.path))
+        };
+        if let Some(claim) = claim(scope)? {
+            return Ok(Some(claim));
         }
-        Ok(claimed)
+        // What costs more than a claim is only done when there is nothing else.
+        let scope = self.read(|graph| claims::resolved(graph, scope))?;
+        self.recover()?;
+        claims::claim(&self.connection, &scope, holder, lease).map_err(|fault| fault.at(&self.path))
     }
 
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
@@ -211,12 +215,12 @@ impl Store for SqliteStore {
 
     fn import(
         &mut self,
-        items: &mut dyn Iterator<Item = Result<Item, GraphError>>,
+        entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
         dry_run: bool,
     ) -> Result<Imported, GraphError> {
         let mut all = || {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let imported = import::import(&transaction, items)?;
+            let imported = import::import(&transaction, entries)?;
             if dry_run {
                 transaction.rollback()?;
             } else {

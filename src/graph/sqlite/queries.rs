@@ -1,11 +1,13 @@
 //! What is read from the graph.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
+use serde::Serialize;
 
 use super::settle::numbers;
-use super::{Fallible, moment, number, status};
+use super::{Fallible, features, moment, number, status};
 use crate::graph::error::GraphError;
-use crate::graph::import::Exported;
+use crate::graph::feature::Feature;
+use crate::graph::import::{ExportedFeature, ExportedTask};
 use crate::graph::store::{Place, Selection};
 use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
@@ -210,16 +212,23 @@ pub(super) fn dependencies(graph: &Connection, each: &mut dyn FnMut(&str, &str) 
     Ok(())
 }
 
-/// Shows every task to `each` as a line of an export.
+/// Shows every feature, then every task to `each` as a line of an export.
 pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> Fallible<()> {
-    let features = "SELECT f.name FROM tasks JOIN features f ON f.seq = feature WHERE tasks.seq = ?1";
-    let mut statement = graph.prepare("SELECT seq FROM tasks ORDER BY seq")?;
+    for Feature { id, name, spec_path, plan_path, created_at, updated_at, .. } in features::all(graph)? {
+        let feature = ExportedFeature { id, name, spec_path, plan_path, created_at, updated_at };
+        if !each(&line(&feature)?) {
+            return Ok(());
+        }
+    }
+    let mut statement = graph.prepare(
+        "SELECT t.seq, t.origin, f.name FROM tasks t LEFT JOIN features f ON f.seq = t.feature ORDER BY t.seq",
+    )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let seq = row.get(0)?;
-        let Details { task, blockers, log, .. } = details(graph, seq)?;
-        let line = serde_json::to_string(&Exported {
-            feature: graph.prepare_cached(features)?.query_row([seq], |row| row.get(0)).optional()?,
+        let Details { task, blockers, log, .. } = details(graph, row.get(0)?)?;
+        let task = ExportedTask {
+            origin: row.get(1)?,
+            feature: row.get(2)?,
             id: task.id,
             parent_id: task.parent_id,
             title: task.title,
@@ -227,16 +236,21 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
             status: task.status,
             priority: task.priority,
             created_at: task.created_at,
+            updated_at: task.updated_at,
             retry_count: task.retry_count,
             max_retries: task.max_retries,
+            verification_status: task.verification_status,
             blockers,
             log,
-        });
-        let line =
-            line.map_err(|error| GraphError::BadValue(format!("a task cannot be exported: {error}")))?;
-        if !each(&line) {
+        };
+        if !each(&line(&task)?) {
             break;
         }
     }
     Ok(())
+}
+
+fn line(exported: &impl Serialize) -> Fallible<String> {
+    let line = serde_json::to_string(exported);
+    Ok(line.map_err(|error| GraphError::BadValue(format!("this cannot be exported: {error}")))?)
 }

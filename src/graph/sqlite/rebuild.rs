@@ -216,7 +216,7 @@ impl Rebuild<'_> {
         self.graph.execute("DELETE FROM ready", [])?;
         let mut update = self.graph.prepare(
             "UPDATE tasks SET status = ?2, children = ?3, done_children = ?4, failed_children = ?5, open_blockers = ?6,
-            held = ?7, ready = ?8, updated_at = ?9 WHERE seq = ?1 AND (status, children, done_children, failed_children,
+            held = ?7, ready = ?8, updated_at = iif(status = ?2, updated_at, ?9) WHERE seq = ?1 AND (status, children, done_children, failed_children,
             open_blockers, held, ready) IS NOT (?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?;
         let now = now();

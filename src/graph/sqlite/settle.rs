@@ -129,6 +129,7 @@ pub(super) fn list_as_ready(graph: &Connection, seq: i64, node: &Node, ready: bo
     if let Some(feature) = node.feature {
         change.execute([-feature, node.priority, seq])?;
     }
+    change.execute([seq, node.priority, seq])?;
     let mut above = node.parent.map(|parent| parent.seq);
     while let Some(parent) = above {
         change.execute([parent, node.priority, seq])?;

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::open::{APPLICATION_ID, MIGRATIONS};
 use super::*;
+use crate::graph::Verification;
 use crate::graph::import;
 use crate::graph::suite::{LEASE, TESTS, us};
 use crate::graph::transitions::{self, Facts, Own};
@@ -220,22 +221,57 @@ fn what_is_exported_comes_back() {
     store.add_dependency(&ids[0], &ids[3]).unwrap();
     store.force_fail(&ids[2], "no way").unwrap();
     store.claim(&Scope::All, &us("run-1"), LEASE).unwrap();
-    let export = |store: &SqliteStore| {
-        let mut lines = vec![import::header()];
-        store
-            .export(&mut |line| {
-                lines.push(line.to_owned());
-                true
-            })
-            .unwrap();
-        lines.join("\n")
-    };
+    store.put_feature("empty", None, None).unwrap();
+    store.put_feature("a b", Some("features/a b/spec.md"), Some("features/a b/plan.md")).unwrap();
+    let feature = Changes { feature: Some("a b".into()), ..Changes::default() };
+    store.update(&ids[3], &feature).unwrap();
     let text = export(&store);
     let mut copy = SqliteStore::nowhere().unwrap();
     assert_eq!(take(&mut copy, &text).unwrap().added, 4);
     assert_eq!(export(&copy), text);
+    assert_eq!(copy.features().unwrap(), store.features().unwrap());
+    // What another file calls them is known there, too.
+    assert_eq!(take(&mut copy, "- [ ] a\n  - [x] b\n  - [ ] c\n- [ ] d\n").unwrap().unchanged, 4);
     assert_eq!(derived(&copy.connection), derived(&store.connection));
     assert_eq!(take(&mut copy, &text).unwrap(), Imported { added: 0, updated: 0, unchanged: 4 });
+}
+
+fn export(store: &SqliteStore) -> String {
+    let mut lines = vec![import::header()];
+    let mut each = |line: &str| {
+        lines.push(line.to_owned());
+        true
+    };
+    store.export(&mut each).unwrap();
+    lines.join("\n")
+}
+
+#[test]
+fn an_export_of_elsewhere_is_looked_at() {
+    let task = r#"{"id":"t-1234567","parent_id":null,"feature":null,"title":"a","status":"done","priority":0,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z","retry_count":0,"max_retries":3,"verification_status":"passed"}"#;
+    let feature = r#"{"id":"f-123456","name":"x","spec_path":"features/x/spec.md","plan_path":null,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}"#;
+    let mut store = SqliteStore::nowhere().unwrap();
+    for (line, slip, what) in [
+        (task, ("t-1234567", "t-12345"), "line 2: 't-12345' is no id"),
+        (task, ("t-1234567", "t-12345G"), "line 2: 't-12345G' is no id"),
+        (task, ("null,\"feature", "\"t-999999\",\"feature"), "line 2: no task 't-999999'"),
+        (task, ("\"done\"", "\"dune\""), "line 2: unknown variant `dune`"),
+        (task, (":0,", ":1000001,"), "line 2: priority 1000001"),
+        (feature, ("\"x\"", "\"../x\""), "line 2: feature '../x'"),
+        (feature, ("features/x/", "../../"), "line 2: '../../spec.md' is no path below"),
+        (feature, ("f-123456", "x"), "line 2: 'x' is no id"),
+    ] {
+        assert!(line.contains(slip.0));
+        let text = format!("{}\n{}\n", import::header(), line.replace(slip.0, slip.1));
+        let said = take(&mut store, &text).unwrap_err().to_string();
+        assert!(said.starts_with(what) && !said.contains('\n'), "{said}");
+        assert_eq!(export(&store), import::header());
+    }
+    take(&mut store, &format!("{}\n{feature}\n{task}\n", import::header())).unwrap();
+    let shown = store.task("t-1234567").unwrap();
+    assert_eq!((shown.status, shown.verification_status), (Status::Done, Verification::Passed));
+    assert_eq!(shown.updated_at, shown.created_at);
+    assert_eq!(store.feature("x").unwrap().id, "f-123456");
 }
 
 #[test]
@@ -329,7 +365,7 @@ fn oracle(graph: &Connection) {
             let priority: i64 = row.get(4).unwrap();
             ready.insert((0, priority, seq));
             ready.extend(row.get::<_, Option<i64>>(5).unwrap().map(|feature| (-feature, priority, seq)));
-            let mut above = base.parent;
+            let mut above = Some(seq);
             while let Some(parent) = above {
                 ready.insert((parent, priority, seq));
                 above = bases[&parent].parent;
@@ -407,32 +443,62 @@ fn derived(graph: &Connection) -> Vec<[i64; 8]> {
 /// What a random history is made of; numbers choose among what is there.
 #[derive(Debug, Clone)]
 enum Command {
-    Add { parent: Option<usize>, after: Option<usize>, priority: i64 },
+    Add {
+        parent: Option<usize>,
+        after: Option<usize>,
+        feature: Option<usize>,
+        priority: i64,
+    },
     Depend(usize, usize),
     Free(usize, usize),
-    Claim { claimer: usize, below: Option<usize>, alive: bool },
-    Book { claimer: usize, how: usize },
+    Claim {
+        claimer: usize,
+        below: Option<usize>,
+        of_feature: bool,
+        alive: bool,
+    },
+    Book {
+        claimer: usize,
+        how: usize,
+    },
     Recover,
-    ByHand { task: usize, how: usize },
-    Delete { task: usize, recursive: bool },
+    ByHand {
+        task: usize,
+        how: usize,
+    },
+    Delete {
+        task: usize,
+        recursive: bool,
+    },
     Prioritise(usize, i64),
+    /// To a feature, or out of all of them.
+    Move {
+        task: usize,
+        feature: usize,
+    },
+    DeleteFeature,
 }
+
+/// The features of a history: one that stays, and one that may go.
+const FEATURES: [&str; 2] = ["stays", "goes"];
 
 fn command() -> impl Strategy<Value = Command> {
     let any = 0..64_usize;
     let maybe = || proptest::option::of(0..64_usize);
     prop_oneof![
-        6 => (maybe(), maybe(), -2..3_i64)
-            .prop_map(|(parent, after, priority)| Command::Add { parent, after, priority }),
+        6 => (maybe(), maybe(), proptest::option::of(0..2_usize), -2..3_i64)
+            .prop_map(|(parent, after, feature, priority)| Command::Add { parent, after, feature, priority }),
         3 => (any.clone(), any.clone()).prop_map(|(a, b)| Command::Depend(a, b)),
         1 => (any.clone(), any.clone()).prop_map(|(a, b)| Command::Free(a, b)),
-        5 => (0..3_usize, maybe(), proptest::bool::weighted(0.9))
-            .prop_map(|(claimer, below, alive)| Command::Claim { claimer, below, alive }),
+        5 => (0..3_usize, maybe(), proptest::bool::weighted(0.3), proptest::bool::weighted(0.9)).prop_map(
+            |(claimer, below, of_feature, alive)| Command::Claim { claimer, below, of_feature, alive }),
         5 => (0..3_usize, 0..6_usize).prop_map(|(claimer, how)| Command::Book { claimer, how }),
         1 => Just(Command::Recover),
         3 => (any.clone(), 0..3_usize).prop_map(|(task, how)| Command::ByHand { task, how }),
         1 => (any.clone(), proptest::bool::ANY).prop_map(|(task, recursive)| Command::Delete { task, recursive }),
-        1 => (any, -2..3_i64).prop_map(|(task, priority)| Command::Prioritise(task, priority)),
+        1 => (any.clone(), -2..3_i64).prop_map(|(task, priority)| Command::Prioritise(task, priority)),
+        1 => (any, 0..3_usize).prop_map(|(task, feature)| Command::Move { task, feature }),
+        1 => Just(Command::DeleteFeature),
     ]
 }
 
@@ -448,31 +514,36 @@ impl History {
         self.ids.get(number % self.ids.len().max(1)).cloned().unwrap_or_default()
     }
 
-    fn done(&self) -> BTreeSet<String> {
-        let mut done = BTreeSet::new();
-        let selection = Selection { status: Some(Status::Done), ..Selection::default() };
-        let mut each = |task: Task| done.insert(task.id);
+    fn all(&self, status: Status) -> BTreeSet<String> {
+        let mut all = BTreeSet::new();
+        let selection = Selection { status: Some(status), ..Selection::default() };
+        let mut each = |task: Task| all.insert(task.id);
         self.store.list(&selection, &mut each).unwrap();
-        done
+        all
     }
 
     /// Does what is asked; that it may be refused is part of the history.
     fn run(&mut self, command: &Command) {
-        let before = self.done();
+        let before = self.all(Status::Done);
         match *command {
-            Command::Add { parent, after, priority } => {
+            Command::Add { parent, after, feature, priority } => {
+                let feature = feature.map(|at| FEATURES[at].to_owned());
                 let (parent, after) = (parent.map(|at| self.id(at)), after.map(|at| self.id(at)));
                 let max_retries = Some(1);
                 let after = after.into_iter().collect();
-                let task = NewTask { parent, after, priority, max_retries, ..new_task("x") };
+                let task = NewTask { parent, after, feature, priority, max_retries, ..new_task("x") };
                 self.ids.extend(self.store.add(&task).ok());
             }
             Command::Depend(a, b) => drop(self.store.add_dependency(&self.id(a), &self.id(b))),
             Command::Free(a, b) => drop(self.store.remove_dependency(&self.id(a), &self.id(b))),
-            Command::Claim { claimer, below, alive } => {
+            Command::Claim { claimer, below, of_feature, alive } => {
                 let mut holder = us(&format!("run-{claimer}"));
                 holder.process.start_ticks += u64::from(!alive);
-                let scope = below.map_or(Scope::All, |at| Scope::Subtree(self.id(at)));
+                let scope = match below {
+                    Some(_) if of_feature => Scope::Feature(FEATURES[0].into()),
+                    Some(at) => Scope::Subtree(self.id(at)),
+                    None => Scope::All,
+                };
                 self.claims[claimer].extend(self.store.claim(&scope, &holder, LEASE).ok().flatten());
             }
             Command::Book { claimer, how } => self.book(claimer, how),
@@ -494,10 +565,15 @@ impl History {
                 let changes = Changes { priority: Some(priority), ..Changes::default() };
                 let _ = self.store.update(&self.id(task), &changes);
             }
+            Command::Move { task, feature } => {
+                let feature = Some((*FEATURES.get(feature).unwrap_or(&"")).to_owned());
+                let _ = self.store.update(&self.id(task), &Changes { feature, ..Changes::default() });
+            }
+            Command::DeleteFeature => drop(self.store.delete_feature(FEATURES[1])),
         }
         let may_reopen = matches!(command, Command::Add { .. } | Command::ByHand { how: 2, .. });
         let gone = |id: &String| !self.ids.contains(id);
-        let after = self.done();
+        let after = self.all(Status::Done);
         assert!(may_reopen || before.iter().all(|id| after.contains(id) || gone(id)), "done stays done");
     }
 
@@ -529,6 +605,9 @@ proptest! {
     fn no_history_breaks_the_rules(commands in proptest::collection::vec(command(), 1..80)) {
         let claims = [Vec::new(), Vec::new(), Vec::new()];
         let mut history = History { store: SqliteStore::nowhere().unwrap(), ids: Vec::new(), claims };
+        for name in FEATURES {
+            history.store.put_feature(name, Some("spec.md"), None).unwrap();
+        }
         for command in &commands {
             history.run(command);
             oracle(&history.store.connection);
@@ -537,5 +616,15 @@ proptest! {
         let before = derived(graph);
         rebuild::rebuild(graph).unwrap();
         prop_assert_eq!(derived(graph), before, "at once the same comes out");
+
+        // Nothing is lost on the way to another database but claims, which are held by processes.
+        for id in history.all(Status::InProgress) {
+            history.store.reset(&id).unwrap();
+        }
+        let mut copy = SqliteStore::nowhere().unwrap();
+        let text = export(&history.store);
+        take(&mut copy, &text).unwrap();
+        prop_assert_eq!(export(&copy), text);
+        oracle(&copy.connection);
     }
 }

@@ -53,7 +53,8 @@ CREATE TABLE dependencies (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX dependencies_blocked ON dependencies (blocked, blocker);
 
--- Who can be claimed, or is, for each scope that a claim may have: 0 is the whole graph, -N the feature N, N what is below task N.
+-- Who can be claimed, or is, for each scope that a claim may have: 0 is the whole graph, -N the feature N, N task N with
+-- all below it.
 CREATE TABLE ready (
   scope INTEGER NOT NULL,
   priority INTEGER NOT NULL,
