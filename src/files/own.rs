@@ -57,15 +57,29 @@ pub fn create_empty(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let folder = path.parent().ok_or(ErrorKind::NotFound)?;
-    // Temporary files are ours alone to read.
-    let made = tempfile::NamedTempFile::new_in(folder)?.into_temp_path().persist_noclobber(path);
-    match made {
-        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
-            require_file(&path.symlink_metadata()?)
-        }
-        made => Ok(made?),
+    match create_filled(path, |_| io::Result::Ok(())) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => require_file(&path.symlink_metadata()?),
+        made => made,
     }
+}
+
+/// Makes a file where nothing is, with what `fill` writes into a file whose name it is given: all of it or none.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] where something is there by then.
+pub fn create_filled<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let folder = path.parent().ok_or(io::Error::from(ErrorKind::NotFound))?;
+    // The beginning of its name tells what is left after a crash. Temporary files are ours alone to read.
+    let name = path.file_name().unwrap_or_default();
+    let temporary =
+        tempfile::Builder::new().prefix(name).suffix(".tmp").tempfile_in(folder)?.into_temp_path();
+    fill(&temporary)?;
+    File::open(&temporary)?.sync_all()?;
+    temporary.persist_noclobber(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// Makes a folder of ours where it is missing, but not what is above it: that may be gone for a reason. Anything else in

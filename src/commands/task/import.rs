@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{answer, create, open};
+use super::{answer, make_room, open};
 use crate::cli::{GraphArgs, TaskImportArgs};
 use crate::commands::attempt;
 use crate::commands::output::Stream;
@@ -14,11 +14,19 @@ use crate::files::theirs;
 use crate::git::refs::is_valid_branch;
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Imported, Store, import};
+use crate::job::workspace::locate;
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     attempt::refuse("task import")?;
-    let mut store = if args.dry_run { open(&args.graph)? } else { create(&args.graph)? };
+    let project = locate(args.graph.ralph_dir.as_ref())?;
+    let is_new = project.graph().symlink_metadata().is_err();
+    let mut store = open(&args.graph)?;
     let imported = take(&mut store, &args.file, args.dry_run)?;
+    if is_new && !args.dry_run {
+        // Only now: what is refused makes no graph.
+        make_room(&project)?;
+        store.save(&project.graph())?;
+    }
     let Imported { added, updated, unchanged } = imported;
     let would = if args.dry_run { "would be " } else { "" };
     let text = format!("{added} added, {updated} updated, {unchanged} unchanged");

@@ -160,15 +160,28 @@ pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
 pub(super) fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     let project = locate(args.ralph_dir.as_ref())?;
     if project.graph().symlink_metadata().is_err() {
-        project.create_graph_dir()?;
-        hide(&project)?;
+        make_room(&project)?;
     }
     opened(&project)
+}
+
+/// Makes the folder of a graph, which an agent's `git add -A` must not commit.
+pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
+    project.create_graph_dir()?;
+    hide(project)
 }
 
 /// Every look gives back what the dead have left.
 fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
     let mut store = SqliteStore::open(&project.graph(), BUSY_TIMEOUT)?;
+    if let Some(copy) = store.taken_over() {
+        hide(project)?;
+        let (graph, copy) = (project.graph(), copy.display());
+        remark(&format!(
+            "{}: taken over from an older program; {copy} is a copy of what it was",
+            graph.display()
+        ));
+    }
     match store.recover()? {
         0 => {}
         count => remark(&format!("{count} task(s) of runs that are gone can be claimed again")),
@@ -176,7 +189,6 @@ fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
     Ok(store)
 }
 
-/// An agent's `git add -A` must not commit the graph.
 fn hide(project: &Project) -> anyhow::Result<()> {
     if project.in_git() {
         git::exclude(project.root(), &git::runtime_patterns(project))?;

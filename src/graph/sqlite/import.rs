@@ -53,7 +53,7 @@ pub(super) fn import(
 fn on_line(line: usize, fault: Fault) -> Fault {
     match fault {
         Fault::Graph(error) => at(line, &error.to_string()).into(),
-        Fault::Sql(_) => fault,
+        fault => fault,
     }
 }
 

@@ -12,6 +12,7 @@ mod cycle;
 mod edits;
 mod features;
 mod import;
+mod older;
 mod open;
 mod queries;
 mod rebuild;
@@ -19,10 +20,13 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::error::GraphError;
@@ -39,6 +43,8 @@ pub use open::BUSY_TIMEOUT;
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
+    /// The copy of an older program's database that was taken over when this one was opened.
+    taken_over: Option<PathBuf>,
 }
 
 /// What goes wrong inside of an operation.
@@ -48,6 +54,8 @@ enum Fault {
     Graph(GraphError),
     /// The database fails.
     Sql(rusqlite::Error),
+    /// A file beside it.
+    File(io::Error),
 }
 
 type Fallible<T> = Result<T, Fault>;
@@ -64,11 +72,21 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
 impl Fault {
     /// The same for people, who want to know which file it is about.
     fn at(self, path: &Path) -> GraphError {
         let error = match self {
             Self::Graph(error) => return error,
+            Self::File(error) => {
+                let advice = "move away what is there, or mend the permissions and the room of its folder";
+                return GraphError::Storage { path: path.to_owned(), reason: error.to_string(), advice };
+            }
             Self::Sql(error) => error,
         };
         let (path, reason) = (path.to_owned(), error.to_string());
@@ -274,6 +292,14 @@ impl Store for SqliteStore {
     fn dependencies(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), GraphError> {
         self.read(|graph| queries::dependencies(graph, each))
     }
+}
+
+/// Writes the whole database into the empty file `into`.
+fn copy_into(connection: &Connection, into: &Path) -> Fallible<()> {
+    // By its bytes: a path need not be UTF-8.
+    let into = ToSqlOutput::Borrowed(ValueRef::Text(into.as_os_str().as_bytes()));
+    connection.execute("VACUUM INTO ?1", [into])?;
+    Ok(())
 }
 
 /// The moment as the database has it: milliseconds since 1970.
