@@ -33,6 +33,8 @@ const RUN_DIR_TEXT: &[u8] =
     b"What ralph writes while it runs lies here; config, prompts and plan are in the folder above.\n";
 /// A longer `.git` file points to nothing, in bytes.
 const MAX_POINTER: u64 = 64 * 1024;
+/// The largest configuration of git's that is looked at.
+const MAX_CONFIG: u64 = 1 << 20;
 
 /// Why the project could not be located or used.
 #[derive(Debug, thiserror::Error)]
@@ -369,24 +371,46 @@ fn find_work_tree(start: &Path) -> Option<(PathBuf, bool)> {
     })
 }
 
-/// Where the graph of a repository's main checkout is, if that is not this work tree: one graph serves all trees, and what
-/// is in it outlives them.
+/// Where the graph of a repository is, if that is not in this work tree by itself: one graph serves all trees, and what is in
+/// it outlives them. It is in the main checkout; where nothing tells a linked work tree which that is, as in a bare repository
+/// and with `--separate-git-dir`, it is in the git folder.
 fn graph_dir(cwd: &Path, root: &Path, exe: Option<&Path>) -> Option<PathBuf> {
     let outside = |dir: &&Path| dir.iter().all(|name| name != ".git");
     let around = cwd.ancestors().take_while(|dir| *dir != root || !root.join(".git").exists());
     if let Some(bare) = around.filter(outside).find(|dir| is_bare(dir)) {
         return Some(bare.join("ralph"));
     }
-    let target = git_file_target(&root.join(".git"))?;
-    let common = common_dir(&fs::canonicalize(root.join(target)).ok()?)?;
-    if common.file_name().is_some_and(|name| name == ".git") {
-        let main = common.parent()?;
-        let ralph_dir = default_ralph_dir(main, exe);
-        // A program that is vendored in this tree has its folder in the main checkout, too.
-        let ralph_dir = ralph_dir.strip_prefix(root).map_or(ralph_dir.clone(), |inside| main.join(inside));
-        return Some(run_dir(main, &ralph_dir));
-    }
-    Some(common.join("ralph"))
+    let git_dir = fs::canonicalize(root.join(git_file_target(&root.join(".git"))?)).ok()?;
+    let common = common_dir(&git_dir).unwrap_or(git_dir);
+    let is_inside = common.file_name().is_some_and(|name| name == ".git");
+    let main = if is_inside { common.parent().map(Path::to_path_buf) } else { named_work_tree(&common) };
+    let Some(main) = main else { return Some(common.join("ralph")) };
+    let ralph_dir = default_ralph_dir(&main, exe);
+    // A program that is vendored in this tree has its folder in the main checkout, too.
+    let ralph_dir = ralph_dir.strip_prefix(root).map_or(ralph_dir.clone(), |inside| main.join(inside));
+    Some(run_dir(&main, &ralph_dir))
+}
+
+/// The main checkout that a git folder names in its configuration, as that of a submodule does.
+fn named_work_tree(git_dir: &Path) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    ["config.worktree", "config"].iter().find_map(|name| {
+        let config = theirs::read(&git_dir.join(name), MAX_CONFIG).ok()?;
+        let mut is_core = false;
+        config.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find_map(|line| {
+            if line.starts_with(b"[") {
+                is_core = line.eq_ignore_ascii_case(b"[core]");
+            }
+            let equals = line.iter().position(|&byte| byte == b'=').filter(|_| is_core)?;
+            let (key, value) = line.split_at(equals);
+            let is_work_tree = key.trim_ascii().eq_ignore_ascii_case(b"worktree");
+            let value = value[1..].trim_ascii();
+            let value =
+                value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            let path = git_dir.join(OsString::from_vec(value.to_vec()));
+            is_work_tree.then(|| fs::canonicalize(path).ok())?
+        })
+    })
 }
 
 /// The git folder that the linked work tree with this one shares with all others; `None`: it is no linked one.

@@ -161,8 +161,8 @@ Examples:
 
 --json prints one object: id, parent_id, title, description, status (pending, in_progress, done, blocked,
 failed), priority, created_at, updated_at (RFC 3339), claimed_by, feature_id, task_type (feature, standalone),
-retry_count, max_retries, verification_status (pending, passed, failed), blockers, blocks, children (ids), log
-(objects with message and timestamp). What is not known is null.";
+retry_count, max_retries, verification_status (pending, passed, failed), feature (its name), blockers, blocks,
+children (ids), log (objects with message and timestamp). What is not known is null.";
 
 pub(super) const TASK_LIST_EXAMPLES: &str = "\
 Examples:
@@ -171,8 +171,8 @@ Examples:
   ralph task list --status failed
   ralph task list --all --json | jq -r '.[].title'
 
---json prints an array of the objects that 'ralph task show --json' prints, without blockers, blocks, children
-and log.";
+--json prints an array of the objects that 'ralph task show --json' prints, without feature, blockers,
+blocks, children and log.";
 
 pub(super) const TASK_DONE_EXAMPLES: &str = "\
 Examples:

@@ -101,6 +101,8 @@ pub struct Details {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
+    /// The name of its feature.
+    pub feature: Option<String>,
     /// The ids of the tasks that it waits for, finished ones included.
     pub blockers: Vec<String>,
     /// The ids of the tasks that wait for it.

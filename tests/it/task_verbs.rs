@@ -273,6 +273,27 @@ fn all_work_trees_share_it() {
     assert!(elsewhere("bare", "task list").stdout.ends_with("  c\n"));
     assert!(scratch.outside().join("bare/ralph/progress.db").is_file());
 
+    scratch.git(&["init", "--quiet", "--separate-git-dir", "../apart.git", "../apart"]);
+    scratch.git(&["-C", "../apart", "commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    scratch.git(&["-C", "../apart", "worktree", "add", "--quiet", "../of-apart"]);
+    assert_eq!(elsewhere("apart", "task add x").code, Some(0));
+    assert!(elsewhere("of-apart", "task list").stdout.ends_with("  x\n"));
+    assert!(
+        scratch.outside().join("apart.git/ralph/progress.db").is_file(),
+        "nothing tells where the main checkout is"
+    );
+
+    scratch.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../tree", "sub"]);
+    scratch.git(&["-C", "sub", "worktree", "add", "--quiet", "../../of-sub"]);
+    assert_eq!(elsewhere("of-sub", "task add y").code, Some(0));
+    assert!(elsewhere("project/sub", "task list").stdout.ends_with("  y\n"));
+    assert!(scratch.path("sub/.ralph/progress.db").is_file(), "a submodule is a project of its own");
+    assert_eq!(graph.json(&["list"]).as_array().unwrap().len(), 2);
+
+    let mut named = scratch.ralph("task list");
+    let named = Scratch::finish(named.current_dir(scratch.outside().join("tree")).env("RALPH_DIR", "mine"));
+    assert_eq!(named.stdout, "");
+
     fs::create_dir(scratch.outside().join("plain")).unwrap();
     assert_eq!(elsewhere("plain", "task add d").code, Some(0));
     assert!(scratch.outside().join("plain/.ralph/progress.db").is_file());

@@ -44,7 +44,12 @@ fn node(format: GraphFormat, task: &Task) -> String {
             format!("  \"{id}\" [label=\"{title}\\n{status}\"];{}", part.collect::<String>())
         }
         GraphFormat::Mermaid => {
-            let title = task.title.replace('#', "#35;").replace('"', "#quot;");
+            let title = task
+                .title
+                .replace('#', "#35;")
+                .replace('"', "#quot;")
+                .replace('<', "#lt;")
+                .replace('>', "#gt;");
             let part = task.parent_id.iter().map(|parent| format!("\n  {} -.- {}", word(parent), word(id)));
             format!("  {}[\"{title}<br>{status}\"]{}", word(id), part.collect::<String>())
         }

@@ -45,10 +45,11 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         }
         TaskVerb::Log(args) => match &args.message {
             Some(message) => {
-                open(&args.task.graph)?.log(&args.task.id, message)?;
-                Ok(0)
+                let mut store = open(&args.task.graph)?;
+                store.log(&args.task.id, message)?;
+                if args.task.graph.json { show::log(&store, &args.task) } else { Ok(0) }
             }
-            None => show::log(&args.task),
+            None => show::log(&open(&args.task.graph)?, &args.task),
         },
         TaskVerb::Deps { verb: DepsVerb::Add(args) } => {
             depend(args, |store| store.add_dependency(&args.blocker, &args.blocked))

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{answer, line, open};
 use crate::cli::{TaskIdArgs, TaskListArgs};
 use crate::commands::output::{Array, Stream, print};
+use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Details, Selection, Status, Store as _};
 use crate::text::nearest::nearest;
 use crate::text::timestamp::local;
@@ -26,7 +27,7 @@ fn text(details: &Details) -> String {
         }
     };
     field("parent", task.parent_id.as_deref().unwrap_or_default());
-    field("feature", task.feature_id.as_deref().unwrap_or_default());
+    field("feature", details.feature.as_deref().unwrap_or_default());
     field("claimed by", task.claimed_by.as_deref().unwrap_or_default());
     field("waits for", &details.blockers.join(", "));
     field("blocks", &details.blocks.join(", "));
@@ -72,8 +73,8 @@ fn status(word: &str) -> anyhow::Result<Status> {
     bail!("--status {word}: no such state{meant}: give one of {}", words.join(", "))
 }
 
-pub(super) fn log(args: &TaskIdArgs) -> anyhow::Result<u8> {
-    let logs = open(&args.graph)?.logs(&args.id)?;
+pub(super) fn log(store: &SqliteStore, args: &TaskIdArgs) -> anyhow::Result<u8> {
+    let logs = store.logs(&args.id)?;
     if args.graph.json {
         return answer(&args.graph, &json!(logs), "");
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Item, Key, Lines, at, paragraphs};
+use super::{Item, Key, Lines, at, or_default, paragraphs};
 use crate::graph::error::GraphError;
 use crate::graph::task::Status;
 
@@ -10,15 +10,15 @@ use crate::graph::task::Status;
 struct Issue {
     id: String,
     title: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     description: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     acceptance_criteria: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     notes: String,
     status: String,
     priority: Option<i64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     dependencies: Vec<Dependency>,
 }
 
@@ -36,8 +36,11 @@ pub(super) fn is_one(first: &str) -> bool {
     })
 }
 
-pub(super) fn items(first: String, lines: Lines<'_>) -> impl Iterator<Item = Result<Item, GraphError>> {
-    let all = std::iter::once(Ok((1, first))).chain(lines);
+pub(super) fn items(
+    first: (usize, String),
+    lines: Lines<'_>,
+) -> impl Iterator<Item = Result<Item, GraphError>> {
+    let all = std::iter::once(Ok(first)).chain(lines);
     let full = all.filter(|line| line.as_ref().map_or(true, |(_, text)| !text.trim().is_empty()));
     full.map(|line| line.and_then(|(number, text)| item(number, &text)))
 }

@@ -15,9 +15,13 @@ pub(super) fn items(text: &str) -> Vec<Item> {
             fence = if fence.is_some() { None } else { Some(mark) };
             continue;
         }
-        let Some((done, title)) = fence.is_none().then(|| boxed(trimmed)).flatten() else { continue };
+        if fence.is_some() || !(trimmed.starts_with('#') || list_item(trimmed).is_some()) {
+            continue;
+        }
+        // What has no box ends what stands above it all the same.
         let indent = line[..line.len() - trimmed.len()].chars().map(|c| if c == '\t' { 4 } else { 1 }).sum();
         above.retain(|(other, _, _)| *other < indent);
+        let Some((done, title)) = list_item(trimmed).and_then(boxed) else { continue };
         let path = above.last().map_or(title.to_owned(), |(_, _, path)| format!("{path} > {title}"));
         let key = Key::Origin(format!("list:{path}"));
         items.push(Item {
@@ -30,16 +34,20 @@ pub(super) fn items(text: &str) -> Vec<Item> {
     items
 }
 
-/// The text of `- [ ] text`, and whether its box is ticked.
-fn boxed(line: &str) -> Option<(bool, &str)> {
+/// The text of an item of a list.
+fn list_item(line: &str) -> Option<&str> {
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
     let rest = match digits.strip_prefix(['.', ')']) {
         Some(rest) if digits.len() < line.len() => rest,
         _ => line.strip_prefix(['-', '*', '+'])?,
     };
-    let rest = rest.strip_prefix([' ', '\t'])?.trim_start();
+    Some(rest.strip_prefix([' ', '\t'])?.trim_start())
+}
+
+/// The text behind a box, and whether that is ticked.
+fn boxed(item: &str) -> Option<(bool, &str)> {
     for (mark, done) in [("[ ]", false), ("[x]", true), ("[X]", true)] {
-        if let Some(title) = rest.strip_prefix(mark) {
+        if let Some(title) = item.strip_prefix(mark) {
             let title = title.trim();
             return (!title.is_empty()).then_some((done, title));
         }

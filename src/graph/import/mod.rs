@@ -9,6 +9,7 @@ mod prd;
 use std::io::{self, BufRead, BufReader, Read};
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer};
 
 use super::error::GraphError;
 use super::task::{Status, Verification};
@@ -129,21 +130,28 @@ pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, GraphError>> + 'a>;
 /// Reads a file of any known format. `is_branch` says what a branch can be called.
 pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Result<Entries<'a>, GraphError> {
     let mut lines = Lines { file: BufReader::with_capacity(64 << 10, Box::new(file)), number: 0 };
-    let first = lines.next().transpose()?.map_or_else(String::new, |(_, first)| first);
-    let first = first.strip_prefix('\u{feff}').unwrap_or(&first).to_owned();
+    // The blank lines before the first one count in the numbers of those that follow.
+    let mut whole = String::new();
+    let (number, first) = loop {
+        let Some((number, line)) = lines.next().transpose()? else { break (0, String::new()) };
+        let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line).to_owned();
+        if !line.trim().is_empty() {
+            break (number, line);
+        }
+        require_size(&whole)?;
+        whole.push('\n');
+    };
     if first.starts_with(HEADER) {
         return Ok(Box::new(exported::entries(&first, lines)?));
     }
     if beads::is_one(&first) {
-        return Ok(Box::new(beads::items(first, lines).map(|item| item.map(task))));
+        return Ok(Box::new(beads::items((number, first), lines).map(|item| item.map(task))));
     }
-    let mut whole = first;
+    whole.push_str(&first);
     for line in lines {
         whole.push('\n');
         whole.push_str(&line?.1);
-        if whole.len() as u64 > LARGEST {
-            return Err(at(0, &format!("the file is larger than {LARGEST} bytes: split it")));
-        }
+        require_size(&whole)?;
     }
     let items = if whole.trim_start().starts_with(['{', '[']) {
         prd::items(&whole)?
@@ -157,6 +165,13 @@ pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Resul
         return Err(at(0, &format!("there are no tasks in it: give {known}")));
     }
     Ok(Box::new(items.into_iter().map(|item| Ok(task(item)))))
+}
+
+fn require_size(whole: &str) -> Result<(), GraphError> {
+    if whole.len() as u64 > LARGEST {
+        return Err(at(0, &format!("the file is larger than {LARGEST} bytes: split it")));
+    }
+    Ok(())
 }
 
 fn task(item: Item) -> Entry {
@@ -200,6 +215,11 @@ impl Iterator for Lines<'_> {
 fn text(line: Vec<u8>) -> Option<String> {
     let line = String::from_utf8(line).ok()?;
     Some(line.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// What is null is as if it was not there.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 /// What the paragraphs that are there make together.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Item, Key, at, paragraphs};
+use super::{Item, Key, at, or_default, paragraphs};
 use crate::graph::error::GraphError;
 use crate::graph::task::Status;
 
@@ -19,16 +19,16 @@ struct Prd {
 struct Story {
     id: String,
     title: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     description: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     acceptance_criteria: Vec<String>,
     priority: Option<i64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     passes: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     notes: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     depends_on: Vec<String>,
 }
 

@@ -32,6 +32,12 @@ fn nesting_makes_parts() {
             "11 e | - |  | Open"
         ]
     );
+    let text = "- [ ] a\n  more of it\n  - [ ] part\n- plain\n  - [ ] b\n## Next\n   - [ ] c\n";
+    assert_eq!(
+        shown(text),
+        ["1 a | - |  | Open", "3 part | a |  | Open", "5 b | - |  | Open", "7 c | - |  | Open"],
+        "what has no box is nothing to be a part of"
+    );
 }
 
 #[test]
@@ -40,7 +46,8 @@ fn stories_become_tasks() {
   "project": "p",
   "userStories": [
     {"id": "US-1", "title": "One", "description": "D", "acceptanceCriteria": ["x", "y"], "passes": true, "notes": "N"},
-    {"title": "Two", "id": "US-2", "priority": 4, "dependsOn": ["US-1"], "unknown": 1}
+    {"title": "Two", "id": "US-2", "priority": 4, "dependsOn": ["US-1"], "unknown": 1, "notes": null, "description": null,
+     "acceptanceCriteria": null, "passes": null}
   ]
 }"#;
     assert_eq!(shown(text), ["4 One | - |  | Done", "5 Two | - | US-1 | Open"]);
@@ -53,13 +60,14 @@ fn stories_become_tasks() {
 
 #[test]
 fn issues_of_beads_become_tasks() {
-    let text = r#"{"id":"bd-1","title":"One","status":"closed","issue_type":"epic","priority":0}
+    let text = r#"
+{"id":"bd-1","title":"One","status":"closed","issue_type":"epic","priority":0,"notes":null,"dependencies":null}
 
 {"id":"bd-2","title":"Two","status":"in_progress","dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"related"},{"issue_id":"bd-2","depends_on_id":"bd-4","type":"blocks"}]}
 "#;
-    assert_eq!(shown(text), ["1 One | - |  | Done", "3 Two | bd-1 | bd-4 | Open"]);
+    assert_eq!(shown(text), ["2 One | - |  | Done", "4 Two | bd-1 | bd-4 | Open"]);
     let error = items(&text.replace("in_progress", "sleeping")).unwrap_err().to_string();
-    assert!(error.starts_with("line 3: 'sleeping' is no status"), "{error}");
+    assert!(error.starts_with("line 4: 'sleeping' is no status"), "{error}");
 }
 
 #[test]

@@ -106,7 +106,7 @@ pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallibl
     }
     if let Some(text) = &changes.description {
         describe(graph, seq, text)?;
-        set("seq", &seq)?;
+        graph.execute("UPDATE tasks SET updated_at = ?2 WHERE seq = ?1", params![seq, now()])?;
     }
     if old.ready {
         list_as_ready(graph, seq, &Node::read(graph, seq)?, true)?;

@@ -109,8 +109,10 @@ pub(super) fn details(graph: &Connection, seq: i64) -> Fallible<Details> {
     let ids = |query: &str| -> Fallible<Vec<String>> {
         numbers(graph, query, seq)?.into_iter().map(|seq| id(graph, seq)).collect()
     };
+    let feature = "SELECT f.name FROM tasks t JOIN features f ON f.seq = t.feature WHERE t.seq = ?1";
     Ok(Details {
         task: task(graph, seq)?,
+        feature: graph.prepare_cached(feature)?.query_row([seq], |row| row.get(0)).optional()?,
         blockers: ids("SELECT blocker FROM dependencies WHERE blocked = ?1 ORDER BY blocker")?,
         blocks: ids("SELECT blocked FROM dependencies WHERE blocker = ?1 ORDER BY blocked")?,
         children: ids("SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority, seq")?,
@@ -220,15 +222,13 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
             return Ok(());
         }
     }
-    let mut statement = graph.prepare(
-        "SELECT t.seq, t.origin, f.name FROM tasks t LEFT JOIN features f ON f.seq = t.feature ORDER BY t.seq",
-    )?;
+    let mut statement = graph.prepare("SELECT seq, origin FROM tasks ORDER BY seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let Details { task, blockers, log, .. } = details(graph, row.get(0)?)?;
+        let Details { task, feature, blockers, log, .. } = details(graph, row.get(0)?)?;
         let task = ExportedTask {
             origin: row.get(1)?,
-            feature: row.get(2)?,
+            feature,
             id: task.id,
             parent_id: task.parent_id,
             title: task.title,
