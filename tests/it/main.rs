@@ -62,6 +62,8 @@ mod status_line;
 mod stopping;
 mod supervision;
 mod survivors;
+mod task_claims;
+mod task_faults;
 mod task_import;
 mod task_verbs;
 mod terminal;

@@ -4,24 +4,26 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
+use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::scratch::{Run, Scratch};
+use crate::terminal::Terminal;
 
 /// A project with a graph.
-struct Graph(Scratch);
+pub(crate) struct Graph(pub(crate) Scratch);
 
 impl Graph {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Scratch::new())
     }
 
     /// Runs `ralph task` with these words.
-    fn run(&self, args: &[&str]) -> Run {
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
         Scratch::finish(self.0.ralph("task").args(args))
     }
 
-    fn good(&self, args: &[&str]) -> String {
+    pub(crate) fn good(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{args:?}: {run:?}");
         run.stdout
@@ -41,17 +43,31 @@ impl Graph {
         run.stderr
     }
 
-    /// The graph, logs and all.
-    fn everything(&self) -> Vec<Value> {
-        if !self.0.path(".ralph/progress.db").exists() {
+    /// Every row of every table of the database.
+    pub(crate) fn everything(&self) -> Vec<String> {
+        let path = self.0.path(".ralph/progress.db");
+        if !path.exists() {
             return Vec::new();
         }
-        let tasks = self.json(&["list", "--all"]);
-        let id = |task: &Value| task["id"].as_str().unwrap().to_owned();
-        tasks.as_array().unwrap().iter().map(|task| self.json(&["show", &id(task)])).collect()
+        let database = Connection::open(path).unwrap();
+        let names = |query: &str| -> Vec<String> {
+            let mut statement = database.prepare(query).unwrap();
+            statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        let mut all = Vec::new();
+        for table in names("SELECT name FROM sqlite_schema WHERE type = 'table'") {
+            let mut statement = database.prepare(&format!("SELECT * FROM {table}")).unwrap();
+            let count = statement.column_count();
+            let mut rows = statement.query([]).unwrap();
+            while let Some(row) = rows.next().unwrap() {
+                let cells: Vec<rusqlite::types::Value> = (0..count).map(|at| row.get(at).unwrap()).collect();
+                all.push(format!("{table}: {cells:?}"));
+            }
+        }
+        all
     }
 
-    fn add(&self, args: &[&str]) -> String {
+    pub(crate) fn add(&self, args: &[&str]) -> String {
         let id = self.good(&[&["add"], args].concat()).trim_end().to_owned();
         assert!(id.starts_with("t-") && id.len() == 8, "{id}");
         id
@@ -157,6 +173,12 @@ fn bad_input_is_refused_in_a_line() {
         (&["deps", "add", &b, &a], "that is a cycle"),
         (&["deps", "rm", &b, &a], "does not wait for"),
         (&["delete", &a], "blocks"),
+        (&["show", "t-a\nb\u{1b}[2J"], "no task 't-a b"),
+        (&["show", &long[..2000]], "no task 'xxx"),
+        (&["update", &a, "--priority", "-1000001"], "from -1000000 to 1000000"),
+        (&["update", &a, "--description", "a\u{7}"], "control character"),
+        (&["update", &a, "--feature", "none"], "no feature 'none'"),
+        (&["list", "--feature", "../etc"], "no feature '../etc'"),
         (&["update", &a], "nothing to change"),
         (&["update", &a, "--title", ""], "the title is empty"),
         (&["log", &a, "-m", " "], "the message is empty"),
@@ -167,6 +189,14 @@ fn bad_input_is_refused_in_a_line() {
         assert!(said.contains(what), "{args:?}: {said}");
     }
     assert!(graph.refused(&["deps", "add", &b, &a]).contains(&format!("{a} → {b} → {a}")));
+
+    // Features may wait for each other.
+    for name in ["one", "two"] {
+        graph.0.run(&format!("feature add {name}"));
+    }
+    let first = graph.add(&["first", "--feature", "one"]);
+    let second = graph.add(&["second", "--feature", "two", "--after", &first]);
+    assert_eq!(graph.status(&second), "blocked");
 }
 
 #[test]
@@ -249,7 +279,77 @@ fn the_graph_is_ours_alone_and_git_does_not_see_it() {
     graph.add(&["a"]);
     let mode = fs::metadata(graph.0.path(".ralph/progress.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(!graph.0.git(&["status", "--porcelain", "--untracked-files=all"]).contains("progress.db"));
+    let everything = |folder: &str| graph.0.write(&format!(".ralph/{folder}/x.md"), "the user's");
+    ["features/x", "knowledge"].into_iter().for_each(everything);
+    let seen = graph.0.git(&["status", "--porcelain", "--untracked-files=all"]);
+    assert!(!seen.contains("progress.db"), "{seen}");
+    assert!(seen.contains(".ralph/features/x/x.md") && seen.contains(".ralph/knowledge/x.md"), "{seen}");
+}
+
+#[test]
+fn states_have_colours_on_a_terminal_alone() {
+    let graph = Graph::new();
+    let id = graph.add(&["a"]);
+    graph.good(&["done", &id]);
+    assert_eq!(graph.good(&["tree"]), format!("✓ {id}  a\n"));
+    let on_terminal = |no_color: &str| {
+        let mut command = graph.0.ralph("task tree");
+        Terminal::start(command.env("TERM", "xterm").env("NO_COLOR", no_color), 24, 80).end().bytes
+    };
+    assert!(on_terminal("").contains(&format!("\u{1b}[32m✓\u{1b}[0m {id}  a")), "{:?}", on_terminal(""));
+    assert_eq!(on_terminal("1"), format!("✓ {id}  a\r\n"));
+}
+
+/// The keys of a task.
+const TASK: &str = "claimed_by created_at description feature_id id max_retries parent_id priority retry_count status \
+        task_type title updated_at verification_status";
+
+#[test]
+fn every_verb_answers_in_json() {
+    let graph = Graph::new();
+    graph.0.write("TODO.md", "- [ ] a\n");
+    let id = |value: Value| value["id"].as_str().unwrap().to_owned();
+    let (a, b) = (id(graph.json(&["add", "a"])), id(graph.json(&["add", "b"])));
+    let keys = |args: &[&str]| -> String {
+        let answer = graph.json(args);
+        let one = if answer.is_array() { answer[0].clone() } else { answer };
+        one.as_object().map(|object| object.keys().cloned().collect::<Vec<_>>().join(" ")).unwrap_or_default()
+    };
+    for (args, expected) in [
+        (&["list"] as &[&str], TASK),
+        (&["list", "--status", "done"], ""),
+        (&["update", &a, "--priority", "1"], TASK),
+        (&["done", &a], TASK),
+        (&["reset", &a], TASK),
+        (&["fail", &a, "-r", "x"], TASK),
+        (&["deps", "add", &a, &b], TASK),
+        (&["deps", "list", &b], "blockers blocks"),
+        (&["deps", "rm", &a, &b], TASK),
+        (&["log", &a, "-m", "note"], "message timestamp"),
+        (&["log", &a], "message timestamp"),
+        (&["tree"], &TASK.replace("created_at", "created_at depth")),
+        (&["graph"], "dependencies tasks"),
+        (&["import", "TODO.md"], "added unchanged updated"),
+        (&["export"], "ralph_tasks"),
+        (&["delete", &a], "deleted"),
+    ] {
+        if args[0] == "export" {
+            assert!(graph.good(&["export", "--json"]).lines().all(|line| line.starts_with('{')));
+        } else {
+            assert_eq!(keys(args), expected, "{args:?}");
+        }
+    }
+    let shown = keys(&["show", &b]);
+    assert!(
+        ["blockers", "blocks", "children", "feature", "log"].iter().all(|key| shown.contains(key)),
+        "{shown}"
+    );
+    for args in
+        ["feature add x --json", "feature list --json", "feature show x --json", "feature delete x --json"]
+    {
+        let run = graph.0.run(args);
+        assert!(serde_json::from_str::<Value>(&run.stdout).is_ok(), "{run:?}");
+    }
 }
 
 #[test]
@@ -311,6 +411,7 @@ fn agents_add_and_read_but_do_not_certify() {
         format!("task update {a} --priority 3"),
         format!("task delete {a}"),
         format!("task deps rm {a} {b}"),
+        "task import p.md".to_owned(),
         "run p.md".to_owned(),
         "loop build".to_owned(),
     ];
@@ -322,6 +423,9 @@ fn agents_add_and_read_but_do_not_certify() {
         "task list --all".to_owned(),
         "task tree".to_owned(),
         "task graph".to_owned(),
+        format!("task deps list {a}"),
+        "task export".to_owned(),
+        "feature list".to_owned(),
     ];
     let call = |args: &String| {
         format!("\"{ralph}\" {args} >/dev/null 2>>\"$HOME/said\"; echo $? >> \"$HOME/codes\"")
@@ -334,7 +438,7 @@ fn agents_add_and_read_but_do_not_certify() {
     let run = graph.0.run("prompt p.md 1");
     assert_eq!(run.code, Some(0), "{run:?}");
     let home = |name: &str| fs::read_to_string(graph.0.outside().join("home").join(name)).unwrap();
-    let expected = ["1"; 8].into_iter().chain(["0"; 7]).collect::<Vec<_>>();
+    let expected = ["1"; 9].into_iter().chain(["0"; 10]).collect::<Vec<_>>();
     assert_eq!(home("codes").lines().collect::<Vec<_>>(), expected, "{}", home("said"));
     for (line, args) in home("said").lines().zip(&refused) {
         let verb = args

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Item, Key, Lines, at, or_default, paragraphs};
+use super::{Item, Key, Lines, at, bad_json, or_default, paragraphs};
 use crate::graph::error::GraphError;
 use crate::graph::task::Status;
 
@@ -47,7 +47,7 @@ pub(super) fn items(
 
 fn item(line: usize, text: &str) -> Result<Item, GraphError> {
     let issue: Issue =
-        serde_json::from_str(text).map_err(|error| at(line, &format!("no issue of beads': {error}")))?;
+        serde_json::from_str(text).map_err(|error| bad_json(line, "no issue of beads'", &error))?;
     let key = |id: &str| Key::Origin(format!("beads:{id}"));
     let of_kind = |kind: &'static str| {
         issue

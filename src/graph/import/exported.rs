@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, FeatureItem, Item, Key, Lines, at};
+use super::{Entry, FeatureItem, Item, Key, Lines, at, bad_json};
 use crate::graph::error::GraphError;
 use crate::graph::task::{LogLine, Status, Verification};
 
@@ -65,7 +65,6 @@ pub(super) fn entries<'a>(
 }
 
 fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
-    let wrong = |error: serde_json::Error| at(line, &error.to_string());
     // Only a feature has a name.
     if let Ok(feature) = serde_json::from_str::<ExportedFeature>(text) {
         require_id(line, "f-", &feature.id)?;
@@ -73,7 +72,8 @@ fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
         let times = (created_at, updated_at);
         return Ok(Entry::Feature(FeatureItem { line, id, name, spec_path, plan_path, times }));
     }
-    let task: ExportedTask = serde_json::from_str(text).map_err(wrong)?;
+    let task: ExportedTask =
+        serde_json::from_str(text).map_err(|error| bad_json(line, "no task of an export", &error))?;
     require_id(line, "t-", &task.id)?;
     Ok(Entry::Task(Box::new(Item {
         parent: task.parent_id.map(Key::Id),

@@ -183,6 +183,14 @@ pub(super) fn at(line: usize, what: &str) -> GraphError {
     GraphError::BadValue(if line == 0 { what.to_owned() } else { format!("line {line}: {what}") })
 }
 
+/// What is wrong with the JSON on a line of its own, or of a whole file.
+fn bad_json(line: usize, kind: &str, error: &serde_json::Error) -> GraphError {
+    let what = error.to_string();
+    // It numbers the lines of what it was given.
+    let what = what.split(" at line ").next().unwrap_or_default();
+    at(line, &format!("{kind}: {what} (column {})", error.column()))
+}
+
 /// The lines of a file with their numbers, none of them longer than memory has room for.
 struct Lines<'a> {
     file: BufReader<Box<dyn Read + 'a>>,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Item, Key, at, or_default, paragraphs};
+use super::{Item, Key, bad_json, or_default, paragraphs};
 use crate::graph::error::GraphError;
 use crate::graph::task::Status;
 
@@ -34,7 +34,7 @@ struct Story {
 
 pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
     let prd: Prd =
-        serde_json::from_str(text).map_err(|error| at(error.line(), &format!("no prd.json: {error}")))?;
+        serde_json::from_str(text).map_err(|error| bad_json(error.line(), "no prd.json", &error))?;
     // The stories of the next one have the same ids.
     let name = prd.branch_name.or(prd.project).unwrap_or_default();
     let key = |id: &str| Key::Origin(format!("prd:{id}\n{name}"));

@@ -97,7 +97,7 @@ fn what_cannot_be_read_is_named_by_its_line() {
         ("{\"userStories\": [", "line 1: no prd.json"),
         ("{\"userStories\": [{}]}", "line 1: no prd.json: missing field `id`"),
         ("{\"ralph_tasks\":2}\n", "use the ralph that wrote it"),
-        ("{\"ralph_tasks\":1}\n{}\n", "line 2: missing field `id`"),
+        ("{\"ralph_tasks\":1}\n{}\n", "line 2: no task of an export: missing field `id` (column 2)"),
         (&long, "line 2: it is longer than 16777216 bytes"),
         (&twenty, "the file is larger than"),
     ] {

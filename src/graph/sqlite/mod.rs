@@ -35,6 +35,7 @@ use super::holder::Holder;
 use super::import::Entry;
 use super::store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
 use super::task::{Details, LogLine, Status, Task};
+use crate::files::own;
 
 pub use open::BUSY_TIMEOUT;
 
@@ -95,6 +96,7 @@ impl Fault {
                 "another program has locked it: end that, and try again"
             }
             Some(ErrorCode::DiskFull) => "free some space on that disk",
+            Some(ErrorCode::SystemIoFailure) => "the disk may be full: free some space, or check it",
             Some(ErrorCode::NotADatabase) => {
                 let (what, advice) = ("is no database".to_owned(), "move it away");
                 return GraphError::Foreign { path, what, advice };
@@ -136,8 +138,16 @@ impl SqliteStore {
 
     /// Brings what is booked onto the disk: a power cut must not take back what is done.
     fn synchronise(&self) {
-        // A checkpoint that has to leave something to a later one, or fails, has lost nothing.
-        let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        let all = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            let (written, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
+            Ok(written == copied)
+        });
+        if !matches!(all, Ok(true)) {
+            // Somebody reads, or does the same: it stays in the log for now, which can be made safe as well.
+            let mut log = self.path.clone().into_os_string();
+            log.push("-wal");
+            let _ = own::open_to_read(Path::new(&log)).and_then(|log| log.sync_all());
+        }
     }
 }
 

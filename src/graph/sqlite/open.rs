@@ -55,7 +55,13 @@ impl SqliteStore {
 
     /// Gives a graph that has no place one, where nothing is.
     pub fn save(&self, path: &Path) -> Result<(), GraphError> {
-        own::create_filled(path, |into| copy_into(&self.connection, into)).map_err(|fault| match fault {
+        let copy = |into: &Path| {
+            copy_into(&self.connection, into)?;
+            // A copy has no WAL: opening it changes that, and nobody else has to.
+            Self::open(into, BUSY_TIMEOUT).map(drop)?;
+            Ok(())
+        };
+        own::create_filled(path, copy).map_err(|fault| match fault {
             Fault::File(error) if error.kind() == ErrorKind::AlreadyExists => {
                 GraphError::BadValue("another process has made a graph meanwhile: try again".into())
             }

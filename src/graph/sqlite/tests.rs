@@ -130,7 +130,7 @@ fn an_export_of_elsewhere_is_looked_at() {
         (task, ("t-1234567", "t-12345"), "line 2: 't-12345' is no id"),
         (task, ("t-1234567", "t-12345G"), "line 2: 't-12345G' is no id"),
         (task, ("null,\"feature", "\"t-999999\",\"feature"), "line 2: no task 't-999999'"),
-        (task, ("\"done\"", "\"dune\""), "line 2: unknown variant `dune`"),
+        (task, ("\"done\"", "\"dune\""), "line 2: no task of an export: unknown variant `dune`"),
         (task, (":0,", ":1000001,"), "line 2: priority 1000001"),
         (feature, ("\"x\"", "\"../x\""), "line 2: feature '../x'"),
         (feature, ("features/x/", "../../"), "line 2: '../../spec.md' is no path below"),
