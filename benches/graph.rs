@@ -146,7 +146,7 @@ impl Graph {
             }
         }
         format!(
-            "{{\"id\":\"{}\",\"parent_id\":{parent},\"feature\":\"f{}\",\"title\":\"Task number {number} of many\",\"status\":\"pending\",\"priority\":0,\"created_at\":\"2026-01-01T00:00:00Z\",\"retry_count\":0,\"max_retries\":3,\"blockers\":[{blockers}]}}\n",
+            "{{\"id\":\"{}\",\"parent_id\":{parent},\"feature\":\"f{}\",\"title\":\"Task number {number} of many\",\"status\":\"pending\",\"priority\":0,\"created_at\":\"2026-01-01T00:00:00Z\",\"updated_at\":\"2026-01-01T00:00:00Z\",\"retry_count\":0,\"max_retries\":3,\"blockers\":[{blockers}]}}\n",
             id(number),
             number / BLOCK % 10
         )

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Changes, Claim, Ended, GraphError, Holder, NewTask, Scope, Selection, Status, Store};
+use super::{
+    Changes, Claim, Ended, FeatureStatus, GraphError, Holder, Imported, NewTask, Scope, Selection, Status,
+    Store, import,
+};
 
 type Test = fn(&mut dyn Store);
 
-pub(super) const TESTS: [Test; 12] = [
+pub(super) const TESTS: [Test; 14] = [
     next_is_the_lowest_priority_then_the_oldest,
     what_waits_is_claimed_when_the_last_blocker_is_done,
     a_child_of_a_blocked_task_is_blocked,
@@ -19,6 +22,8 @@ pub(super) const TESTS: [Test; 12] = [
     dependencies_that_cannot_be_are_refused,
     deleting_leaves_no_holes,
     claims_of_the_dead_come_back,
+    features_are_what_their_tasks_make_them,
+    an_import_is_all_or_nothing_and_an_export_can_be_imported,
 ];
 
 pub(super) const LEASE: Duration = Duration::from_mins(5);
@@ -301,4 +306,59 @@ fn claims_of_the_dead_come_back(store: &mut dyn Store) {
     store.claim(&Scope::All, &far, Duration::ZERO).unwrap().unwrap();
     assert_eq!(store.recover().unwrap(), 1);
     assert_eq!(claim(store).unwrap().task, other);
+}
+
+fn features_are_what_their_tasks_make_them(store: &mut dyn Store) {
+    let status = |store: &dyn Store| store.feature("f").unwrap().status;
+    store.put_feature("f", None, None).unwrap();
+    assert_eq!(status(store), FeatureStatus::Draft);
+    store.put_feature("f", None, Some("features/f/plan.md")).unwrap();
+    assert_eq!(status(store), FeatureStatus::Planned);
+    add(store, "of none");
+    let task = NewTask { title: "a".into(), feature: Some("f".into()), ..NewTask::default() };
+    let a = store.add(&task).unwrap();
+    let part = add_below(store, &a, "part");
+    assert_eq!(status(store), FeatureStatus::Ready);
+    let scope = Scope::Feature("f".into());
+    let claim = store.claim(&scope, &us("run-1"), LEASE).unwrap().unwrap();
+    assert_eq!((claim.task.as_str(), status(store)), (part.as_str(), FeatureStatus::Running));
+    assert_eq!(store.claim(&scope, &us("run-2"), LEASE).unwrap(), None, "the other task is of no feature");
+    assert!(refused(store.delete_feature("f")).contains("'f' is running, 1 of its tasks"));
+    store.fail(&claim, "x").unwrap();
+    assert_eq!(status(store), FeatureStatus::Failed);
+    store.reset(&part).unwrap();
+    finish(store, &part);
+    assert_eq!(status(store), FeatureStatus::Done);
+    store.delete_feature("f").unwrap();
+    assert_eq!((store.features().unwrap().len(), store.details(&part).unwrap().feature), (0, None));
+    assert!(refused(store.claim(&scope, &us("run-1"), LEASE)).contains("no feature 'f'"));
+    assert!(
+        refused(store.claim(&Scope::Subtree("t-x".into()), &us("run-1"), LEASE)).contains("no task 't-x'")
+    );
+}
+
+fn an_import_is_all_or_nothing_and_an_export_can_be_imported(store: &mut dyn Store) {
+    let import = |store: &mut dyn Store, text: &str| {
+        store.import(&mut import::read(text.as_bytes(), &|_| true).unwrap(), false)
+    };
+    let export = |store: &dyn Store| {
+        let mut text = import::header();
+        let mut each = |line: &str| {
+            text = format!("{text}\n{line}");
+            true
+        };
+        store.export(&mut each).unwrap();
+        text
+    };
+    store.put_feature("f", Some("features/f/spec.md"), None).unwrap();
+    let before = export(store);
+    assert!(refused(import(store, "- [ ] a\n- [ ] b\n- [ ] a\n")).contains("'a' is there twice"));
+    assert_eq!(export(store), before);
+    let list = "- [ ] a\n  - [x] b\n  - [ ] c\n";
+    assert_eq!(import(store, list).unwrap(), Imported { added: 3, updated: 0, unchanged: 0 });
+    assert_eq!(import(store, list).unwrap(), Imported { added: 0, updated: 0, unchanged: 3 });
+    let whole = export(store);
+    assert_eq!(import(store, &whole).unwrap(), Imported { added: 0, updated: 0, unchanged: 3 });
+    assert_eq!(export(store), whole);
+    assert_eq!(ready(store), ["c"]);
 }

@@ -23,7 +23,8 @@ pub(in crate::graph) struct ExportedFeature {
     pub(in crate::graph) updated_at: DateTime<Utc>,
 }
 
-/// A task as it is exported. Claims are no part of it: they are held by processes of one machine.
+/// A task as it is exported. Claims are no part of it: they are held by processes of one machine. Only id and title have to be
+/// there when it is read.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) id: String,
@@ -34,12 +35,15 @@ pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) title: String,
     #[serde(default)]
     pub(in crate::graph) description: String,
+    #[serde(default)]
     pub(in crate::graph) status: Status,
-    pub(in crate::graph) priority: i64,
-    pub(in crate::graph) created_at: DateTime<Utc>,
-    pub(in crate::graph) updated_at: DateTime<Utc>,
+    pub(in crate::graph) priority: Option<i64>,
+    pub(in crate::graph) created_at: Option<DateTime<Utc>>,
+    pub(in crate::graph) updated_at: Option<DateTime<Utc>>,
+    #[serde(default)]
     pub(in crate::graph) retry_count: u32,
-    pub(in crate::graph) max_retries: u32,
+    pub(in crate::graph) max_retries: Option<u32>,
+    #[serde(default)]
     pub(in crate::graph) verification_status: Verification,
     #[serde(default)]
     pub(in crate::graph) blockers: Vec<String>,
@@ -79,13 +83,13 @@ fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
         parent: task.parent_id.map(Key::Id),
         after: task.blockers.into_iter().map(Key::Id).collect(),
         description: task.description,
-        priority: Some(task.priority),
+        priority: task.priority,
         // Whoever was at work on it is not so here.
         status: if task.status == Status::InProgress { Status::Pending } else { task.status },
         feature: task.feature,
-        retries: Some((task.retry_count, task.max_retries)),
+        retries: task.max_retries.map(|most| (task.retry_count, most)),
         verification: task.verification_status,
-        times: Some((task.created_at, task.updated_at)),
+        times: task.created_at.map(|created| (created, task.updated_at.unwrap_or(created))),
         origin: task.origin,
         log: task.log.into_iter().map(|line| (line.message, line.timestamp)).collect(),
         ..Item::new(line, Key::Id(task.id), task.title)

@@ -152,7 +152,9 @@ fn header(connection: &Connection) -> Fallible<(i64, i64)> {
 /// Refuses what is not ours to change.
 fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
     let foreign = |what: String, advice| GraphError::Foreign { path: path.to_owned(), what, advice };
-    let (application, user_version) = header(connection)?;
+    // One state of it: another process may be just about to make it ours.
+    let connection = connection.unchecked_transaction()?;
+    let (application, user_version) = header(&connection)?;
     if application == APPLICATION_ID {
         return match user_version {
             newer if newer > version() => {
@@ -166,7 +168,7 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
     if application == 0 && user_version == 0 && tables == 0 {
         return Ok(Origin::Empty);
     }
-    if application == 0 && older::is_one(connection, user_version)? {
+    if application == 0 && older::is_one(&connection, user_version)? {
         return Ok(Origin::Older);
     }
     Err(foreign("is the database of another program".into(), "move it away").into())

@@ -147,6 +147,10 @@ fn an_export_of_elsewhere_is_looked_at() {
     assert_eq!((shown.status, shown.verification_status), (Status::Done, Verification::Passed));
     assert_eq!(shown.updated_at, shown.created_at);
     assert_eq!(store.feature("x").unwrap().id, "f-123456");
+    take(&mut store, &format!("{}\n{{\"id\":\"t-abcdef\",\"title\":\"by hand\"}}\n", import::header()))
+        .unwrap();
+    let by_hand = store.task("t-abcdef").unwrap();
+    assert_eq!((by_hand.status, by_hand.max_retries), (Status::Pending, 3));
 }
 
 #[test]

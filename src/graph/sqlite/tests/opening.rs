@@ -227,6 +227,42 @@ fn what_of_the_older_program_cannot_be_taken_over_stays() {
 }
 
 #[test]
+fn many_open_the_same_database_at_once() {
+    for round in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("progress.db");
+        let is_older = round % 2 == 1;
+        if is_older {
+            older(&path, 3, false);
+        }
+        let begin = std::sync::Barrier::new(4);
+        let taken_over: usize = std::thread::scope(|scope| {
+            let openers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        begin.wait();
+                        let mut store = SqliteStore::open(&path, BUSY_TIMEOUT).unwrap();
+                        store.add(&new_task("a")).unwrap();
+                        usize::from(store.taken_over().is_some())
+                    })
+                })
+                .collect();
+            openers.into_iter().map(|opener| opener.join().unwrap()).sum()
+        });
+        assert_eq!(taken_over, usize::from(is_older));
+        let files = fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files, 1 + usize::from(is_older), "one copy");
+        let mut count = 0;
+        let mut each = |_: Task| {
+            count += 1;
+            true
+        };
+        open(&path).unwrap().list(&Selection::default(), &mut each).unwrap();
+        assert_eq!(count, if is_older { 9 } else { 4 });
+    }
+}
+
+#[test]
 fn a_locked_database_is_told_in_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("progress.db");
