@@ -7,6 +7,7 @@
 //! that no `logs/`, `lock` or `requests/` of the project's own is ever touched.
 
 pub(crate) mod file_name;
+mod graph;
 mod records;
 
 use std::ffi::OsString;
@@ -33,8 +34,6 @@ const RUN_DIR_TEXT: &[u8] =
     b"What ralph writes while it runs lies here; config, prompts and plan are in the folder above.\n";
 /// A longer `.git` file points to nothing, in bytes.
 const MAX_POINTER: u64 = 64 * 1024;
-/// The largest configuration of git's that is looked at.
-const MAX_CONFIG: u64 = 1 << 20;
 
 /// Why the project could not be located or used.
 #[derive(Debug, thiserror::Error)]
@@ -94,8 +93,9 @@ pub struct Project {
     root: PathBuf,
     ralph_dir: PathBuf,
     run_dir: PathBuf,
-    /// The folder of the graph of tasks, which all work trees of a repository share.
-    graph_dir: PathBuf,
+    /// Flag or environment named the ralph dir: the graph of tasks is there, and not where all work trees share it.
+    is_named: bool,
+    exe: Option<PathBuf>,
     /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
     branch: Option<BranchRecords>,
     config_home: Option<PathBuf>,
@@ -123,7 +123,6 @@ impl Project {
         let is_named = named.is_some();
         let ralph_dir = named.unwrap_or_else(|| default_ralph_dir(&root, exe));
         let run_dir = run_dir(&root, &ralph_dir);
-        let shared = if is_named { None } else { graph_dir(&cwd, &root, exe) };
         let home = |xdg: &str, fallback: &str| {
             // The XDG rules: a relative path in these variables is to be ignored.
             let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -133,7 +132,8 @@ impl Project {
             config_home: home("XDG_CONFIG_HOME", ".config"),
             state_home: home("XDG_STATE_HOME", ".local/state"),
             cwd,
-            graph_dir: shared.unwrap_or_else(|| run_dir.clone()),
+            is_named,
+            exe: exe.map(Path::to_path_buf),
             run_dir,
             root,
             ralph_dir,
@@ -144,12 +144,19 @@ impl Project {
     /// The places of another loop of the same user, told by its project root and its ralph dir (both absolute).
     #[must_use]
     pub fn elsewhere(&self, root: &Path, ralph_dir: &Path) -> Self {
+        self.elsewhere_with(root, ralph_dir, run_dir(root, ralph_dir))
+    }
+
+    /// The same with a run dir that is known: finding it means to look up every link on the way there.
+    #[must_use]
+    pub fn elsewhere_with(&self, root: &Path, ralph_dir: &Path, run_dir: PathBuf) -> Self {
         Self {
-            graph_dir: graph_dir(root, root, None).unwrap_or_else(|| run_dir(root, ralph_dir)),
+            is_named: false,
+            exe: None,
             cwd: root.to_path_buf(),
             root: root.to_path_buf(),
             ralph_dir: ralph_dir.to_path_buf(),
-            run_dir: run_dir(root, ralph_dir),
+            run_dir,
             branch: None,
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),
@@ -329,22 +336,6 @@ impl Project {
         self.root.join("ralph.toml")
     }
 
-    /// The graph of tasks, `progress.db`: in the main checkout, whichever work tree asks; in the git folder of a bare
-    /// repository.
-    #[must_use]
-    pub fn graph(&self) -> PathBuf {
-        self.graph_dir.join("progress.db")
-    }
-
-    /// Creates the folder of the graph where it is missing, and makes sure that it can be written in.
-    pub fn create_graph_dir(&self) -> Result<(), ProjectError> {
-        if self.graph_dir == self.run_dir {
-            return self.create_run_dir();
-        }
-        let path = &self.graph_dir;
-        own::make_folder(path).and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
-    }
-
     /// The user's settings, `~/.config/ralph/ralph.toml`; `None` without a home directory.
     #[must_use]
     pub fn user_settings(&self) -> Option<PathBuf> {
@@ -369,61 +360,6 @@ fn find_work_tree(start: &Path) -> Option<(PathBuf, bool)> {
         let target = git_file_target(&git)?;
         Some((dir.to_path_buf(), is_git_dir(&dir.join(target))))
     })
-}
-
-/// Where the graph of a repository is, if that is not in this work tree by itself: one graph serves all trees, and what is in
-/// it outlives them. It is in the main checkout; where nothing tells a linked work tree which that is, as in a bare repository
-/// and with `--separate-git-dir`, it is in the git folder.
-fn graph_dir(cwd: &Path, root: &Path, exe: Option<&Path>) -> Option<PathBuf> {
-    let outside = |dir: &&Path| dir.iter().all(|name| name != ".git");
-    let around = cwd.ancestors().take_while(|dir| *dir != root || !root.join(".git").exists());
-    if let Some(bare) = around.filter(outside).find(|dir| is_bare(dir)) {
-        return Some(bare.join("ralph"));
-    }
-    let git_dir = fs::canonicalize(root.join(git_file_target(&root.join(".git"))?)).ok()?;
-    let common = common_dir(&git_dir).unwrap_or(git_dir);
-    let is_inside = common.file_name().is_some_and(|name| name == ".git");
-    let main = if is_inside { common.parent().map(Path::to_path_buf) } else { named_work_tree(&common) };
-    let Some(main) = main else { return Some(common.join("ralph")) };
-    let ralph_dir = default_ralph_dir(&main, exe);
-    // A program that is vendored in this tree has its folder in the main checkout, too.
-    let ralph_dir = ralph_dir.strip_prefix(root).map_or(ralph_dir.clone(), |inside| main.join(inside));
-    Some(run_dir(&main, &ralph_dir))
-}
-
-/// The main checkout that a git folder names in its configuration, as that of a submodule does.
-fn named_work_tree(git_dir: &Path) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
-    ["config.worktree", "config"].iter().find_map(|name| {
-        let config = theirs::read(&git_dir.join(name), MAX_CONFIG).ok()?;
-        let mut is_core = false;
-        config.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find_map(|line| {
-            if line.starts_with(b"[") {
-                is_core = line.eq_ignore_ascii_case(b"[core]");
-            }
-            let equals = line.iter().position(|&byte| byte == b'=').filter(|_| is_core)?;
-            let (key, value) = line.split_at(equals);
-            let is_work_tree = key.trim_ascii().eq_ignore_ascii_case(b"worktree");
-            let value = value[1..].trim_ascii();
-            let value =
-                value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
-            let path = git_dir.join(OsString::from_vec(value.to_vec()));
-            is_work_tree.then(|| fs::canonicalize(path).ok())?
-        })
-    })
-}
-
-/// The git folder that the linked work tree with this one shares with all others; `None`: it is no linked one.
-fn common_dir(git_dir: &Path) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
-    let content = theirs::read(&git_dir.join("commondir"), MAX_POINTER).ok()?;
-    let common = PathBuf::from(OsString::from_vec(content.trim_ascii().to_vec()));
-    fs::canonicalize(git_dir.join(common)).ok()
-}
-
-/// Whether a folder is a git folder without a work tree around it.
-fn is_bare(dir: &Path) -> bool {
-    is_git_dir(dir) && dir.join("objects").is_dir() && dir.join("refs").is_dir()
 }
 
 /// An empty `.git` folder is no repository; HEAD may be a (dangling) symlink in old ones.
