@@ -1,11 +1,13 @@
 //! The command line: clap types, nothing else. The flags of settings come from the table of settings.
 
 mod control_args;
+mod feature_args;
 mod help;
 mod loop_args;
 mod project_args;
 mod reading;
 mod setting_flags;
+mod task_args;
 pub mod user_args;
 
 use clap::{Parser, Subcommand};
@@ -13,10 +15,16 @@ use clap::{Parser, Subcommand};
 pub use control_args::{
     CancelArgs, CleanArgs, ListArgs, LogsArgs, NoteArgs, RevertArgs, StatusArgs, TargetArgs,
 };
+pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
 pub use reading::one_line;
 pub use setting_flags::SettingFlags;
+pub use task_args::{
+    DependencyArgs, DepsVerb, GraphArgs, GraphFormat, TaskAddArgs, TaskDeleteArgs, TaskDoneArgs,
+    TaskFailArgs, TaskGraphArgs, TaskIdArgs, TaskImportArgs, TaskListArgs, TaskLogArgs, TaskTreeArgs,
+    TaskUpdateArgs, TaskVerb,
+};
 
 use crate::settings::Verb;
 use setting_flags::defaults_of;
@@ -99,6 +107,20 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         verb: LoopVerb,
+    },
+    /// Keep the graph of tasks: what there is to do, and what waits for what
+    #[command(after_help = help::TASK_EXAMPLES)]
+    Task {
+        /// What to do.
+        #[command(subcommand)]
+        verb: TaskVerb,
+    },
+    /// Keep features: tasks that belong together, with a spec and a plan
+    #[command(after_help = help::FEATURE_EXAMPLES)]
+    Feature {
+        /// What to do.
+        #[command(subcommand)]
+        verb: FeatureVerb,
     },
 }
 

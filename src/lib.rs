@@ -7,6 +7,7 @@ pub mod commands;
 pub mod engine;
 pub mod files;
 pub mod git;
+pub mod graph;
 mod job;
 pub mod memory;
 mod parallel;

@@ -7,6 +7,7 @@
 //! that no `logs/`, `lock` or `requests/` of the project's own is ever touched.
 
 pub(crate) mod file_name;
+mod graph;
 mod records;
 
 use std::ffi::OsString;
@@ -92,6 +93,9 @@ pub struct Project {
     root: PathBuf,
     ralph_dir: PathBuf,
     run_dir: PathBuf,
+    /// Flag or environment named the ralph dir: the graph of tasks is there, and not where all work trees share it.
+    is_named: bool,
+    exe: Option<PathBuf>,
     /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
     branch: Option<BranchRecords>,
     config_home: Option<PathBuf>,
@@ -111,14 +115,14 @@ impl Project {
         let cwd = fs::canonicalize(cwd)
             .map_err(|reason| ProjectError::NoCurrentDir { path: cwd.to_path_buf(), reason })?;
         let root = find_work_tree(&cwd).map_or_else(|| cwd.clone(), |(root, _)| root);
-        let ralph_dir = match flag {
+        let named = match flag {
             Some(flag) if flag.as_os_str().is_empty() => return Err(ProjectError::EmptyRalphDir),
-            Some(flag) => resolve(&cwd.join(flag)),
-            None => match env("RALPH_DIR").filter(|dir| !dir.is_empty()) {
-                Some(dir) => resolve(&cwd.join(dir)),
-                None => default_ralph_dir(&root, exe),
-            },
+            Some(flag) => Some(resolve(&cwd.join(flag))),
+            None => env("RALPH_DIR").filter(|dir| !dir.is_empty()).map(|dir| resolve(&cwd.join(dir))),
         };
+        let is_named = named.is_some();
+        let ralph_dir = named.unwrap_or_else(|| default_ralph_dir(&root, exe));
+        let run_dir = run_dir(&root, &ralph_dir);
         let home = |xdg: &str, fallback: &str| {
             // The XDG rules: a relative path in these variables is to be ignored.
             let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -128,7 +132,9 @@ impl Project {
             config_home: home("XDG_CONFIG_HOME", ".config"),
             state_home: home("XDG_STATE_HOME", ".local/state"),
             cwd,
-            run_dir: run_dir(&root, &ralph_dir),
+            is_named,
+            exe: exe.map(Path::to_path_buf),
+            run_dir,
             root,
             ralph_dir,
             branch: None,
@@ -145,6 +151,8 @@ impl Project {
     #[must_use]
     pub fn elsewhere_with(&self, root: &Path, ralph_dir: &Path, run_dir: PathBuf) -> Self {
         Self {
+            is_named: false,
+            exe: None,
             cwd: root.to_path_buf(),
             root: root.to_path_buf(),
             ralph_dir: ralph_dir.to_path_buf(),
@@ -268,6 +276,7 @@ impl Project {
             "last_agent_output",
             "requests/",
             "runs/",
+            "progress.db*",
         ];
         if self.has_run_dir_of_its_own() {
             files.push(RUN_DIR_MARK);

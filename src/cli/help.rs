@@ -135,3 +135,69 @@ Examples:
   ralph init fix/RALPH.md     Write a RALPH.md to start from, for 'ralph run fix'
   ralph init PROMPT.md        Write a prompt to start from, for 'ralph prompt PROMPT.md'
   ralph init ralph.toml       Write settings to start from";
+
+pub(super) const TASK_EXAMPLES: &str = "\
+Examples:
+  id=$(ralph task add 'Parse the dates')
+  ralph task add 'Test the parser' --after $id    It waits until the first is done
+  ralph task list --ready                         What can be done now
+  ralph task tree                                 Tasks and their parts
+
+The unique beginning of an id is enough: 't-3f'. An agent at work may add tasks, let them wait for others,
+write into logs and read everything; what ends or changes a task is for people.";
+
+pub(super) const TASK_ADD_EXAMPLES: &str = "\
+Examples:
+  ralph task add 'Parse the dates' -d 'RFC 3339 only'
+  ralph task add 'Test the parser' --parent t-3f9a01 --after t-77b2c4 --priority -1
+  ralph task add 'Write the guide' -d - < guide.md
+
+A part of a task that is done opens it again. --json prints an object with the id.";
+
+pub(super) const TASK_SHOW_EXAMPLES: &str = "\
+Examples:
+  ralph task show t-3f9a01
+  ralph task show t-3f --json | jq .log
+
+--json prints one object: id, parent_id, title, description, status (pending, in_progress, done, blocked,
+failed), priority, created_at, updated_at (RFC 3339), claimed_by, feature_id, task_type (feature, standalone),
+retry_count, max_retries, verification_status (pending, passed, failed), feature (its name), blockers, blocks,
+children (ids), log (objects with message and timestamp). What is not known is null.";
+
+pub(super) const TASK_LIST_EXAMPLES: &str = "\
+Examples:
+  ralph task list                    Tasks that belong to no feature
+  ralph task list --all --ready      All that can be done now
+  ralph task list --status failed
+  ralph task list --all --json | jq -r '.[].title'
+
+--json prints an array of the objects that 'ralph task show --json' prints, without feature, blockers,
+blocks, children and log.";
+
+pub(super) const TASK_DONE_EXAMPLES: &str = "\
+Examples:
+  ralph task done t-3f9a01
+  ralph task done t-3f9a01 --force    Also when a run is at work on it; that run can book nothing any more
+
+A task with parts is done when they are.";
+
+pub(super) const TASK_IMPORT_EXAMPLES: &str = "\
+Examples:
+  ralph task import prd.json --dry-run      Only tell what would change
+  ralph task import TODO.md                 A list of '- [ ] task'; nesting makes parts
+  ralph task import .beads/issues.jsonl
+  ralph task import IMPLEMENTATION_PLAN.md  The plan of 'ralph loop'
+  ralph task export | ralph task import - --ralph-dir ../copy/.ralph
+
+All tasks of the file are taken in, or none. A task that comes a second time is known again: by its id, in a
+list by its text and what it is below. What is gone from the file stays. --json prints added, updated, unchanged.";
+
+pub(super) const FEATURE_EXAMPLES: &str = "\
+Examples:
+  ralph feature add export --spec specs/export.md
+  ralph task add 'Write the header' --feature export
+  ralph feature list
+
+A feature is draft, planned (it has a plan), ready (it has tasks), running, done or failed.
+--json prints objects: id, name, spec_path, plan_path, status, tasks (total, done, failed, in_progress),
+created_at, updated_at.";

@@ -16,7 +16,11 @@ impl Cli {
         if let Some(at) = verb_at(&argv) {
             let verb = argv.remove(at);
             let has_verbs_of_its_own = verb == "loop";
+            let has_no_number = verb == "task" || verb == "feature";
             argv.insert(1, verb);
+            if has_no_number {
+                return Self::try_parse_from(argv);
+            }
             if !has_verbs_of_its_own {
                 return Self::parse_words(argv);
             }
@@ -106,12 +110,15 @@ pub fn one_line(error: &clap::Error) -> String {
         error.kind(),
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        let lacks = if error.render().to_string().contains("Usage: ralph loop") {
-            "no verb given: use 'ralph loop plan' or 'ralph loop build', see 'ralph loop --help'"
-        } else {
-            "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
+        let text = error.render().to_string();
+        return match verbs_of_usage(&text).as_slice() {
+            [] => "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
+                .into(),
+            ["loop"] => {
+                "no verb given: use 'ralph loop plan' or 'ralph loop build', see 'ralph loop --help'".into()
+            }
+            verbs => format!("no verb given: 'ralph {} --help' lists them", verbs.join(" ")),
         };
-        return lacks.into();
     }
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
@@ -124,11 +131,15 @@ pub fn one_line(error: &clap::Error) -> String {
         }
         line.push_str(tip.unwrap_or(word));
     }
-    // "Usage: ralph build [OPTIONS] [N]" tells whose help is wanted.
+    let help: Vec<&str> = verbs_of_usage(&text).into_iter().chain(["--help"]).collect();
+    format!("{}; see 'ralph {}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
+}
+
+/// The verbs in "Usage: ralph loop build [OPTIONS] [N]": they tell whose help is wanted.
+fn verbs_of_usage(text: &str) -> Vec<&str> {
     let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph ")).unwrap_or_default();
     let is_verb = |word: &&str| !word.is_empty() && word.chars().all(|char| char.is_ascii_lowercase());
-    let help: Vec<&str> = usage.split(' ').take_while(is_verb).chain(["--help"]).collect();
-    format!("{}; see 'ralph {}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
+    usage.split(' ').take_while(is_verb).collect()
 }
 
 #[cfg(test)]
@@ -181,6 +192,9 @@ mod tests {
         for line in ["ralph loop", "ralph loop --quiet", "ralph --jobs 2 loop"] {
             assert!(error(line).starts_with("no verb given"), "{line}");
         }
+        assert_eq!(error("ralph task"), "no verb given: 'ralph task --help' lists them");
+        assert_eq!(error("ralph task deps"), "no verb given: 'ralph task deps --help' lists them");
+        assert!(error("ralph task deps ad").ends_with("see 'ralph task deps --help'"));
         assert!(error("ralph loop build --jsn").ends_with("see 'ralph loop build --help'"));
     }
 }

@@ -1,5 +1,6 @@
 //! One file per verb: turn arguments into a job and run it, or read records.
 
+mod attempt;
 mod branches;
 mod clean;
 mod clean_worktrees;
@@ -7,6 +8,7 @@ pub mod config;
 mod control;
 pub mod demo;
 pub mod doctor;
+mod feature;
 pub mod init;
 mod logs;
 mod man;
@@ -18,6 +20,7 @@ mod run_ralph_md;
 mod starter;
 mod status;
 mod target;
+mod task;
 
 use std::io::Write as _;
 
@@ -59,8 +62,10 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             Ok(())
         }),
         Command::Man => print(man::render),
-        Command::Run(args) => run_ralph_md::run(&args),
-        Command::Loop { verb } => branches::run(&verb),
+        Command::Run(args) => attempt::refuse("run").and_then(|()| run_ralph_md::run(&args)),
+        Command::Loop { verb } => attempt::refuse("loop").and_then(|()| branches::run(&verb)),
+        Command::Task { verb } => task::run(&verb),
+        Command::Feature { verb } => feature::run(&verb),
     }
 }
 

@@ -40,6 +40,65 @@ fn written(result: io::Result<()>) -> anyhow::Result<u8> {
     }
 }
 
+/// Prints line after line, of which there may be many; colours only on a terminal.
+pub(super) struct Stream {
+    stdout: io::BufWriter<anstream::AutoStream<io::Stdout>>,
+    is_terminal: bool,
+    result: io::Result<()>,
+}
+
+impl Stream {
+    pub(super) fn new() -> Self {
+        let stdout = io::BufWriter::with_capacity(CHUNK, anstream::stdout());
+        Self { stdout, is_terminal: io::stdout().is_terminal(), result: Ok(()) }
+    }
+
+    /// Answers whether anybody wants to read on.
+    pub(super) fn line(&mut self, text: &str) -> bool {
+        if self.result.is_ok() {
+            self.result = if self.is_terminal {
+                writeln!(self.stdout, "{}", clean(text))
+            } else {
+                writeln!(self.stdout, "{text}")
+            };
+        }
+        self.result.is_ok()
+    }
+
+    pub(super) fn end(mut self) -> anyhow::Result<u8> {
+        written(self.result.and_then(|()| self.stdout.flush()))
+    }
+}
+
+/// A JSON array with an item on each line.
+pub(super) struct Array<'a> {
+    stream: &'a mut Stream,
+    /// An item waits: whether a comma follows it is not known before the next one.
+    last: Option<String>,
+}
+
+impl<'a> Array<'a> {
+    pub(super) fn new(stream: &'a mut Stream) -> Self {
+        stream.line("[");
+        Self { stream, last: None }
+    }
+
+    /// Answers whether anybody wants to read on.
+    pub(super) fn item(&mut self, item: &serde_json::Value) -> bool {
+        match self.last.replace(item.to_string()) {
+            Some(last) => self.stream.line(&(last + ",")),
+            None => true,
+        }
+    }
+
+    pub(super) fn end(self) {
+        if let Some(last) = self.last {
+            self.stream.line(&last);
+        }
+        self.stream.line("]");
+    }
+}
+
 /// Copies files to stdout: every byte as it is, but for a terminal.
 pub(super) struct Copy {
     stdout: io::StdoutLock<'static>,

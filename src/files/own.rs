@@ -55,6 +55,39 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     content(&file, found.len(), limit)
 }
 
+/// Makes an empty file where nothing is, for a program that opens it by its name. It is never open at its place: closing
+/// it would drop the locks that this process may already hold on it.
+pub fn create_empty(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) => return require_file(&found),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    match create_filled(path, |_| io::Result::Ok(())) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => require_file(&path.symlink_metadata()?),
+        made => made,
+    }
+}
+
+/// Makes a file where nothing is, with what `fill` writes into a file whose name it is given: all of it or none.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] where something is there by then.
+pub fn create_filled<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let folder = path.parent().ok_or(io::Error::from(ErrorKind::NotFound))?;
+    // The beginning of its name tells what is left after a crash. Temporary files are ours alone to read.
+    let name = path.file_name().unwrap_or_default();
+    let temporary =
+        tempfile::Builder::new().prefix(name).suffix(".tmp").tempfile_in(folder)?.into_temp_path();
+    fill(&temporary)?;
+    File::open(&temporary)?.sync_all()?;
+    temporary.persist_noclobber(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
 /// Makes a folder of ours where it is missing, but not what is above it: that may be gone for a reason. Anything else in
 /// its place is refused.
 pub fn make_folder(path: &Path) -> io::Result<()> {

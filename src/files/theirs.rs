@@ -13,15 +13,26 @@ pub const MAX_TEXT: u64 = 16 << 20;
 
 /// The content of a file, at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let (file, length) = opened(path)?;
+    content(&file, length, limit)
+}
+
+/// Opens a file to be read piece by piece.
+pub fn open(path: &Path) -> io::Result<File> {
+    opened(path).map(|(file, _)| file)
+}
+
+/// The file and the length that it seems to have, in bytes.
+fn opened(path: &Path) -> io::Result<(File, u64)> {
     if is_stream(path) {
-        return content(&File::open(path)?, 0, limit);
+        return Ok((File::open(path)?, 0));
     }
     // Looked at first: some devices do something when they are opened.
     require_file(&path.metadata()?)?;
     let file = OpenOptions::new().read(true).custom_flags(AT_ONCE.bits().cast_signed()).open(path)?;
     let found = file.metadata()?;
     require_file(&found)?;
-    content(&file, found.len(), limit)
+    Ok((file, found.len()))
 }
 
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].

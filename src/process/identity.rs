@@ -51,7 +51,8 @@ impl ProcessIdentity {
     }
 
     /// Whether its pid counts in our pid namespace.
-    fn is_of_our_namespace(&self) -> bool {
+    #[must_use]
+    pub fn is_of_our_namespace(&self) -> bool {
         self.pid_namespace.is_none_or(|its| pid_namespace().is_ok_and(|ours| ours == its))
     }
 }

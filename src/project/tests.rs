@@ -274,3 +274,51 @@ fn a_run_dir_does_not_hide_the_ralph_dir_around_it() {
     let refused = other.create_run_dir().unwrap_err().to_string();
     assert!(refused.contains("other/.ralph: cannot be written (it is a symbolic link"), "{refused}");
 }
+
+#[test]
+fn all_work_trees_share_the_graph_of_the_main_checkout() {
+    let (_guard, dir) = scratch();
+    let main = dir.join("main");
+    repository(&main);
+    let trees = main.join(".git/worktrees/w");
+    touch(&trees.join("HEAD"));
+    fs::write(trees.join("commondir"), "../..\n").unwrap();
+    for tree in [dir.join("beside"), main.join(".worktrees/w")] {
+        fs::create_dir_all(tree.join("sub")).unwrap();
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", trees.display())).unwrap();
+        for cwd in [&tree, &tree.join("sub"), &main] {
+            assert_eq!(locate(cwd).graph(), main.join(".ralph/progress.db"), "{}", cwd.display());
+        }
+        let named = Project::locate(&tree, &no_env, Some(Path::new("mine")), None).unwrap();
+        assert_eq!(named.graph(), tree.join("mine/.ralph/progress.db"));
+    }
+    touch(&main.join("config"));
+    touch(&main.join("prompts/plan.md"));
+    assert_eq!(locate(&dir.join("beside")).graph(), main.join(".ralph/progress.db"));
+}
+
+#[test]
+fn the_graph_of_a_bare_repository_is_in_its_git_folder() {
+    let (_guard, dir) = scratch();
+    let bare = dir.join("outer/bare");
+    repository(&dir.join("outer"));
+    touch(&bare.join("HEAD"));
+    for folder in ["objects", "refs", "worktrees/w"] {
+        fs::create_dir_all(bare.join(folder)).unwrap();
+    }
+    touch(&bare.join("worktrees/w/HEAD"));
+    fs::write(bare.join("worktrees/w/commondir"), "../..\n").unwrap();
+    let tree = dir.join("tree");
+    fs::create_dir_all(&tree).unwrap();
+    fs::write(tree.join(".git"), format!("gitdir: {}\n", bare.join("worktrees/w").display())).unwrap();
+    for cwd in [&bare, &bare.join("refs"), &tree] {
+        assert_eq!(locate(cwd).graph(), bare.join("ralph/progress.db"), "{}", cwd.display());
+    }
+    assert_eq!(locate(&dir).graph(), dir.join(".ralph/progress.db"), "no git at all");
+    for folder in ["objects", "refs"] {
+        fs::create_dir_all(dir.join("outer/.git").join(folder)).unwrap();
+    }
+    for cwd in ["outer", "outer/.git/refs"] {
+        assert_eq!(locate(&dir.join(cwd)).graph(), dir.join("outer/.ralph/progress.db"), "{cwd}");
+    }
+}

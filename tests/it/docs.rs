@@ -63,18 +63,28 @@ fn verb(command: &str) -> String {
     command.split(' ').skip(1).take_while(is_verb).collect::<Vec<_>>().join(" ")
 }
 
-/// Every verb with its own definition, `loop plan` and `loop build` like the others.
+/// Every verb with its own definition, `loop plan` and `task deps add` like the others.
 fn verbs() -> BTreeMap<String, clap::Command> {
-    let mut verbs = BTreeMap::new();
-    for verb in Cli::command().get_subcommands() {
-        if !verb.has_subcommands() {
-            verbs.insert(verb.get_name().to_owned(), verb.clone());
-        }
-        for below in verb.get_subcommands() {
-            verbs.insert(format!("{} {}", verb.get_name(), below.get_name()), below.clone());
+    fn collect(above: &str, command: &clap::Command, verbs: &mut BTreeMap<String, clap::Command>) {
+        for verb in command.get_subcommands() {
+            let name = format!("{above}{}", verb.get_name());
+            if verb.has_subcommands() {
+                collect(&format!("{name} "), verb, verbs);
+            } else {
+                verbs.insert(name, verb.clone());
+            }
         }
     }
+    let mut verbs = BTreeMap::new();
+    collect("", &Cli::command(), &mut verbs);
     verbs
+}
+
+/// What stands for all verbs below it.
+const GROUPS: [&str; 3] = ["loop", "task", "feature"];
+
+fn is_below(verb: &str, group: &str) -> bool {
+    verb.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '))
 }
 
 /// Every loop verb, and no other, takes the flags of the settings.
@@ -107,9 +117,9 @@ fn the_flags_are_those_of_each_verb() {
         let flags: Vec<String> = flags.collect();
         listed.extend(flags.iter().cloned());
         for of in row[1].split(", ") {
-            let of = if of == "loop" { vec!["loop plan", "loop build"] } else { vec![of] };
-            for verb in of {
-                documented.entry(verb.to_owned()).or_default().extend(flags.iter().cloned());
+            let is_group = GROUPS.contains(&of);
+            for verb in verbs().into_keys().filter(|verb| verb == of || (is_group && is_below(verb, of))) {
+                documented.entry(verb).or_default().extend(flags.iter().cloned());
             }
         }
     }
@@ -147,7 +157,8 @@ fn names(arg: &clap::Arg) -> Vec<String> {
 #[test]
 fn the_examples_are_understood() {
     let mut examples = 0;
-    let named: BTreeSet<String> = verbs().into_keys().chain(["loop".to_owned()]).collect();
+    let named: BTreeSet<String> =
+        verbs().into_keys().chain(["loop", "task", "task deps", "feature"].map(str::to_owned)).collect();
     for document in [README, CONTRIBUTING, &specs()] {
         let blocks = document.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
         let spans = document.lines().flat_map(codes).filter(|code| !has_placeholder(code));

@@ -1,0 +1,51 @@
+//! Arguments of the verbs of `feature`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::GraphArgs;
+
+/// The verbs of `feature`.
+#[derive(Debug, Subcommand)]
+pub enum FeatureVerb {
+    /// Add a feature, or give one another spec or plan
+    #[command(after_help = "Example:\n  ralph feature add export --spec specs/export.md")]
+    Add(FeatureAddArgs),
+    /// List all features, and where they stand
+    #[command(after_help = "Example:\n  ralph feature list --json | jq -r '.[].name'")]
+    List(GraphArgs),
+    /// Show a feature
+    #[command(after_help = "Example:\n  ralph feature show export")]
+    Show(FeatureNameArgs),
+    /// Forget a feature; its tasks and its files stay
+    #[command(
+        after_help = "Example:\n  ralph feature delete export\n\nRefused while one of its tasks is claimed."
+    )]
+    Delete(FeatureNameArgs),
+}
+
+/// A verb about one feature.
+#[derive(Debug, Clone, Args)]
+pub struct FeatureNameArgs {
+    /// Name of the feature
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Which graph.
+    #[command(flatten)]
+    pub graph: GraphArgs,
+}
+
+/// `feature add`.
+#[derive(Debug, Clone, Args)]
+pub struct FeatureAddArgs {
+    /// Which feature.
+    #[command(flatten)]
+    pub feature: FeatureNameArgs,
+    /// Its spec; copied to features/NAME/spec.md in the ralph dir
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+    /// Its plan; copied to features/NAME/plan.md in the ralph dir
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+}

@@ -1,0 +1,56 @@
+//! `ralph task import` and `ralph task export`.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::{answer, make_room, open};
+use crate::cli::{GraphArgs, TaskImportArgs};
+use crate::commands::attempt;
+use crate::commands::output::Stream;
+use crate::files::theirs;
+use crate::git::refs::is_valid_branch;
+use crate::graph::sqlite::SqliteStore;
+use crate::graph::{Imported, Store, import};
+use crate::job::workspace::locate;
+
+pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
+    attempt::refuse("task import")?;
+    let project = locate(args.graph.ralph_dir.as_ref())?;
+    let is_new = project.graph().symlink_metadata().is_err();
+    let mut store = open(&args.graph)?;
+    let imported = take(&mut store, &args.file, args.dry_run)?;
+    if is_new && !args.dry_run {
+        // Only now: what is refused makes no graph.
+        make_room(&project)?;
+        store.save(&project.graph())?;
+    }
+    let Imported { added, updated, unchanged } = imported;
+    let would = if args.dry_run { "would be " } else { "" };
+    let text = format!("{added} added, {updated} updated, {unchanged} unchanged");
+    answer(&args.graph, &json!(imported), &format!("{would}{text}"))
+}
+
+fn take(store: &mut SqliteStore, path: &Path, dry_run: bool) -> anyhow::Result<Imported> {
+    let shown = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
+    let mut all = || {
+        let file: Box<dyn Read> = if path == Path::new("-") {
+            Box::new(io::stdin().lock())
+        } else {
+            Box::new(theirs::open(path).context("name a file that can be read")?)
+        };
+        let mut items = import::read(file, &is_valid_branch)?;
+        anyhow::Ok(store.import(&mut items, dry_run)?)
+    };
+    all().with_context(|| format!("cannot import {shown}"))
+}
+
+pub(super) fn export(args: &GraphArgs) -> anyhow::Result<u8> {
+    let store = open(args)?;
+    let mut stream = Stream::new();
+    stream.line(&import::header());
+    store.export(&mut |line| stream.line(line))?;
+    stream.end()
+}

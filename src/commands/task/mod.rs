@@ -1,0 +1,198 @@
+//! `ralph task`: the graph of tasks, kept by people and, as far as they may, by agents.
+
+mod graph;
+mod import;
+mod show;
+mod tree;
+
+use std::io::{Read as _, Write as _};
+
+use anyhow::{Context as _, bail};
+use serde_json::json;
+
+use super::attempt;
+use super::output::{print, remark};
+use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
+use crate::git;
+use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
+use crate::graph::{Changes, NewTask, Store, Task};
+use crate::job::workspace::locate;
+use crate::project::Project;
+
+/// More of a description than this is not read from stdin, in bytes: enough to tell that it is too long.
+const MOST: u64 = 2 << 20;
+
+/// `ralph task`.
+pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
+    match verb {
+        TaskVerb::Add(args) => add(args),
+        TaskVerb::Show(args) => show::show(args),
+        TaskVerb::List(args) => show::list(args),
+        TaskVerb::Update(args) => update(args),
+        TaskVerb::Done(args) => {
+            let id = &args.task.id;
+            change("task done", &args.task.graph, |store| store.force_done(id, args.force))
+        }
+        TaskVerb::Fail(args) => {
+            let id = &args.task.id;
+            change("task fail", &args.task.graph, |store| store.force_fail(id, &args.reason))
+        }
+        TaskVerb::Reset(args) => change("task reset", &args.graph, |store| store.reset(&args.id)),
+        TaskVerb::Delete(args) => {
+            attempt::refuse("task delete")?;
+            let count = open(&args.task.graph)?.delete(&args.task.id, args.recursive)?;
+            answer(&args.task.graph, &json!({ "deleted": count }), &format!("deleted {count} task(s)"))
+        }
+        TaskVerb::Log(args) => match &args.message {
+            Some(message) => {
+                let mut store = open(&args.task.graph)?;
+                store.log(&args.task.id, message)?;
+                if args.task.graph.json { show::log(&store, &args.task) } else { Ok(0) }
+            }
+            None => show::log(&open(&args.task.graph)?, &args.task),
+        },
+        TaskVerb::Deps { verb: DepsVerb::Add(args) } => {
+            depend(args, |store| store.add_dependency(&args.blocker, &args.blocked))
+        }
+        TaskVerb::Deps { verb: DepsVerb::Rm(args) } => {
+            attempt::refuse("task deps rm")?;
+            depend(args, |store| store.remove_dependency(&args.blocker, &args.blocked))
+        }
+        TaskVerb::Deps { verb: DepsVerb::List(args) } => show::dependencies(args),
+        TaskVerb::Tree(args) => tree::tree(args),
+        TaskVerb::Graph(args) => graph::graph(args),
+        TaskVerb::Import(args) => import::import(args),
+        TaskVerb::Export(args) => import::export(args),
+    }
+}
+
+fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
+    let task = NewTask {
+        title: args.title.clone(),
+        description: description(args.description.as_deref())?.unwrap_or_default(),
+        parent: args.parent.clone(),
+        feature: args.feature.clone(),
+        after: args.after.clone(),
+        priority: args.priority,
+        max_retries: Some(args.max_retries),
+    };
+    if !locate(args.graph.ralph_dir.as_ref())?.graph().exists() {
+        // What would be refused makes no graph either.
+        SqliteStore::nowhere()?.add(&task)?;
+    }
+    let id = create(&args.graph)?.add(&task)?;
+    answer(&args.graph, &json!({ "id": id }), &id)
+}
+
+fn update(args: &TaskUpdateArgs) -> anyhow::Result<u8> {
+    let changes = Changes {
+        title: args.title.clone(),
+        description: description(args.description.as_deref())?,
+        feature: args.feature.clone(),
+        priority: args.priority,
+        max_retries: args.max_retries,
+    };
+    if changes == Changes::default() {
+        bail!("nothing to change: say what, as in 'ralph task update {} --priority 1'", args.id);
+    }
+    change("task update", &args.graph, |store| {
+        store.update(&args.id, &changes)?;
+        Ok(store.task(&args.id)?.id)
+    })
+}
+
+/// Changes a task, and shows where it stands then.
+fn change(
+    verb: &str,
+    args: &GraphArgs,
+    change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
+) -> anyhow::Result<u8> {
+    attempt::refuse(verb)?;
+    let mut store = open(args)?;
+    let id = change(&mut store)?;
+    let task = store.task(&id)?;
+    answer(args, &json!(task), &line(&task))
+}
+
+fn depend(
+    args: &DependencyArgs,
+    change: impl FnOnce(&mut SqliteStore) -> Result<(), crate::graph::GraphError>,
+) -> anyhow::Result<u8> {
+    let mut store = open(&args.graph)?;
+    change(&mut store)?;
+    let task = store.task(&args.blocked)?;
+    answer(&args.graph, &json!(task), &line(&task))
+}
+
+/// A task on a line: what it is called, where it stands, what it is.
+fn line(task: &Task) -> String {
+    format!("{}  {:11}  {:>3}  {}", task.id, task.status.word(), task.priority, task.title)
+}
+
+pub(super) fn answer(args: &GraphArgs, json: &serde_json::Value, text: &str) -> anyhow::Result<u8> {
+    print(|out| if args.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") })
+}
+
+/// What was given, or with `-` what stdin has.
+fn description(given: Option<&str>) -> anyhow::Result<Option<String>> {
+    if given != Some("-") {
+        return Ok(given.map(str::to_owned));
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MOST)
+        .read_to_end(&mut bytes)
+        .context("cannot read the description from stdin")?;
+    let text = String::from_utf8(bytes).context("the description on stdin is no UTF-8 text")?;
+    Ok(Some(text.trim_end().to_owned()))
+}
+
+/// Opens the graph. Where there is none it is empty, and none is made.
+pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
+    let project = locate(args.ralph_dir.as_ref())?;
+    if project.graph().symlink_metadata().is_ok() {
+        return opened(&project);
+    }
+    Ok(SqliteStore::nowhere()?)
+}
+
+/// Opens the graph, and makes it where there is none.
+pub(super) fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
+    let project = locate(args.ralph_dir.as_ref())?;
+    if project.graph().symlink_metadata().is_err() {
+        make_room(&project)?;
+    }
+    opened(&project)
+}
+
+/// Makes the folder of a graph, which an agent's `git add -A` must not commit.
+pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
+    project.create_graph_dir()?;
+    hide(project)
+}
+
+/// Every look gives back what the dead have left.
+fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
+    let mut store = SqliteStore::open(&project.graph(), BUSY_TIMEOUT)?;
+    if let Some(copy) = store.taken_over() {
+        hide(project)?;
+        let (graph, copy) = (project.graph(), copy.display());
+        remark(&format!(
+            "{}: taken over from an older program; {copy} is a copy of what it was",
+            graph.display()
+        ));
+    }
+    match store.recover()? {
+        0 => {}
+        count => remark(&format!("{count} task(s) of runs that are gone can be claimed again")),
+    }
+    Ok(store)
+}
+
+fn hide(project: &Project) -> anyhow::Result<()> {
+    if project.in_git() {
+        git::exclude(project.root(), &git::runtime_patterns(project))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! `ralph task show`, `list`, `log`, `deps list`.
+
+use std::io::Write as _;
+
+use anyhow::bail;
+use serde_json::json;
+
+use super::{answer, line, open};
+use crate::cli::{TaskIdArgs, TaskListArgs};
+use crate::commands::output::{Array, Stream, print};
+use crate::graph::sqlite::SqliteStore;
+use crate::graph::{Details, Selection, Status, Store as _};
+use crate::text::nearest::nearest;
+use crate::text::timestamp::local;
+
+pub(super) fn show(args: &TaskIdArgs) -> anyhow::Result<u8> {
+    let details = open(&args.graph)?.details(&args.id)?;
+    answer(&args.graph, &json!(details), text(&details).trim_end())
+}
+
+fn text(details: &Details) -> String {
+    let task = &details.task;
+    let mut lines = vec![line(task), String::new()];
+    let mut field = |name: &str, value: &str| {
+        if !value.is_empty() {
+            lines.push(format!("{name:10} {value}"));
+        }
+    };
+    field("parent", task.parent_id.as_deref().unwrap_or_default());
+    field("feature", details.feature.as_deref().unwrap_or_default());
+    field("claimed by", task.claimed_by.as_deref().unwrap_or_default());
+    field("waits for", &details.blockers.join(", "));
+    field("blocks", &details.blocks.join(", "));
+    field("parts", &details.children.join(", "));
+    field("retries", &format!("{} of {}", task.retry_count, task.max_retries));
+    field("added", &local(&task.created_at));
+    field("changed", &local(&task.updated_at));
+    if !task.description.is_empty() {
+        lines.extend([String::new(), task.description.clone()]);
+    }
+    if !details.log.is_empty() {
+        lines.push(String::new());
+        lines.extend(details.log.iter().map(|line| format!("{}  {}", local(&line.timestamp), line.message)));
+    }
+    lines.join("\n")
+}
+
+pub(super) fn list(args: &TaskListArgs) -> anyhow::Result<u8> {
+    let selection = Selection {
+        feature: args.feature.clone(),
+        standalone: args.feature.is_none() && !args.all,
+        status: args.status.as_deref().map(status).transpose()?,
+        ready: args.ready,
+    };
+    let store = open(&args.graph)?;
+    let mut stream = Stream::new();
+    if args.graph.json {
+        let mut array = Array::new(&mut stream);
+        store.list(&selection, &mut |task| array.item(&json!(task)))?;
+        array.end();
+    } else {
+        store.list(&selection, &mut |task| stream.line(&line(&task)))?;
+    }
+    stream.end()
+}
+
+fn status(word: &str) -> anyhow::Result<Status> {
+    if let Some(status) = Status::ALL.into_iter().find(|status| status.word() == word) {
+        return Ok(status);
+    }
+    let words = Status::ALL.map(Status::word);
+    let meant = nearest(word, words).map(|near| format!("; '{near}' is one")).unwrap_or_default();
+    bail!("--status {word}: no such state{meant}: give one of {}", words.join(", "))
+}
+
+pub(super) fn log(store: &SqliteStore, args: &TaskIdArgs) -> anyhow::Result<u8> {
+    let logs = store.logs(&args.id)?;
+    if args.graph.json {
+        return answer(&args.graph, &json!(logs), "");
+    }
+    print(|out| {
+        logs.iter().try_for_each(|line| writeln!(out, "{}  {}", local(&line.timestamp), line.message))
+    })
+}
+
+pub(super) fn dependencies(args: &TaskIdArgs) -> anyhow::Result<u8> {
+    let store = open(&args.graph)?;
+    let Details { blockers, blocks, .. } = store.details(&args.id)?;
+    if args.graph.json {
+        return answer(&args.graph, &json!({ "blockers": blockers, "blocks": blocks }), "");
+    }
+    let mut lines = Vec::new();
+    for (heading, ids) in [("waits for", blockers), ("blocks", blocks)] {
+        for id in ids {
+            lines.push(format!("{heading:9}  {}", line(&store.task(&id)?)));
+        }
+    }
+    print(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
+}

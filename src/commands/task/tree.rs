@@ -1,0 +1,57 @@
+//! `ralph task tree`: tasks and their parts, drawn with lines.
+
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+
+use super::open;
+use crate::cli::TaskTreeArgs;
+use crate::commands::output::{Array, Stream};
+use crate::graph::{Place, Status, Store as _, Task};
+
+pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
+    let store = open(&args.graph)?;
+    let mut stream = Stream::new();
+    if args.graph.json {
+        let mut array = Array::new(&mut stream);
+        store.tree(args.id.as_deref(), &mut |task, place| {
+            let mut item = json!(task);
+            item["depth"] = json!(place.depth);
+            array.item(&item)
+        })?;
+        array.end();
+    } else {
+        let mut drawing = Drawing::default();
+        store.tree(args.id.as_deref(), &mut |task, place| stream.line(&drawing.line(&task, place)))?;
+    }
+    stream.end()
+}
+
+/// For each level below the top, what stands in front of what follows on it.
+#[derive(Default)]
+struct Drawing {
+    levels: Vec<&'static str>,
+}
+
+impl Drawing {
+    fn line(&mut self, task: &Task, place: Place) -> String {
+        let mut drawn = String::new();
+        if let Some(above) = place.depth.checked_sub(1) {
+            self.levels.truncate(above);
+            drawn.extend(self.levels.iter().copied());
+            drawn.push_str(if place.is_last { "└─ " } else { "├─ " });
+            self.levels.push(if place.is_last { "   " } else { "│  " });
+        }
+        let (sign, style) = sign(task.status);
+        format!("{drawn}{style}{sign}{style:#} {}  {}", task.id, task.title)
+    }
+}
+
+fn sign(status: Status) -> (char, Style) {
+    match status {
+        Status::Pending => ('○', Style::new()),
+        Status::InProgress => ('▶', AnsiColor::Cyan.on_default()),
+        Status::Done => ('✓', AnsiColor::Green.on_default()),
+        Status::Blocked => ('⊘', AnsiColor::Yellow.on_default()),
+        Status::Failed => ('✗', AnsiColor::Red.on_default()),
+    }
+}

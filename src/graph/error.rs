@@ -1,0 +1,157 @@
+//! What can be wrong with a graph or its store, each in one line.
+
+use std::path::PathBuf;
+
+use super::task::Status;
+
+/// Why an operation on the graph was refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum GraphError {
+    /// There is no such task.
+    #[error("no task '{id}'{hint}: 'ralph task list --all' shows all", hint = meant(.nearest.as_deref()))]
+    UnknownTask {
+        /// What was given.
+        id: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
+    /// Several tasks begin so.
+    #[error("several tasks begin with '{prefix}': {some}: give more of the id")]
+    AmbiguousTask {
+        /// What was given.
+        prefix: String,
+        /// Some of them.
+        some: String,
+    },
+    /// There is no such feature.
+    #[error("no feature '{name}'{hint}: add it with 'ralph feature add'", hint = meant(.nearest.as_deref()))]
+    UnknownFeature {
+        /// What was given.
+        name: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
+    /// A step that is not legal.
+    #[error("{id} is {from} and cannot become {to}: {advice}", from = .from.word(), to = .to.word())]
+    Illegal {
+        /// The task.
+        id: String,
+        /// Where it stands.
+        from: Status,
+        /// Where it was to go.
+        to: Status,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A task with parts is what they make it.
+    #[error("{id} is {from} and cannot become {to}: it has parts, and is what they make it: see 'ralph task tree {id}'", from = .from.word(), to = .to.word())]
+    HasParts {
+        /// The task.
+        id: String,
+        /// Where it stands.
+        from: Status,
+        /// Where it was to go.
+        to: Status,
+    },
+    /// The task is claimed.
+    #[error("{id} is in_progress, claimed by {by}: {advice}")]
+    Claimed {
+        /// The task.
+        id: String,
+        /// The run at work on it.
+        by: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The claim is somebody else's by now.
+    #[error("the claim on {id} is lost: it was taken back, and nothing is booked")]
+    ClaimLost {
+        /// The task.
+        id: String,
+    },
+    /// The dependency would close a circle.
+    #[error("{blocked} cannot wait for {blocker}: that is a cycle, {path}: leave one of these out")]
+    Cycle {
+        /// The task that was to wait.
+        blocked: String,
+        /// The task it was to wait for.
+        blocker: String,
+        /// The ids on the way around.
+        path: String,
+    },
+    /// A task cannot wait for itself.
+    #[error("{id} cannot wait for itself: name another task")]
+    SelfDependency {
+        /// The task.
+        id: String,
+    },
+    /// A task cannot wait for what it is a part of, nor for its own parts.
+    #[error("{blocked} cannot wait for {blocker}: one is a part of the other")]
+    Kin {
+        /// The task that was to wait.
+        blocked: String,
+        /// The task it was to wait for.
+        blocker: String,
+    },
+    /// The dependency is already there.
+    #[error("{blocked} waits for {blocker} already")]
+    DuplicateDependency {
+        /// The task that waits.
+        blocked: String,
+        /// The task it waits for.
+        blocker: String,
+    },
+    /// There is no such dependency.
+    #[error(
+        "{blocked} does not wait for {blocker}: 'ralph task deps list {blocked}' shows what it waits for"
+    )]
+    NoDependency {
+        /// The task.
+        blocked: String,
+        /// The other task.
+        blocker: String,
+    },
+    /// Others wait for a task that is to be deleted.
+    #[error("{id} blocks {some}: remove that with 'ralph task deps rm' first")]
+    Blocks {
+        /// The task.
+        id: String,
+        /// Some of those that wait.
+        some: String,
+    },
+    /// A task with parts is only deleted with them.
+    #[error("{id} has parts, {some}: delete them with it by --recursive")]
+    Parts {
+        /// The task.
+        id: String,
+        /// Some of them.
+        some: String,
+    },
+    /// A value that a task cannot have.
+    #[error("{0}")]
+    BadValue(String),
+    /// What is at the store's path is not its own.
+    #[error("{path} {what}: it is left as it is: {advice}", path = .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The store cannot be read or written.
+    #[error("{path}: {reason}: {advice}", path = .path.display())]
+    Storage {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+        /// What to do.
+        advice: &'static str,
+    },
+}
+
+fn meant(nearest: Option<&str>) -> String {
+    nearest.map(|nearest| format!("; '{nearest}' is there")).unwrap_or_default()
+}

@@ -1,0 +1,69 @@
+//! Who is at work on a task.
+
+use std::fs;
+use std::io;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::process::identity::ProcessIdentity;
+
+/// The holder of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The id of the run.
+    pub run: String,
+    /// Its process.
+    pub process: ProcessIdentity,
+    /// The machine that the process is on: `/etc/machine-id`, else the host's name.
+    pub machine: String,
+}
+
+impl Holder {
+    /// The calling process as the holder of claims.
+    pub fn of_self(run: &str) -> io::Result<Self> {
+        Ok(Self { run: run.to_owned(), process: ProcessIdentity::of_self()?, machine: machine() })
+    }
+
+    /// Whether the claim still holds. On this machine and in our pid namespace it lives as long as its process, whatever
+    /// the lease says: a machine may have slept. Of others only the lease is known.
+    #[must_use]
+    pub fn holds(&self, lease_until: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        if self.machine == machine() && self.process.is_of_our_namespace() {
+            self.process.is_alive()
+        } else {
+            now < lease_until
+        }
+    }
+}
+
+fn machine() -> String {
+    let id = fs::read_to_string("/etc/machine-id").map(|id| id.trim().to_owned());
+    id.ok()
+        .filter(|id| !id.is_empty())
+        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    #[test]
+    fn here_the_process_counts_and_elsewhere_the_lease() {
+        let now = Utc::now();
+        let (over, left) = (now - TimeDelta::hours(1), now + TimeDelta::hours(1));
+        let ours = Holder::of_self("run-1").unwrap();
+        assert!(ours.holds(over, now) && ours.holds(left, now));
+
+        let mut dead = ours.clone();
+        dead.process.start_ticks += 1;
+        assert!(!dead.holds(left, now));
+
+        let elsewhere = Holder { machine: "another".into(), ..dead.clone() };
+        assert!(elsewhere.holds(left, now) && !elsewhere.holds(over, now));
+        dead.process.pid_namespace = Some(1);
+        assert!(dead.holds(left, now) && !dead.holds(over, now));
+    }
+}

@@ -1,0 +1,107 @@
+//! What `ralph task export` prints: a line that says so, then a feature or a task on each line.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{Entry, FeatureItem, Item, Key, Lines, at, bad_json};
+use crate::graph::error::GraphError;
+use crate::graph::task::{LogLine, Status, Verification};
+
+/// What the first line begins with.
+pub(in crate::graph) const HEADER: &str = "{\"ralph_tasks\":";
+/// The version of the format.
+const VERSION: u64 = 1;
+
+/// A feature as it is exported.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::graph) struct ExportedFeature {
+    pub(in crate::graph) id: String,
+    pub(in crate::graph) name: String,
+    pub(in crate::graph) spec_path: Option<String>,
+    pub(in crate::graph) plan_path: Option<String>,
+    pub(in crate::graph) created_at: DateTime<Utc>,
+    pub(in crate::graph) updated_at: DateTime<Utc>,
+}
+
+/// A task as it is exported. Claims are no part of it: they are held by processes of one machine. Only id and title have to be
+/// there when it is read.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::graph) struct ExportedTask {
+    pub(in crate::graph) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::graph) origin: Option<String>,
+    pub(in crate::graph) parent_id: Option<String>,
+    pub(in crate::graph) feature: Option<String>,
+    pub(in crate::graph) title: String,
+    #[serde(default)]
+    pub(in crate::graph) description: String,
+    #[serde(default)]
+    pub(in crate::graph) status: Status,
+    pub(in crate::graph) priority: Option<i64>,
+    pub(in crate::graph) created_at: Option<DateTime<Utc>>,
+    pub(in crate::graph) updated_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(in crate::graph) retry_count: u32,
+    pub(in crate::graph) max_retries: Option<u32>,
+    #[serde(default)]
+    pub(in crate::graph) verification_status: Verification,
+    #[serde(default)]
+    pub(in crate::graph) blockers: Vec<String>,
+    #[serde(default)]
+    pub(in crate::graph) log: Vec<LogLine>,
+}
+
+/// The first line of an export.
+#[must_use]
+pub fn header() -> String {
+    format!("{HEADER}{VERSION}}}")
+}
+
+pub(super) fn entries<'a>(
+    first: &str,
+    lines: Lines<'a>,
+) -> Result<impl Iterator<Item = Result<Entry, GraphError>> + 'a, GraphError> {
+    if first != header() {
+        return Err(at(1, &format!("'{first}' is not '{}': use the ralph that wrote it", header())));
+    }
+    let full = lines.filter(|line| line.as_ref().map_or(true, |(_, text)| !text.trim().is_empty()));
+    Ok(full.map(|line| line.and_then(|(number, text)| entry(number, &text))))
+}
+
+fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
+    // Only a feature has a name.
+    if let Ok(feature) = serde_json::from_str::<ExportedFeature>(text) {
+        require_id(line, "f-", &feature.id)?;
+        let ExportedFeature { id, name, spec_path, plan_path, created_at, updated_at } = feature;
+        let times = (created_at, updated_at);
+        return Ok(Entry::Feature(FeatureItem { line, id, name, spec_path, plan_path, times }));
+    }
+    let task: ExportedTask =
+        serde_json::from_str(text).map_err(|error| bad_json(line, "no task of an export", &error))?;
+    require_id(line, "t-", &task.id)?;
+    Ok(Entry::Task(Box::new(Item {
+        parent: task.parent_id.map(Key::Id),
+        after: task.blockers.into_iter().map(Key::Id).collect(),
+        description: task.description,
+        priority: task.priority,
+        // Whoever was at work on it is not so here.
+        status: if task.status == Status::InProgress { Status::Pending } else { task.status },
+        feature: task.feature,
+        retries: task.max_retries.map(|most| (task.retry_count, most)),
+        verification: task.verification_status,
+        times: task.created_at.map(|created| (created, task.updated_at.unwrap_or(created))),
+        origin: task.origin,
+        log: task.log.into_iter().map(|line| (line.message, line.timestamp)).collect(),
+        ..Item::new(line, Key::Id(task.id), task.title)
+    })))
+}
+
+fn require_id(line: usize, kind: &str, id: &str) -> Result<(), GraphError> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    let is_id =
+        id.strip_prefix(kind).is_some_and(|hex| (6..=16).contains(&hex.len()) && hex.bytes().all(is_digit));
+    if is_id {
+        return Ok(());
+    }
+    Err(at(line, &format!("'{id}' is no id: it has to be '{kind}' and 6 to 16 hexadecimal digits")))
+}

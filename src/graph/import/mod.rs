@@ -1,0 +1,240 @@
+//! Reads what people already have as tasks: one module for each format.
+
+mod beads;
+mod checklist;
+mod exported;
+mod plan;
+mod prd;
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer};
+
+use super::error::GraphError;
+use super::task::{Status, Verification};
+
+use exported::HEADER;
+pub use exported::header;
+pub(super) use exported::{ExportedFeature, ExportedTask};
+
+/// The longest line of a file, in bytes, and the largest file of those that are read whole.
+const LARGEST: u64 = 16 << 20;
+
+/// How a thing is known again when its file is read a second time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// By our own id.
+    Id(String),
+    /// By what its file calls it.
+    Origin(String),
+}
+
+impl Key {
+    /// As its file has it.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Id(id) => id,
+            Self::Origin(origin) => {
+                let name = origin.split_once(':').map_or(origin.as_str(), |(_, name)| name);
+                name.lines().next().unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// A task that a file describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Where, from 1.
+    pub line: usize,
+    /// What it is known by.
+    pub key: Key,
+    /// What it is a part of.
+    pub parent: Option<Key>,
+    /// What it waits for.
+    pub after: Vec<Key>,
+    /// One line.
+    pub title: String,
+    /// More about it.
+    pub description: String,
+    /// Lower numbers go first; without one it stays as it is, or is 0.
+    pub priority: Option<i64>,
+    /// Where it stands; what follows from other tasks is found out anew.
+    pub status: Status,
+    /// The name of its feature, which is made where there is none.
+    pub feature: Option<String>,
+    /// How often it was tried again, and how often it may be.
+    pub retries: Option<(u32, u32)>,
+    /// What a verifying agent said of it.
+    pub verification: Verification,
+    /// When it was added, and when it was changed last.
+    pub times: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// What another file calls it, of a task that is known by its id.
+    pub origin: Option<String>,
+    /// What happened to it, of a task that is new here.
+    pub log: Vec<(String, DateTime<Utc>)>,
+}
+
+impl Item {
+    /// An open task without anything around it.
+    fn new(line: usize, key: Key, title: String) -> Self {
+        Self {
+            line,
+            key,
+            parent: None,
+            after: Vec::new(),
+            title,
+            description: String::new(),
+            priority: None,
+            status: Status::Pending,
+            feature: None,
+            retries: None,
+            verification: Verification::Pending,
+            times: None,
+            origin: None,
+            log: Vec::new(),
+        }
+    }
+}
+
+/// A feature that a file describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureItem {
+    /// Where, from 1.
+    pub line: usize,
+    /// `f-` and hexadecimal digits.
+    pub id: String,
+    /// What people call it, and what it is known by.
+    pub name: String,
+    /// Its spec, below the ralph dir.
+    pub spec_path: Option<String>,
+    /// Its plan, below the ralph dir.
+    pub plan_path: Option<String>,
+    /// When it was added, and when it was changed last.
+    pub times: (DateTime<Utc>, DateTime<Utc>),
+}
+
+/// What a file has to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// There is this task.
+    Task(Box<Item>),
+    /// There is this feature.
+    Feature(FeatureItem),
+}
+
+/// What is in a file, one after the other.
+pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, GraphError>> + 'a>;
+
+/// Reads a file of any known format. `is_branch` says what a branch can be called.
+pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Result<Entries<'a>, GraphError> {
+    let mut lines = Lines { file: BufReader::with_capacity(64 << 10, Box::new(file)), number: 0 };
+    // The blank lines before the first one count in the numbers of those that follow.
+    let mut whole = String::new();
+    let (number, first) = loop {
+        let Some((number, line)) = lines.next().transpose()? else { break (0, String::new()) };
+        let line = line.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&line).to_owned();
+        if !line.trim().is_empty() {
+            break (number, line);
+        }
+        require_size(&whole)?;
+        whole.push('\n');
+    };
+    if first.starts_with(HEADER) {
+        return Ok(Box::new(exported::entries(&first, lines)?));
+    }
+    if beads::is_one(&first) {
+        return Ok(Box::new(beads::items((number, first), lines).map(|item| item.map(task))));
+    }
+    whole.push_str(&first);
+    for line in lines {
+        whole.push('\n');
+        whole.push_str(&line?.1);
+        require_size(&whole)?;
+    }
+    let items = if whole.trim_start().starts_with(['{', '[']) {
+        prd::items(&whole)?
+    } else if plan::is_one(&whole) {
+        plan::items(&whole, is_branch)?
+    } else {
+        checklist::items(&whole)
+    };
+    if items.is_empty() {
+        let known = "a list of '- [ ] task', a prd.json, beads' JSONL, an IMPLEMENTATION_PLAN.md or what 'ralph task export' prints";
+        return Err(at(0, &format!("there are no tasks in it: give {known}")));
+    }
+    Ok(Box::new(items.into_iter().map(|item| Ok(task(item)))))
+}
+
+fn require_size(whole: &str) -> Result<(), GraphError> {
+    if whole.len() as u64 > LARGEST {
+        return Err(at(0, &format!("the file is larger than {LARGEST} bytes: split it")));
+    }
+    Ok(())
+}
+
+fn task(item: Item) -> Entry {
+    Entry::Task(Box::new(item))
+}
+
+/// What is wrong with a line; 0: with the file.
+pub(super) fn at(line: usize, what: &str) -> GraphError {
+    GraphError::BadValue(if line == 0 { what.to_owned() } else { format!("line {line}: {what}") })
+}
+
+/// What is wrong with the JSON on a line of its own, or of a whole file.
+fn bad_json(line: usize, kind: &str, error: &serde_json::Error) -> GraphError {
+    let what = error.to_string();
+    // It numbers the lines of what it was given.
+    let what = what.split(" at line ").next().unwrap_or_default();
+    at(line, &format!("{kind}: {what} (column {})", error.column()))
+}
+
+/// The lines of a file with their numbers, none of them longer than memory has room for.
+struct Lines<'a> {
+    file: BufReader<Box<dyn Read + 'a>>,
+    number: usize,
+}
+
+impl Iterator for Lines<'_> {
+    type Item = Result<(usize, String), GraphError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.number += 1;
+        let mut line = Vec::new();
+        let read = (&mut self.file).take(LARGEST + 1).read_until(b'\n', &mut line);
+        match read {
+            Ok(0) => None,
+            Ok(_) if line.len() as u64 > LARGEST => {
+                Some(Err(at(self.number, &format!("it is longer than {LARGEST} bytes: split it"))))
+            }
+            Ok(_) => Some(
+                text(line)
+                    .map(|line| (self.number, line))
+                    .ok_or_else(|| at(self.number, "it is no UTF-8 text: convert the file")),
+            ),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.next(),
+            Err(error) => Some(Err(at(self.number, &format!("cannot be read: {error}")))),
+        }
+    }
+}
+
+fn text(line: Vec<u8>) -> Option<String> {
+    let line = String::from_utf8(line).ok()?;
+    Some(line.trim_end_matches(['\n', '\r']).to_owned())
+}
+
+/// What is null is as if it was not there.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// What the paragraphs that are there make together.
+fn paragraphs<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests;

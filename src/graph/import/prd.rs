@@ -1,0 +1,76 @@
+//! `prd.json` of the shell loops: user stories.
+
+use serde::Deserialize;
+
+use super::{Item, Key, bad_json, or_default, paragraphs};
+use crate::graph::error::GraphError;
+use crate::graph::task::Status;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Prd {
+    project: Option<String>,
+    branch_name: Option<String>,
+    user_stories: Vec<Story>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Story {
+    id: String,
+    title: String,
+    #[serde(default, deserialize_with = "or_default")]
+    description: String,
+    #[serde(default, deserialize_with = "or_default")]
+    acceptance_criteria: Vec<String>,
+    priority: Option<i64>,
+    #[serde(default, deserialize_with = "or_default")]
+    passes: bool,
+    #[serde(default, deserialize_with = "or_default")]
+    notes: String,
+    #[serde(default, deserialize_with = "or_default")]
+    depends_on: Vec<String>,
+}
+
+pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
+    let prd: Prd =
+        serde_json::from_str(text).map_err(|error| bad_json(error.line(), "no prd.json", &error))?;
+    // The stories of the next one have the same ids.
+    let name = prd.branch_name.or(prd.project).unwrap_or_default();
+    let key = |id: &str| Key::Origin(format!("prd:{id}\n{name}"));
+    let lines = lines_of(text, &prd.user_stories);
+    let items = prd.user_stories.iter().zip(lines).map(|(story, line)| {
+        let criteria: Vec<String> =
+            story.acceptance_criteria.iter().map(|each| format!("\n- {each}")).collect();
+        let heading = if criteria.is_empty() { "" } else { "Acceptance criteria:" };
+        let criteria = heading.to_owned() + &criteria.concat();
+        Item {
+            after: story.depends_on.iter().map(|id| key(id)).collect(),
+            description: paragraphs([story.description.as_str(), &criteria, &story.notes]),
+            priority: story.priority,
+            status: if story.passes { Status::Done } else { Status::Pending },
+            ..Item::new(line, key(&story.id), story.title.clone())
+        }
+    });
+    Ok(items.collect())
+}
+
+/// Where each story stands: where its id does, behind the story before.
+fn lines_of(text: &str, stories: &[Story]) -> Vec<usize> {
+    let (mut from, mut line) = (0, 1);
+    let mut lines = Vec::new();
+    for story in stories {
+        // As it is written in all but the strangest files.
+        let written = serde_json::to_string(&story.id).unwrap_or_default();
+        let rest = &text[from..];
+        let key = rest.match_indices("\"id\"").find(|(at, _)| {
+            rest[at + 4..].trim_start_matches([' ', '\t', '\n', '\r', ':']).starts_with(&written)
+        });
+        if let Some((at, _)) = key {
+            line += rest[..at].matches('\n').count();
+            from += at + "\"id\"".len();
+        }
+        lines.push(line);
+    }
+    lines
+}

@@ -1,0 +1,125 @@
+use super::*;
+use crate::graph::transitions::Own;
+
+fn items(text: &str) -> Result<Vec<Item>, GraphError> {
+    let task = |entry| match entry {
+        Entry::Task(item) => *item,
+        Entry::Feature(feature) => panic!("{feature:?}"),
+    };
+    read(text.as_bytes(), &|name| !name.contains(' '))?.map(|entry| entry.map(task)).collect()
+}
+
+/// What is known of each: line, title, parent, blockers, done.
+fn shown(text: &str) -> Vec<String> {
+    let show = |item: Item| {
+        let after: Vec<&str> = item.after.iter().map(Key::name).collect();
+        let parent = item.parent.as_ref().map_or("-", Key::name);
+        format!("{} {} | {parent} | {} | {:?}", item.line, item.title, after.join(","), Own::of(item.status))
+    };
+    items(text).unwrap().into_iter().map(show).collect()
+}
+
+#[test]
+fn nesting_makes_parts() {
+    let text = "\u{feff}# Todo\r\n- [ ] a\r\n  * [x] b\n\t- [X] c\n1. [ ] d\n- no box\n```sh\n- [ ] code\n```\n- [ ]\n+ [ ] e\n";
+    assert_eq!(
+        shown(text),
+        [
+            "2 a | - |  | Open",
+            "3 b | a |  | Done",
+            "4 c | a > b |  | Done",
+            "5 d | - |  | Open",
+            "11 e | - |  | Open"
+        ]
+    );
+    let text = "- [ ] a\n  more of it\n  - [ ] part\n- plain\n  - [ ] b\n## Next\n   - [ ] c\n";
+    assert_eq!(
+        shown(text),
+        ["1 a | - |  | Open", "3 part | a |  | Open", "5 b | - |  | Open", "7 c | - |  | Open"],
+        "what has no box is nothing to be a part of"
+    );
+}
+
+#[test]
+fn stories_become_tasks() {
+    let text = r#"{
+  "project": "p",
+  "userStories": [
+    {"id": "US-1", "title": "One", "description": "D", "acceptanceCriteria": ["x", "y"], "passes": true, "notes": "N"},
+    {"title": "Two", "id": "US-2", "priority": 4, "dependsOn": ["US-1"], "unknown": 1, "notes": null, "description": null,
+     "acceptanceCriteria": null, "passes": null}
+  ]
+}"#;
+    assert_eq!(shown(text), ["4 One | - |  | Done", "5 Two | - | US-1 | Open"]);
+    let stories = items(text).unwrap();
+    assert_eq!(stories[0].description, "D\n\nAcceptance criteria:\n- x\n- y\n\nN");
+    assert_eq!((stories[0].priority, stories[1].priority), (None, Some(4)));
+    let next = text.replace("\"p\"", "\"q\"");
+    assert_ne!(items(&next).unwrap()[0].key, stories[0].key);
+}
+
+#[test]
+fn issues_of_beads_become_tasks() {
+    let text = r#"
+{"id":"bd-1","title":"One","status":"closed","issue_type":"epic","priority":0,"notes":null,"dependencies":null}
+
+{"id":"bd-2","title":"Two","status":"in_progress","dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"related"},{"issue_id":"bd-2","depends_on_id":"bd-4","type":"blocks"}]}
+"#;
+    assert_eq!(shown(text), ["2 One | - |  | Done", "4 Two | bd-1 | bd-4 | Open"]);
+    let error = items(&text.replace("in_progress", "sleeping")).unwrap_err().to_string();
+    assert!(error.starts_with("line 4: 'sleeping' is no status"), "{error}");
+}
+
+#[test]
+fn a_plan_of_branches_becomes_tasks() {
+    let text = "# Plan\n\n## Branch: a\nGoal: First\nBase: main\n- [x] one\n- [ ] two\n\n## Branch: b\nGoal: Second\nBase: a\n- [ ] three\n";
+    assert_eq!(
+        shown(text),
+        [
+            "3 a | - |  | Open",
+            "6 one | a |  | Done",
+            "7 two | a |  | Open",
+            "9 b | - | a | Open",
+            "12 three | b |  | Open"
+        ]
+    );
+    let error = items(&text.replace("Goal: Second\n", "")).unwrap_err().to_string();
+    assert!(error.starts_with("line "), "{error}");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_by_its_line() {
+    let long = format!("{}\n{{\"id\":\"{}", header(), "x".repeat(17 << 20));
+    let twenty = "- [ ] a\n".repeat(3 << 20);
+    for (text, what) in [
+        ("", "there are no tasks in it"),
+        ("nothing\n- here\n", "there are no tasks in it"),
+        ("{\"userStories\": [", "line 1: no prd.json"),
+        ("{\"userStories\": [{}]}", "line 1: no prd.json: missing field `id`"),
+        ("{\"ralph_tasks\":2}\n", "use the ralph that wrote it"),
+        ("{\"ralph_tasks\":1}\n{}\n", "line 2: no task of an export: missing field `id` (column 2)"),
+        (&long, "line 2: it is longer than 16777216 bytes"),
+        (&twenty, "the file is larger than"),
+    ] {
+        let error = items(text).unwrap_err().to_string();
+        assert!(error.contains(what) && !error.contains('\n'), "{error}");
+    }
+    let bad = [header().into_bytes(), b"\n\xff\n".to_vec()].concat();
+    let error = read(bad.as_slice(), &|_| true).unwrap().next().unwrap().unwrap_err().to_string();
+    assert_eq!(error, "line 2: it is no UTF-8 text: convert the file");
+}
+
+#[test]
+fn a_line_without_an_end_is_not_kept_in_memory() {
+    struct Endless(u64);
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0 += buffer.len() as u64;
+            assert!(self.0 < 64 << 20, "it is read on and on");
+            buffer.fill(b'x');
+            Ok(buffer.len())
+        }
+    }
+    let Err(error) = read(Endless(0), &|_| true) else { panic!("it is no list") };
+    assert!(error.to_string().starts_with("line 1: it is longer"), "{error}");
+}

@@ -1,0 +1,126 @@
+//! What a task can be called, and how much can be said about it.
+
+use std::path::{Component, Path};
+
+use super::error::GraphError;
+use crate::text::line::escaped;
+
+/// The longest title, in characters.
+const TITLE: usize = 500;
+/// The longest name of a feature, in bytes.
+const NAME: usize = 100;
+/// The longest text, in bytes.
+const TEXT: usize = 1 << 20;
+/// The largest priority, and without its sign the smallest.
+const PRIORITY: i64 = 1_000_000;
+
+pub(super) fn title(title: &str) -> Result<(), GraphError> {
+    if title.trim().is_empty() {
+        return refuse("the title is empty: say in a line what is to be done");
+    }
+    let length = title.chars().count();
+    if length > TITLE {
+        return refuse(&format!(
+            "the title has {length} characters, {TITLE} is the most: put the rest into the description"
+        ));
+    }
+    if let Some(control) = title.chars().find(|char| char.is_control()) {
+        let shown = escaped(&control.to_string());
+        return refuse(&format!("the title has a control character, {shown}: write it in one plain line"));
+    }
+    Ok(())
+}
+
+pub(super) fn text(what: &str, text: &str) -> Result<(), GraphError> {
+    if text.len() > TEXT {
+        return refuse(&format!(
+            "{what} has {} bytes, {TEXT} is the most: put it into a file and name that",
+            text.len()
+        ));
+    }
+    let bad = |char: &char| char.is_control() && !matches!(char, '\n' | '\t' | '\r');
+    if let Some(control) = text.chars().find(bad) {
+        let shown = escaped(&control.to_string());
+        return refuse(&format!("{what} has a control character, {shown}: leave that out"));
+    }
+    Ok(())
+}
+
+/// A feature has a folder of its name.
+pub fn feature(name: &str) -> Result<(), GraphError> {
+    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ');
+    if !name.chars().all(is_plain) || name.starts_with(['.', '-', ' ']) || name.ends_with(' ') {
+        let shown = escaped(name);
+        return refuse(&format!(
+            "feature '{shown}': give a name of letters, digits, '-', '_' and '.', and no path"
+        ));
+    }
+    if name.is_empty() || name.len() > NAME {
+        return refuse(&format!("a feature's name has 1 to {NAME} bytes, not {}", name.len()));
+    }
+    Ok(())
+}
+
+/// Where a spec or a plan lies below the ralph dir.
+pub(super) fn path(path: &str) -> Result<(), GraphError> {
+    let mut parts = Path::new(path).components();
+    if path.is_empty()
+        || path.chars().any(char::is_control)
+        || !parts.all(|part| matches!(part, Component::Normal(_)))
+    {
+        return refuse(&format!("'{}' is no path below the ralph dir", escaped(path)));
+    }
+    Ok(())
+}
+
+pub(super) fn priority(priority: i64) -> Result<(), GraphError> {
+    if (-PRIORITY..=PRIORITY).contains(&priority) {
+        return Ok(());
+    }
+    refuse(&format!("priority {priority}: give a whole number from -{PRIORITY} to {PRIORITY}"))
+}
+
+fn refuse(why: &str) -> Result<(), GraphError> {
+    Err(GraphError::BadValue(why.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limits_themselves_are_good() {
+        for good in [&"x".repeat(500), &"ü".repeat(500), "日本語: a-b \"c\" --"] {
+            title(good).unwrap();
+        }
+        text("x", &"x".repeat(1 << 20)).unwrap();
+        text("x", "a\n\tb\r\n").unwrap();
+        path("features/a b/spec.md").unwrap();
+        for good in [-1_000_000, 0, 1_000_000] {
+            priority(good).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_them_is_refused_in_a_line() {
+        let long = "x".repeat(1 << 20);
+        for (result, what) in [
+            (title(""), "is empty"),
+            (title(" \t"), "is empty"),
+            (title(&long), "has 1048576 characters, 500 is the most"),
+            (title("a\nb"), "control character, \\n"),
+            (title("a\u{1b}[31m"), "control character, \\u{1b}"),
+            (title("a\u{9b}"), "control character, \\u{9b}"),
+            (text("the reason", &format!("{long}x")), "the reason has 1048577 bytes"),
+            (text("the reason", "a\u{7}"), "control character"),
+            (priority(1_000_001), "from -1000000 to 1000000"),
+            (priority(i64::MIN), "from -1000000"),
+            (path(""), "'' is no path below"),
+            (path("/etc/passwd"), "is no path below"),
+            (path("features/../../x"), "is no path below"),
+        ] {
+            let said = result.unwrap_err().to_string();
+            assert!(said.contains(what) && !said.contains('\n'), "{said}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The graph of tasks: what there is to do, what waits for what, who is at work on it.
+//!
+//! [`transitions`] decides, purely, which states a task may have; a [`Store`] keeps tasks and makes every operation one
+//! transaction; [`sqlite`] is the store of one machine.
+
+mod error;
+mod feature;
+mod holder;
+pub mod import;
+mod limits;
+pub mod sqlite;
+mod store;
+#[cfg(test)]
+mod suite;
+mod task;
+pub mod transitions;
+
+pub use error::GraphError;
+pub use feature::{Counts, Feature, FeatureStatus};
+pub use holder::Holder;
+pub use limits::feature as check_feature_name;
+pub use store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
+pub use task::{Details, LogLine, Status, Task, Verification};

@@ -1,0 +1,157 @@
+//! Claims: taken, renewed, booked, taken back.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+
+use super::edits::write_log;
+use super::settle::{Node, settle};
+use super::{Fallible, moment, now, queries};
+use crate::graph::error::GraphError;
+use crate::graph::holder::Holder;
+use crate::graph::store::{Claim, Ended, Scope};
+use crate::graph::transitions::Own;
+
+/// Claims the next ready task. One statement: a transaction by itself.
+pub(super) fn claim(
+    graph: &Connection,
+    scope: &Scope,
+    holder: &Holder,
+    lease: Duration,
+) -> Fallible<Option<Claim>> {
+    let (scope, name) = match scope {
+        Scope::All => ("0", None),
+        Scope::Feature(name) => ("(SELECT -seq FROM features WHERE name = ?5)", Some(name)),
+        Scope::Subtree(id) => ("(SELECT seq FROM tasks WHERE id = ?5)", Some(id)),
+    };
+    let update = format!(
+        "UPDATE tasks SET status = 1, fence = fence + 1, run = ?1, holder = ?2, lease_until = ?3, updated_at = ?4
+        WHERE seq = (SELECT task FROM ready CROSS JOIN tasks AS listed ON listed.seq = task
+        WHERE scope = {scope} AND listed.status = 0 ORDER BY ready.priority, task LIMIT 1) RETURNING id, fence"
+    );
+    let holder_text = serde_json::to_string(holder)
+        .map_err(|error| GraphError::BadValue(format!("the holder of a claim: {error}")))?;
+    let now = now();
+    let mut statement = graph.prepare_cached(&update)?;
+    let mut rows = match name {
+        Some(name) => statement.query(params![holder.run, holder_text, until(now, lease), now, name])?,
+        None => statement.query(params![holder.run, holder_text, until(now, lease), now])?,
+    };
+    let claim = match rows.next()? {
+        Some(row) => Claim { task: row.get(0)?, fence: row.get(1)? },
+        None => return Ok(None),
+    };
+    // It is booked when the statement has ended.
+    while rows.next()?.is_some() {}
+    Ok(Some(claim))
+}
+
+/// The same scope with the whole id of its task. An error where there is no such feature or task.
+pub(super) fn resolved(graph: &Connection, scope: &Scope) -> Fallible<Scope> {
+    Ok(match scope {
+        Scope::All => Scope::All,
+        Scope::Feature(name) => queries::feature(graph, name).map(|_| scope.clone())?,
+        Scope::Subtree(id) => Scope::Subtree(queries::id(graph, queries::find(graph, id)?)?),
+    })
+}
+
+fn until(now: i64, lease: Duration) -> i64 {
+    now.saturating_add(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The task of a claim that is still its holder's.
+fn held(graph: &Connection, claim: &Claim) -> Fallible<i64> {
+    let query = "SELECT seq FROM tasks WHERE id = ?1 AND fence = ?2 AND status = 1";
+    let seq = graph.prepare_cached(query)?.query_row(params![claim.task, claim.fence], |row| row.get(0));
+    let seq = seq.optional()?;
+    Ok(seq.ok_or_else(|| GraphError::ClaimLost { id: claim.task.clone() })?)
+}
+
+pub(super) fn renew(graph: &Connection, claim: &Claim, lease: Duration) -> Fallible<()> {
+    let seq = held(graph, claim)?;
+    let update = "UPDATE tasks SET lease_until = ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq, until(now(), lease)])?;
+    Ok(())
+}
+
+pub(super) fn complete(graph: &Connection, claim: &Claim) -> Fallible<Ended> {
+    let seq = held(graph, claim)?;
+    if has_parts(graph, seq)? {
+        leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and is done when they are")?;
+        return Ok(Ended::Released);
+    }
+    leave(graph, seq, Own::Done, "done")?;
+    Ok(Ended::Done)
+}
+
+pub(super) fn fail(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<Ended> {
+    let seq = held(graph, claim)?;
+    if has_parts(graph, seq)? {
+        leave(
+            graph,
+            seq,
+            Own::Open,
+            &format!("released: it has got parts meanwhile; it was to fail: {reason}"),
+        )?;
+        return Ok(Ended::Released);
+    }
+    leave(graph, seq, Own::Failed, &format!("failed: {reason}"))?;
+    Ok(Ended::Failed)
+}
+
+pub(super) fn release(graph: &Connection, claim: &Claim, why: &str) -> Fallible<()> {
+    let seq = held(graph, claim)?;
+    leave(graph, seq, Own::Open, &format!("released: {why}"))
+}
+
+pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<Ended> {
+    let seq = held(graph, claim)?;
+    let counts = "SELECT retry_count, max_retries FROM tasks WHERE seq = ?1";
+    let (count, most): (i64, i64) =
+        graph.prepare_cached(counts)?.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if count >= most {
+        return fail(graph, claim, &format!("{reason} (after {count} of {most} retries)"));
+    }
+    let update = "UPDATE tasks SET retry_count = retry_count + 1, verification = 2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq])?;
+    leave(graph, seq, Own::Open, &format!("retry {} of {most}: {reason}", count + 1))?;
+    Ok(Ended::Retried)
+}
+
+fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
+    Ok(Node::read(graph, seq)?.children > 0)
+}
+
+/// Takes the claim off a task, which is `own` from now on.
+pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallible<()> {
+    let update = "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq])?;
+    write_log(graph, seq, log)?;
+    settle(graph, seq, Some(own))
+}
+
+/// The claimed tasks whose holders are gone, and the runs these belonged to.
+pub(super) fn dead(graph: &Connection) -> Fallible<Vec<(i64, String)>> {
+    let query = "SELECT seq, run, holder, lease_until FROM tasks WHERE status = 1";
+    let mut statement = graph.prepare_cached(query)?;
+    let mut rows = statement.query([])?;
+    let mut dead = Vec::new();
+    let now = moment(now());
+    while let Some(row) = rows.next()? {
+        // What nobody can read is nobody's.
+        let holder: Option<Holder> = serde_json::from_str(&row.get::<_, String>(2)?).ok();
+        let lease = moment(row.get(3)?);
+        if !holder.is_some_and(|holder| holder.holds(lease, now)) {
+            dead.push((row.get(0)?, row.get(1)?));
+        }
+    }
+    Ok(dead)
+}
+
+pub(super) fn recover(graph: &Transaction<'_>) -> Fallible<usize> {
+    let dead = dead(graph)?;
+    for (seq, run) in &dead {
+        leave(graph, *seq, Own::Open, &format!("released: {run}, which had claimed it, is gone"))?;
+    }
+    Ok(dead.len())
+}

@@ -1,0 +1,293 @@
+//! Changes that people and agents make to the graph.
+
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+
+use super::claims::leave;
+use super::settle::{Node, Parent, count_child, list_as_ready, numbers, settle};
+use super::{Fallible, cycle, now, queries};
+use crate::graph::error::GraphError;
+use crate::graph::limits;
+use crate::graph::store::{Changes, NewTask};
+use crate::graph::task::Status;
+use crate::graph::transitions::{self, Own};
+use crate::text::list::some_of;
+
+/// How many ids an error names.
+const SOME: usize = 5;
+/// How often a task may be tried again where nothing is said.
+pub(super) const MAX_RETRIES: u32 = 3;
+/// The least number of digits in an id, and the most.
+const DIGITS: std::ops::RangeInclusive<i64> = 6..=16;
+
+pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
+    limits::title(&task.title)?;
+    limits::text("the description", &task.description)?;
+    limits::priority(task.priority)?;
+    let parent = task.parent.as_deref().map(|id| queries::find(graph, id)).transpose()?;
+    let feature = match (&task.feature, parent) {
+        (Some(name), _) => Some(queries::feature(graph, name)?),
+        (None, Some(parent)) => Node::read(graph, parent)?.feature,
+        (None, None) => None,
+    };
+    let max_retries = task.max_retries.unwrap_or(MAX_RETRIES);
+    let (id, now) = (new_id(graph)?, now());
+    let insert =
+        "INSERT INTO tasks (id, parent, feature, title, priority, max_retries, created_at, updated_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)";
+    let values = params![id, parent, feature, task.title, task.priority, max_retries, now];
+    graph.prepare_cached(insert)?.execute(values)?;
+    let seq = graph.last_insert_rowid();
+    describe(graph, seq, &task.description)?;
+    if let Some(parent) = parent {
+        count_child(graph, parent, 1, 0, 0)?;
+        settle(graph, parent, None)?;
+    }
+    settle(graph, seq, Some(Own::Open))?;
+    for blocker in &task.after {
+        add_dependency(graph, queries::find(graph, blocker)?, seq)?;
+    }
+    Ok(id)
+}
+
+/// An id that no task has: with more digits where the short ones get scarce.
+pub(super) fn new_id(graph: &Connection) -> Fallible<String> {
+    for digits in DIGITS {
+        let random = "SELECT 't-' || substr(lower(hex(randomblob(8))), 1, ?1)";
+        let id: String = graph.prepare_cached(random)?.query_row([digits], |row| row.get(0))?;
+        if queries::exact(graph, &id)?.is_none() {
+            return Ok(id);
+        }
+    }
+    Err(GraphError::BadValue("no id is free: delete tasks that are not needed any more".into()).into())
+}
+
+pub(super) fn describe(graph: &Connection, seq: i64, text: &str) -> Fallible<()> {
+    if text.is_empty() {
+        graph.prepare_cached("DELETE FROM descriptions WHERE task = ?1")?.execute([seq])?;
+    } else {
+        let replace = "INSERT OR REPLACE INTO descriptions (task, text) VALUES (?1, ?2)";
+        graph.prepare_cached(replace)?.execute(params![seq, text])?;
+    }
+    Ok(())
+}
+
+pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallible<()> {
+    changes.title.as_deref().map_or(Ok(()), limits::title)?;
+    changes.description.as_deref().map_or(Ok(()), |text| limits::text("the description", text))?;
+    changes.priority.map_or(Ok(()), limits::priority)?;
+    let seq = queries::find(graph, id)?;
+    let feature = match changes.feature.as_deref() {
+        None => None,
+        Some("") => Some(None),
+        Some(name) => Some(Some(queries::feature(graph, name)?)),
+    };
+    // It is listed by its feature and its priority.
+    let old = Node::read(graph, seq)?;
+    if old.ready {
+        list_as_ready(graph, seq, &old, false)?;
+    }
+    let set = |column: &str, value: &dyn ToSql| {
+        let update = format!("UPDATE tasks SET {column} = ?2, updated_at = ?3 WHERE seq = ?1");
+        graph.execute(&update, params![seq, value, now()]).map(drop)
+    };
+    if let Some(title) = &changes.title {
+        set("title", title)?;
+    }
+    if let Some(feature) = &feature {
+        set("feature", feature)?;
+    }
+    if let Some(priority) = &changes.priority {
+        set("priority", priority)?;
+    }
+    if let Some(max_retries) = &changes.max_retries {
+        set("max_retries", max_retries)?;
+        set("retry_count", &queries::task(graph, seq)?.retry_count.min(*max_retries))?;
+    }
+    if let Some(text) = &changes.description {
+        describe(graph, seq, text)?;
+        graph.execute("UPDATE tasks SET updated_at = ?2 WHERE seq = ?1", params![seq, now()])?;
+    }
+    if old.ready {
+        list_as_ready(graph, seq, &Node::read(graph, seq)?, true)?;
+    }
+    Ok(())
+}
+
+pub(super) fn force_done(graph: &Connection, id: &str, force: bool) -> Fallible<String> {
+    let seq = queries::find(graph, id)?;
+    let advice = "'ralph cancel' ends the run, --force takes the task away from it";
+    require_free(graph, seq, force, advice)?;
+    by_hand(graph, seq, Status::Done, Own::Done, "done, by hand")
+}
+
+pub(super) fn force_fail(graph: &Connection, id: &str, reason: &str) -> Fallible<String> {
+    limits::text("the reason", reason)?;
+    let seq = queries::find(graph, id)?;
+    let reason = if reason.is_empty() { "failed, by hand".to_owned() } else { format!("failed: {reason}") };
+    by_hand(graph, seq, Status::Failed, Own::Failed, &reason)
+}
+
+/// Brings a task to its end by legal steps, without an agent.
+fn by_hand(graph: &Connection, seq: i64, to: Status, own: Own, log: &str) -> Fallible<String> {
+    let (node, id) = (Node::read(graph, seq)?, queries::id(graph, seq)?);
+    if node.children > 0 {
+        return Err(GraphError::HasParts { id, from: node.status, to }.into());
+    }
+    if transitions::steps(node.status, to).is_none() {
+        let advice = if node.status == to { "there is nothing to do" } else { "'ralph task reset' it first" };
+        return Err(GraphError::Illegal { id, from: node.status, to, advice }.into());
+    }
+    leave(graph, seq, own, log)?;
+    Ok(id)
+}
+
+pub(super) fn reset(graph: &Connection, id: &str) -> Fallible<String> {
+    let seq = queries::find(graph, id)?;
+    for seq in subtree(graph, seq)? {
+        let update = "UPDATE tasks SET retry_count = 0, verification = 0 WHERE seq = ?1";
+        graph.prepare_cached(update)?.execute([seq])?;
+        let node = Node::read(graph, seq)?;
+        if node.claimed || (node.children == 0 && Own::of(node.status) != Own::Open) {
+            leave(graph, seq, Own::Open, "reset, by hand")?;
+        }
+    }
+    queries::id(graph, seq)
+}
+
+pub(super) fn delete(graph: &Connection, id: &str, recursive: bool) -> Fallible<usize> {
+    let seq = queries::find(graph, id)?;
+    let ids = |seqs: &[i64]| -> Fallible<String> {
+        let shown: Fallible<Vec<String>> =
+            seqs.iter().take(SOME + 1).map(|&seq| queries::id(graph, seq)).collect();
+        Ok(some_of(shown?, SOME))
+    };
+    let tasks = subtree(graph, seq)?;
+    if tasks.len() > 1 && !recursive {
+        let parts = numbers(graph, "SELECT seq FROM tasks WHERE parent = ?1", seq)?;
+        return Err(GraphError::Parts { id: queries::id(graph, seq)?, some: ids(&parts)? }.into());
+    }
+    let set: std::collections::HashSet<i64> = tasks.iter().copied().collect();
+    for &seq in &tasks {
+        require_free(graph, seq, false, "'ralph cancel' ends the run")?;
+        let mut waiting = numbers(graph, "SELECT blocked FROM dependencies WHERE blocker = ?1", seq)?;
+        waiting.retain(|blocked| !set.contains(blocked));
+        if !waiting.is_empty() {
+            return Err(GraphError::Blocks { id: queries::id(graph, seq)?, some: ids(&waiting)? }.into());
+        }
+    }
+    let top = Node::read(graph, seq)?;
+    for &seq in tasks.iter().rev() {
+        let node = Node::read(graph, seq)?;
+        if node.ready {
+            list_as_ready(graph, seq, &node, false)?;
+        }
+        graph.prepare_cached("DELETE FROM tasks WHERE seq = ?1")?.execute([seq])?;
+    }
+    if let Some(Parent { seq: parent, .. }) = top.parent {
+        let was = |what: Status| -i64::from(top.status == what);
+        count_child(graph, parent, -1, was(Status::Done), was(Status::Failed))?;
+        let left = Node::read(graph, parent)?;
+        // It had failed by its parts alone.
+        let own = (left.children == 0 && left.status == Status::Failed).then_some(Own::Open);
+        settle(graph, parent, own)?;
+    }
+    Ok(tasks.len())
+}
+
+/// A task and all below it, parts behind what they are a part of.
+fn subtree(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
+    let mut tasks = vec![seq];
+    let mut at = 0;
+    while let Some(&seq) = tasks.get(at) {
+        tasks.extend(numbers(graph, "SELECT seq FROM tasks WHERE parent = ?1", seq)?);
+        at += 1;
+    }
+    Ok(tasks)
+}
+
+fn require_free(graph: &Connection, seq: i64, force: bool, advice: &'static str) -> Fallible<()> {
+    let query = "SELECT id, run FROM tasks WHERE seq = ?1 AND status = 1";
+    let claimed = graph.prepare_cached(query)?.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)));
+    match claimed.optional()? {
+        Some((id, by)) if !force => Err(GraphError::Claimed { id, by, advice }.into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn add_dependency(graph: &Connection, blocker: i64, blocked: i64) -> Fallible<()> {
+    let (blocker_id, blocked_id) = (queries::id(graph, blocker)?, queries::id(graph, blocked)?);
+    if blocker == blocked {
+        return Err(GraphError::SelfDependency { id: blocked_id }.into());
+    }
+    if has_dependency(graph, blocker, blocked)? {
+        return Err(GraphError::DuplicateDependency { blocked: blocked_id, blocker: blocker_id }.into());
+    }
+    if is_above(graph, blocker, blocked)? || is_above(graph, blocked, blocker)? {
+        return Err(GraphError::Kin { blocked: blocked_id, blocker: blocker_id }.into());
+    }
+    let from = Node::read(graph, blocked)?.status;
+    if matches!(from, Status::InProgress | Status::Done) {
+        let (to, advice) = (Status::Blocked, "'ralph task reset' it first");
+        return Err(GraphError::Illegal { id: blocked_id, from, to, advice }.into());
+    }
+    if let Some(way) = cycle::way(graph, blocked, blocker)? {
+        let path = way.join(" → ") + " → " + &blocked_id;
+        return Err(GraphError::Cycle { blocked: blocked_id, blocker: blocker_id, path }.into());
+    }
+    let insert = "INSERT INTO dependencies (blocker, blocked) VALUES (?1, ?2)";
+    graph.prepare_cached(insert)?.execute([blocker, blocked])?;
+    wait_for(graph, blocker, blocked, 1)
+}
+
+pub(super) fn remove_dependency(graph: &Connection, blocker: &str, blocked: &str) -> Fallible<()> {
+    let (blocker, blocked) = (queries::find(graph, blocker)?, queries::find(graph, blocked)?);
+    if !has_dependency(graph, blocker, blocked)? {
+        let (blocker, blocked) = (queries::id(graph, blocker)?, queries::id(graph, blocked)?);
+        return Err(GraphError::NoDependency { blocked, blocker }.into());
+    }
+    let delete = "DELETE FROM dependencies WHERE blocker = ?1 AND blocked = ?2";
+    graph.prepare_cached(delete)?.execute([blocker, blocked])?;
+    wait_for(graph, blocker, blocked, -1)
+}
+
+/// Counts a dependency that came or went, where it holds anything back.
+fn wait_for(graph: &Connection, blocker: i64, blocked: i64, count: i64) -> Fallible<()> {
+    if Node::read(graph, blocker)?.status == Status::Done {
+        return Ok(());
+    }
+    let update = "UPDATE tasks SET open_blockers = open_blockers + ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([blocked, count])?;
+    settle(graph, blocked, None)
+}
+
+fn has_dependency(graph: &Connection, blocker: i64, blocked: i64) -> Fallible<bool> {
+    let query = "SELECT 1 FROM dependencies WHERE blocker = ?1 AND blocked = ?2";
+    Ok(graph.prepare_cached(query)?.exists([blocker, blocked])?)
+}
+
+/// Whether the first of these is above the second.
+fn is_above(graph: &Connection, above: i64, below: i64) -> Fallible<bool> {
+    let mut at = Node::read(graph, below)?.parent;
+    while let Some(Parent { seq, .. }) = at {
+        if seq == above {
+            return Ok(true);
+        }
+        at = Node::read(graph, seq)?.parent;
+    }
+    Ok(false)
+}
+
+pub(super) fn log(graph: &Connection, id: &str, message: &str) -> Fallible<()> {
+    limits::text("the message", message)?;
+    if message.trim().is_empty() {
+        return Err(GraphError::BadValue("the message is empty: say what happened".into()).into());
+    }
+    write_log(graph, queries::find(graph, id)?, message)
+}
+
+pub(super) fn write_log(graph: &Connection, seq: i64, message: &str) -> Fallible<()> {
+    let insert = "INSERT INTO task_logs (task, message, at) VALUES (?1, ?2, ?3)";
+    graph.prepare_cached(insert)?.execute(params![seq, message, now()])?;
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Takes the tasks of a file into the graph, all or none of them.
+
+use rusqlite::{OptionalExtension as _, Transaction, params};
+
+use super::edits::{MAX_RETRIES, describe, new_id};
+use super::features;
+use super::rebuild::rebuild;
+use super::{Fallible, Fault, now, number, queries};
+use crate::graph::error::GraphError;
+use crate::graph::import::{Entry, FeatureItem, Item, Key, at};
+use crate::graph::limits;
+use crate::graph::store::Imported;
+use crate::graph::task::{Status, Verification};
+
+/// What the file says of tasks that may come later in it.
+const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER);
+    CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT);";
+
+pub(super) fn import(
+    graph: &Transaction<'_>,
+    entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
+) -> Fallible<Imported> {
+    graph.execute_batch(SCRATCH)?;
+    let mut imported = Imported::default();
+    let mut changed = 0;
+    for entry in entries {
+        let item = match entry? {
+            Entry::Task(item) => item,
+            Entry::Feature(feature) => {
+                take_feature(graph, &feature).map_err(|fault| on_line(feature.line, fault))?;
+                continue;
+            }
+        };
+        let line = item.line;
+        match take(graph, &item).map_err(|fault| on_line(line, fault))? {
+            Taken::New => imported.added += 1,
+            Taken::Updated => imported.updated += 1,
+            Taken::Same => imported.unchanged += 1,
+            Taken::Reopened => {
+                imported.updated += 1;
+                changed += 1;
+            }
+        }
+    }
+    changed += imported.added + connect(graph)?;
+    if changed > 0 {
+        rebuild(graph)?;
+    }
+    graph.execute_batch("DROP TABLE seen; DROP TABLE said;")?;
+    Ok(imported)
+}
+
+fn on_line(line: usize, fault: Fault) -> Fault {
+    match fault {
+        Fault::Graph(error) => at(line, &error.to_string()).into(),
+        fault => fault,
+    }
+}
+
+enum Taken {
+    New,
+    Updated,
+    /// Its state is another one, from which more follows.
+    Reopened,
+    Same,
+}
+
+fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
+    limits::title(&item.title)?;
+    limits::text("the description", &item.description)?;
+    item.priority.map_or(Ok(()), limits::priority)?;
+    let known = find(graph, &item.key)?;
+    let (seq, taken) = match known {
+        Some(seq) => (seq, renew(graph, seq, item)?),
+        None => (insert(graph, item)?, Taken::New),
+    };
+    let insert = "INSERT INTO seen (task, line) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+    if graph.prepare_cached(insert)?.execute(params![seq, item.line])? == 0 {
+        let first = "SELECT line FROM seen WHERE task = ?1";
+        let first: i64 = graph.prepare_cached(first)?.query_row([seq], |row| row.get(0))?;
+        let name = item.key.name();
+        let twice = format!("'{name}' is there twice, first in line {first}: give one of them another name");
+        return Err(GraphError::BadValue(twice).into());
+    }
+    let others = item.parent.iter().map(|key| (true, key)).chain(item.after.iter().map(|key| (false, key)));
+    for (is_parent, key) in others {
+        let (is_id, other) = match key {
+            Key::Id(id) => (true, id),
+            Key::Origin(origin) => (false, origin),
+        };
+        let insert = "INSERT INTO said (line, task, is_parent, is_id, name, other) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2), ?3, ?4, ?5, ?6)";
+        let values = params![item.line, seq, is_parent, is_id, key.name(), other];
+        graph.prepare_cached(insert)?.execute(values)?;
+    }
+    Ok(taken)
+}
+
+/// The task with exactly this key.
+fn find(graph: &Transaction<'_>, key: &Key) -> Fallible<Option<i64>> {
+    match key {
+        Key::Id(id) => queries::exact(graph, id),
+        Key::Origin(origin) => {
+            let query = "SELECT seq FROM tasks WHERE origin = ?1";
+            Ok(graph.prepare_cached(query)?.query_row([origin], |row| row.get(0)).optional()?)
+        }
+    }
+}
+
+fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
+    let (id, origin) = match &item.key {
+        Key::Id(id) => (id.clone(), item.origin.as_ref()),
+        Key::Origin(origin) => (new_id(graph)?, Some(origin)),
+    };
+    let feature = item.feature.as_deref().map(|name| feature(graph, name)).transpose()?;
+    let now = now();
+    let (created, updated) = item
+        .times
+        .map_or((now, now), |(created, updated)| (created.timestamp_millis(), updated.timestamp_millis()));
+    let (retries, max_retries) = item.retries.unwrap_or((0, MAX_RETRIES));
+    let insert = "INSERT INTO tasks (id, origin, feature, title, status, priority, created_at, updated_at, retry_count,
+        max_retries, verification) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    let status = number(item.status);
+    let verification = Verification::ALL.iter().position(|&known| known == item.verification);
+    let priority = item.priority.unwrap_or(0);
+    let retries = retries.min(max_retries);
+    let values = params![
+        id,
+        origin,
+        feature,
+        item.title,
+        status,
+        priority,
+        created,
+        updated,
+        retries,
+        max_retries,
+        verification
+    ];
+    graph.prepare_cached(insert)?.execute(values)?;
+    let seq = graph.last_insert_rowid();
+    describe(graph, seq, &item.description)?;
+    for (message, at) in &item.log {
+        let insert = "INSERT INTO task_logs (task, message, at) VALUES (?1, ?2, ?3)";
+        graph.prepare_cached(insert)?.execute(params![seq, message, at.timestamp_millis()])?;
+    }
+    Ok(seq)
+}
+
+/// The feature of this name, a new one where there is none.
+fn feature(graph: &Transaction<'_>, name: &str) -> Fallible<i64> {
+    let query = "SELECT seq FROM features WHERE name = ?1";
+    if let Some(seq) = graph.prepare_cached(query)?.query_row([name], |row| row.get(0)).optional()? {
+        return Ok(seq);
+    }
+    features::put(graph, name, None, None)?;
+    queries::feature(graph, name)
+}
+
+/// A feature is known by its name. One that is new keeps the id it had, unless another one has it.
+fn take_feature(graph: &Transaction<'_>, item: &FeatureItem) -> Fallible<()> {
+    limits::feature(&item.name)?;
+    for path in [&item.spec_path, &item.plan_path].into_iter().flatten() {
+        limits::path(path)?;
+    }
+    let (created, updated) = (item.times.0.timestamp_millis(), item.times.1.timestamp_millis());
+    let insert = "INSERT INTO features (id, name, spec_path, plan_path, created_at, updated_at)
+        SELECT iif(EXISTS (SELECT 1 FROM features WHERE id = ?1), 'f-' || lower(hex(randomblob(4))), ?1), ?2, ?3, ?4, ?5, ?6
+        WHERE NOT EXISTS (SELECT 1 FROM features WHERE name = ?2)";
+    let values = params![item.id, item.name, item.spec_path, item.plan_path, created, updated];
+    graph.prepare_cached(insert)?.execute(values)?;
+    let update = "UPDATE features SET spec_path = coalesce(?2, spec_path), plan_path = coalesce(?3, plan_path), updated_at = ?4
+        WHERE name = ?1 AND (spec_path IS NOT coalesce(?2, spec_path) OR plan_path IS NOT coalesce(?3, plan_path))";
+    graph.prepare_cached(update)?.execute(params![item.name, item.spec_path, item.plan_path, now()])?;
+    Ok(())
+}
+
+/// Brings a task that is known up to date. What was done by other hands meanwhile stays done; what somebody is at work on
+/// stays theirs.
+fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
+    let old = queries::task(graph, seq)?;
+    let priority = item.priority.unwrap_or(old.priority);
+    let is_finished = item.status == Status::Done && matches!(old.status, Status::Pending | Status::Blocked);
+    let is_leaf: bool = graph
+        .prepare_cached("SELECT children = 0 FROM tasks WHERE seq = ?1")?
+        .query_row([seq], |row| row.get(0))?;
+    let is_same = old.title == item.title && old.description == item.description && old.priority == priority;
+    if is_same && !(is_finished && is_leaf) {
+        return Ok(Taken::Same);
+    }
+    describe(graph, seq, &item.description)?;
+    let update = "UPDATE tasks SET title = ?2, priority = ?3, updated_at = ?4, status = coalesce(?5, status) WHERE seq = ?1";
+    let finished = (is_finished && is_leaf).then(|| number(Status::Done));
+    graph.prepare_cached(update)?.execute(params![seq, item.title, priority, now(), finished])?;
+    // It is listed by its priority.
+    Ok(if finished.is_some() || old.priority != priority { Taken::Reopened } else { Taken::Updated })
+}
+
+/// Books what the file says of parents and dependencies, and answers how much of that is new.
+fn connect(graph: &Transaction<'_>) -> Fallible<usize> {
+    let other = "coalesce((SELECT seq FROM tasks WHERE NOT is_id AND origin = other),
+        (SELECT seq FROM tasks WHERE is_id AND id = other))";
+    let missing = format!("SELECT line, name FROM said WHERE {other} IS NULL ORDER BY line LIMIT 1");
+    let missing = graph.query_row(&missing, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    if let Some((line, name)) = missing {
+        let name: String = name;
+        return Err(at(line, &format!("no task '{name}': add it to the file, or leave it out there")).into());
+    }
+    let waits = format!(
+        "INSERT OR IGNORE INTO dependencies (blocker, blocked) SELECT {other}, task FROM said WHERE NOT is_parent"
+    );
+    let parents = format!(
+        "UPDATE tasks SET parent = said_parent FROM (SELECT task, {other} AS said_parent FROM said WHERE is_parent)
+        WHERE seq = task AND parent IS NOT said_parent"
+    );
+    Ok(graph.execute(&waits, [])? + graph.execute(&parents, [])?)
+}

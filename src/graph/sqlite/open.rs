@@ -1,0 +1,193 @@
+//! Opens a database: a new one is made, an older one is brought up to date, and what is not ours is left alone.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use super::{Fallible, Fault, SqliteStore, copy_into, older};
+use crate::files::own;
+use crate::graph::error::GraphError;
+
+/// How long an operation waits for other programs.
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Whose database it is, in its header: `RALP`.
+pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
+/// What leads from one version of the schema to the next. Never changed, only added to.
+pub(super) const MIGRATIONS: [&str; 1] = [include_str!("schema/1.sql")];
+/// A little more than what is read of a database over and over, in KiB.
+const CACHE: i64 = 8 * 1024;
+/// How long to wait until a look at who sets the journal's mode is worth it again.
+const TICK: Duration = Duration::from_millis(5);
+
+impl SqliteStore {
+    /// Opens the database at `path`, and makes it where nothing is there. One of an older program is taken over, see
+    /// [`SqliteStore::taken_over`].
+    pub fn open(path: &Path, busy_timeout: Duration) -> Result<Self, GraphError> {
+        let open = || {
+            own::create_empty(path)?;
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let mut connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(busy_timeout)?;
+            let origin = origin(&connection, path)?;
+            set_wal(&connection, busy_timeout)?;
+            let taken_over = set_up(&mut connection, path, origin)?;
+            Ok(Self { connection, path: path.to_owned(), taken_over })
+        };
+        open().map_err(|fault: Fault| fault.at(path))
+    }
+
+    /// A graph that is empty and has no place, for verbs that only look, or do not know yet whether there will be one.
+    pub fn nowhere() -> Result<Self, GraphError> {
+        // What does not fit into memory goes into a file without a name.
+        let path = std::env::temp_dir();
+        let open = || {
+            let mut connection = Connection::open("")?;
+            set_up(&mut connection, &path, Origin::Empty)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(|fault: Fault| fault.at(&path))?;
+        Ok(Self { connection, path, taken_over: None })
+    }
+
+    /// Gives a graph that has no place one, where nothing is.
+    pub fn save(&self, path: &Path) -> Result<(), GraphError> {
+        let copy = |into: &Path| {
+            copy_into(&self.connection, into)?;
+            // A copy has no WAL: opening it changes that, and nobody else has to.
+            Self::open(into, BUSY_TIMEOUT).map(drop)?;
+            Ok(())
+        };
+        own::create_filled(path, copy).map_err(|fault| match fault {
+            Fault::File(error) if error.kind() == ErrorKind::AlreadyExists => {
+                GraphError::BadValue("another process has made a graph meanwhile: try again".into())
+            }
+            fault => fault.at(path),
+        })
+    }
+
+    /// The copy that was kept of an older program's database, if this one was made of it just now.
+    #[must_use]
+    pub fn taken_over(&self) -> Option<&Path> {
+        self.taken_over.as_deref()
+    }
+}
+
+/// What a database is, before anything is done to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Ours,
+    /// Nothing is in it.
+    Empty,
+    /// Of the program that was here before.
+    Older,
+}
+
+/// Brings a database to our schema. Answers where the copy is that was kept of another one.
+fn set_up(connection: &mut Connection, path: &Path, origin: Origin) -> Fallible<Option<PathBuf>> {
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.execute_batch(&format!(
+        "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE}; PRAGMA foreign_keys = OFF"
+    ))?;
+    let copy = match origin {
+        _ if header(connection)? == (APPLICATION_ID, version()) => None,
+        Origin::Older => take_over(connection, path)?,
+        Origin::Ours | Origin::Empty => {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            // Another process may have been faster.
+            let (_, from) = header(&transaction)?;
+            for step in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(usize::MAX)) {
+                transaction.execute_batch(step)?;
+            }
+            sign(transaction)?;
+            None
+        }
+    };
+    connection.execute_batch("PRAGMA foreign_keys = ON")?;
+    Ok(copy)
+}
+
+/// Makes a database of an older program ours. A copy is kept first; the rest is one transaction.
+fn take_over(connection: &mut Connection, path: &Path) -> Fallible<Option<PathBuf>> {
+    let copy = older::keep_copy(connection, path)?;
+    let mut taken = || {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if header(&transaction)?.0 == APPLICATION_ID {
+            return Ok(false);
+        }
+        older::take_over(&transaction, &MIGRATIONS, path)?;
+        sign(transaction)?;
+        Ok(true)
+    };
+    let taken: Fallible<bool> = taken();
+    if matches!(taken, Ok(true)) {
+        return Ok(Some(copy));
+    }
+    // Another process was faster, or it stays as it is: one copy too many.
+    fs::remove_file(&copy)?;
+    taken.map(|_| None)
+}
+
+/// Writes into the header whose database it is, and ends the transaction.
+fn sign(transaction: Transaction<'_>) -> Fallible<()> {
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", version())?;
+    Ok(transaction.commit()?)
+}
+
+/// The version of the schema that this program writes.
+fn version() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// Whose database it is, and of which version.
+fn header(connection: &Connection) -> Fallible<(i64, i64)> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get(0));
+    Ok((pragma("application_id")?, pragma("user_version")?))
+}
+
+/// Refuses what is not ours to change.
+fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
+    let foreign = |what: String, advice| GraphError::Foreign { path: path.to_owned(), what, advice };
+    // One state of it: another process may be just about to make it ours.
+    let connection = connection.unchecked_transaction()?;
+    let (application, user_version) = header(&connection)?;
+    if application == APPLICATION_ID {
+        return match user_version {
+            newer if newer > version() => {
+                let what = format!("was written by a newer ralph (version {newer}, known is {})", version());
+                Err(foreign(what, "use that ralph").into())
+            }
+            _ => Ok(Origin::Ours),
+        };
+    }
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == 0 && user_version == 0 && tables == 0 {
+        return Ok(Origin::Empty);
+    }
+    if application == 0 && older::is_one(&connection, user_version)? {
+        return Ok(Origin::Older);
+    }
+    Err(foreign("is the database of another program".into(), "move it away").into())
+}
+
+/// Two processes that do this at once are told so at once, whatever the time-out.
+fn set_wal(connection: &Connection, patience: Duration) -> Fallible<()> {
+    let begun = Instant::now();
+    loop {
+        let mode: rusqlite::Result<String> =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+        match mode {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < patience =>
+            {
+                std::thread::sleep(TICK);
+            }
+            result => return Ok(result.map(drop)?),
+        }
+    }
+}

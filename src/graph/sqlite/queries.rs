@@ -1,0 +1,256 @@
+//! What is read from the graph.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
+use serde::Serialize;
+
+use super::settle::numbers;
+use super::{Fallible, features, moment, number, status};
+use crate::graph::error::GraphError;
+use crate::graph::feature::Feature;
+use crate::graph::import::{ExportedFeature, ExportedTask};
+use crate::graph::store::{Place, Selection};
+use crate::graph::task::{Details, LogLine, Status, Task, Verification};
+use crate::text::list::some_of;
+use crate::text::nearest::nearest;
+
+/// A task's columns, for [`of_row`].
+const TASK: &str =
+    "SELECT t.id, p.id, t.title, coalesce(d.text, ''), t.status, t.priority, t.created_at, t.updated_at,
+    t.run, f.id, t.retry_count, t.max_retries, t.verification, t.seq
+    FROM tasks t LEFT JOIN tasks p ON p.seq = t.parent LEFT JOIN features f ON f.seq = t.feature
+    LEFT JOIN descriptions d ON d.task = t.seq";
+/// How many ids an error names.
+const SOME: usize = 5;
+/// Among how many ids the one that was meant is looked for.
+const CANDIDATES: i64 = 10_000;
+
+fn of_row(row: &Row<'_>) -> rusqlite::Result<Task> {
+    let feature_id: Option<String> = row.get(9)?;
+    Ok(Task {
+        id: row.get(0)?,
+        parent_id: row.get(1)?,
+        title: row.get(2)?,
+        description: row.get(3)?,
+        status: status(row.get(4)?),
+        priority: row.get(5)?,
+        created_at: moment(row.get(6)?),
+        updated_at: moment(row.get(7)?),
+        claimed_by: row.get(8)?,
+        task_type: if feature_id.is_some() { "feature" } else { "standalone" },
+        feature_id,
+        retry_count: row.get(10)?,
+        max_retries: row.get(11)?,
+        verification_status: verification(row.get(12)?),
+    })
+}
+
+fn verification(number: u8) -> Verification {
+    Verification::ALL.get(usize::from(number)).copied().unwrap_or(Verification::Pending)
+}
+
+/// The task with exactly this id.
+pub(super) fn exact(graph: &Connection, id: &str) -> Fallible<Option<i64>> {
+    let query = "SELECT seq FROM tasks WHERE id = ?1";
+    Ok(graph.prepare_cached(query)?.query_row([id], |row| row.get(0)).optional()?)
+}
+
+/// The task with this id, or the only one whose id begins so.
+pub(super) fn find(graph: &Connection, id: &str) -> Fallible<i64> {
+    if let Some(seq) = exact(graph, id)? {
+        return Ok(seq);
+    }
+    let query = "SELECT seq, id FROM tasks WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 7";
+    let mut statement = graph.prepare_cached(query)?;
+    let rows = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found: Vec<(i64, String)> = rows.collect::<rusqlite::Result<_>>()?;
+    match found.as_slice() {
+        [(seq, _)] if !id.is_empty() => Ok(*seq),
+        [_, ..] if !id.is_empty() => {
+            let some = some_of(found.iter().map(|(_, id)| id), SOME);
+            Err(GraphError::AmbiguousTask { prefix: id.to_owned(), some }.into())
+        }
+        _ => {
+            let mut statement = graph.prepare_cached("SELECT id FROM tasks ORDER BY seq DESC LIMIT ?1")?;
+            let rows = statement.query_map([CANDIDATES], |row| row.get(0))?;
+            let ids: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+            let nearest = nearest(id, ids.iter().map(String::as_str)).map(str::to_owned);
+            Err(GraphError::UnknownTask { id: id.to_owned(), nearest }.into())
+        }
+    }
+}
+
+/// The feature of this name.
+pub(super) fn feature(graph: &Connection, name: &str) -> Fallible<i64> {
+    let query = "SELECT seq FROM features WHERE name = ?1";
+    if let Some(seq) = graph.prepare_cached(query)?.query_row([name], |row| row.get(0)).optional()? {
+        return Ok(seq);
+    }
+    let mut statement = graph.prepare_cached("SELECT name FROM features ORDER BY seq LIMIT ?1")?;
+    let rows = statement.query_map([CANDIDATES], |row| row.get(0))?;
+    let names: Vec<String> = rows.collect::<rusqlite::Result<_>>()?;
+    let nearest = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+    Err(GraphError::UnknownFeature { name: name.to_owned(), nearest }.into())
+}
+
+pub(super) fn id(graph: &Connection, seq: i64) -> Fallible<String> {
+    Ok(graph.prepare_cached("SELECT id FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
+}
+
+/// A task for people who do not know its id.
+pub(super) fn title(graph: &Connection, seq: i64) -> Fallible<String> {
+    Ok(graph.prepare_cached("SELECT title FROM tasks WHERE seq = ?1")?.query_row([seq], |row| row.get(0))?)
+}
+
+pub(super) fn task(graph: &Connection, seq: i64) -> Fallible<Task> {
+    Ok(graph.prepare_cached(&format!("{TASK} WHERE t.seq = ?1"))?.query_row([seq], of_row)?)
+}
+
+pub(super) fn details(graph: &Connection, seq: i64) -> Fallible<Details> {
+    let ids = |query: &str| -> Fallible<Vec<String>> {
+        numbers(graph, query, seq)?.into_iter().map(|seq| id(graph, seq)).collect()
+    };
+    let feature = "SELECT f.name FROM tasks t JOIN features f ON f.seq = t.feature WHERE t.seq = ?1";
+    Ok(Details {
+        task: task(graph, seq)?,
+        feature: graph.prepare_cached(feature)?.query_row([seq], |row| row.get(0)).optional()?,
+        blockers: ids("SELECT blocker FROM dependencies WHERE blocked = ?1 ORDER BY blocker")?,
+        blocks: ids("SELECT blocked FROM dependencies WHERE blocker = ?1 ORDER BY blocked")?,
+        children: ids("SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority, seq")?,
+        log: logs(graph, seq)?,
+    })
+}
+
+pub(super) fn logs(graph: &Connection, seq: i64) -> Fallible<Vec<LogLine>> {
+    let mut statement =
+        graph.prepare_cached("SELECT message, at FROM task_logs WHERE task = ?1 ORDER BY seq")?;
+    let rows = statement
+        .query_map([seq], |row| Ok(LogLine { message: row.get(0)?, timestamp: moment(row.get(1)?) }))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn list(
+    graph: &Connection,
+    selection: &Selection,
+    each: &mut dyn FnMut(Task) -> bool,
+) -> Fallible<()> {
+    let mut wheres = Vec::new();
+    let mut values: Vec<i64> = Vec::new();
+    let mut add = |condition: &'static str, value: i64| {
+        wheres.push(condition);
+        values.push(value);
+    };
+    let feature = selection.feature.as_deref().map(|name| feature(graph, name)).transpose()?;
+    if selection.ready {
+        add("r.scope = ?", feature.map_or(0, |feature| -feature));
+        add("t.status = ?", number(Status::Pending));
+    }
+    if let Some(feature) = feature {
+        add("t.feature = ?", feature);
+    }
+    if let Some(status) = selection.status {
+        add("t.status = ?", number(status));
+    }
+    if selection.standalone {
+        wheres.push("t.feature IS NULL");
+    }
+    let (join, order) = if selection.ready {
+        (" JOIN ready r ON r.task = t.seq", "r.priority, r.task")
+    } else {
+        ("", "t.priority, t.seq")
+    };
+    let conditions =
+        if wheres.is_empty() { String::new() } else { format!(" WHERE {}", wheres.join(" AND ")) };
+    // Listed as ready: the list leads, and its order is kept without a sort.
+    let text = format!("{TASK}{join}{conditions} ORDER BY {order}");
+    let mut statement = graph.prepare(&text)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        if !each(of_row(row)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn tree(
+    graph: &Connection,
+    from: Option<&str>,
+    each: &mut dyn FnMut(Task, Place) -> bool,
+) -> Fallible<()> {
+    // What is open is taken from the end: the last part goes in first.
+    let placed = |seqs: Vec<i64>, depth| {
+        let place = move |(at, seq)| (seq, Place { depth, is_last: at == 0 });
+        seqs.into_iter().enumerate().map(place)
+    };
+    let top = if let Some(id) = from {
+        vec![find(graph, id)?]
+    } else {
+        let roots = "SELECT seq FROM tasks WHERE parent IS NULL AND ?1 = 0 ORDER BY priority DESC, seq DESC";
+        numbers(graph, roots, 0)?
+    };
+    let mut open: Vec<(i64, Place)> = placed(top, 0).collect();
+    while let Some((seq, place)) = open.pop() {
+        if !each(task(graph, seq)?, place) {
+            break;
+        }
+        let children = "SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority DESC, seq DESC";
+        open.extend(placed(numbers(graph, children, seq)?, place.depth + 1));
+    }
+    Ok(())
+}
+
+pub(super) fn dependencies(graph: &Connection, each: &mut dyn FnMut(&str, &str) -> bool) -> Fallible<()> {
+    let query =
+        "SELECT a.id, b.id FROM dependencies JOIN tasks a ON a.seq = blocker JOIN tasks b ON b.seq = blocked
+        ORDER BY blocked, blocker";
+    let mut statement = graph.prepare(query)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (blocker, blocked): (String, String) = (row.get(0)?, row.get(1)?);
+        if !each(&blocker, &blocked) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Shows every feature, then every task to `each` as a line of an export.
+pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> Fallible<()> {
+    for Feature { id, name, spec_path, plan_path, created_at, updated_at, .. } in features::all(graph)? {
+        let feature = ExportedFeature { id, name, spec_path, plan_path, created_at, updated_at };
+        if !each(&line(&feature)?) {
+            return Ok(());
+        }
+    }
+    let mut statement = graph.prepare("SELECT seq, origin FROM tasks ORDER BY seq")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let Details { task, feature, blockers, log, .. } = details(graph, row.get(0)?)?;
+        let task = ExportedTask {
+            origin: row.get(1)?,
+            feature,
+            id: task.id,
+            parent_id: task.parent_id,
+            title: task.title,
+            description: task.description,
+            status: task.status,
+            priority: Some(task.priority),
+            created_at: Some(task.created_at),
+            updated_at: Some(task.updated_at),
+            retry_count: task.retry_count,
+            max_retries: Some(task.max_retries),
+            verification_status: task.verification_status,
+            blockers,
+            log,
+        };
+        if !each(&line(&task)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn line(exported: &impl Serialize) -> Fallible<String> {
+    let line = serde_json::to_string(exported);
+    Ok(line.map_err(|error| GraphError::BadValue(format!("this cannot be exported: {error}")))?)
+}

@@ -1,0 +1,236 @@
+//! Computes anew all that follows from the graph, at once: after many changes that is cheaper than one by one. What is
+//! kept in memory is small, for graphs of a million tasks.
+
+use rusqlite::{Connection, params};
+
+use super::settle::{Node, list_as_ready, numbers};
+use super::{Fallible, now, number, queries, status};
+use crate::graph::error::GraphError;
+use crate::graph::task::Status;
+use crate::graph::transitions::{self, Facts, Own};
+
+/// No task is above.
+const NONE: u32 = u32::MAX;
+
+/// What follows from the graph for one task, while it is found out.
+#[derive(Clone, Copy)]
+struct Found {
+    parent: u32,
+    children: u32,
+    done_children: u32,
+    failed_children: u32,
+    /// How many tasks that it waits for have not ended yet; in the end those that are not done.
+    open_blockers: u32,
+    /// How many points have to come before its begin, and before its end.
+    waits: [u32; 2],
+    own: Own,
+    status: Status,
+    claimed: bool,
+    held: bool,
+}
+
+impl Found {
+    fn facts(&self) -> Facts {
+        Facts {
+            claimed: self.claimed,
+            own: self.own,
+            held: self.held,
+            children: self.children.into(),
+            done: self.done_children.into(),
+            failed: self.failed_children.into(),
+        }
+    }
+}
+
+struct Rebuild<'a> {
+    graph: &'a Connection,
+    seqs: Vec<i64>,
+    found: Vec<Found>,
+}
+
+/// A begin or an end of a task: its place times two, one more for the end.
+type Point = u32;
+
+/// Brings everything that follows from the graph up to date. Refused where there is a circle.
+pub(super) fn rebuild(graph: &Connection) -> Fallible<()> {
+    let mut all = Rebuild { graph, seqs: Vec::new(), found: Vec::new() };
+    all.load()?;
+    all.walk()?;
+    all.write()
+}
+
+impl Rebuild<'_> {
+    fn place(&self, seq: i64) -> Fallible<u32> {
+        let place = self.seqs.binary_search(&seq).map_err(|_| rusqlite::Error::QueryReturnedNoRows)?;
+        Ok(u32::try_from(place).unwrap_or(NONE))
+    }
+
+    fn load(&mut self) -> Fallible<()> {
+        let mut statement = self.graph.prepare("SELECT seq FROM tasks ORDER BY seq")?;
+        self.seqs = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let mut statement =
+            self.graph.prepare("SELECT parent, status, holder IS NOT NULL FROM tasks ORDER BY seq")?;
+        let mut rows = statement.query([])?;
+        self.found.reserve_exact(self.seqs.len());
+        while let Some(row) = rows.next()? {
+            let parent = row.get::<_, Option<i64>>(0)?.map_or(Ok(NONE), |seq| self.place(seq))?;
+            let status = status(row.get(1)?);
+            self.found.push(Found {
+                parent,
+                children: 0,
+                done_children: 0,
+                failed_children: 0,
+                open_blockers: 0,
+                waits: [u32::from(parent != NONE), 1],
+                own: Own::of(status),
+                status,
+                claimed: row.get(2)?,
+                held: false,
+            });
+        }
+        for place in 0..self.found.len() {
+            let parent = self.found[place].parent as usize;
+            if let Some(parent) = self.found.get_mut(parent) {
+                parent.children += 1;
+                parent.waits[1] += 1;
+            }
+        }
+        let mut statement = self.graph.prepare("SELECT blocked FROM dependencies")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let place = self.place(row.get(0)?)? as usize;
+            self.found[place].waits[0] += 1;
+        }
+        Ok(())
+    }
+
+    /// Goes from what waits for nothing to what waits for that, and so on.
+    fn walk(&mut self) -> Fallible<()> {
+        let count = u32::try_from(self.found.len()).unwrap_or(NONE);
+        let mut open: Vec<Point> = (0..count)
+            .filter(|&place| self.found[place as usize].waits[0] == 0)
+            .map(|place| place * 2)
+            .collect();
+        let mut passed = 0;
+        while let Some(point) = open.pop() {
+            passed += 1;
+            let place = (point / 2) as usize;
+            if point.is_multiple_of(2) {
+                self.begin(place, &mut open)?;
+            } else {
+                self.end(place, &mut open)?;
+            }
+        }
+        if passed < u64::from(count) * 2 {
+            return Err(self.circle()?.into());
+        }
+        Ok(())
+    }
+
+    /// One point less is in the way of this one.
+    fn pass(&mut self, point: Point, open: &mut Vec<Point>) {
+        let waits = &mut self.found[(point / 2) as usize].waits[(point % 2) as usize];
+        *waits -= 1;
+        if *waits == 0 {
+            open.push(point);
+        }
+    }
+
+    fn begin(&mut self, place: usize, open: &mut Vec<Point>) -> Fallible<()> {
+        let task = self.found[place];
+        let parent_held = self.found.get(task.parent as usize).is_some_and(|parent| parent.held);
+        self.found[place].held = transitions::is_held(task.open_blockers.into(), parent_held);
+        if task.children > 0 {
+            for seq in numbers(self.graph, "SELECT seq FROM tasks WHERE parent = ?1", self.seqs[place])? {
+                let child = self.place(seq)?;
+                self.pass(child * 2, open);
+            }
+        }
+        self.pass(u32::try_from(place).unwrap_or(NONE) * 2 + 1, open);
+        Ok(())
+    }
+
+    fn end(&mut self, place: usize, open: &mut Vec<Point>) -> Fallible<()> {
+        let task = self.found[place];
+        let status = transitions::status(&task.facts());
+        self.found[place].status = status;
+        for seq in
+            numbers(self.graph, "SELECT blocked FROM dependencies WHERE blocker = ?1", self.seqs[place])?
+        {
+            let blocked = self.place(seq)?;
+            self.found[blocked as usize].open_blockers += u32::from(status != Status::Done);
+            self.pass(blocked * 2, open);
+        }
+        if let Some(parent) = self.found.get_mut(task.parent as usize) {
+            parent.done_children += u32::from(status == Status::Done);
+            parent.failed_children += u32::from(status == Status::Failed);
+            self.pass(task.parent * 2 + 1, open);
+        }
+        Ok(())
+    }
+
+    /// A circle among the points that were never passed.
+    fn circle(&self) -> Fallible<GraphError> {
+        let is_open = |point: &Point| self.found[(point / 2) as usize].waits[(point % 2) as usize] > 0;
+        let points = 0..u32::try_from(self.found.len()).unwrap_or(NONE) * 2;
+        let mut way: Vec<Point> = points.into_iter().filter(is_open).take(1).collect();
+        while let Some(&last) = way.last() {
+            let before = self.before(last)?;
+            let Some(next) = before.into_iter().find(is_open) else { break };
+            if let Some(at) = way.iter().position(|&point| point == next) {
+                way.drain(..at);
+                break;
+            }
+            way.push(next);
+        }
+        let mut tasks: Vec<u32> = way.iter().rev().map(|point| point / 2).collect();
+        tasks.dedup();
+        if tasks.len() > 1 && tasks.first() == tasks.last() {
+            tasks.pop();
+        }
+        let ids: Fallible<Vec<String>> =
+            tasks.iter().map(|&place| queries::title(self.graph, self.seqs[place as usize])).collect();
+        let mut ids = ids?;
+        ids.extend(ids.first().cloned());
+        let what = format!("a cycle, {}: leave one of these out", ids.join(" → "));
+        Ok(GraphError::BadValue(what))
+    }
+
+    /// What has to come before a point.
+    fn before(&self, point: Point) -> Fallible<Vec<Point>> {
+        let place = (point / 2) as usize;
+        let task = &self.found[place];
+        let (mut points, query) = if point.is_multiple_of(2) {
+            let parent = (task.parent != NONE).then(|| task.parent * 2);
+            (Vec::from_iter(parent), "SELECT blocker FROM dependencies WHERE blocked = ?1")
+        } else {
+            (vec![point - 1], "SELECT seq FROM tasks WHERE parent = ?1")
+        };
+        for seq in numbers(self.graph, query, self.seqs[place])? {
+            points.push(self.place(seq)? * 2 + 1);
+        }
+        Ok(points)
+    }
+
+    fn write(&self) -> Fallible<()> {
+        self.graph.execute("DELETE FROM ready", [])?;
+        let mut update = self.graph.prepare(
+            "UPDATE tasks SET status = ?2, children = ?3, done_children = ?4, failed_children = ?5, open_blockers = ?6,
+            held = ?7, ready = ?8, updated_at = iif(status = ?2, updated_at, ?9) WHERE seq = ?1 AND (status, children, done_children, failed_children,
+            open_blockers, held, ready) IS NOT (?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?;
+        let now = now();
+        for (&seq, task) in self.seqs.iter().zip(&self.found) {
+            let parent = self.found.get(task.parent as usize).map(|parent| parent.status);
+            let ready = transitions::is_listed(&task.facts(), parent);
+            let counts = [task.children, task.done_children, task.failed_children, task.open_blockers];
+            let [children, done, failed, blockers] = counts;
+            let status = number(task.status);
+            update.execute(params![seq, status, children, done, failed, blockers, task.held, ready, now])?;
+            if ready {
+                list_as_ready(self.graph, seq, &Node::read(self.graph, seq)?, true)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! Keeps what follows from the graph true: states, counts, and who is ready.
+
+use rusqlite::{Connection, params};
+
+use super::{Fallible, now, number, status};
+use crate::graph::task::Status;
+use crate::graph::transitions::{self, Facts, Own};
+
+/// A task with what its state follows from, as it was booked last.
+pub(super) struct Node {
+    pub(super) parent: Option<Parent>,
+    pub(super) feature: Option<i64>,
+    pub(super) status: Status,
+    pub(super) priority: i64,
+    pub(super) children: i64,
+    pub(super) done_children: i64,
+    pub(super) failed_children: i64,
+    pub(super) open_blockers: i64,
+    pub(super) held: bool,
+    pub(super) ready: bool,
+    pub(super) claimed: bool,
+}
+
+/// What a task that another one is a part of has to say about it.
+#[derive(Clone, Copy)]
+pub(super) struct Parent {
+    pub(super) seq: i64,
+    status: Status,
+    held: bool,
+}
+
+const NODE: &str =
+    "SELECT t.parent, t.feature, t.status, t.priority, t.children, t.done_children, t.failed_children,
+    t.open_blockers, t.held, t.ready, t.holder IS NOT NULL, p.status, p.held
+    FROM tasks t LEFT JOIN tasks p ON p.seq = t.parent WHERE t.seq = ?1";
+
+impl Node {
+    pub(super) fn read(graph: &Connection, seq: i64) -> Fallible<Self> {
+        Ok(graph.prepare_cached(NODE)?.query_row([seq], |row| {
+            let parent = match row.get(0)? {
+                Some(seq) => Some(Parent { seq, status: status(row.get(11)?), held: row.get(12)? }),
+                None => None,
+            };
+            Ok(Self {
+                parent,
+                feature: row.get(1)?,
+                status: status(row.get(2)?),
+                priority: row.get(3)?,
+                children: row.get(4)?,
+                done_children: row.get(5)?,
+                failed_children: row.get(6)?,
+                open_blockers: row.get(7)?,
+                held: row.get(8)?,
+                ready: row.get(9)?,
+                claimed: row.get(10)?,
+            })
+        })?)
+    }
+}
+
+/// Books what has changed in the facts of a task, and all that follows from it. `own` is what became of the task itself;
+/// without it that is as it was.
+pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible<()> {
+    let mut open = vec![(seq, own)];
+    while let Some((seq, own)) = open.pop() {
+        let old = Node::read(graph, seq)?;
+        let held = transitions::is_held(old.open_blockers, old.parent.is_some_and(|parent| parent.held));
+        let facts = Facts {
+            claimed: old.claimed,
+            own: own.unwrap_or(Own::of(old.status)),
+            held,
+            children: old.children,
+            done: old.done_children,
+            failed: old.failed_children,
+        };
+        let status = transitions::status(&facts);
+        let ready = transitions::is_listed(&facts, old.parent.map(|parent| parent.status));
+        if (held, status, ready) == (old.held, old.status, old.ready) {
+            continue;
+        }
+        let update = "UPDATE tasks SET held = ?2, status = ?3, ready = ?4, updated_at = ?5 WHERE seq = ?1";
+        graph.prepare_cached(update)?.execute(params![seq, held, number(status), ready, now()])?;
+        if ready != old.ready {
+            list_as_ready(graph, seq, &old, ready)?;
+        }
+        let became = |what: Status| i64::from(status == what) - i64::from(old.status == what);
+        let (done, failed) = (became(Status::Done), became(Status::Failed));
+        if done != 0 {
+            let count = "UPDATE tasks SET open_blockers = open_blockers - ?2
+                WHERE seq IN (SELECT blocked FROM dependencies WHERE blocker = ?1)";
+            graph.prepare_cached(count)?.execute([seq, done])?;
+            let blocked = "SELECT blocked FROM dependencies WHERE blocker = ?1";
+            open.extend(numbers(graph, blocked, seq)?.into_iter().map(|seq| (seq, None)));
+        }
+        if let Some(parent) = old.parent.filter(|_| done != 0 || failed != 0) {
+            count_child(graph, parent.seq, 0, done, failed)?;
+            open.push((parent.seq, None));
+        }
+        if old.children > 0 && (held != old.held || failed != 0) {
+            let children = "SELECT seq FROM tasks WHERE parent = ?1";
+            open.extend(numbers(graph, children, seq)?.into_iter().map(|seq| (seq, None)));
+        }
+    }
+    Ok(())
+}
+
+/// Tells a task of parts that came, went, or changed; [`settle`] has to follow.
+pub(super) fn count_child(
+    graph: &Connection,
+    parent: i64,
+    count: i64,
+    done: i64,
+    failed: i64,
+) -> Fallible<()> {
+    let update = "UPDATE tasks SET children = children + ?2, done_children = done_children + ?3,
+        failed_children = failed_children + ?4 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([parent, count, done, failed])?;
+    Ok(())
+}
+
+/// Enters a task in the lists of those that can be claimed, or takes it out of them.
+pub(super) fn list_as_ready(graph: &Connection, seq: i64, node: &Node, ready: bool) -> Fallible<()> {
+    let mut change = graph.prepare_cached(if ready {
+        "INSERT INTO ready (scope, priority, task) VALUES (?1, ?2, ?3)"
+    } else {
+        "DELETE FROM ready WHERE scope = ?1 AND priority = ?2 AND task = ?3"
+    })?;
+    change.execute([0, node.priority, seq])?;
+    if let Some(feature) = node.feature {
+        change.execute([-feature, node.priority, seq])?;
+    }
+    change.execute([seq, node.priority, seq])?;
+    let mut above = node.parent.map(|parent| parent.seq);
+    while let Some(parent) = above {
+        change.execute([parent, node.priority, seq])?;
+        let next = "SELECT parent FROM tasks WHERE seq = ?1";
+        above = graph.prepare_cached(next)?.query_row([parent], |row| row.get(0))?;
+    }
+    Ok(())
+}
+
+/// What a query with one parameter finds: numbers of tasks.
+pub(super) fn numbers(graph: &Connection, query: &str, seq: i64) -> Fallible<Vec<i64>> {
+    let mut statement = graph.prepare_cached(query)?;
+    let rows = statement.query_map([seq], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

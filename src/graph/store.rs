@@ -1,0 +1,179 @@
+//! What a store of tasks can do. Every operation is one transaction.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::error::GraphError;
+use super::feature::Feature;
+use super::holder::Holder;
+use super::import::Entry;
+use super::task::{Details, LogLine, Status, Task};
+
+/// Which tasks are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    All,
+    /// Those of the feature of this name.
+    Feature(String),
+    /// The task with this id and those below it.
+    Subtree(String),
+}
+
+/// A task to be added.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewTask {
+    /// One line.
+    pub title: String,
+    /// What is to be done; may be empty.
+    pub description: String,
+    /// The task that it is a part of.
+    pub parent: Option<String>,
+    /// The name of its feature; without one it is that of its parent.
+    pub feature: Option<String>,
+    /// The tasks that it waits for.
+    pub after: Vec<String>,
+    /// Lower numbers go first.
+    pub priority: i64,
+    /// How often it may be tried again; 3 where nothing is said.
+    pub max_retries: Option<u32>,
+}
+
+/// What is to be changed of a task; the rest stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Another title.
+    pub title: Option<String>,
+    /// Another description.
+    pub description: Option<String>,
+    /// Another feature, by its name; an empty one: none.
+    pub feature: Option<String>,
+    /// Another priority.
+    pub priority: Option<i64>,
+    /// Another limit of retries.
+    pub max_retries: Option<u32>,
+}
+
+/// Tasks to be listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only those of this feature.
+    pub feature: Option<String>,
+    /// Only those that belong to no feature.
+    pub standalone: bool,
+    /// Only those in this state.
+    pub status: Option<Status>,
+    /// Only those that can be claimed.
+    pub ready: bool,
+}
+
+/// Where a task stands in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// How many tasks are above it.
+    pub depth: usize,
+    /// No other part of the same task follows.
+    pub is_last: bool,
+}
+
+/// The right to book the result of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The task's id.
+    pub task: String,
+    /// Grows with each claim of the task: who has an older number has lost it.
+    pub fence: i64,
+}
+
+/// What became of a claimed task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It is done.
+    Done,
+    /// It has got parts meanwhile, and is what they make it.
+    Released,
+    /// It is to be tried again.
+    Retried,
+    /// It has failed.
+    Failed,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// How many tasks are new.
+    pub added: usize,
+    /// How many were known and have changed.
+    pub updated: usize,
+    /// How many are as they were.
+    pub unchanged: usize,
+}
+
+/// A store of tasks. Ids may be given by a unique beginning.
+pub trait Store {
+    /// Claims the next ready task: the lowest priority, of those the one that was added first. `None`: nothing is ready.
+    fn claim(&mut self, scope: &Scope, holder: &Holder, lease: Duration)
+    -> Result<Option<Claim>, GraphError>;
+    /// Prolongs the lease of a claim.
+    fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError>;
+    /// The task is done; when it has got parts meanwhile it is released.
+    fn complete(&mut self, claim: &Claim) -> Result<Ended, GraphError>;
+    /// The task is given up; when it has got parts meanwhile it is released.
+    fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
+    /// The task is left to others; `why` goes into its log.
+    fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
+    /// A try failed: the task is to be tried again, or has failed when its retries are used up.
+    fn retry(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
+    /// Takes back the claims of holders that are gone, and answers how many there were.
+    fn recover(&mut self) -> Result<usize, GraphError>;
+
+    /// Adds a task and answers its id.
+    fn add(&mut self, task: &NewTask) -> Result<String, GraphError>;
+    /// Changes a task.
+    fn update(&mut self, id: &str, changes: &Changes) -> Result<(), GraphError>;
+    /// Brings a task to `done` by legal steps; a claimed one only by `force`. Answers its id.
+    fn force_done(&mut self, id: &str, force: bool) -> Result<String, GraphError>;
+    /// Brings a task to `failed` by legal steps. Answers its id.
+    fn force_fail(&mut self, id: &str, reason: &str) -> Result<String, GraphError>;
+    /// Takes a task and all below it back to the beginning. Answers its id.
+    fn reset(&mut self, id: &str) -> Result<String, GraphError>;
+    /// Removes a task; with `recursive` those below it, too. Answers how many went.
+    fn delete(&mut self, id: &str, recursive: bool) -> Result<usize, GraphError>;
+    /// Writes a line into a task's log.
+    fn log(&mut self, id: &str, message: &str) -> Result<(), GraphError>;
+    /// Lets one task wait for another.
+    fn add_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError>;
+    /// Lets it wait no longer.
+    fn remove_dependency(&mut self, blocker: &str, blocked: &str) -> Result<(), GraphError>;
+    /// Takes the features and tasks of a file in, all or none of them; with `dry_run` only tells what would be.
+    fn import(
+        &mut self,
+        entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
+        dry_run: bool,
+    ) -> Result<Imported, GraphError>;
+    /// Shows every feature and every task to `each` as a line that [`Store::import`] understands, the oldest first.
+    fn export(&self, each: &mut dyn FnMut(&str) -> bool) -> Result<(), GraphError>;
+
+    /// Adds a feature, or gives one that is there another spec or plan, by their paths below the ralph dir.
+    fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError>;
+    /// Forgets a feature; its tasks stay, and belong to none. Refused while it runs.
+    fn delete_feature(&mut self, name: &str) -> Result<(), GraphError>;
+    /// One feature, by its name.
+    fn feature(&self, name: &str) -> Result<Feature, GraphError>;
+    /// All features, the oldest first.
+    fn features(&self) -> Result<Vec<Feature>, GraphError>;
+
+    /// One task, by its id or a unique beginning of it.
+    fn task(&self, id: &str) -> Result<Task, GraphError>;
+    /// The same with all there is to say about it.
+    fn details(&self, id: &str) -> Result<Details, GraphError>;
+    /// A task's log, oldest line first.
+    fn logs(&self, id: &str) -> Result<Vec<LogLine>, GraphError>;
+    /// Shows tasks to `each`, the next one to be done first, until it says no.
+    fn list(&self, selection: &Selection, each: &mut dyn FnMut(Task) -> bool) -> Result<(), GraphError>;
+    /// Shows each task with its place to `each`, parts behind what they are a part of, from one task or from all roots.
+    fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, Place) -> bool) -> Result<(), GraphError>;
+    /// Shows every dependency as blocker and blocked to `each`.
+    fn dependencies(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), GraphError>;
+}

@@ -1,0 +1,364 @@
+//! What every store has to do.
+
+use std::time::Duration;
+
+use super::{
+    Changes, Claim, Ended, FeatureStatus, GraphError, Holder, Imported, NewTask, Scope, Selection, Status,
+    Store, import,
+};
+
+type Test = fn(&mut dyn Store);
+
+pub(super) const TESTS: [Test; 14] = [
+    next_is_the_lowest_priority_then_the_oldest,
+    what_waits_is_claimed_when_the_last_blocker_is_done,
+    a_child_of_a_blocked_task_is_blocked,
+    parents_are_what_their_children_make_them,
+    nothing_below_a_failed_parent_is_ready,
+    a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it,
+    who_lost_a_claim_books_nothing,
+    retries_are_counted_and_end,
+    steps_by_hand_are_legal_ones,
+    dependencies_that_cannot_be_are_refused,
+    deleting_leaves_no_holes,
+    claims_of_the_dead_come_back,
+    features_are_what_their_tasks_make_them,
+    an_import_is_all_or_nothing_and_an_export_can_be_imported,
+];
+
+pub(super) const LEASE: Duration = Duration::from_mins(5);
+
+pub(super) fn us(run: &str) -> Holder {
+    Holder::of_self(run).unwrap()
+}
+
+fn add(store: &mut dyn Store, title: &str) -> String {
+    store.add(&NewTask { title: title.into(), ..NewTask::default() }).unwrap()
+}
+
+fn add_below(store: &mut dyn Store, parent: &str, title: &str) -> String {
+    let task = NewTask { title: title.into(), parent: Some(parent.into()), ..NewTask::default() };
+    store.add(&task).unwrap()
+}
+
+fn add_after(store: &mut dyn Store, after: &[&String], title: &str) -> String {
+    let after = after.iter().map(|id| (*id).clone()).collect();
+    store.add(&NewTask { title: title.into(), after, ..NewTask::default() }).unwrap()
+}
+
+fn claim(store: &mut dyn Store) -> Option<Claim> {
+    store.claim(&Scope::All, &us("run-1"), LEASE).unwrap()
+}
+
+fn finish(store: &mut dyn Store, id: &str) {
+    let claim = store.claim(&Scope::Subtree(id.into()), &us("run-1"), LEASE).unwrap().unwrap();
+    assert_eq!(claim.task, id);
+    assert_eq!(store.complete(&claim).unwrap(), Ended::Done);
+}
+
+fn status(store: &dyn Store, id: &str) -> Status {
+    store.task(id).unwrap().status
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T, GraphError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+fn ready(store: &dyn Store) -> Vec<String> {
+    let mut titles = Vec::new();
+    let selection = Selection { ready: true, ..Selection::default() };
+    store
+        .list(&selection, &mut |task| {
+            titles.push(task.title);
+            true
+        })
+        .unwrap();
+    titles
+}
+
+fn next_is_the_lowest_priority_then_the_oldest(store: &mut dyn Store) {
+    for (title, priority) in [("c", 1), ("b", 0), ("d", 1), ("a", -1)] {
+        store.add(&NewTask { title: title.into(), priority, ..NewTask::default() }).unwrap();
+    }
+    assert_eq!(ready(store), ["a", "b", "c", "d"]);
+    let mut titles = Vec::new();
+    while let Some(claim) = claim(store) {
+        titles.push(store.task(&claim.task).unwrap().title);
+    }
+    assert_eq!(titles, ["a", "b", "c", "d"]);
+    assert_eq!(ready(store), [""; 0]);
+}
+
+fn what_waits_is_claimed_when_the_last_blocker_is_done(store: &mut dyn Store) {
+    let (a, b) = (add(store, "a"), add(store, "b"));
+    let c = add_after(store, &[&a, &b], "c");
+    assert_eq!(status(store, &c), Status::Blocked);
+    finish(store, &a);
+    assert_eq!((status(store, &c), ready(store)), (Status::Blocked, vec!["b".to_owned()]));
+    store.remove_dependency(&b, &c).unwrap();
+    assert_eq!(status(store, &c), Status::Pending);
+    store.add_dependency(&b, &c).unwrap();
+    finish(store, &b);
+    assert_eq!(ready(store), ["c"]);
+    store.reset(&a).unwrap();
+    assert_eq!((status(store, &c), ready(store)), (Status::Blocked, vec!["a".to_owned()]));
+}
+
+fn a_child_of_a_blocked_task_is_blocked(store: &mut dyn Store) {
+    let (a, top) = (add(store, "a"), add(store, "top"));
+    let middle = add_below(store, &top, "middle");
+    let leaf = add_below(store, &middle, "leaf");
+    store.add_dependency(&a, &top).unwrap();
+    for id in [&top, &middle, &leaf] {
+        assert_eq!(status(store, id), Status::Blocked);
+    }
+    let late = add_below(store, &middle, "late");
+    assert_eq!(status(store, &late), Status::Blocked);
+    finish(store, &a);
+    for id in [&top, &middle, &leaf, &late] {
+        assert_eq!(status(store, id), Status::Pending);
+    }
+    assert_eq!(ready(store), ["leaf", "late"]);
+}
+
+fn parents_are_what_their_children_make_them(store: &mut dyn Store) {
+    let top = add(store, "top");
+    let middle = add_below(store, &top, "middle");
+    let (a, b) = (add_below(store, &middle, "a"), add_below(store, &middle, "b"));
+    finish(store, &a);
+    assert_eq!(status(store, &middle), Status::Pending);
+    finish(store, &b);
+    assert_eq!((status(store, &middle), status(store, &top)), (Status::Done, Status::Done));
+    store.reset(&a).unwrap();
+    assert_eq!((status(store, &middle), status(store, &top)), (Status::Pending, Status::Pending));
+    store.force_fail(&a, "no way").unwrap();
+    assert_eq!((status(store, &middle), status(store, &top)), (Status::Failed, Status::Failed));
+    store.reset(&top).unwrap();
+    for id in [&top, &middle, &a, &b] {
+        assert_eq!(status(store, id), Status::Pending);
+    }
+}
+
+fn nothing_below_a_failed_parent_is_ready(store: &mut dyn Store) {
+    let top = add(store, "top");
+    let (a, b) = (add_below(store, &top, "a"), add_below(store, &top, "b"));
+    store.force_fail(&a, "").unwrap();
+    assert_eq!((status(store, &b), ready(store)), (Status::Pending, Vec::new()));
+    store.delete(&a, false).unwrap();
+    assert_eq!((status(store, &top), ready(store)), (Status::Pending, vec!["b".to_owned()]));
+    store.force_fail(&b, "").unwrap();
+    store.delete(&b, false).unwrap();
+    assert_eq!((status(store, &top), ready(store)), (Status::Pending, vec!["top".to_owned()]));
+}
+
+fn a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it(store: &mut dyn Store) {
+    let task = add(store, "task");
+    let ours = claim(store).unwrap();
+    let child = add_below(store, &task, "child");
+    assert_eq!((status(store, &task), ready(store)), (Status::InProgress, vec!["child".to_owned()]));
+    assert_eq!(store.complete(&ours).unwrap(), Ended::Released);
+    assert_eq!(status(store, &task), Status::Pending);
+    finish(store, &child);
+    assert_eq!(status(store, &task), Status::Done);
+    let waits = add_after(store, &[&task], "waits");
+    assert_eq!(status(store, &waits), Status::Pending);
+    add_below(store, &task, "another");
+    assert_eq!((status(store, &task), status(store, &waits)), (Status::Pending, Status::Blocked));
+}
+
+fn who_lost_a_claim_books_nothing(store: &mut dyn Store) {
+    let task = add(store, "task");
+    let lost = claim(store).unwrap();
+    store.reset(&task).unwrap();
+    let held = store.claim(&Scope::All, &us("run-2"), LEASE).unwrap().unwrap();
+    assert!(held.fence > lost.fence);
+    let before = store.details(&task).unwrap();
+    for said in [
+        refused(store.complete(&lost)),
+        refused(store.fail(&lost, "x")),
+        refused(store.release(&lost, "x")),
+        refused(store.retry(&lost, "x")),
+        refused(store.renew(&lost, LEASE)),
+    ] {
+        assert_eq!(said, format!("the claim on {task} is lost: it was taken back, and nothing is booked"));
+    }
+    assert_eq!(store.details(&task).unwrap(), before);
+    assert_eq!(before.task.claimed_by.as_deref(), Some("run-2"));
+    store.renew(&held, LEASE).unwrap();
+    assert_eq!(store.complete(&held).unwrap(), Ended::Done);
+    assert_eq!(store.task(&task).unwrap().claimed_by, None);
+}
+
+fn retries_are_counted_and_end(store: &mut dyn Store) {
+    let task = NewTask { title: "task".into(), max_retries: Some(2), ..NewTask::default() };
+    let task = store.add(&task).unwrap();
+    for expected in [Ended::Retried, Ended::Retried, Ended::Failed] {
+        let ours = claim(store).unwrap();
+        assert_eq!(store.retry(&ours, "the tests fail").unwrap(), expected);
+    }
+    let details = store.details(&task).unwrap();
+    assert_eq!((details.task.retry_count, details.task.status), (2, Status::Failed));
+    let log: Vec<&str> = details.log.iter().map(|line| line.message.as_str()).collect();
+    let last = "failed: the tests fail (after 2 of 2 retries)";
+    assert_eq!(log, ["retry 1 of 2: the tests fail", "retry 2 of 2: the tests fail", last]);
+    store.reset(&task).unwrap();
+    assert_eq!(store.task(&task).unwrap().retry_count, 0);
+}
+
+fn steps_by_hand_are_legal_ones(store: &mut dyn Store) {
+    let (a, b) = (add(store, "a"), add(store, "b"));
+    store.force_done(&a, false).unwrap();
+    assert_eq!(
+        refused(store.force_fail(&a, "")),
+        format!("{a} is done and cannot become failed: 'ralph task reset' it first")
+    );
+    assert!(refused(store.force_done(&a, true)).contains("is done and cannot become done"));
+    let ours = claim(store).unwrap();
+    assert_eq!(ours.task, b);
+    assert!(refused(store.force_done(&b, false)).contains("claimed by run-1"));
+    store.force_done(&b, true).unwrap();
+    assert!(refused(store.complete(&ours)).contains("is lost"));
+
+    let parent = add(store, "parent");
+    add_below(store, &parent, "child");
+    for said in [refused(store.force_done(&parent, true)), refused(store.force_fail(&parent, ""))] {
+        assert!(said.contains("it has parts"), "{said}");
+    }
+    let waits = add_after(store, &[&parent], "waits");
+    store.force_done(&waits, false).unwrap();
+    assert_eq!(status(store, &waits), Status::Done);
+    store.reset(&waits).unwrap();
+    assert_eq!(status(store, &waits), Status::Blocked);
+}
+
+fn dependencies_that_cannot_be_are_refused(store: &mut dyn Store) {
+    let top = add(store, "top");
+    let below = add_below(store, &top, "below");
+    let waits = add_after(store, &[&top], "waits");
+    let other = add(store, "other");
+    for (blocker, blocked, what) in [
+        (&top, &top, "cannot wait for itself"),
+        (&top, &waits, "waits for"),
+        (&top, &below, "part of the other"),
+        (&below, &top, "part of the other"),
+        (&waits, &top, "that is a cycle"),
+        // Over a part: what is below has to end before top does, and waits waits for that.
+        (&waits, &below, "that is a cycle"),
+    ] {
+        let said = refused(store.add_dependency(blocker, blocked));
+        assert!(said.contains(what), "{said}");
+    }
+    let said = refused(store.add_dependency(&waits, &below));
+    assert!(said.contains(&format!("{below} → {top} → {waits} → {below}")), "{said}");
+    let task = NewTask {
+        title: "x".into(),
+        parent: Some(top.clone()),
+        after: vec![waits.clone()],
+        ..NewTask::default()
+    };
+    assert!(refused(store.add(&task)).contains("cycle"));
+    store.force_done(&other, false).unwrap();
+    assert!(refused(store.add_dependency(&below, &other)).contains("is done and cannot become blocked"));
+    store.reset(&other).unwrap();
+    store.claim(&Scope::Subtree(other.clone()), &us("run-1"), LEASE).unwrap().unwrap();
+    assert!(refused(store.add_dependency(&below, &other)).contains("is in_progress and cannot become"));
+    assert!(refused(store.remove_dependency(&below, &other)).contains("does not wait for"));
+    assert_eq!(store.details(&top).unwrap().children, [below]);
+}
+
+fn deleting_leaves_no_holes(store: &mut dyn Store) {
+    let top = add(store, "top");
+    let child = add_below(store, &top, "child");
+    let waits = add_after(store, &[&child], "waits");
+    assert!(refused(store.delete(&top, false)).contains("--recursive"));
+    for said in [refused(store.delete(&top, true)), refused(store.delete(&child, false))] {
+        assert!(said.contains(&format!("{child} blocks {waits}")), "{said}");
+    }
+    let ours = claim(store).unwrap();
+    assert!(refused(store.delete(&child, false)).contains("claimed by run-1"));
+    store.release(&ours, "x").unwrap();
+    store.delete(&waits, false).unwrap();
+    assert_eq!(store.delete(&top[..7], true).unwrap(), 2);
+    assert_eq!(ready(store), [""; 0]);
+    assert!(refused(store.task(&child)).starts_with(&format!("no task '{child}'")));
+    let fresh = add(store, "fresh");
+    store.update(&fresh, &Changes { priority: Some(3), ..Changes::default() }).unwrap();
+    assert_eq!((ready(store), store.task(&fresh).unwrap().priority), (vec!["fresh".to_owned()], 3));
+    assert!(claim(store).is_some());
+}
+
+fn claims_of_the_dead_come_back(store: &mut dyn Store) {
+    let task = add(store, "task");
+    let mut dead = us("run-dead");
+    dead.process.start_ticks += 1;
+    let lost = store.claim(&Scope::All, &dead, LEASE).unwrap().unwrap();
+    let held = claim(store).unwrap();
+    assert_eq!((&held.task, held.fence), (&task, lost.fence + 1));
+    assert_eq!(store.logs(&task).unwrap()[0].message, "released: run-dead, which had claimed it, is gone");
+    assert_eq!(store.recover().unwrap(), 0, "ours lives");
+    store.complete(&held).unwrap();
+
+    let far = Holder { machine: "far away".into(), ..dead };
+    let other = add(store, "other");
+    store.claim(&Scope::All, &far, LEASE).unwrap().unwrap();
+    assert_eq!((store.recover().unwrap(), claim(store)), (0, None), "its lease still runs");
+    store.reset(&other).unwrap();
+    store.claim(&Scope::All, &far, Duration::ZERO).unwrap().unwrap();
+    assert_eq!(store.recover().unwrap(), 1);
+    assert_eq!(claim(store).unwrap().task, other);
+}
+
+fn features_are_what_their_tasks_make_them(store: &mut dyn Store) {
+    let status = |store: &dyn Store| store.feature("f").unwrap().status;
+    store.put_feature("f", None, None).unwrap();
+    assert_eq!(status(store), FeatureStatus::Draft);
+    store.put_feature("f", None, Some("features/f/plan.md")).unwrap();
+    assert_eq!(status(store), FeatureStatus::Planned);
+    add(store, "of none");
+    let task = NewTask { title: "a".into(), feature: Some("f".into()), ..NewTask::default() };
+    let a = store.add(&task).unwrap();
+    let part = add_below(store, &a, "part");
+    assert_eq!(status(store), FeatureStatus::Ready);
+    let scope = Scope::Feature("f".into());
+    let claim = store.claim(&scope, &us("run-1"), LEASE).unwrap().unwrap();
+    assert_eq!((claim.task.as_str(), status(store)), (part.as_str(), FeatureStatus::Running));
+    assert_eq!(store.claim(&scope, &us("run-2"), LEASE).unwrap(), None, "the other task is of no feature");
+    assert!(refused(store.delete_feature("f")).contains("'f' is running, 1 of its tasks"));
+    store.fail(&claim, "x").unwrap();
+    assert_eq!(status(store), FeatureStatus::Failed);
+    store.reset(&part).unwrap();
+    finish(store, &part);
+    assert_eq!(status(store), FeatureStatus::Done);
+    store.delete_feature("f").unwrap();
+    assert_eq!((store.features().unwrap().len(), store.details(&part).unwrap().feature), (0, None));
+    assert!(refused(store.claim(&scope, &us("run-1"), LEASE)).contains("no feature 'f'"));
+    assert!(
+        refused(store.claim(&Scope::Subtree("t-x".into()), &us("run-1"), LEASE)).contains("no task 't-x'")
+    );
+}
+
+fn an_import_is_all_or_nothing_and_an_export_can_be_imported(store: &mut dyn Store) {
+    let import = |store: &mut dyn Store, text: &str| {
+        store.import(&mut import::read(text.as_bytes(), &|_| true).unwrap(), false)
+    };
+    let export = |store: &dyn Store| {
+        let mut text = import::header();
+        let mut each = |line: &str| {
+            text = format!("{text}\n{line}");
+            true
+        };
+        store.export(&mut each).unwrap();
+        text
+    };
+    store.put_feature("f", Some("features/f/spec.md"), None).unwrap();
+    let before = export(store);
+    assert!(refused(import(store, "- [ ] a\n- [ ] b\n- [ ] a\n")).contains("'a' is there twice"));
+    assert_eq!(export(store), before);
+    let list = "- [ ] a\n  - [x] b\n  - [ ] c\n";
+    assert_eq!(import(store, list).unwrap(), Imported { added: 3, updated: 0, unchanged: 0 });
+    assert_eq!(import(store, list).unwrap(), Imported { added: 0, updated: 0, unchanged: 3 });
+    let whole = export(store);
+    assert_eq!(import(store, &whole).unwrap(), Imported { added: 0, updated: 0, unchanged: 3 });
+    assert_eq!(export(store), whole);
+    assert_eq!(ready(store), ["c"]);
+}

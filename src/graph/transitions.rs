@@ -1,0 +1,198 @@
+//! Which states a task may have, and which steps lead from one to the next. Pure: no store, no clock.
+//!
+//! Two facts travel through the graph. *Held* goes down: whoever waits for a task that is not done holds its parts back,
+//! too. *Done* and *failed* go up: a task with parts is what they make it.
+
+use super::task::Status;
+
+/// What became of a task by itself, apart from its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// It is still to be done.
+    Open,
+    /// It was finished.
+    Done,
+    /// It was given up.
+    Failed,
+}
+
+impl Own {
+    /// What a task in this state was by itself.
+    #[must_use]
+    pub fn of(status: Status) -> Self {
+        match status {
+            Status::Done => Self::Done,
+            Status::Failed => Self::Failed,
+            Status::Pending | Status::InProgress | Status::Blocked => Self::Open,
+        }
+    }
+}
+
+/// What a task's state follows from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Somebody is at work on it.
+    pub claimed: bool,
+    /// What became of it; of a task with parts it does not count.
+    pub own: Own,
+    /// It, or a task above it, waits for one that is not done.
+    pub held: bool,
+    /// How many parts it has.
+    pub children: i64,
+    /// How many of them are done.
+    pub done: i64,
+    /// How many of them have failed.
+    pub failed: i64,
+}
+
+/// The state of a task.
+#[must_use]
+pub fn status(facts: &Facts) -> Status {
+    let own = match (facts.children, facts.failed) {
+        (0, _) => facts.own,
+        (_, 1..) => Own::Failed,
+        (children, _) if facts.done == children => Own::Done,
+        _ => Own::Open,
+    };
+    match own {
+        _ if facts.claimed => Status::InProgress,
+        Own::Done => Status::Done,
+        Own::Failed => Status::Failed,
+        Own::Open if facts.held => Status::Blocked,
+        Own::Open => Status::Pending,
+    }
+}
+
+/// Whether a task is held back: by tasks that it waits for itself, or with the task above it.
+#[must_use]
+pub fn is_held(open_blockers: i64, parent_held: bool) -> bool {
+    open_blockers > 0 || parent_held
+}
+
+/// Whether a task can be claimed: nothing holds it back, it has no parts, and the task above it has not failed.
+#[must_use]
+pub fn is_ready(status: Status, children: i64, parent: Option<Status>) -> bool {
+    status == Status::Pending && children == 0 && parent != Some(Status::Failed)
+}
+
+/// Whether a task is kept among those that can be claimed: also while it is claimed, so that a claim changes no list. There
+/// are as few of these as there are agents at work.
+#[must_use]
+pub fn is_listed(facts: &Facts, parent: Option<Status>) -> bool {
+    is_ready(status(&Facts { claimed: false, ..*facts }), facts.children, parent)
+}
+
+/// Whether a task may go from one state to the other in a single step. `done` is left by a reset alone.
+#[must_use]
+pub fn is_legal(from: Status, to: Status) -> bool {
+    use Status::{Blocked, Done, Failed, InProgress, Pending};
+    matches!(
+        (from, to),
+        (Pending, InProgress | Blocked)
+            | (InProgress, Done | Failed | Pending)
+            | (Blocked | Failed | Done, Pending)
+    )
+}
+
+/// The steps by which a person brings a task to `done`, to `failed`, or back to `pending`; `None` where there is no way.
+#[must_use]
+pub fn steps(from: Status, to: Status) -> Option<&'static [Status]> {
+    use Status::{Blocked, Done, Failed, InProgress, Pending};
+    Some(match (from, to) {
+        (Pending, Done) => &[InProgress, Done],
+        (InProgress, Done) => &[Done],
+        (Blocked | Failed, Done) => &[Pending, InProgress, Done],
+        (Pending, Failed) => &[InProgress, Failed],
+        (InProgress, Failed) => &[Failed],
+        (Blocked, Failed) => &[Pending, InProgress, Failed],
+        (InProgress | Done | Failed, Pending) => &[Pending],
+        (Pending | Blocked, Pending) => &[],
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAF: Facts =
+        Facts { claimed: false, own: Own::Open, held: false, children: 0, done: 0, failed: 0 };
+
+    #[test]
+    fn a_leaf_is_what_became_of_it() {
+        for (own, held, expected) in [
+            (Own::Open, false, Status::Pending),
+            (Own::Open, true, Status::Blocked),
+            (Own::Done, true, Status::Done),
+            (Own::Failed, true, Status::Failed),
+        ] {
+            assert_eq!(status(&Facts { own, held, ..LEAF }), expected);
+            assert_eq!(status(&Facts { own, held, claimed: true, ..LEAF }), Status::InProgress);
+        }
+    }
+
+    #[test]
+    fn a_parent_is_what_its_children_make_it() {
+        for (done, failed, held, expected) in [
+            (0, 0, false, Status::Pending),
+            (1, 0, true, Status::Blocked),
+            (2, 0, true, Status::Done),
+            (1, 1, true, Status::Failed),
+            (0, 2, false, Status::Failed),
+        ] {
+            for own in [Own::Open, Own::Done, Own::Failed] {
+                assert_eq!(status(&Facts { own, held, children: 2, done, failed, ..LEAF }), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_waits_or_has_parts_or_a_failed_parent_is_not_ready() {
+        assert!(is_ready(Status::Pending, 0, None) && is_ready(Status::Pending, 0, Some(Status::Pending)));
+        assert!(!is_ready(Status::Pending, 1, None) && !is_ready(Status::Pending, 0, Some(Status::Failed)));
+        for status in [Status::InProgress, Status::Done, Status::Blocked, Status::Failed] {
+            assert!(!is_ready(status, 0, None), "{status:?}");
+        }
+        assert!(is_held(1, false) && is_held(0, true) && !is_held(0, false));
+    }
+
+    #[test]
+    fn people_go_by_legal_steps() {
+        for from in Status::ALL {
+            for to in [Status::Done, Status::Failed, Status::Pending] {
+                let Some(steps) = steps(from, to) else { continue };
+                let mut now = from;
+                for &next in steps {
+                    assert!(is_legal(now, next), "{now:?} {next:?}");
+                    now = next;
+                }
+                assert!(now == to || (steps.is_empty() && to == Status::Pending), "{from:?} {to:?}");
+            }
+        }
+        assert_eq!(steps(Status::Done, Status::Failed), None);
+        assert_eq!(steps(Status::Done, Status::Done), None);
+    }
+
+    #[test]
+    fn the_table_of_steps() {
+        use Status::{Blocked, Done, Failed, InProgress, Pending};
+        let legal: Vec<(Status, Status)> = Status::ALL
+            .into_iter()
+            .flat_map(|from| Status::ALL.map(|to| (from, to)))
+            .filter(|&(from, to)| is_legal(from, to))
+            .collect();
+        assert_eq!(
+            legal,
+            [
+                (Pending, InProgress),
+                (Pending, Blocked),
+                (InProgress, Pending),
+                (InProgress, Done),
+                (InProgress, Failed),
+                (Done, Pending),
+                (Blocked, Pending),
+                (Failed, Pending),
+            ]
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the graph of tasks is.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{
+    MAX_POINTER, Project, ProjectError, default_ralph_dir, git_file_target, is_git_dir, require_writable,
+    run_dir,
+};
+use crate::files::{own, theirs};
+
+/// The largest configuration of git's that is looked at.
+const MAX_CONFIG: u64 = 1 << 20;
+
+impl Project {
+    /// The graph of tasks, `progress.db`: in the main checkout, whichever work tree asks; in the git folder of a bare
+    /// repository.
+    #[must_use]
+    pub fn graph(&self) -> PathBuf {
+        self.graph_dir().join("progress.db")
+    }
+
+    /// Creates the folder of the graph where it is missing, and makes sure that it can be written in.
+    pub fn create_graph_dir(&self) -> Result<(), ProjectError> {
+        let path = &self.graph_dir();
+        if *path == self.run_dir {
+            return self.create_run_dir();
+        }
+        own::make_folder(path).and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
+    }
+
+    /// Looked up only when it is wanted: it takes a few files of git's.
+    fn graph_dir(&self) -> PathBuf {
+        let shared = if self.is_named { None } else { graph_dir(&self.cwd, &self.root, self.exe.as_deref()) };
+        shared.unwrap_or_else(|| self.run_dir.clone())
+    }
+}
+
+/// Where the graph of a repository is, if that is not in this work tree by itself: one graph serves all trees, and what is in
+/// it outlives them. It is in the main checkout; where nothing tells a linked work tree which that is, as in a bare repository
+/// and with `--separate-git-dir`, it is in the git folder.
+fn graph_dir(cwd: &Path, root: &Path, exe: Option<&Path>) -> Option<PathBuf> {
+    let outside = |dir: &&Path| dir.iter().all(|name| name != ".git");
+    let around = cwd.ancestors().take_while(|dir| *dir != root || !root.join(".git").exists());
+    if let Some(bare) = around.filter(outside).find(|dir| is_bare(dir)) {
+        return Some(bare.join("ralph"));
+    }
+    let git_dir = fs::canonicalize(root.join(git_file_target(&root.join(".git"))?)).ok()?;
+    let common = common_dir(&git_dir).unwrap_or(git_dir);
+    let is_inside = common.file_name().is_some_and(|name| name == ".git");
+    let main = if is_inside { common.parent().map(Path::to_path_buf) } else { named_work_tree(&common) };
+    let Some(main) = main else { return Some(common.join("ralph")) };
+    let ralph_dir = default_ralph_dir(&main, exe);
+    // A program that is vendored in this tree has its folder in the main checkout, too.
+    let ralph_dir = ralph_dir.strip_prefix(root).map_or(ralph_dir.clone(), |inside| main.join(inside));
+    Some(run_dir(&main, &ralph_dir))
+}
+
+/// The main checkout that a git folder names in its configuration, as that of a submodule does.
+fn named_work_tree(git_dir: &Path) -> Option<PathBuf> {
+    ["config.worktree", "config"].iter().find_map(|name| {
+        let config = theirs::read(&git_dir.join(name), MAX_CONFIG).ok()?;
+        let mut is_core = false;
+        config.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find_map(|line| {
+            if line.starts_with(b"[") {
+                is_core = line.eq_ignore_ascii_case(b"[core]");
+            }
+            let equals = line.iter().position(|&byte| byte == b'=').filter(|_| is_core)?;
+            let (key, value) = line.split_at(equals);
+            let is_work_tree = key.trim_ascii().eq_ignore_ascii_case(b"worktree");
+            let value = value[1..].trim_ascii();
+            let value =
+                value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            let path = git_dir.join(OsString::from_vec(value.to_vec()));
+            is_work_tree.then(|| fs::canonicalize(path).ok())?
+        })
+    })
+}
+
+/// The git folder that the linked work tree with this one shares with all others; `None`: it is no linked one.
+fn common_dir(git_dir: &Path) -> Option<PathBuf> {
+    let content = theirs::read(&git_dir.join("commondir"), MAX_POINTER).ok()?;
+    let common = PathBuf::from(OsString::from_vec(content.trim_ascii().to_vec()));
+    fs::canonicalize(git_dir.join(common)).ok()
+}
+
+/// Whether a folder is a git folder without a work tree around it.
+fn is_bare(dir: &Path) -> bool {
+    is_git_dir(dir) && dir.join("objects").is_dir() && dir.join("refs").is_dir()
+}

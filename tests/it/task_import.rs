@@ -1,0 +1,127 @@
+//! `ralph task import` and `ralph task export`.
+
+use std::fs;
+use std::process::Command;
+
+use crate::scratch::{Run, Scratch};
+
+fn good(scratch: &Scratch, args: &str) -> String {
+    let run = scratch.run(args);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{args}: {run:?}");
+    run.stdout
+}
+
+fn refused(scratch: &Scratch, args: &str) -> String {
+    let before = good(scratch, "task export");
+    let run = scratch.run(args);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{args}: {run:?}");
+    assert!(run.stderr.starts_with("error: cannot import ") && run.stderr.lines().count() == 1, "{run:?}");
+    assert_eq!(good(scratch, "task export"), before);
+    run.stderr
+}
+
+/// The titles in the tree, with their signs.
+fn tree(scratch: &Scratch) -> Vec<String> {
+    let plain = |line: &str| {
+        let (before, title) = line.rsplit_once("  ").unwrap();
+        format!("{} {title}", before.split_once(" t-").unwrap().0)
+    };
+    good(scratch, "task tree").lines().map(plain).collect()
+}
+
+const PLAN: &str =
+    "## Branch: one\nGoal: First\n- [x] a\n- [ ] b\n\n## Branch: two\nGoal: Second\nBase: one\n- [ ] c\n";
+
+#[test]
+fn the_same_file_twice_changes_nothing() {
+    for (name, text, count) in [
+        ("TODO.md", "- [ ] a\n  - [x] b\n", 2),
+        (
+            "prd.json",
+            r#"{"userStories":[{"id":"1","title":"a"},{"id":"2","title":"b","dependsOn":["1"]}]}"#,
+            2,
+        ),
+        ("beads.jsonl", "{\"id\":\"bd-1\",\"title\":\"a\",\"status\":\"open\"}\n", 1),
+        ("IMPLEMENTATION_PLAN.md", PLAN, 5),
+    ] {
+        let scratch = Scratch::new();
+        scratch.write(name, format!("\u{feff}{text}"));
+        assert_eq!(
+            good(&scratch, &format!("task import {name} --dry-run")),
+            format!("would be {count} added, 0 updated, 0 unchanged\n")
+        );
+        assert!(!scratch.path(".ralph/progress.db").exists());
+        let args = format!("task import {name}");
+        assert_eq!(good(&scratch, &args), format!("{count} added, 0 updated, 0 unchanged\n"));
+        let before = good(&scratch, "task export");
+        assert_eq!(good(&scratch, &args), format!("0 added, 0 updated, {count} unchanged\n"));
+        assert_eq!(good(&scratch, "task export"), before);
+    }
+}
+
+#[test]
+fn a_plan_of_branches_becomes_a_graph() {
+    let scratch = Scratch::new();
+    scratch.write("IMPLEMENTATION_PLAN.md", PLAN);
+    good(&scratch, "task import IMPLEMENTATION_PLAN.md --json");
+    assert_eq!(tree(&scratch), ["○ one", "├─ ✓ a", "└─ ○ b", "⊘ two", "└─ ⊘ c"]);
+    scratch.write("IMPLEMENTATION_PLAN.md", PLAN.replace("[ ] b", "[x] b"));
+    assert_eq!(good(&scratch, "task import IMPLEMENTATION_PLAN.md"), "0 added, 1 updated, 4 unchanged\n");
+    assert_eq!(tree(&scratch), ["✓ one", "├─ ✓ a", "└─ ✓ b", "○ two", "└─ ○ c"]);
+}
+
+#[test]
+fn an_export_can_be_taken_in_elsewhere() {
+    let scratch = Scratch::new();
+    scratch.write("TODO.md", "- [ ] a\n  - [x] b\n  - [ ] c\n");
+    good(&scratch, "task import TODO.md");
+    let exported = good(&scratch, "task export");
+    scratch.write("tasks.jsonl", &exported);
+    let mut from_stdin = scratch.ralph("task import - --ralph-dir copy/.ralph --json");
+    from_stdin.stdin(fs::File::open(scratch.path("tasks.jsonl")).unwrap());
+    assert_eq!(Scratch::finish(&mut from_stdin).stdout, "{\"added\":3,\"unchanged\":0,\"updated\":0}\n");
+    assert_eq!(good(&scratch, "task export --ralph-dir copy/.ralph"), exported);
+}
+
+#[test]
+fn what_cannot_be_taken_in_is_named() {
+    let scratch = Scratch::new();
+    scratch.write("TODO.md", "- [ ] a\n");
+    good(&scratch, "task import TODO.md");
+    fs::create_dir(scratch.path("folder")).unwrap();
+    assert!(Command::new("mkfifo").arg(scratch.path("fifo")).status().unwrap().success());
+    // Sparse: a single line of a gigabyte.
+    fs::File::create(scratch.path("long")).unwrap().set_len(1 << 30).unwrap();
+    scratch.write("empty", "");
+    scratch.write("title", format!("- [ ] ok\n- [ ] {}\n", "x".repeat(1 << 20)));
+    scratch.write("unknown", "{\"userStories\":[\n{\"id\":\"1\",\"title\":\"a\",\"dependsOn\":[\"7\"]}]}");
+    scratch.write("twice", "- [ ] b\n- [ ] c\n- [ ] b\n");
+    for (file, what) in [
+        ("none", "No such file"),
+        ("folder", "it is a folder, not a file"),
+        ("fifo", "it is a FIFO, not a file"),
+        ("long", "line 1: it is longer than"),
+        ("empty", "there are no tasks in it"),
+        ("title", "line 2: the title has 1048576 characters"),
+        ("unknown", "line 2: no task '7'"),
+        ("twice", "line 3: 'b' is there twice, first in line 1"),
+    ] {
+        let said = refused(&scratch, &format!("task import {file}"));
+        assert!(said.contains(what), "{file}: {said}");
+    }
+}
+
+#[test]
+fn an_agent_takes_nothing_in() {
+    let scratch = Scratch::new();
+    scratch.write("TODO.md", "- [x] a\n");
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    scratch.agent(
+        "claude",
+        &format!("cat >/dev/null; \"{ralph}\" task import TODO.md 2> said; say '<promise>COMPLETE</promise>'; result"),
+    );
+    let run: Run = scratch.run("prompt p.md 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(scratch.read("said").contains("'ralph task import' is not for agents at work"));
+    assert!(!scratch.path(".ralph/progress.db").exists());
+}
