@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::error::GraphError;
-use super::feature::Feature;
+use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::Entry;
 use super::task::{Details, LogLine, Status, Task};
@@ -99,6 +99,50 @@ pub enum Ended {
     Failed,
 }
 
+/// How often a task may be tried again where it does not say so itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// What the run's own command line says; it overrides the task.
+    pub of_run: Option<u32>,
+    /// What holds where nobody has said anything.
+    pub usual: u32,
+}
+
+/// A task that is neither done nor failed, and cannot be claimed here and now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stuck {
+    /// The task.
+    pub task: Task,
+    /// What it, or a task above it, waits for.
+    pub waits_for: Vec<Task>,
+    /// A failed task above it.
+    pub failed_above: Option<String>,
+}
+
+/// Which entries of the journal are meant, the newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JournalQuery {
+    /// Only those of this run.
+    pub run: Option<String>,
+    /// None of this run.
+    pub but_run: Option<String>,
+    /// Only those about the task with exactly this id.
+    pub task: Option<String>,
+    /// Only those with these words.
+    pub words: Option<Words>,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+/// Words to be looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Words {
+    /// All of them.
+    All(String),
+    /// Any of them that says something; what fits best comes first.
+    Any(String),
+}
+
 /// What an import did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
@@ -117,16 +161,35 @@ pub trait Store {
     -> Result<Option<Claim>, GraphError>;
     /// Prolongs the lease of a claim.
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError>;
-    /// The task is done; when it has got parts meanwhile it is released.
-    fn complete(&mut self, claim: &Claim) -> Result<Ended, GraphError>;
+    /// The task is done, as of this commit; when it has got parts meanwhile it is released.
+    fn complete(&mut self, claim: &Claim, commit: Option<&str>) -> Result<Ended, GraphError>;
     /// The task is given up; when it has got parts meanwhile it is released.
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
-    /// The task is left to others; `why` goes into its log.
+    /// The task is left to others; `why`, if anything, goes into its log.
     fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
+    /// The same; its agent has said that it is done, and nobody has looked whether it is.
+    fn release_unverified(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
     /// A try failed: the task is to be tried again, or has failed when its retries are used up.
-    fn retry(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
+    fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError>;
     /// Takes back the claims of holders that are gone, and answers how many there were.
     fn recover(&mut self) -> Result<usize, GraphError>;
+
+    /// Whether its last agent has said that a task is done, and nobody has looked whether it is.
+    fn is_unverified(&self, id: &str) -> Result<bool, GraphError>;
+    /// The tasks that a task has waited for, with the commits at which they were done, as far as those are known.
+    fn commits_before(&self, id: &str) -> Result<Vec<(String, String)>, GraphError>;
+    /// How many tasks there are without parts, by what became of them.
+    fn counts(&self, scope: &Scope) -> Result<Counts, GraphError>;
+    /// Tasks without parts that are neither done nor failed, at most so many, with what holds them back.
+    fn unresolved(&self, scope: &Scope, most: usize) -> Result<Vec<Stuck>, GraphError>;
+    /// Tasks without parts that have failed, at most so many.
+    fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError>;
+
+    /// Enters an attempt in the journal.
+    fn note(&mut self, entry: &Entry) -> Result<(), GraphError>;
+    /// Shows entries of the journal to `each` until it says no.
+    fn journal(&self, query: &JournalQuery, each: &mut dyn FnMut(Entry) -> bool)
+    -> Result<(), GraphError>;
 
     /// Adds a task and answers its id.
     fn add(&mut self, task: &NewTask) -> Result<String, GraphError>;

@@ -9,7 +9,7 @@ use super::settle::{Node, settle};
 use super::{Fallible, moment, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
-use crate::graph::store::{Claim, Ended, Scope};
+use crate::graph::store::{Claim, Ended, Retries, Scope};
 use crate::graph::transitions::Own;
 
 /// Claims the next ready task. One statement: a transaction by itself.
@@ -74,12 +74,14 @@ pub(super) fn renew(graph: &Connection, claim: &Claim, lease: Duration) -> Falli
     Ok(())
 }
 
-pub(super) fn complete(graph: &Connection, claim: &Claim) -> Fallible<Ended> {
+pub(super) fn complete(graph: &Connection, claim: &Claim, commit: Option<&str>) -> Fallible<Ended> {
     let seq = held(graph, claim)?;
     if has_parts(graph, seq)? {
         leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and is done when they are")?;
         return Ok(Ended::Released);
     }
+    let update = "UPDATE tasks SET done_at_commit = ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, commit])?;
     leave(graph, seq, Own::Done, "done")?;
     Ok(Ended::Done)
 }
@@ -101,19 +103,35 @@ pub(super) fn fail(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<
 
 pub(super) fn release(graph: &Connection, claim: &Claim, why: &str) -> Fallible<()> {
     let seq = held(graph, claim)?;
-    leave(graph, seq, Own::Open, &format!("released: {why}"))
+    let log = if why.is_empty() { String::new() } else { format!("released: {why}") };
+    leave(graph, seq, Own::Open, &log)
 }
 
-pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<Ended> {
+pub(super) fn release_unverified(graph: &Connection, claim: &Claim, why: &str) -> Fallible<()> {
     let seq = held(graph, claim)?;
-    let counts = "SELECT retry_count, max_retries FROM tasks WHERE seq = ?1";
-    let (count, most): (i64, i64) =
-        graph.prepare_cached(counts)?.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    leave(graph, seq, Own::Open, &format!("released: {why}"))?;
+    graph.prepare_cached("UPDATE tasks SET unverified = 1 WHERE seq = ?1")?.execute([seq])?;
+    Ok(())
+}
+
+pub(super) fn is_unverified(graph: &Connection, seq: i64) -> Fallible<bool> {
+    let query = "SELECT unverified FROM tasks WHERE seq = ?1";
+    Ok(graph.prepare_cached(query)?.query_row([seq], |row| row.get(0))?)
+}
+
+pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str, retries: Retries) -> Fallible<Ended> {
+    let seq = held(graph, claim)?;
+    let counts = "SELECT retry_count, max_retries, retries_given FROM tasks WHERE seq = ?1";
+    let (count, own, given): (i64, i64, bool) = graph
+        .prepare_cached(counts)?
+        .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let most = retries.of_run.map_or_else(|| if given { own } else { retries.usual.into() }, i64::from);
     if count >= most {
+        graph.prepare_cached("UPDATE tasks SET verification = 2 WHERE seq = ?1")?.execute([seq])?;
         return fail(graph, claim, &format!("{reason} (after {count} of {most} retries)"));
     }
-    let update = "UPDATE tasks SET retry_count = retry_count + 1, verification = 2 WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute([seq])?;
+    let update = "UPDATE tasks SET retry_count = retry_count + 1, max_retries = ?2, verification = 2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq, most])?;
     leave(graph, seq, Own::Open, &format!("retry {} of {most}: {reason}", count + 1))?;
     Ok(Ended::Retried)
 }
@@ -124,9 +142,12 @@ fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
 
 /// Takes the claim off a task, which is `own` from now on.
 pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallible<()> {
-    let update = "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL WHERE seq = ?1";
+    let update =
+        "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL, unverified = 0 WHERE seq = ?1";
     graph.prepare_cached(update)?.execute([seq])?;
-    write_log(graph, seq, log)?;
+    if !log.is_empty() {
+        write_log(graph, seq, log)?;
+    }
     settle(graph, seq, Some(own))
 }
 

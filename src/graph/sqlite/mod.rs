@@ -12,6 +12,7 @@ mod cycle;
 mod edits;
 mod features;
 mod import;
+mod journal;
 mod older;
 mod open;
 mod queries;
@@ -174,8 +175,8 @@ impl Store for SqliteStore {
         self.write(|graph| claims::renew(graph, claim, lease))
     }
 
-    fn complete(&mut self, claim: &Claim) -> Result<Ended, GraphError> {
-        let ended = self.write(|graph| claims::complete(graph, claim))?;
+    fn complete(&mut self, claim: &Claim, commit: Option<&str>) -> Result<Ended, GraphError> {
+        let ended = self.write(|graph| claims::complete(graph, claim, commit))?;
         self.synchronise();
         Ok(ended)
     }
@@ -188,8 +189,44 @@ impl Store for SqliteStore {
         self.write(|graph| claims::release(graph, claim, why))
     }
 
-    fn retry(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError> {
-        self.write(|graph| claims::retry(graph, claim, reason))
+    fn release_unverified(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError> {
+        self.write(|graph| claims::release_unverified(graph, claim, why))
+    }
+
+    fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError> {
+        self.write(|graph| claims::retry(graph, claim, reason, retries))
+    }
+
+    fn is_unverified(&self, id: &str) -> Result<bool, GraphError> {
+        self.read(|graph| claims::is_unverified(graph, queries::find(graph, id)?))
+    }
+
+    fn commits_before(&self, id: &str) -> Result<Vec<(String, String)>, GraphError> {
+        self.read(|graph| queries::commits_before(graph, queries::find(graph, id)?))
+    }
+
+    fn counts(&self, scope: &Scope) -> Result<Counts, GraphError> {
+        self.read(|graph| queries::counts(graph, &claims::resolved(graph, scope)?))
+    }
+
+    fn unresolved(&self, scope: &Scope, most: usize) -> Result<Vec<Stuck>, GraphError> {
+        self.read(|graph| queries::unresolved(graph, &claims::resolved(graph, scope)?, most))
+    }
+
+    fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError> {
+        self.read(|graph| queries::failed(graph, &claims::resolved(graph, scope)?, most))
+    }
+
+    fn note(&mut self, entry: &Entry) -> Result<(), GraphError> {
+        self.write(|graph| journal::note(graph, entry))
+    }
+
+    fn journal(
+        &self,
+        query: &JournalQuery,
+        each: &mut dyn FnMut(Entry) -> bool,
+    ) -> Result<(), GraphError> {
+        self.read(|graph| journal::search(graph, query, each))
     }
 
     fn recover(&mut self) -> Result<usize, GraphError> {

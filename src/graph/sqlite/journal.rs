@@ -1,0 +1,152 @@
+//! The journal of attempts, and the search in it.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
+
+use super::{Fallible, moment};
+use crate::graph::error::GraphError;
+use crate::graph::store::{JournalQuery, Words};
+use crate::memory::journal::{Became, Entry};
+
+/// Shorter words are not in the index, which knows three characters in a row.
+const TRIGRAM: usize = 3;
+/// More words of a text are not looked for.
+const MOST_WORDS: usize = 50;
+
+pub(super) fn note(graph: &Connection, entry: &Entry) -> Fallible<()> {
+    let files = serde_json::to_string(&entry.files_modified)
+        .map_err(|error| GraphError::BadValue(format!("the files of an attempt: {error}")))?;
+    let outcome = Became::ALL.iter().position(|became| *became == entry.outcome);
+    let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let insert = "INSERT INTO journal (run, iteration, task, title, feature, outcome, model, duration_secs, cost_usd,
+        input_tokens, output_tokens, files, notes, reason, at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    graph.prepare_cached(insert)?.execute(params![
+        entry.run_id,
+        tokens(entry.iteration),
+        entry.task_id,
+        entry.title,
+        entry.feature,
+        outcome.and_then(|at| i64::try_from(at).ok()).unwrap_or_default(),
+        entry.model,
+        entry.duration_secs,
+        entry.cost_usd,
+        tokens(entry.input_tokens),
+        tokens(entry.output_tokens),
+        files,
+        entry.notes,
+        entry.reason,
+        entry.created_at.timestamp_millis(),
+    ])?;
+    Ok(())
+}
+
+const ENTRY: &str = "SELECT j.run, j.iteration, j.task, j.title, j.feature, j.outcome, j.model, j.duration_secs, j.cost_usd,
+    j.input_tokens, j.output_tokens, j.files, j.notes, j.reason, j.at FROM journal j";
+
+fn of_row(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let count = |at| row.get(at).map(|count: i64| u64::try_from(count).unwrap_or_default());
+    let files: String = row.get(11)?;
+    let outcome: usize = row.get(5)?;
+    Ok(Entry {
+        run_id: row.get(0)?,
+        iteration: count(1)?,
+        task_id: row.get(2)?,
+        title: row.get(3)?,
+        feature: row.get(4)?,
+        outcome: Became::ALL.get(outcome).copied().unwrap_or(Became::Blocked),
+        model: row.get(6)?,
+        duration_secs: row.get(7)?,
+        cost_usd: row.get(8)?,
+        input_tokens: count(9)?,
+        output_tokens: count(10)?,
+        files_modified: serde_json::from_str(&files).unwrap_or_default(),
+        notes: row.get(12)?,
+        reason: row.get(13)?,
+        created_at: moment(row.get(14)?),
+    })
+}
+
+pub(super) fn search(
+    graph: &Connection,
+    query: &JournalQuery,
+    each: &mut dyn FnMut(Entry) -> bool,
+) -> Fallible<()> {
+    let mut values: Vec<Value> = Vec::new();
+    let mut wheres: Vec<String> = Vec::new();
+    let (mut from, mut order) = ("", "j.seq DESC");
+    let mut add = |condition: &str, value: &str| {
+        values.push(value.to_owned().into());
+        wheres.push(condition.replace('?', &format!("?{}", values.len())));
+    };
+    if let Some(run) = &query.run {
+        add("j.run = ?", run);
+    }
+    if let Some(run) = &query.but_run {
+        add("j.run <> ?", run);
+    }
+    if let Some(task) = &query.task {
+        add("j.task = ?", task);
+    }
+    match &query.words {
+        None => {}
+        Some(Words::All(text)) => {
+            for word in words(text) {
+                if is_indexed(&word) {
+                    let found = "j.seq IN (SELECT rowid FROM journal_words WHERE journal_words MATCH ?)";
+                    add(found, &phrase(&word));
+                } else {
+                    add("j.title || ' ' || j.notes || ' ' || j.reason LIKE ? ESCAPE '\\'", &like(&word));
+                }
+            }
+        }
+        Some(Words::Any(text)) => {
+            let terms: Vec<String> = words(text).iter().flat_map(|word| terms(word)).take(MOST_WORDS).collect();
+            if terms.is_empty() {
+                return Ok(());
+            }
+            from = " JOIN journal_words w ON w.rowid = j.seq";
+            order = "w.rank";
+            add("journal_words MATCH ?", &terms.iter().map(|term| phrase(term)).collect::<Vec<_>>().join(" OR "));
+        }
+    }
+    let wheres = if wheres.is_empty() { String::new() } else { format!(" WHERE {}", wheres.join(" AND ")) };
+    let limit = query.limit.map_or(String::new(), |limit| format!(" LIMIT {limit}"));
+    let mut statement = graph.prepare(&format!("{ENTRY}{from}{wheres} ORDER BY {order}{limit}"))?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        if !each(of_row(row)?) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The words of a text: no title breaks a query.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    words.filter(|word| !word.is_empty()).take(MOST_WORDS).map(str::to_lowercase).collect()
+}
+
+fn is_indexed(word: &str) -> bool {
+    word.chars().count() >= TRIGRAM
+}
+
+/// What of a word is looked for in the words of others. A script without blanks has sentences for words.
+fn terms(word: &str) -> Vec<String> {
+    let chars: Vec<char> = word.chars().collect();
+    if word.is_ascii() {
+        let is_telling = chars.len() > TRIGRAM;
+        return if is_telling { vec![word.to_owned()] } else { Vec::new() };
+    }
+    chars.windows(TRIGRAM).map(|window| window.iter().collect()).collect()
+}
+
+fn phrase(word: &str) -> String {
+    format!("\"{}\"", word.replace('"', "\"\""))
+}
+
+fn like(word: &str) -> String {
+    let plain = word.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{plain}%")
+}
