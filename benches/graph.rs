@@ -130,7 +130,7 @@ impl Graph {
         Self { size, next: 0, open: io::Cursor::new((import::header() + "\n").into_bytes()) }
     }
 
-    /// A part waits for the two before it, so that there are two dependencies for each task.
+    /// A part waits for the two or three before it, so that there are more than two dependencies for each task.
     fn line(number: u64) -> String {
         let (block, place) = (number / BLOCK * BLOCK, number % BLOCK);
         let parent = match place {
@@ -140,7 +140,7 @@ impl Graph {
         };
         let parent = parent.map_or("null".to_owned(), |parent| format!("\"{}\"", id(parent)));
         let mut blockers = String::new();
-        for before in 1..=2 {
+        for before in 1..=2 + number % 2 {
             if place > MIDDLES + before {
                 let _ = write!(blockers, "{}\"{}\"", if before > 1 { "," } else { "" }, id(number - before));
             }
