@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 pub use record_file::RecordFile;
@@ -36,9 +37,28 @@ impl FileError {
     }
 }
 
+/// What to do about an error that says nothing about the file in question: the machine has no room to open any. Such a
+/// file must not be taken for missing, and nothing is to be done to it. `None` for all other errors.
+#[must_use]
+pub fn fault_of_machine(error: &io::Error) -> Option<&'static str> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE => Some("raise the limit of open files ('ulimit -n')"),
+        Errno::NFILE => {
+            Some("close other programs, or raise the machine's limit of open files (fs.file-max)")
+        }
+        Errno::NOMEM => Some("free memory"),
+        Errno::AGAIN => Some("raise the limit of processes ('ulimit -u')"),
+        Errno::IO => Some("look after that disk"),
+        _ => None,
+    }
+}
+
 fn advice(error: &io::Error) -> &'static str {
     use ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
     use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    if let Some(advice) = fault_of_machine(error) {
+        return advice;
+    }
     match error.kind() {
         StorageFull | QuotaExceeded => "free some space on that disk",
         PermissionDenied | ReadOnlyFilesystem => "mend the permissions of its folder",

@@ -147,11 +147,11 @@ impl<'a> HalfMade<'a> {
         let failed = |error: std::io::Error| self.refused(error.to_string());
         if self.path.is_dir() {
             let common = common_dir(self.root)?;
-            let begun = Begun::of(self.path, &common, commit).map_err(|reason| self.refused(reason))?;
-            if let Some(stranger) = begun.stranger().map_err(|reason| self.refused(reason))? {
+            let begun = Begun::of(self, &common, commit)?;
+            if let Some(stranger) = begun.stranger()? {
                 return Ok(Some(self.path.join(stranger)));
             }
-            for name in begun.files().map_err(|reason| self.refused(reason))? {
+            for name in begun.files()? {
                 gone(fs::remove_file(self.path.join(name))).map_err(failed)?;
             }
         }
@@ -176,46 +176,51 @@ impl<'a> HalfMade<'a> {
     }
 
     fn refused(&self, reason: String) -> GitError {
-        GitError::refused(&format!("worktree add {}", self.branch), self.path, reason)
+        GitError::refused(&self.command(), self.path, reason)
+    }
+
+    fn command(&self) -> String {
+        format!("worktree add {}", self.branch)
     }
 }
 
 /// The folder of a work tree beside what a checkout of a commit would write there, by an index of our own: git's may be
 /// missing, or locked by the git that was killed.
 struct Begun<'a> {
-    path: &'a Path,
+    tree: &'a HalfMade<'a>,
     commit: &'a str,
     common: &'a Path,
     index: tempfile::TempDir,
 }
 
 impl<'a> Begun<'a> {
-    fn of(path: &'a Path, common: &'a Path, commit: &'a str) -> Result<Self, String> {
-        let index = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let begun = Self { path, commit, common, index };
+    fn of(tree: &'a HalfMade<'a>, common: &'a Path, commit: &'a str) -> Result<Self, GitError> {
+        let index = tempfile::tempdir().map_err(|error| tree.refused(error.to_string()))?;
+        let begun = Self { tree, commit, common, index };
         begun.git(&["read-tree", commit])?;
         begun.git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
         Ok(begun)
     }
 
     /// The repository is that of all trees, the files are this one's.
-    fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let env = vec![("GIT_INDEX_FILE".into(), self.index.path().join("index").into_os_string())];
         let how = ChangeOptions { env, ..ChangeOptions::default() };
         let git_dir = [b"--git-dir=", self.common.as_os_str().as_bytes()].concat();
-        let tree = [b"--work-tree=", self.path.as_os_str().as_bytes()].concat();
+        let path = self.tree.path;
+        let tree = [b"--work-tree=", path.as_os_str().as_bytes()].concat();
         let places = [&git_dir[..], &tree, b"-c", b"core.sparseCheckout=false"].map(OsStr::from_bytes);
         let arguments: Vec<&OsStr> = places.into_iter().chain(arguments.iter().map(OsStr::new)).collect();
-        change_with(self.path, &arguments, &how)
+        change_with(path, &arguments, &how).map_err(|error| error.of(&self.tree.command(), path))
     }
 
     /// Every file that the commit has.
-    fn files(&self) -> Result<Vec<PathBuf>, String> {
+    fn files(&self) -> Result<Vec<PathBuf>, GitError> {
         self.git(&["ls-files", "-z", "--cached"]).map(|output| paths(&output))
     }
 
     /// A file that the commit does not have, ignored ones included, or that is not as the commit has it.
-    fn stranger(&self) -> Result<Option<PathBuf>, String> {
+    fn stranger(&self) -> Result<Option<PathBuf>, GitError> {
         if let Some(first) = paths(&self.git(&["ls-files", "-z", "--others"])?).into_iter().next() {
             return Ok(Some(first));
         }
@@ -230,9 +235,12 @@ impl<'a> Begun<'a> {
             }
             changed.push(name.to_owned());
         }
-        let checkout =
-            Checkout::of(self.common, self.commit).map_err(|error: RemoveError| error.to_string())?;
-        let lost = checkout.lost_with(self.path).map_err(|error| error.to_string())?;
+        let failed = |error: RemoveError| match error {
+            RemoveError::Git(error) => error,
+            other => self.tree.refused(other.to_string()),
+        };
+        let checkout = Checkout::of(self.common, self.commit).map_err(failed)?;
+        let lost = checkout.lost_with(self.tree.path).map_err(failed)?;
         changed.extend(lost.into_iter().map(|(name, _)| name));
         changed.sort_unstable();
         changed.dedup();
@@ -247,16 +255,16 @@ impl<'a> Begun<'a> {
     /// Whether the file is the beginning of what a checkout writes there, and the last that it wrote: git writes one file
     /// after the other, in the order of the index, each in its place and not beside it, so that a kill may leave one cut
     /// in the middle. (With `checkout.workers`, or filters that delay, it may leave more: then a person has to look.)
-    fn is_cut_off(&self, checkout: &Checkout, name: &[u8]) -> Result<bool, String> {
+    fn is_cut_off(&self, checkout: &Checkout, name: &[u8]) -> Result<bool, GitError> {
         let files = self.files()?;
         let later = files.iter().skip_while(|file| file.as_os_str().as_bytes() != name).skip(1);
-        if later.into_iter().any(|file| self.path.join(file).symlink_metadata().is_ok()) {
+        if later.into_iter().any(|file| self.tree.path.join(file).symlink_metadata().is_ok()) {
             return Ok(false);
         }
         checkout.make(&[name]);
         let Ok(whole) = theirs::read(&checkout.path(name), u64::MAX) else { return Ok(false) };
-        let there = theirs::read(&self.path.join(OsStr::from_bytes(name)), u64::MAX);
-        Ok(whole.starts_with(&there.map_err(|error| error.to_string())?))
+        let there = theirs::read(&self.tree.path.join(OsStr::from_bytes(name)), u64::MAX);
+        Ok(whole.starts_with(&there.map_err(|error| self.tree.refused(error.to_string()))?))
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::change::{alone, change};
+use super::change::{ChangeError, alone, change};
 use super::save::{self, Saved, What};
 use super::uncommitted::Uncommitted;
 use super::worktrees::{Tree, keep_plan_out};
@@ -77,7 +77,10 @@ pub fn remove(
     }
     arguments.push(tree.path.as_os_str());
     let _alone = alone();
-    change(root, &arguments).map_err(|reason| RemoveError::Refused { reason })
+    change(root, &arguments).map_err(|error| match error {
+        ChangeError::Refused(reason) => RemoveError::Refused { reason },
+        error => error.of("worktree remove", &tree.path).into(),
+    })
 }
 
 /// A place below this folder where another file system, or another folder, is mounted. Source: `proc_pid_mountinfo(5)`.

@@ -188,7 +188,8 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
         arguments.extend(["-m", "1"]);
     }
     arguments.extend(commits.iter().map(|commit| commit.id.as_str()));
-    let Err(reason) = change(root, &arguments) else { return Ok(()) };
+    let Err(error) = change(root, &arguments) else { return Ok(()) };
+    let reason = error.to_string();
 
     let stopped_at = head_file::git_dir(root)
         .and_then(|git_dir| theirs::text(&git_dir.join("REVERT_HEAD")).ok())

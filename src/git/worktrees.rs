@@ -6,10 +6,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::change::{ChangeOptions, alone, change, change_with};
+use super::change::{ChangeError, ChangeOptions, CutOff, alone, change, change_with};
 use super::refs::branch_commit;
 use super::{GitError, LIMIT, common_dir, escape_pattern, exclude, half_made, head_file, run};
 use crate::files::theirs;
+use crate::text::duration;
 use crate::text::line::one_line;
 
 /// The longest that making a work tree may take: all files of the project are written, and its hook runs.
@@ -261,21 +262,32 @@ impl New<'_> {
             let _alone = alone();
             change_with(self.root, &arguments, &how)
         };
-        result.map(|_| added).map_err(|reason| self.failed(reason))
+        result.map(|_| added).map_err(|error| self.failed(error))
     }
 
     /// git ends with the exit code of the hook, and leaves the work tree then.
-    fn failed(&self, reason: String) -> GitError {
+    fn failed(&self, error: ChangeError) -> GitError {
         let real = without_links(self.path);
         let trees = list(self.root).unwrap_or_default();
         let is_meant = |tree: &Tree| tree.path == real && tree.branch.as_deref() == Some(self.branch);
         let is_whole = head_file::git_dir(&real).is_some_and(|entry| half_made::is_whole(&entry));
         if is_whole && trees.iter().any(is_meant) {
-            let what = format!("the post-checkout hook failed ({})", one_line(&reason));
-            let way_out = "the work tree is there; mend the hook, or start again to go on without it";
+            let hook = "the post-checkout hook";
+            let (what, way_out) = match &error {
+                ChangeError::Refused(said) => {
+                    (format!("{hook} failed ({})", one_line(said)), "mend the hook, or ")
+                }
+                ChangeError::CutOff(CutOff::TimedOut(limit)) => {
+                    (format!("{hook} did not end within {}", duration::format(*limit)), "mend the hook, or ")
+                }
+                // Nobody knows how far the hook was.
+                ChangeError::CutOff(end) => (end.to_string(), ""),
+                ChangeError::NotStarted(error) => (error.to_string(), ""),
+            };
+            let way_out = format!("the work tree is there; {way_out}start again to go on without the hook");
             return GitError::in_the_way(what, self.path.display(), way_out);
         }
-        GitError::refused("worktree add", self.path, reason)
+        error.of("worktree add", self.path)
     }
 }
 
@@ -319,7 +331,7 @@ pub fn keep_plan_out(tree: &Path, file: &str, is_tracked: bool) -> Result<(), Gi
         return exclude(tree, &[format!("/{}", escape_pattern(Path::new(file)))]).map(drop);
     }
     change(tree, &["update-index", "--skip-worktree", "--", file])
-        .map_err(|reason| GitError::refused("update-index", tree, reason))
+        .map_err(|error| error.of("update-index", tree))
 }
 
 #[cfg(test)]
