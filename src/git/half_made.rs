@@ -4,19 +4,19 @@
 //! It is made again, and so goes first. Only what a checkout wrote is deleted, file by file, so that whatever somebody
 //! put there stays.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind::NotFound;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::change::{ChangeOptions, alone, change_with};
+use super::change::{ChangeError, ChangeOptions, alone, change_with};
 use super::checkout::Checkout;
 use super::refs::branch_commit;
 use super::remove::RemoveError;
-use super::worktrees::{Tree, without_links};
+use super::worktrees::{Tree, shell_word, without_links};
 use super::{GitError, common_dir, head_file, progress, save};
 use crate::files::atomic::{self, Durability};
 use crate::files::theirs;
@@ -139,10 +139,11 @@ impl<'a> HalfMade<'a> {
     /// Deletes it, unless there is something in it that no checkout of `commit` wrote: that is answered.
     fn clear(&self, commit: &str) -> Result<Option<PathBuf>, GitError> {
         let entry = self.entry.as_ref().filter(|entry| entry.exists());
-        if let Some(entry) = entry
-            && let Some(stranger) = self.precious(entry)?
-        {
-            return Ok(Some(stranger));
+        if let Some(entry) = entry {
+            if let Some(stranger) = precious(self.root, entry)? {
+                return Ok(Some(stranger));
+            }
+            require_nothing_staged(self.root, entry, commit)?;
         }
         let failed = |error: std::io::Error| self.refused(error.to_string());
         if self.path.is_dir() {
@@ -162,17 +163,6 @@ impl<'a> HalfMade<'a> {
         gone(fs::remove_file(self.path.join(".git"))).map_err(failed)?;
         remove_empty_folders(self.path);
         Ok(None)
-    }
-
-    /// What git's entry holds and cannot be made again: something in progress, repositories of submodules, or a commit
-    /// that nothing else leads to.
-    fn precious(&self, entry: &Path) -> Result<Option<PathBuf>, GitError> {
-        let modules = Some(entry.join("modules")).filter(|modules| modules.exists());
-        if let Some(found) = progress::mark_in(entry).or(modules) {
-            return Ok(Some(found));
-        }
-        let commits = save::own_commits(self.root, entry).map_err(|error| self.refused(error.to_string()))?;
-        Ok((!commits.is_empty()).then(|| entry.join("logs/HEAD")))
     }
 
     fn refused(&self, reason: String) -> GitError {
@@ -235,11 +225,8 @@ impl<'a> Begun<'a> {
             }
             changed.push(name.to_owned());
         }
-        let failed = |error: RemoveError| match error {
-            RemoveError::Git(error) => error,
-            other => self.tree.refused(other.to_string()),
-        };
-        let checkout = Checkout::of(self.common, self.commit).map_err(failed)?;
+        let failed = failed_in(self.tree.path);
+        let checkout = Checkout::of(self.common, self.commit).map_err(&failed)?;
         let lost = checkout.lost_with(self.tree.path).map_err(failed)?;
         changed.extend(lost.into_iter().map(|(name, _)| name));
         changed.sort_unstable();
@@ -265,6 +252,60 @@ impl<'a> Begun<'a> {
         let Ok(whole) = theirs::read(&checkout.path(name), u64::MAX) else { return Ok(false) };
         let there = theirs::read(&self.tree.path.join(OsStr::from_bytes(name)), u64::MAX);
         Ok(whole.starts_with(&there.map_err(|error| self.tree.refused(error.to_string()))?))
+    }
+}
+
+fn failed_in(path: &Path) -> impl Fn(RemoveError) -> GitError + '_ {
+    |error| match error {
+        RemoveError::Git(error) => error,
+        other => GitError::refused("worktree add", path, other.to_string()),
+    }
+}
+
+/// What git's entry holds and cannot be made again: something in progress, repositories of submodules, or a commit
+/// that nothing else leads to.
+pub(super) fn precious(root: &Path, entry: &Path) -> Result<Option<PathBuf>, GitError> {
+    let modules = Some(entry.join("modules")).filter(|modules| modules.exists());
+    if let Some(found) = progress::mark_in(entry).or(modules) {
+        return Ok(Some(found));
+    }
+    let commits = save::own_commits(root, entry).map_err(failed_in(entry))?;
+    Ok((!commits.is_empty()).then(|| entry.join("logs/HEAD")))
+}
+
+/// Fails where the index of git's entry is not that of `commit`, as a checkout writes it: what is staged may be nowhere else,
+/// in no commit and in no file.
+pub(super) fn require_nothing_staged(root: &Path, entry: &Path, commit: &str) -> Result<(), GitError> {
+    let index = entry.join("index");
+    let beginning = match theirs::read(&index, u64::MAX) {
+        Err(error) if error.kind() == NotFound => return Ok(()),
+        content => content.map_err(|error| GitError::refused("read-tree", &index, error.to_string()))?,
+    };
+    // All zeros is what a power cut leaves of a file, and no index.
+    if beginning.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    let env = vec![("GIT_INDEX_FILE".into(), index.clone().into_os_string())];
+    let how = ChangeOptions { env, ..ChangeOptions::default() };
+    // Files are not looked at, and the entry itself may not be whole: the repository's own folder serves as well.
+    let look = ["diff-index", "--cached", "--quiet", "--ignore-submodules=none", commit];
+    let common = common_dir(root)?;
+    let git_dir = OsString::from_vec([b"--git-dir=", common.as_os_str().as_bytes()].concat());
+    let arguments: Vec<&OsStr> = [git_dir.as_os_str()].into_iter().chain(look.map(OsStr::new)).collect();
+    // It fails as well where git cannot read the index.
+    match change_with(root, &arguments, &how) {
+        Ok(_) => Ok(()),
+        Err(ChangeError::Refused(_)) => {
+            let what = "files are staged in a work tree that is not whole, and they may be nowhere else";
+            let index = shell_word(&index);
+            let way_out = format!(
+                "look at them with 'GIT_INDEX_FILE={index} git diff --cached {commit:.10}' in {}, save what is needed, then \
+                 delete that file and start again",
+                root.display()
+            );
+            Err(GitError::in_the_way(what, index, way_out))
+        }
+        Err(error) => Err(error.of("diff-index", entry)),
     }
 }
 

@@ -232,7 +232,22 @@ impl New<'_> {
             let way_out = "forget it with 'git worktree prune' if nothing there is needed";
             return Err(GitError::in_the_way(what, self.path.display(), way_out));
         }
+        self.require_nothing_precious(&tree.path)?;
         self.make(true)
+    }
+
+    /// git makes its entry for the tree anew, and drops what only that knows.
+    fn require_nothing_precious(&self, tree: &Path) -> Result<(), GitError> {
+        let entries = without_links(&common_dir(self.root)?.join("worktrees"));
+        let Some(entry) = half_made::entry_for(&entries, &tree.join(".git")) else { return Ok(()) };
+        if let Some(found) = half_made::precious(self.root, &entry)? {
+            let what =
+                "the folder of a work tree is gone, and git's notes about it hold what is nowhere else";
+            let way_out = "save it with 'ralph clean --worktrees', or forget it with 'git worktree prune' if it is not needed";
+            return Err(GitError::in_the_way(what, found.display(), way_out));
+        }
+        let commit = branch_commit(self.root, self.branch).unwrap_or_else(|| self.start.to_owned());
+        half_made::require_nothing_staged(self.root, &entry, &commit)
     }
 
     fn make(&self, is_registered: bool) -> Result<Added, GitError> {
@@ -292,7 +307,7 @@ impl New<'_> {
 }
 
 /// A path as one word for a shell. Only a NUL cannot be quoted, and no path has one.
-fn shell_word(path: &Path) -> String {
+pub(super) fn shell_word(path: &Path) -> String {
     let quoted = shlex::bytes::try_quote(path.as_os_str().as_bytes()).unwrap_or_default();
     String::from_utf8_lossy(&quoted).into_owned()
 }

@@ -150,6 +150,7 @@ fn a_tree_whose_folder_is_gone_is_made_again_if_nothing_is_forgotten() {
         add_at(&root, name, &id).unwrap();
     }
     git(&place(&root, "detached"), &["switch", "--quiet", "--detach"]);
+    git(&place(&root, "detached"), &["commit", "--quiet", "--allow-empty", "-m", "on no branch"]);
     git(&root, &["worktree", "lock", "--reason", "on a\nstick", place(&root, "locked").to_str().unwrap()]);
     fs::remove_dir_all(root.join(".worktrees")).unwrap();
     git(&root, &["update-ref", "-d", "refs/heads/no-branch"]);
@@ -158,6 +159,11 @@ fn a_tree_whose_folder_is_gone_is_made_again_if_nothing_is_forgotten() {
     assert_eq!(branch_of(&place(&root, "x")), "refs/heads/x");
     assert_eq!(add_at(&root, "no-branch", &id).unwrap(), Added::New);
     assert!(said(add_at(&root, "detached", &id)).contains("'git worktree prune'"));
+    // Back on its branch, with a commit that only git's notes about it lead to.
+    let entry = root.join(".git/worktrees/detached");
+    fs::write(entry.join("HEAD"), "ref: refs/heads/detached\n").unwrap();
+    let refused = said(add_at(&root, "detached", &id));
+    assert!(refused.contains(entry.join("logs/HEAD").to_str().unwrap()), "{refused}");
     let said = said(add_at(&root, "locked", &id));
     assert!(
         said.starts_with("a work tree is locked (on a stick)") && said.contains("git worktree unlock"),
