@@ -1,7 +1,11 @@
 //! Calls of git that change a repository.
 //!
 //! Others may be at work in it: a lock that another git holds is waited for, for some seconds. One that stays is named
-//! and never deleted: nobody but a person knows whether its owner still lives.
+//! and never deleted, also where it looks stale. That nobody holds it cannot be proven: git closes the file while it holds
+//! the lock (`git commit` with an editor), what holds it need not be called git (IDEs bring git libraries of their own),
+//! and may run in a container or on another machine that shares the folder; and a lock that is older than the boot by the clock
+//! may be younger where the clock was set since. A lock that is deleted too early loses the work of two; one that stays
+//! costs a person one command, which the message has.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,10 +16,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::GitError;
+use super::worktrees::shell_word;
+use chrono::Local;
+
 use crate::process::capture::{Captured, Ended, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
-use crate::text::{duration, jitter};
+use crate::text::{duration, jitter, timestamp};
 
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
@@ -107,6 +114,9 @@ pub(super) enum ChangeError {
     /// git refused: what it said in one line, or which lock was in the way.
     #[error("{0}")]
     Refused(String),
+    /// This lock stayed in the way.
+    #[error("{}", locked(.0))]
+    Locked(PathBuf),
     /// git was ended before it was through.
     #[error("{0}: {way_out}", way_out = .0.way_out())]
     CutOff(CutOff),
@@ -120,6 +130,7 @@ impl ChangeError {
     pub(super) fn of(self, command: &str, path: &Path) -> GitError {
         match self {
             Self::Refused(message) => GitError::refused(command, path, message),
+            Self::Locked(lock) => locked(&lock),
             Self::CutOff(end) => GitError::CutOff { command: command.to_owned(), path: path.to_owned(), end },
             Self::NotStarted(error) => GitError::Run { path: path.to_owned(), reason: error.into_source() },
         }
@@ -163,7 +174,7 @@ pub(super) fn change_with<S: AsRef<OsStr>>(
             }
         }
     });
-    done.unwrap_or_else(|| Err(ChangeError::Refused(held(root, &said))))
+    done.unwrap_or_else(|| Err(held(root, &said)))
 }
 
 /// Tries until there is an answer; `None` when the lock of another git is in the way for too long.
@@ -214,14 +225,25 @@ fn lock_in(said: &str) -> Option<PathBuf> {
         .or_else(|| between("could not lock config file ", ".lock"))
 }
 
-fn held(root: &Path, said: &str) -> String {
+fn held(root: &Path, said: &str) -> ChangeError {
     match lock_in(said).map(|lock| root.join(lock)) {
-        Some(lock) if lock.exists() => {
-            format!("{} is there: if no git is running, remove it", lock.display())
-        }
+        Some(lock) if lock.symlink_metadata().is_ok() => ChangeError::Locked(lock),
         // It changes hands all the time.
-        _ => format!("another git keeps the repository locked ({})", reason(said)),
+        _ => ChangeError::Refused(format!("another git keeps the repository locked ({})", reason(said))),
     }
+}
+
+/// What is said of a lock that stays: which file it is, when it may be deleted, and how.
+fn locked(lock: &Path) -> GitError {
+    let made = lock.symlink_metadata().and_then(|found| found.modified());
+    let made = made
+        .map_or_else(|_| String::new(), |at| format!(", since {}", timestamp::local::<Local>(&at.into())));
+    let way_out = format!(
+        "another git holds it, or was killed; when none works in this repository any more ('pgrep -a git', and look at \
+         containers and machines that share the folder), delete it with 'rm {}' and start again",
+        shell_word(lock)
+    );
+    GitError::in_the_way(format!("a lock of git's is in the way{made}"), lock.display(), way_out)
 }
 
 /// The line of what git said that tells why.
@@ -271,7 +293,9 @@ mod tests {
         fs::write(&lock, "").unwrap();
         let start = Instant::now();
         let said = change(&root, &["config", "a.b", "c"]).unwrap_err().to_string();
-        assert_eq!(said, format!("{} is there: if no git is running, remove it", lock.display()));
+        let (what, way_out) = said.split_once(&format!(", {}: ", lock.display())).unwrap();
+        assert!(what.starts_with("a lock of git's is in the way, since 20"), "{said}");
+        assert!(way_out.contains(&format!("delete it with 'rm {}'", lock.display())), "{said}");
         assert!(start.elapsed() >= LOCK_PATIENCE && lock.exists());
     }
 

@@ -149,8 +149,7 @@ fn replace_config(root: &Path, file: &Path) -> Result<(), ChangeError> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
         file => Some(file),
     });
-    let held =
-        || ChangeError::Refused(format!("{} is there: if no git is running, remove it", lock.display()));
+    let held = || ChangeError::Locked(lock.clone());
     let mut new = new.ok_or_else(held)?.map_err(said)?;
     let content = without_main_only(root, file).and_then(|content| new.write_all(&content).map_err(said));
     let replaced = content.and_then(|()| {

@@ -288,16 +288,16 @@ impl New<'_> {
         let is_whole = head_file::git_dir(&real).is_some_and(|entry| half_made::is_whole(&entry));
         if is_whole && trees.iter().any(is_meant) {
             let hook = "the post-checkout hook";
-            let (what, way_out) = match &error {
+            let (what, way_out) = match error {
                 ChangeError::Refused(said) => {
-                    (format!("{hook} failed ({})", one_line(said)), "mend the hook, or ")
+                    (format!("{hook} failed ({})", one_line(&said)), "mend the hook, or ")
                 }
                 ChangeError::CutOff(CutOff::TimedOut(limit)) => {
-                    (format!("{hook} did not end within {}", duration::format(*limit)), "mend the hook, or ")
+                    (format!("{hook} did not end within {}", duration::format(limit)), "mend the hook, or ")
                 }
                 // Nobody knows how far the hook was.
                 ChangeError::CutOff(end) => (end.to_string(), ""),
-                ChangeError::NotStarted(error) => (error.to_string(), ""),
+                other => return other.of("worktree add", self.path),
             };
             let way_out = format!("the work tree is there; {way_out}start again to go on without the hook");
             return GitError::in_the_way(what, self.path.display(), way_out);

@@ -129,13 +129,24 @@ fn the_lock_of_another_git_is_named_and_never_deleted() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;
     scratch.write("ralph.toml", "[git.worktree]\nname = 'Bot'\n");
-    scratch.write(".git/config.lock", "");
-    let run = scratch.run("loop build");
-    assert!(
-        run.code == Some(1) && run.stderr.contains("config.lock is there: if no git is running"),
-        "{run:?}"
-    );
-    assert!(scratch.path(".git/config.lock").exists() && project.calls("one") == 0);
+    // Old, empty, and nobody has it open: it may be somebody's all the same.
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_hours(24);
+    for (lock, code) in [("config", 1), ("refs/heads/one", 5)] {
+        let lock = scratch.path(&format!(".git/{lock}.lock"));
+        fs::File::create(&lock).unwrap().set_modified(old).unwrap();
+        let run = scratch.run("loop build");
+        assert!(run.code == Some(code) && lock.exists() && project.calls("one") == 0, "{run:?}");
+        let told =
+            run.stderr.lines().find(|line| line.contains("a lock of git's is in the way, since 1970-01-0"));
+        let told = told.unwrap_or_else(|| panic!("{run:?}"));
+        assert!(told.contains("when none works in this repository any more"), "{told}");
+        // What it advises, done.
+        let (_, command) = told.split_once("delete it with '").unwrap();
+        let command = command.split_once('\'').unwrap().0;
+        assert!(scratch.command("sh").args(["-c", command]).status().unwrap().success());
+        assert!(!lock.exists(), "{command}");
+    }
+    assert_eq!(scratch.run("loop build").code, Some(0));
 }
 
 #[test]
