@@ -55,7 +55,7 @@ const EXCLUDE_HEADER: &str = "# Written by ralph: files of a running loop, never
 /// A git operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// The program could not be started.
+    /// The program could not be started, or a file of its own could not be read.
     #[error("git, {path}: {reason}: {way_out}", path = .path.display(), way_out = way_out(.reason))]
     Run {
         /// The folder it was to work in.
@@ -113,6 +113,11 @@ impl GitError {
         way_out: impl Into<String>,
     ) -> Self {
         Self::InTheWay { what: what.into(), place: place.to_string(), way_out: way_out.into() }
+    }
+
+    /// A file or folder of git's that cannot be read.
+    fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |reason| Self::Run { path: path.to_path_buf(), reason }
     }
 
     fn refused(command: &str, path: &Path, message: String) -> Self {
@@ -379,14 +384,11 @@ fn unsupervised(launch: Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, 
 
 /// What can be done where git could not be started.
 fn way_out(reason: &io::Error) -> &'static str {
-    match files::fault_of_machine(reason) {
-        Some(advice) => advice,
-        // Without the system's number it is something else that was not found.
-        None if reason.kind() == io::ErrorKind::NotFound && reason.raw_os_error().is_some() => {
-            "make sure that git is installed and on PATH"
-        }
-        None => "see to that and start again",
+    // Without the system's number it is something else that was not found.
+    if reason.kind() == io::ErrorKind::NotFound && reason.raw_os_error().is_some() {
+        return "make sure that git is installed and on PATH";
     }
+    files::way_to_read(reason)
 }
 
 #[cfg(test)]

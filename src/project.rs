@@ -8,6 +8,7 @@
 
 pub(crate) mod file_name;
 mod records;
+mod repository;
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
@@ -16,9 +17,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use records::BranchRecords;
+use repository::Repository;
 use rustix::fs::Access;
 
-use crate::files::{own, theirs};
+use crate::files::{self, own};
 
 /// The file name of the plan of branches.
 pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
@@ -31,8 +33,6 @@ const DOT_RALPH: &str = ".ralph";
 const RUN_DIR_MARK: &str = "run-files-only";
 const RUN_DIR_TEXT: &[u8] =
     b"What ralph writes while it runs lies here; config, prompts and plan are in the folder above.\n";
-/// A longer `.git` file points to nothing, in bytes.
-const MAX_POINTER: u64 = 64 * 1024;
 
 /// Why the project could not be located or used.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,14 @@ pub enum ProjectError {
     DanglingWorkTree {
         /// The top of the work tree.
         path: PathBuf,
+    },
+    /// A file of git's cannot be read, or git would wait for it: a FIFO, a device; or the machine has no room to open it.
+    #[error("git's file {path}: {reason}: {way_out}", path = .path.display(), way_out = files::way_to_read(.reason))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said, or what it is.
+        reason: io::Error,
     },
     /// The place of the ralph dir is taken by a file.
     #[error("ralph dir, {path}: is a file: move it away, or name another folder with --ralph-dir", path = .path.display())]
@@ -110,7 +118,7 @@ impl Project {
         // The physical path, as git takes it: a symlink into a project leads to that project.
         let cwd = fs::canonicalize(cwd)
             .map_err(|reason| ProjectError::NoCurrentDir { path: cwd.to_path_buf(), reason })?;
-        let root = find_work_tree(&cwd).map_or_else(|| cwd.clone(), |(root, _)| root);
+        let root = Repository::around(&cwd).map_or_else(|| cwd.clone(), |found| found.root);
         let ralph_dir = match flag {
             Some(flag) if flag.as_os_str().is_empty() => return Err(ProjectError::EmptyRalphDir),
             Some(flag) => resolve(&cwd.join(flag)),
@@ -151,13 +159,22 @@ impl Project {
 
     /// Fails unless the project is a git work tree: for the verbs whose agents work through git.
     pub fn require_git(&self) -> Result<(), ProjectError> {
-        if self.in_git() {
-            Ok(())
-        } else if self.root.join(".git").is_file() {
-            Err(ProjectError::DanglingWorkTree { path: self.root.clone() })
-        } else {
-            Err(ProjectError::NotARepository { path: self.cwd.clone() })
+        match self.repository() {
+            Some(found) => found.usable,
+            None => Err(ProjectError::NotARepository { path: self.cwd.clone() }),
         }
+    }
+
+    /// Fails where there is a repository and git could not read it: also for verbs that need none.
+    pub fn require_readable_git(&self) -> Result<(), ProjectError> {
+        match self.repository().map(|found| found.usable) {
+            Some(Err(error @ ProjectError::Unreadable { .. })) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn repository(&self) -> Option<Repository> {
+        Repository::around(&self.root).filter(|found| found.root == self.root)
     }
 
     /// Creates the ralph dir where it is missing and makes sure that it can be written in.
@@ -235,7 +252,7 @@ impl Project {
     /// Whether the project root is the top of a usable git work tree.
     #[must_use]
     pub fn in_git(&self) -> bool {
-        find_work_tree(&self.root).is_some_and(|(top, usable)| usable && top == self.root)
+        self.repository().is_some_and(|found| found.usable.is_ok())
     }
 
     /// The folder of what people write for ralph; may not exist yet.
@@ -332,32 +349,6 @@ impl Project {
     pub fn registry(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/loops"))
     }
-}
-
-/// The top of the work tree around `start`, and whether its repository is there. A `.git` file ends the search even
-/// when what it points to is gone: working on in an outer repository would change the wrong project.
-fn find_work_tree(start: &Path) -> Option<(PathBuf, bool)> {
-    start.ancestors().find_map(|dir| {
-        let git = dir.join(".git");
-        if git.is_dir() {
-            return is_git_dir(&git).then(|| (dir.to_path_buf(), true));
-        }
-        let target = git_file_target(&git)?;
-        Some((dir.to_path_buf(), is_git_dir(&dir.join(target))))
-    })
-}
-
-/// An empty `.git` folder is no repository; HEAD may be a (dangling) symlink in old ones.
-fn is_git_dir(dir: &Path) -> bool {
-    dir.join("HEAD").symlink_metadata().is_ok()
-}
-
-/// What a `.git` file of a work tree or submodule points to.
-fn git_file_target(file: &Path) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
-    let content = theirs::read(file, MAX_POINTER).ok()?;
-    let target = content.strip_prefix(b"gitdir:")?.trim_ascii();
-    Some(PathBuf::from(OsString::from_vec(target.to_vec())))
 }
 
 /// The ralph dir where neither flag nor environment names one.

@@ -53,6 +53,26 @@ pub fn fault_of_machine(error: &io::Error) -> Option<&'static str> {
     }
 }
 
+/// What `result` has found; `None` where it is not there, or is not what was looked for. A fault of the machine stays an
+/// error, because it says neither.
+pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if fault_of_machine(&error).is_some() => Err(error),
+        result => Ok(result.ok()),
+    }
+}
+
+/// What to do about a file that cannot be read.
+#[must_use]
+pub fn way_to_read(error: &io::Error) -> &'static str {
+    match error.kind() {
+        _ if fault_of_machine(error).is_some() => advice(error),
+        ErrorKind::InvalidInput | ErrorKind::IsADirectory => "move it away",
+        ErrorKind::PermissionDenied => "mend its permissions",
+        _ => "see to that and start again",
+    }
+}
+
 fn advice(error: &io::Error) -> &'static str {
     use ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
     use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
@@ -141,8 +161,55 @@ fn size(bytes: u64) -> String {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    use std::process::Command;
+
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    /// Runs `check` where nothing can be opened any more: in a process of its own, in which only the test of this full name
+    /// runs, with what `set_up` has made there.
+    pub(crate) fn without_descriptors<T>(test: &str, set_up: impl FnOnce() -> T, check: impl FnOnce(T)) {
+        const MARK: &str = "RALPH_TEST_WITHOUT_DESCRIPTORS";
+        if std::env::var_os(MARK).is_none() {
+            let mut own = Command::new(std::env::current_exe().unwrap());
+            let run = own
+                .args(["--exact", test, "--nocapture", "--test-threads=1"])
+                .env(MARK, "1")
+                .output()
+                .unwrap();
+            let said =
+                String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let things = set_up();
+        let usual = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..usual }).unwrap();
+        check(things);
+        setrlimit(Resource::Nofile, usual).unwrap();
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_descriptors_says_nothing_about_a_file() {
+        let full = "files::tests::a_machine_without_descriptors_says_nothing_about_a_file";
+        testing::without_descriptors(full, tempfile::tempdir, |dir| {
+            let dir = dir.unwrap();
+            let errors =
+                [theirs::text(&dir.path().join("none")).unwrap_err(), own::entries(dir.path()).unwrap_err()];
+            assert!(if_there(theirs::text(&dir.path().join("none"))).unwrap().is_none());
+            assert!(if_there(dir.path().read_dir()).is_err());
+            assert_eq!(fault_of_machine(&errors[0]), None);
+            let error =
+                FileError { path: "/a".into(), reason: dir.path().read_dir().unwrap_err() }.to_string();
+            assert!(error.ends_with("raise the limit of open files ('ulimit -n')"), "{error}");
+            assert_eq!(way_to_read(&errors[1]), "raise the limit of open files ('ulimit -n')");
+        });
+    }
 
     #[test]
     fn errors_say_what_to_do() {

@@ -19,7 +19,7 @@ use super::remove::RemoveError;
 use super::worktrees::{Tree, shell_word, without_links};
 use super::{GitError, common_dir, head_file, progress, save};
 use crate::files::atomic::{self, Durability};
-use crate::files::theirs;
+use crate::files::{if_there, theirs};
 use crate::text::jitter;
 
 /// How long another git that is just making the wanted work tree is waited for.
@@ -109,24 +109,26 @@ impl<'a> HalfMade<'a> {
         let entries = without_links(&common_dir(root)?.join("worktrees"));
         let git_file = path.join(".git");
         let pointer = match git_file.symlink_metadata() {
-            Ok(found) if found.is_file() => head_file::git_dir(path),
+            Ok(found) if found.is_file() => head_file::git_dir(path).map_err(GitError::unreadable(path))?,
             Ok(_) => return Ok(None),
             Err(_) => None,
         };
         let entry = match pointer {
             Some(entry) if entry.parent().is_some_and(|folder| without_links(folder) == entries) => {
                 // A copy of another tree's folder leads to the other's entry.
-                let names_another = registered(&entry).is_some_and(|place| place != git_file);
+                let names_another = registered(&entry)?.is_some_and(|place| place != git_file);
                 if names_another {
                     return Ok(None);
                 }
                 Some(entry)
             }
-            None if tree.is_some() => entry_for(&entries, &git_file),
+            None if tree.is_some() => entry_for(&entries, &git_file)?,
             None if path.symlink_metadata().is_ok_and(|found| found.is_dir()) => None,
             _ => return Ok(None),
         };
-        if entry.as_deref().is_some_and(|entry| is_whole(entry) || !is_on(entry, branch, tree)) {
+        if let Some(entry) = &entry
+            && (is_whole(entry) || !is_on(entry, branch, tree)?)
+        {
             return Ok(None);
         }
         let is_empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
@@ -316,30 +318,37 @@ fn paths(output: &[u8]) -> Vec<PathBuf> {
 }
 
 /// The `.git` file that an entry is registered for; `None` where it does not say.
-fn registered(entry: &Path) -> Option<PathBuf> {
-    let content = theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT).ok()?;
+fn registered(entry: &Path) -> Result<Option<PathBuf>, GitError> {
+    let content = if_there(theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT));
+    let content = content.map_err(GitError::unreadable(entry))?.unwrap_or_default();
     let place = content.trim_ascii_end();
     // It may be written down relative to the entry.
-    (!place.is_empty()).then(|| without_links(&entry.join(OsStr::from_bytes(place))))
+    Ok((!place.is_empty()).then(|| without_links(&entry.join(OsStr::from_bytes(place)))))
 }
 
 /// The entry that is registered for this `.git` file.
-pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Option<PathBuf> {
-    let mut entries = fs::read_dir(entries).ok()?.flatten().map(|entry| entry.path());
-    entries.find(|entry| registered(entry).is_some_and(|place| place == git_file))
+pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Result<Option<PathBuf>, GitError> {
+    let found = if_there(fs::read_dir(entries)).map_err(GitError::unreadable(entries))?;
+    for entry in found.into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if registered(&entry)?.is_some_and(|place| place == git_file) {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the HEAD of an entry is on the branch, or on nothing yet.
-fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> bool {
-    let head = theirs::text(&entry.join("HEAD")).unwrap_or_default();
-    match head.trim_end().strip_prefix("ref: refs/heads/") {
+fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> Result<bool, GitError> {
+    let head = if_there(theirs::text(&entry.join("HEAD"))).map_err(GitError::unreadable(entry))?;
+    let head = head.unwrap_or_default();
+    Ok(match head.trim_end().strip_prefix("ref: refs/heads/") {
         // Where branches are not files, only git knows.
         Some(".invalid") => tree.is_none_or(|tree| {
             tree.branch.as_deref().is_none_or(|name| [branch, ".invalid"].contains(&name))
         }),
         Some(name) => name == branch,
         None => head.trim_end().bytes().all(|byte| byte == b'0'),
-    }
+    })
 }
 
 /// Whether a git process lives that was told to make this work tree.

@@ -216,7 +216,8 @@ pub fn configure(tree: &Path, identity: &CommitIdentity) -> Result<(), GitError>
 /// Names and values that hold in this work tree alone; of several of one name the last, as for git.
 fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
     // Of a new tree there is no such file; git need not be asked.
-    if head_file::git_dir(tree).is_some_and(|folder| !folder.join("config.worktree").exists()) {
+    let folder = head_file::git_dir(tree).ok().flatten();
+    if folder.is_some_and(|folder| !folder.join("config.worktree").exists()) {
         return Ok(HashMap::new());
     }
     let output = run(tree, &["config", "--worktree", "-z", "--list"], LIMIT)?;

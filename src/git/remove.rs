@@ -54,7 +54,8 @@ pub fn remove(
             format!("something is mounted at {}, and would be emptied: unmount it first", place.display());
         return Err(RemoveError::Refused { reason });
     }
-    let git_dir = head_file::git_dir(&tree.path).ok_or(RemoveError::Changed)?;
+    let git_dir = head_file::git_dir(&tree.path).map_err(GitError::unreadable(&tree.path))?;
+    let git_dir = git_dir.ok_or(RemoveError::Changed)?;
     hide_plan(&tree.path)?;
     let uncommitted = if with_changes { Some(Uncommitted::read(&tree.path, &git_dir)?) } else { None };
     if let Some((commit, what)) = uncommitted.as_ref().map(Uncommitted::commit).transpose()?.flatten() {

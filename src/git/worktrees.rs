@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::change::{ChangeError, ChangeOptions, CutOff, alone, change, change_with};
 use super::refs::branch_commit;
 use super::{GitError, LIMIT, common_dir, escape_pattern, exclude, half_made, head_file, run};
-use crate::files::theirs;
+use crate::files::{if_there, theirs};
 use crate::text::duration;
 use crate::text::line::one_line;
 
@@ -33,6 +33,7 @@ pub struct Tree {
 
 /// All work trees of the repository of `root`, the main one first.
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
+    require_files(root)?;
     let list = || run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT);
     let output = list().or_else(|error| if half_made::mend_entries(root) { list() } else { Err(error) })?;
     let mut trees: Vec<Tree> = Vec::new();
@@ -57,6 +58,18 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     Ok(trees)
 }
 
+/// Fails where git would wait for a file of a work tree's entry: it reads those of all trees.
+fn require_files(root: &Path) -> Result<(), GitError> {
+    let Some(common) = head_file::common_dir(root) else { return Ok(()) };
+    for entry in fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
+        for name in ["HEAD", "gitdir", "commondir", "locked"] {
+            let path = entry.path().join(name);
+            theirs::require_file_if_there(&path).map_err(GitError::unreadable(&path))?;
+        }
+    }
+    Ok(())
+}
+
 /// What a folder's HEAD is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckedOut {
@@ -69,29 +82,38 @@ pub enum CheckedOut {
 }
 
 /// What the HEAD of the work tree `root` is on.
-#[must_use]
-pub fn checked_out(root: &Path) -> CheckedOut {
-    let head = head_file::git_dir(root).and_then(|folder| theirs::text(&folder.join("HEAD")).ok());
+///
+/// # Errors
+/// Where nobody can tell: the machine has no room to look, or git was cut off.
+pub fn checked_out(root: &Path) -> Result<CheckedOut, GitError> {
+    let folder = head_file::git_dir(root).map_err(GitError::unreadable(root))?;
+    let head = folder.map(|folder| if_there(theirs::text(&folder.join("HEAD"))));
+    let head = head.transpose().map_err(GitError::unreadable(root))?.flatten();
     let name = match head.as_deref().map(str::trim_end) {
-        None => return CheckedOut::NoTree,
+        None => return Ok(CheckedOut::NoTree),
         // Where branches are not files, only git knows.
-        Some("ref: refs/heads/.invalid") => run(root, &["symbolic-ref", "HEAD"], LIMIT)
-            .map_or_else(|_| String::new(), |name| String::from_utf8_lossy(&name).trim_end().to_owned()),
+        Some("ref: refs/heads/.invalid") => match run(root, &["symbolic-ref", "HEAD"], LIMIT) {
+            Ok(name) => String::from_utf8_lossy(&name).trim_end().to_owned(),
+            Err(GitError::Refused { .. }) => String::new(),
+            Err(error) => return Err(error),
+        },
         Some(head) => head.trim_start_matches("ref: ").to_owned(),
     };
-    name.strip_prefix("refs/heads/").map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned()))
+    let branch = name.strip_prefix("refs/heads/");
+    Ok(branch.map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned())))
 }
 
 /// The lock of the work tree's index, where there is one: a git is at work there, or was killed.
 #[must_use]
 pub fn index_lock(root: &Path) -> Option<PathBuf> {
-    head_file::git_dir(root).map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
+    let folder = head_file::git_dir(root).ok().flatten();
+    folder.map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
 }
 
 /// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD and the branch.
 #[must_use]
 pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
-    let head = head_file::git_dir(root).map(|folder| folder.join("HEAD.lock"));
+    let head = head_file::git_dir(root).ok().flatten().map(|folder| folder.join("HEAD.lock"));
     let name = head_file::common_dir(root)
         .map(|common| without_links(&common).join(format!("refs/heads/{branch}.lock")));
     let others = [head, name].into_iter().flatten().filter(|lock| lock.is_file());
@@ -179,17 +201,18 @@ impl New<'_> {
 
     /// git's entry for a tree that belongs to another repository: ours is a copy of that one.
     fn copied_from(&self, other: &Tree) -> Result<Option<PathBuf>, GitError> {
-        let Some(theirs) = head_file::git_dir(&other.path) else { return Ok(None) };
+        let theirs = head_file::git_dir(&other.path).map_err(GitError::unreadable(&other.path))?;
+        let Some(theirs) = theirs else { return Ok(None) };
         let entries = without_links(&common_dir(self.root)?.join("worktrees"));
         let is_ours = without_links(&theirs).starts_with(&entries);
-        Ok(half_made::entry_for(&entries, &other.path.join(".git")).filter(|_| !is_ours))
+        Ok(half_made::entry_for(&entries, &other.path.join(".git"))?.filter(|_| !is_ours))
     }
 
     /// How the tree in a copy of a project is made the copy's own. Not by 'git worktree repair': that links the original's
     /// tree to the copy.
     fn link_of_copy(&self, entry: &Path, real: &Path) -> String {
         let git_file = real.join(".git");
-        let leads_to = head_file::git_dir(real);
+        let leads_to = head_file::git_dir(real).ok().flatten();
         let is_copy = leads_to.is_some_and(|folder| folder.file_name() == entry.file_name());
         if !is_copy || self.path.is_symlink() {
             return format!(
@@ -239,7 +262,7 @@ impl New<'_> {
     /// git makes its entry for the tree anew, and drops what only that knows.
     fn require_nothing_precious(&self, tree: &Path) -> Result<(), GitError> {
         let entries = without_links(&common_dir(self.root)?.join("worktrees"));
-        let Some(entry) = half_made::entry_for(&entries, &tree.join(".git")) else { return Ok(()) };
+        let Some(entry) = half_made::entry_for(&entries, &tree.join(".git"))? else { return Ok(()) };
         if let Some(found) = half_made::precious(self.root, &entry)? {
             let what =
                 "the folder of a work tree is gone, and git's notes about it hold what is nowhere else";
@@ -285,7 +308,8 @@ impl New<'_> {
         let real = without_links(self.path);
         let trees = list(self.root).unwrap_or_default();
         let is_meant = |tree: &Tree| tree.path == real && tree.branch.as_deref() == Some(self.branch);
-        let is_whole = head_file::git_dir(&real).is_some_and(|entry| half_made::is_whole(&entry));
+        let entry = head_file::git_dir(&real).ok().flatten();
+        let is_whole = entry.is_some_and(|entry| half_made::is_whole(&entry));
         if is_whole && trees.iter().any(is_meant) {
             let hook = "the post-checkout hook";
             let (what, way_out) = match error {

@@ -1,0 +1,79 @@
+//! What stands in the place of git's own files and would hold git for ever is named at once, and so is a project that has moved.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::scratch::{Scratch, claude_says};
+
+/// Puts something in the place of a file.
+fn put(kind: &str, path: &Path) {
+    let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
+    match kind {
+        "a FIFO" => assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+        "a socket" => drop(UnixListener::bind(path).unwrap()),
+        "a device" => std::os::unix::fs::symlink("/dev/tty", path).unwrap(),
+        _ => panic!("{kind}"),
+    }
+}
+
+const VERBS: [&str; 7] =
+    ["prompt p.md 1", "run fix -n 1", "loop build", "loop plan", "clean --worktrees", "revert", "init"];
+
+/// Every verb that uses git in `folder` names the file, and does so at once; the others are not held either.
+fn assert_named(scratch: &Scratch, folder: &Path, name: &str, kind: &str) {
+    let at = |verb: &str| {
+        let run = Scratch::finish(scratch.ralph(verb).current_dir(folder));
+        assert!(run.elapsed < Duration::from_secs(5), "{verb}, {name}: {run:?}");
+        run
+    };
+    for verb in VERBS {
+        let run = at(verb);
+        let said = format!("{name}: it is {kind}, not a file: move it away");
+        assert!(run.code == Some(1) && run.stderr.contains(&said), "{verb}, {name}: {run:?}");
+    }
+    assert!(at("doctor").stdout.contains(&format!("{name}: it is {kind}")), "{name}");
+    for verb in ["ls", "status", "config", "loop build --dry-run"] {
+        at(verb);
+    }
+}
+
+fn project() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    scratch.write("fix/RALPH.md", "---\nagent: claude -p\n---\nDo it.\n");
+    scratch.git(&["add", "p.md", "fix"]);
+    scratch.git(&["commit", "--quiet", "-m", "Begin"]);
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    scratch
+}
+
+#[test]
+fn what_would_hold_git_is_named_at_once() {
+    for (kind, names) in [
+        ("a FIFO", &[".git", ".git/HEAD", ".git/config", ".git/commondir", ".git/index"][..]),
+        ("a socket", &[".git", ".git/HEAD"]),
+        ("a device", &[".git", ".git/HEAD", ".git/config"]),
+    ] {
+        for name in names {
+            let scratch = project();
+            put(kind, &scratch.path(name));
+            assert_named(&scratch, &scratch.root(), name, kind);
+        }
+    }
+}
+
+#[test]
+fn what_would_hold_git_in_a_linked_work_tree_is_named_at_once() {
+    for name in ["worktrees/other/HEAD", "worktrees/other/commondir", "worktrees/other/gitdir", "config"] {
+        let scratch = project();
+        scratch.git(&["worktree", "add", "--quiet", "-b", "other", "../other"]);
+        let other = scratch.outside().join("other");
+        let run = Scratch::finish(scratch.ralph("prompt p.md 1").current_dir(&other));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        put("a FIFO", &scratch.path(&format!(".git/{name}")));
+        assert_named(&scratch, &other, name.rsplit('/').next().unwrap(), "a FIFO");
+    }
+}
