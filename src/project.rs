@@ -59,7 +59,7 @@ pub enum ProjectError {
     },
     /// A `.git` file names a repository that is gone: a moved or pruned work tree.
     #[error(
-        "not a usable git work tree, {path}: its .git file points to a repository that is not there: run 'git worktree repair', or clone again",
+        "not a usable git work tree, {path}: its .git file points to a repository that is not there: run 'git worktree repair {path}' in the repository that it belongs to, or clone again",
         path = .path.display()
     )]
     DanglingWorkTree {

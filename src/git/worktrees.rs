@@ -177,8 +177,11 @@ impl New<'_> {
             let way_out = match self.copied_from(other)? {
                 Some(entry) => self.link_of_copy(&entry, real),
                 None if is_there(&other.path) => "switch that work tree to another branch".to_owned(),
-                None => "its folder is gone; forget it with 'git worktree prune', or mount the disk it is on"
-                    .to_owned(),
+                None => self.moved(trees)?.unwrap_or_else(|| {
+                    "its folder is gone; say where it is with 'git worktree repair PATH', mount the disk it is on, or forget \
+                     it with 'git worktree prune'"
+                        .to_owned()
+                }),
             };
             return Err(GitError::in_the_way(what, other.path.display(), way_out));
         }
@@ -206,6 +209,33 @@ impl New<'_> {
         let entries = without_links(&common_dir(self.root)?.join("worktrees"));
         let is_ours = without_links(&theirs).starts_with(&entries);
         Ok(half_made::entry_for(&entries, &other.path.join(".git"))?.filter(|_| !is_ours))
+    }
+
+    /// How git is told where the trees are now that came along when the whole project was moved; `None` where the tree of
+    /// this branch did not. To forget them would throw away what is staged or on no branch.
+    fn moved(&self, trees: &[Tree]) -> Result<Option<String>, GitError> {
+        let entries = without_links(&common_dir(self.root)?.join("worktrees"));
+        let folder = self.path.ancestors().nth(self.branch.split('/').count()).unwrap_or(self.path);
+        let mut moved = Vec::new();
+        for tree in trees.iter().filter(|tree| !is_there(&tree.path)) {
+            let Some(place) = tree.branch.as_ref().map(|branch| folder.join(branch)) else { continue };
+            let entry = half_made::entry_for(&entries, &tree.path.join(".git"))?;
+            // It leads to where the repository was, or is.
+            let leads_to = head_file::git_dir(&place).map_err(GitError::unreadable(&place))?;
+            let name = |folder: &PathBuf| folder.file_name().map(OsStr::to_owned);
+            if entry.is_some() && entry.as_ref().and_then(name) == leads_to.as_ref().and_then(name) {
+                moved.push(place);
+            }
+        }
+        if !moved.iter().any(|place| place == self.path) {
+            return Ok(None);
+        }
+        let places: Vec<String> = moved.iter().map(|place| shell_word(place)).collect();
+        let root = shell_word(self.root);
+        Ok(Some(format!(
+            "the project was moved; tell git with 'git -C {root} worktree repair {}' and start again",
+            places.join(" ")
+        )))
     }
 
     /// How the tree in a copy of a project is made the copy's own. Not by 'git worktree repair': that links the original's

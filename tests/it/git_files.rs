@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::branch_project::{BranchProject, plan};
 use crate::scratch::{Scratch, claude_says};
 
 /// Puts something in the place of a file.
@@ -76,4 +77,33 @@ fn what_would_hold_git_in_a_linked_work_tree_is_named_at_once() {
         put("a FIFO", &scratch.path(&format!(".git/{name}")));
         assert_named(&scratch, &other, name.rsplit('/').next().unwrap(), "a FIFO");
     }
+}
+
+#[test]
+fn a_project_that_was_moved_is_told_how_its_work_trees_are_kept() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2), ("feature/two", 2)]));
+    let scratch = &project.scratch;
+    project.agent("work; echo mine > staged; git add staged; rm staged; echo mine > new; exit 1");
+    scratch.run("loop build --max-iterations 1");
+    let moved = scratch.outside().join("moved, away");
+    fs::rename(scratch.root(), &moved).unwrap();
+    let build = || Scratch::finish(scratch.ralph("loop build").current_dir(&moved));
+
+    project.agent("work; end");
+    let run = build();
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(!run.stderr.contains("prune"), "{run:?}");
+    let (_, command) = run.stderr.split_once("tell git with '").unwrap_or_else(|| panic!("{run:?}"));
+    let command = command.split_once("' and start again").unwrap().0;
+    // What it advises, done, from anywhere.
+    let repair = Scratch::finish(scratch.command("sh").args(["-c", command]).current_dir("/"));
+    assert_eq!(repair.code, Some(0), "{command}: {repair:?}");
+    for branch in ["one", "feature/two"] {
+        let tree = moved.join(".worktrees").join(branch);
+        let mut status = scratch.command("git");
+        let status = Scratch::finish(status.args(["status", "--porcelain"]).current_dir(&tree));
+        assert!(status.stdout.contains("AD staged\n") && status.stdout.contains("?? new\n"), "{status:?}");
+    }
+    let run = build();
+    assert_eq!(run.code, Some(0), "{run:?}");
 }
