@@ -80,6 +80,16 @@ pub enum ProjectError {
         /// The ralph dir.
         path: PathBuf,
     },
+    /// The folder for the lock of a branch is a link.
+    #[error(
+        "ralph's folder, {path}: it is a symbolic link, and the lock would lie where it leads: remove it; where it is \
+         committed, from the branch",
+        path = .path.display()
+    )]
+    RunDirIsLink {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The ralph dir could not be created, or cannot be written in.
     #[error(
         "ralph dir, {path}: cannot be written ({reason}): mend its permissions, or name another folder with --ralph-dir",
@@ -191,8 +201,18 @@ impl Project {
         made.and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
     }
 
+    /// Fails where the run dir is a symbolic link, as it may be committed on a branch: what it leads to is somebody else's, or
+    /// the project's own.
+    pub fn require_no_link(&self) -> Result<(), ProjectError> {
+        if self.run_dir.is_symlink() {
+            return Err(ProjectError::RunDirIsLink { path: self.run_dir.clone() });
+        }
+        Ok(())
+    }
+
     /// Creates the folder of the run-time files where it is missing, and makes sure that it can be written in.
     pub fn create_run_dir(&self) -> Result<(), ProjectError> {
+        self.require_no_link()?;
         self.create_ralph_dir()?;
         self.restore_run_dir()?;
         require_writable(&self.run_dir).map_err(Self::unwritable(&self.run_dir))
@@ -201,6 +221,7 @@ impl Project {
     /// Makes the folder of the run-time files again where it was removed, but not what is above it: a project that is gone
     /// stays gone.
     pub fn restore_run_dir(&self) -> Result<(), ProjectError> {
+        self.require_no_link()?;
         let path = &self.run_dir;
         let is_missing = path.symlink_metadata().is_err();
         let made = if is_missing && self.has_run_dir_of_its_own() { self.place_run_dir() } else { Ok(()) };

@@ -107,3 +107,38 @@ fn a_project_that_was_moved_is_told_how_its_work_trees_are_kept() {
     let run = build();
     assert_eq!(run.code, Some(0), "{run:?}");
 }
+
+#[test]
+fn a_committed_link_does_not_lead_a_branch_out_of_its_work_tree() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let scratch = &project.scratch;
+    let elsewhere = scratch.outside().join("elsewhere/.ralph");
+    fs::create_dir_all(&elsewhere).unwrap();
+    for target in [scratch.path(".ralph"), elsewhere.clone(), scratch.outside().join("nowhere/.ralph")] {
+        scratch.git(&["checkout", "--quiet", "-B", "one", "master"]);
+        let _ = fs::remove_dir_all(scratch.path(".ralph"));
+        std::os::unix::fs::symlink(&target, scratch.path(".ralph")).unwrap();
+        scratch.git(&["add", "--force", ".ralph"]);
+        scratch.git(&["commit", "--quiet", "-m", "A link"]);
+        scratch.git(&["checkout", "--quiet", "master"]);
+        let _ = fs::remove_file(scratch.path(".ralph"));
+        scratch.write(".ralph/state.toml", "mine");
+        scratch.write(".ralph/logs/session-1.log", "mine");
+
+        let run = scratch.run("loop build");
+        let said = format!(
+            "{}: it is a symbolic link, and the lock would lie where it leads",
+            scratch.path(".worktrees/one/.ralph").display()
+        );
+        assert!(run.code == Some(1) && run.stderr.contains(&said), "{target:?}: {run:?}");
+        assert_eq!(project.calls("one"), 0);
+        let run = scratch.run("clean --worktrees one --force");
+        assert!(run.code == Some(1) && run.stdout.contains(&said), "{target:?}: {run:?}");
+        // The project's own records, and those elsewhere, are as they were.
+        assert_eq!(scratch.read(".ralph/state.toml"), "mine", "{target:?}");
+        assert_eq!(scratch.read(".ralph/logs/session-1.log"), "mine", "{target:?}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "{target:?}");
+        assert!(!scratch.outside().join("nowhere").exists());
+        scratch.git(&["worktree", "remove", "--force", ".worktrees/one"]);
+    }
+}
