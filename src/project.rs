@@ -156,11 +156,17 @@ impl Project {
     /// The places of another loop of the same user, told by its project root and its ralph dir (both absolute).
     #[must_use]
     pub fn elsewhere(&self, root: &Path, ralph_dir: &Path) -> Self {
+        self.elsewhere_with(root, ralph_dir, run_dir(root, ralph_dir))
+    }
+
+    /// The same with a run dir that is known: finding it means to look up every link on the way there.
+    #[must_use]
+    pub fn elsewhere_with(&self, root: &Path, ralph_dir: &Path, run_dir: PathBuf) -> Self {
         Self {
             cwd: root.to_path_buf(),
             root: root.to_path_buf(),
             ralph_dir: ralph_dir.to_path_buf(),
-            run_dir: run_dir(root, ralph_dir),
+            run_dir,
             branch: None,
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),

@@ -159,7 +159,9 @@ impl Watch {
                 self.served.patience = None;
             }
         }
-        self.look_at_the_clock(Instant::now());
+        let now = Instant::now();
+        self.look_at_the_clock(now);
+        debug_assert!(self.is_over(now) || self.next_deadline() > now, "a wait that does not wait");
         match self.notice.take().filter(|_| !mute) {
             Some(notice) => context.tell(Event::Notice(&notice)),
             None => Ok(()),
@@ -313,8 +315,13 @@ impl Watch {
             Word::LastForNow { until } => until.min(self.next_server_look),
             Word::Last { until } => until,
         };
-        let next = next.min(self.too_long);
-        self.loop_over.map_or(next, |deadline| next.min(deadline))
+        self.at_most(next)
+    }
+
+    /// A moment, or the one before it when the attempt or the loop is over.
+    fn at_most(&self, moment: Instant) -> Instant {
+        let moment = moment.min(self.too_long);
+        self.loop_over.map_or(moment, |deadline| moment.min(deadline))
     }
 
     fn look_at_the_clock(&mut self, now: Instant) {
@@ -324,7 +331,7 @@ impl Watch {
         let in_flight = self.traces.has_tool_in_flight() || self.traces.announced().is_some();
         if let Word::Last { until } = self.word {
             // It has said its last word, well or not; nothing else is expected of it but to leave.
-            if now >= until.min(self.too_long) {
+            if now >= self.at_most(until) {
                 self.end(Ending::AfterFinal);
             }
         } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
@@ -356,10 +363,12 @@ impl Watch {
             });
             return self.end(Ending::InBackground);
         }
-        let Some(count) = self.traces.background_tasks().filter(|_| now >= self.next_server_look) else {
+        if now < self.next_server_look {
             return;
-        };
+        }
         self.next_server_look = now + SERVER_LOOK;
+        // Without tasks it waits for a time of day: no server is among that.
+        let Some(count) = self.traces.background_tasks() else { return };
         if let Some(ports) = self.tools.idle_servers(count, now) {
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
             let (idle, ports) = (duration::format(SERVER_IDLE), ports.join(", "));

@@ -138,12 +138,13 @@ fn require_file(found: &Metadata) -> io::Result<()> {
     Err(io::Error::new(kind, format!("it is {what}, not a file")))
 }
 
-/// The content of an open file; one that is longer than `limit` bytes is refused with [`ErrorKind::FileTooLarge`].
-fn content(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+/// The content of an open file that seems to be of this length, in bytes; one that is longer than `limit` bytes is refused
+/// with [`ErrorKind::FileTooLarge`].
+fn content(file: &File, length: u64, limit: u64) -> io::Result<Vec<u8>> {
     /// For more than this, room is made as it is needed.
     const SMALL: u64 = 64 << 10;
     // All at once and not bit by bit: thousands of them are read for a list.
-    let room = file.metadata().map_or(0, |found| found.len().min(limit).min(SMALL)) + 1;
+    let room = length.min(limit).min(SMALL) + 1;
     let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

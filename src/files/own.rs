@@ -1,7 +1,7 @@
 //! Our own run-time files: nobody else may read them, and nothing but a file of ours is read or written in their place. A
 //! link could lead to what is the user's, a FIFO or a device could hold us for ever.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -37,16 +37,22 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 
 /// Opens a file of ours to be read; its mode stays.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
+    opened(path).map(|(file, _)| file)
+}
+
+fn opened(path: &Path) -> io::Result<(File, Metadata)> {
     require_file(&path.symlink_metadata()?)?;
     let flags = AT_ONCE.union(OFlags::NOFOLLOW);
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    require_file(&file.metadata()?)?;
-    Ok(file)
+    let found = file.metadata()?;
+    require_file(&found)?;
+    Ok((file, found))
 }
 
 /// The content of a file of ours, at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    content(&open_to_read(path)?, limit)
+    let (file, found) = opened(path)?;
+    content(&file, found.len(), limit)
 }
 
 /// Makes a folder of ours where it is missing, but not what is above it: that may be gone for a reason. Anything else in

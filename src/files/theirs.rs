@@ -14,13 +14,14 @@ pub const MAX_TEXT: u64 = 16 << 20;
 /// The content of a file, at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     if is_stream(path) {
-        return content(&File::open(path)?, limit);
+        return content(&File::open(path)?, 0, limit);
     }
     // Looked at first: some devices do something when they are opened.
     require_file(&path.metadata()?)?;
     let file = OpenOptions::new().read(true).custom_flags(AT_ONCE.bits().cast_signed()).open(path)?;
-    require_file(&file.metadata()?)?;
-    content(&file, limit)
+    let found = file.metadata()?;
+    require_file(&found)?;
+    content(&file, found.len(), limit)
 }
 
 /// Fails where something is at the path that is no file, and leads to none: a program that opens it could wait for ever.

@@ -232,9 +232,7 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
 
 fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
     let folder = project.registry()?;
-    let (name, mode, run) = (&identity.name, &identity.mode, &identity.run);
-    let mut entry = Entry::new(name, mode, project.ralph_dir(), project.root(), run);
-    entry.records = project.is_of_branch().then(|| project.records());
+    let entry = Entry::new(&identity.name, &identity.mode, project, &identity.run);
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
 }
 

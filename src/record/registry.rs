@@ -32,6 +32,9 @@ pub struct Entry {
     pub mode: String,
     /// Absolute path of the loop's ralph dir: with its lock and, where nothing else is said, its state and logs.
     pub ralph_dir: PathBuf,
+    /// Absolute path of its run-time files; missing in entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_dir: Option<PathBuf>,
     /// Absolute path of its state, where that is not in the ralph dir.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
@@ -48,14 +51,15 @@ pub struct Entry {
 impl Entry {
     /// An entry for a run that starts now in the calling process.
     #[must_use]
-    pub fn new(name: &str, mode: &str, ralph_dir: &Path, project_root: &Path, run_id: &str) -> Self {
+    pub fn new(name: &str, mode: &str, places: &Project, run_id: &str) -> Self {
         Self {
             version: VERSION,
             name: name.to_owned(),
             mode: mode.to_owned(),
-            ralph_dir: ralph_dir.to_path_buf(),
-            records: None,
-            project_root: project_root.to_path_buf(),
+            ralph_dir: places.ralph_dir().to_owned(),
+            run_dir: Some(places.run_dir().to_owned()),
+            records: places.is_of_branch().then(|| places.records()),
+            project_root: places.root().to_owned(),
             run_id: run_id.to_owned(),
             pid: std::process::id(),
             started: Local::now(),
@@ -67,7 +71,11 @@ impl Entry {
     /// The places of the loop; `here` is any project of the same user.
     #[must_use]
     pub fn places(&self, here: &Project) -> Project {
-        let places = here.elsewhere(&self.project_root, &self.ralph_dir);
+        let (root, ralph_dir) = (&self.project_root, &self.ralph_dir);
+        let places = match &self.run_dir {
+            Some(run_dir) => here.elsewhere_with(root, ralph_dir, run_dir.clone()),
+            None => here.elsewhere(root, ralph_dir),
+        };
         match &self.records {
             Some(records) => places.recorded_in(records),
             None => places,
@@ -165,9 +173,13 @@ fn file_name(name: &str, ralph_dir: &Path) -> String {
 mod tests {
     use super::*;
 
+    fn here() -> Project {
+        Project::locate(Path::new("/"), &|_| None, None, None).unwrap()
+    }
+
     fn entry(name: &str, project: &str) -> Entry {
         let root = Path::new("/work").join(project);
-        Entry::new(name, "build", &root.join(".ralph"), &root, "r1")
+        Entry::new(name, "build", &here().elsewhere(&root, &root.join(".ralph")), "r1")
     }
 
     fn names(dir: &Path) -> Vec<String> {
@@ -186,6 +198,19 @@ mod tests {
         let build = entry("build", "a");
         register(&loops, &build).unwrap();
         assert_eq!(list(&loops).0, [build]);
+    }
+
+    #[test]
+    fn an_entry_leads_to_the_places_of_its_loop_with_and_without_a_known_run_dir() {
+        let tree = here().elsewhere(Path::new("/work/a"), Path::new("/work/a"));
+        for places in [tree.clone(), tree.of_branch("x", None)] {
+            let mut entry = Entry::new("x", "build", &places, "r1");
+            for run_dir in [entry.run_dir.clone(), None] {
+                entry.run_dir = run_dir;
+                let found = entry.places(&here());
+                assert_eq!((found.run_dir(), found.records()), (places.run_dir(), places.records()));
+            }
+        }
     }
 
     #[test]
