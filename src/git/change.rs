@@ -192,7 +192,9 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
 }
 
 /// Under a supervisor, because hooks and filters of the repository run in it: what they leave ends with it, and all of it
-/// ends with us.
+/// ends with us. There is no run mark: the user's daemons that git starts (an agent of gpg, an ssh master) would inherit it and
+/// keep it, and the sweep after a killed ralph would end them. So what a hook has left in the background lives on where
+/// somebody kills ralph and this supervisor by -9 at the same time.
 fn attempt<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],
