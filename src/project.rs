@@ -207,8 +207,8 @@ impl Project {
         made.and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
     }
 
-    /// Fails where the run dir is a symbolic link, as it may be committed on a branch: what it leads to is somebody else's, or
-    /// the project's own.
+    /// Fails where the run dir of a work tree is a symbolic link, as it may be committed on a branch: what it leads to is
+    /// somebody else's, or the project's own.
     pub fn require_no_link(&self) -> Result<(), ProjectError> {
         if self.run_dir.is_symlink() {
             return Err(ProjectError::RunDirIsLink { path: self.run_dir.clone() });
@@ -218,7 +218,6 @@ impl Project {
 
     /// Creates the folder of the run-time files where it is missing, and makes sure that it can be written in.
     pub fn create_run_dir(&self) -> Result<(), ProjectError> {
-        self.require_no_link()?;
         self.create_ralph_dir()?;
         self.restore_run_dir()?;
         require_writable(&self.run_dir).map_err(Self::unwritable(&self.run_dir))
@@ -227,7 +226,6 @@ impl Project {
     /// Makes the folder of the run-time files again where it was removed, but not what is above it: a project that is gone
     /// stays gone.
     pub fn restore_run_dir(&self) -> Result<(), ProjectError> {
-        self.require_no_link()?;
         let path = &self.run_dir;
         let is_missing = path.symlink_metadata().is_err();
         let made = if is_missing && self.has_run_dir_of_its_own() { self.place_run_dir() } else { Ok(()) };
