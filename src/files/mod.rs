@@ -208,6 +208,9 @@ mod tests {
             let error =
                 FileError { path: "/a".into(), reason: dir.path().read_dir().unwrap_err() }.to_string();
             assert!(error.ends_with("raise the limit of open files ('ulimit -n')"), "{error}");
+            let error =
+                atomic::write_own(&dir.path().join("new"), b"", atomic::Durability::Atomic).unwrap_err();
+            assert!(error.to_string().ends_with("raise the limit of open files ('ulimit -n')"), "{error}");
             assert_eq!(way_to_read(&errors[1]), "raise the limit of open files ('ulimit -n')");
         });
     }
