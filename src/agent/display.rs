@@ -207,10 +207,10 @@ impl Display {
             }
         };
         let Pipes { mut stdin, stdout, stderr, notes } = pipes;
-        let Self { received, waiting, port } = self;
+        let Self { received, waiting, ref port } = self;
         let given = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&given);
-        std::thread::spawn(move || {
+        let feeds = threads::start(move || {
             for chunk in &received {
                 waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
                 counted.fetch_add(chunk.len(), Ordering::Relaxed);
@@ -222,16 +222,22 @@ impl Display {
         });
         if let Ok(stop) = stop.try_clone() {
             // Its complaints are nobody's concern, but a full pipe would hold it.
-            std::thread::spawn(move || pump(stderr, &stop, |_| true));
+            // Without it the display may come to hang, which is noticed.
+            let _ = threads::start(move || pump(stderr, &stop, |_| true));
         }
 
         let (ended, end) = channel();
-        std::thread::spawn(move || {
+        let listens = threads::start(move || {
             for note in notes {
                 // Whoever waits for it may have gone.
                 let _ = how_it_died(&note).map(|how| ended.send(how));
             }
         });
+        if let Err(error) = feeds.and(listens) {
+            drop(program);
+            self.port.post(0, Message::DisplayLost(error.to_string()));
+            return;
+        }
 
         let mut printed = 0;
         let mut floods = false;

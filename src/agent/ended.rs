@@ -10,7 +10,7 @@ use crate::reply::Reply;
 use crate::reply::decode::Item;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Class;
-use crate::reply::verdict::{AgentEnd, Evidence, Failure, Kind, Readers, judge};
+use crate::reply::verdict::{AgentEnd, Asides, Evidence, Failure, Kind, Readers, judge};
 use crate::text::duration;
 
 /// How much of stderr is kept for the failure message, in bytes.
@@ -44,8 +44,8 @@ pub(super) struct Judging<'a> {
     pub(super) readers: Readers,
     /// The agent's runs end with an event of their own.
     pub(super) has_final: bool,
-    /// What its exit codes mean.
-    pub(super) exits: &'a [(i32, Class)],
+    /// What its exit codes and its stderr mean.
+    pub(super) asides: Asides,
     /// How its user logs in, as the second half of a message; empty where that is not needed.
     pub(super) login: &'a str,
 }
@@ -84,9 +84,9 @@ impl Traces {
         !self.reply.usage.tools_in_flight.is_empty()
     }
 
-    /// The same, where the end of it may never be told.
-    pub(super) fn has_session_in_flight(&self) -> bool {
-        !self.reply.usage.sessions_in_flight.is_empty()
+    /// The same, where the end of it may never be told, or something in the background that it does not wait for.
+    pub(super) fn has_open_end(&self) -> bool {
+        !self.reply.usage.sessions_in_flight.is_empty() || !self.reply.usage.background.is_empty()
     }
 
     /// What the agent has announced to go on with by itself, in words.
@@ -124,7 +124,7 @@ impl Traces {
 
     /// Judges the attempt.
     pub(super) fn report(mut self, judging: Judging<'_>, duration: Duration) -> Report {
-        let Judging { agent, readers, has_final, exits, login } = judging;
+        let Judging { agent, readers, has_final, asides, login } = judging;
         let stderr = String::from_utf8_lossy(self.stderr.make_contiguous()).into_owned();
         let usage = &self.reply.usage;
         let evidence = Evidence {
@@ -137,7 +137,7 @@ impl Traces {
             counters: self.decoded.counters,
             fault: usage.fault.as_ref(),
             dead_filter: self.decoded.dead_filter.as_deref(),
-            exits,
+            asides,
             stderr_tail: &stderr,
         };
         let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent, login));

@@ -118,7 +118,7 @@ impl PipeAgent {
             agent: &self.name,
             readers: self.readers.in_force(),
             has_final: self.readers.has_final,
-            exits: self.readers.exits,
+            asides: self.readers.asides,
             login: self.preset.login,
         };
         Ok(traces.report(judging, started.elapsed()))

@@ -13,7 +13,7 @@ use regex::bytes::Regex;
 
 use crate::reply::decode::{Filters, Shortcut, Slot, ToolResults};
 use crate::reply::filter::{CompileError, JqProgram};
-use crate::reply::usage::Class;
+use crate::reply::verdict::Asides;
 
 pub use how::{CliOption, ReadOnly, Unable, Wishes};
 use setup::Setup;
@@ -48,8 +48,8 @@ pub struct Preset {
     pub tool_calls: ToolCalls,
     /// The agent ends a run with an event of its own; without it the attempt has failed.
     pub has_final: bool,
-    /// What its exit codes mean, where it says nothing else.
-    pub exits: &'static [(i32, Class)],
+    /// What it tells beside its stream.
+    pub asides: Asides,
     /// The text comes in deltas of a few words rather than in whole blocks.
     pub deltas: bool,
     /// The agent reports what the run cost.
@@ -236,7 +236,7 @@ const BLANK: Preset = Preset {
     tool_results: None,
     tool_calls: ToolCalls::Told,
     has_final: false,
-    exits: &[],
+    asides: Asides::NONE,
     deltas: false,
     reports_cost: false,
     usage_cmd: "",
@@ -284,6 +284,7 @@ static PRESETS: [Preset; 8] = [
         tool_results: filters::CLAUDE_TOOL_RESULTS,
         has_final: true,
         reports_cost: true,
+        asides: setup::CLAUDE_ASIDES,
         setup: setup::CLAUDE,
         login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
         install: "npm install -g @anthropic-ai/claude-code",
@@ -359,11 +360,11 @@ static PRESETS: [Preset; 8] = [
         shortcut: Some(("message", shortcuts::gemini)),
         tool_results: Some(("tool_result", r#""tool_id"\s*:\s*"([^"\\]+)""#)),
         has_final: true,
-        // No login method is chosen; the folder is not trusted.
-        exits: &[(41, Class::Auth), (55, Class::Permission)],
+        asides: setup::GEMINI_ASIDES,
         deltas: true,
         setup: setup::GEMINI,
-        login: "run 'gemini' and log in, or set GEMINI_API_KEY",
+        // A key alone chooses no method.
+        login: "run 'gemini' and choose how to log in; for a key alone, set GEMINI_API_KEY and security.auth.selectedType to \"gemini-api-key\" in ~/.gemini/settings.json",
         install: "npm install -g @google/gemini-cli",
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),

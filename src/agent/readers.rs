@@ -6,8 +6,7 @@ use crate::agent::preset::{Compiled, Preset, ToolCalls};
 use crate::reply::child;
 use crate::reply::decode::{Filters, Slot};
 use crate::reply::filter::CompileError;
-use crate::reply::usage::Class;
-use crate::reply::verdict::Readers;
+use crate::reply::verdict::{Asides, Readers};
 
 /// The filters of an agent, resolved. The display filter is not among them where the user has one, see
 /// [`super::display`].
@@ -27,8 +26,8 @@ pub struct ReaderPlan {
     pub tool_calls: ToolCalls,
     /// The agent's runs end with an event of their own.
     pub has_final: bool,
-    /// What its exit codes mean.
-    pub exits: &'static [(i32, Class)],
+    /// What its exit codes and its stderr mean.
+    pub asides: Asides,
 }
 
 impl ReaderPlan {
@@ -42,7 +41,7 @@ impl ReaderPlan {
             preset_displays: !preset.display.is_empty(),
             tool_calls: preset.tool_calls,
             has_final: preset.has_final,
-            exits: preset.exits,
+            asides: preset.asides,
         })
     }
 

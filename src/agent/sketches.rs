@@ -31,7 +31,7 @@ use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::decode::Item;
 use crate::reply::sigil::{PROMISE, Sigil};
 use crate::reply::usage::UsageNote;
-use crate::reply::verdict::Readers;
+use crate::reply::verdict::{Asides, Readers};
 
 /// A list of tasks that several loops share: who has claimed each, and whether it is done.
 type Tasks = Arc<Mutex<Vec<(Option<u32>, bool)>>>;
@@ -187,7 +187,7 @@ fn clocks(attempt: &Attempt<'_>) -> Clocks {
 }
 
 const JUDGING: Judging<'_> =
-    Judging { agent: "sketch", readers: Readers::User, has_final: false, exits: &[], login: "" };
+    Judging { agent: "sketch", readers: Readers::User, has_final: false, asides: Asides::NONE, login: "" };
 
 /// An agent that is answered.
 struct Answered(&'static str);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::ended::Traces;
 use super::preset::ToolCalls;
 use super::tools::Tools;
 use crate::git;
@@ -62,15 +63,8 @@ impl VitalSigns {
     }
 
     /// Looks, if it is time to. An answer means that there was no sign of life for a whole window, and says what
-    /// was looked at. `in_flight`: the stream has told of something that is not over; `session_in_flight`: of something whose end may never
-    /// be told.
-    pub(super) fn look(
-        &mut self,
-        now: Instant,
-        tools: &Tools,
-        in_flight: bool,
-        session_in_flight: bool,
-    ) -> Option<String> {
+    /// was looked at.
+    pub(super) fn look(&mut self, now: Instant, tools: &Tools, traces: &Traces) -> Option<String> {
         if now < self.next_look() {
             return None;
         }
@@ -82,22 +76,25 @@ impl VitalSigns {
         let used = (cpu - before).max(0.0);
         let busy = used > BUSY * now.duration_since(since).as_secs_f64();
         let tool_in_flight = match self.tool_calls {
-            ToolCalls::Told => in_flight,
+            ToolCalls::Told => traces.has_tool_in_flight(),
             ToolCalls::ToldWhenOver => tools.any(),
         };
         // A server would be one for ever.
-        let session_in_flight = session_in_flight && tools.any_but_servers();
+        let is_open = traces.has_open_end();
         // The look at the files is the dearest one and therefore the last.
         if tool_in_flight
-            || session_in_flight
+            || is_open && tools.any_but_servers()
             || busy
             || git::changed_since(&self.cwd, self.latest_time).is_some()
         {
             self.alive(now);
             return None;
         }
-        Some(format!(
-            "no output, no tool call in flight, {used:.1} s of CPU used by its tools, no file written"
-        ))
+        let tool = match self.tool_calls {
+            ToolCalls::Told if is_open => "no tool call in flight but what only servers are left of",
+            ToolCalls::Told => "no tool call in flight",
+            ToolCalls::ToldWhenOver => "no process of a tool",
+        };
+        Some(format!("no output, {tool}, {used:.1} s of CPU used by its tools, no file written"))
     }
 }

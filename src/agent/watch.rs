@@ -136,7 +136,17 @@ impl Watch {
                 self.end(Ending::Fault);
             }
         }
-        fault.map_or(Ok(()), Err)
+        fault.map_or_else(|| self.tell_what_is_lost(context), Err)
+    }
+
+    /// An agent that has ended by itself does not go on with what it has announced.
+    fn tell_what_is_lost(&self, context: &mut Context<'_>) -> Result<(), End> {
+        match self.announced().filter(|_| self.traces.ending.is_none()) {
+            Some(tasks) => {
+                context.notice(&format!("the agent has ended while this went on in the background: {tasks}"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Waits once. `mute`: nothing may be told any more.
@@ -328,21 +338,18 @@ impl Watch {
         if self.closing.is_some() || self.program != Program::Alive {
             return;
         }
-        let in_flight = self.traces.has_tool_in_flight() || self.traces.announced().is_some();
         if let Word::Last { until } = self.word {
             // It has said its last word, well or not; nothing else is expected of it but to leave.
             if now >= self.at_most(until) {
                 self.end(Ending::AfterFinal);
             }
+        } else if let Word::LastForNow { until } = self.word {
+            self.look_at_the_background(until, now);
         } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
             self.end(Ending::LoopOver);
-        } else if let Word::LastForNow { until } = self.word {
-            self.look_at_the_background(until.min(self.too_long), now);
         } else if now >= self.too_long {
             self.end(Ending::TimedOut);
-        } else if let Some(evidence) =
-            self.vital_signs.look(now, &self.tools, in_flight, self.traces.has_session_in_flight())
-        {
+        } else if let Some(evidence) = self.vital_signs.look(now, &self.tools, &self.traces) {
             self.traces.evidence_of_death = evidence;
             self.end(Ending::Inactive);
         }
@@ -352,12 +359,15 @@ impl Watch {
     /// stream, that one looks like a test run.
     fn look_at_the_background(&mut self, until: Instant, now: Instant) {
         let tasks = self.traces.announced().unwrap_or_default();
-        if now >= until {
+        if now >= self.at_most(until) {
             let limit = duration::format(self.traces.timeouts.background);
+            let over = |whose: &str, flag: &str| {
+                format!("{whose} time was over while this went on in the background: {tasks} ({flag})")
+            };
             self.notice = Some(if now >= self.too_long {
-                format!(
-                    "the attempt's time was over while this went on in the background: {tasks} (--timeout)"
-                )
+                over("the attempt's", "--timeout")
+            } else if now < until {
+                over("the loop's", "--max-duration")
             } else {
                 format!("ended what went on in the background for {limit}: {tasks} (BACKGROUND_WAIT)")
             });

@@ -76,6 +76,8 @@ pub struct DoctorOptions {
     pub agent: String,
     /// Its program, a name or a path; `None` for the built-in scripted agent.
     pub program: Option<String>,
+    /// Why there is no such agent, or not with these settings.
+    pub refused: Option<String>,
     /// What is known about agents of its kind.
     pub preset: &'static Preset,
     /// Its arguments.
@@ -153,6 +155,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     let options = DoctorOptions {
         agent: choice.as_ref().map_or(settings.agent_type.as_str(), Choice::name).to_owned(),
         program: choice.as_ref().ok().and_then(Choice::program_name),
+        refused: choice.as_ref().err().map(|error| format!("{error:#}")),
         preset: choice.as_ref().map_or(preset::unknown(), Choice::preset),
         args: choice.as_ref().map_or_else(|_| Vec::new(), |choice| choice.args().to_vec()),
         env: settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect(),
@@ -162,14 +165,14 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         search_path: search_path(&settings),
         json: args.json,
     };
-    let filters = choice.and_then(|choice| choice.compile(&settings, &project).map(drop));
-    let finding = match filters {
-        Ok(()) => Finding::ok("filters", "compile"),
+    let filters = choice.map(|choice| match choice.compile(&settings, &project) {
+        Ok(_) => Finding::ok("filters", "compile"),
         Err(error) => Finding::fail("filters", format!("{error:#}"), "mend the setting it names"),
-    };
+    });
     let mut healthy = true;
     super::print(|out| {
-        healthy = run(&project, &options, vec![finding], out).map_err(std::io::Error::other)?;
+        healthy = run(&project, &options, filters.ok().into_iter().collect(), out)
+            .map_err(std::io::Error::other)?;
         Ok(())
     })?;
     Ok(u8::from(!healthy))

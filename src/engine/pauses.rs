@@ -29,15 +29,20 @@ impl Loop<'_> {
 
     /// Waits for a usage limit to pass, or for a provider.
     pub(super) fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
+        self.wait_for_provider(until).map(drop)
+    }
+
+    /// The same; `false` when something else came first: then it is taken up again after that.
+    pub(super) fn wait_for_provider(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         let began = Utc::now();
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::Waiting { until, tally })?;
-        // A wait that was cut short by something else is taken up again after that.
-        if self.wait_until(until)? {
-            self.job.tally.waited(began, until);
+        let passed = self.wait_until(until)?;
+        if passed {
+            self.job.tally.waited(began, until.min(Utc::now()));
             self.tell_resumed()?;
         }
-        Ok(())
+        Ok(passed)
     }
 
     fn tell_resumed(&mut self) -> Result<(), End> {

@@ -119,7 +119,10 @@ impl Spent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Begin the next iteration with a new prompt.
-    Begin,
+    Begin {
+        /// How long to wait before, because a provider was overloaded.
+        pause: Duration,
+    },
     /// Try the current iteration again with the same prompt, after a pause.
     Retry {
         /// The number of this retry, from 1.
@@ -140,7 +143,7 @@ pub enum Step {
 pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
     match (by_itself(limits, tally, now), now.closed_until) {
         // Another loop has met the limit; nobody has to find out once more.
-        (Step::Begin | Step::Retry { .. } | Step::Again, Some(until)) if until > now.time => {
+        (Step::Begin { .. } | Step::Retry { .. } | Step::Again, Some(until)) if until > now.time => {
             if until - now.time > longest_wait(limits) {
                 Step::End(Outcome::LimitTooFar)
             } else {
@@ -203,8 +206,18 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     } else if reached(tally.iteration.saturating_sub(tally.allowance_from), limits.max_iterations) {
         Step::End(if failed && limits.last_counts { Outcome::LastFailed } else { Outcome::MaxIterations })
     } else {
-        spent(limits, tally, now).map_or(Step::Begin, Step::End)
+        spent(limits, tally, now).map_or_else(|| begin_after_pause(limits, tally), Step::End)
     }
+}
+
+/// After an attempt that met an overload when it had already called tools, its provider gets time as it does before a retry.
+fn begin_after_pause(limits: &Limits, tally: &Tally) -> Step {
+    if tally.last != Last::Failed(Class::Overload) {
+        return Step::Begin { pause: Duration::ZERO };
+    }
+    let all = (0..=tally.blind_waits).fold(Duration::ZERO, |all, done| all + overload_pause(limits, done));
+    let pause = overload_pause(limits, tally.blind_waits);
+    if all <= limits.max_limit_wait { Step::Begin { pause } } else { Step::End(Outcome::Overloaded) }
 }
 
 /// The budget that is used up, if one is.

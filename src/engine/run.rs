@@ -102,7 +102,7 @@ impl Loop<'_> {
 
     fn put_to_work(&mut self, step: Step) -> Result<(), End> {
         match step {
-            Step::Begin => self.begin(),
+            Step::Begin { pause } => self.begin(pause),
             Step::Retry { retry, pause } => self.retry(retry, pause),
             // The others do not get here.
             Step::Again | Step::Wait(_) | Step::End(_) => self.again(),
@@ -201,8 +201,11 @@ impl Loop<'_> {
         format!("{error}; {longest} is the longest wait: resume later, or raise --max-limit-wait")
     }
 
-    /// Begins the next iteration with a new prompt.
-    fn begin(&mut self) -> Result<(), End> {
+    /// Begins the next iteration with a new prompt, `pause` after a provider was overloaded.
+    fn begin(&mut self, pause: Duration) -> Result<(), End> {
+        if !pause.is_zero() && !self.wait_for_provider(Utc::now() + pause)? {
+            return Ok(());
+        }
         let Job { tally, delay, .. } = &self.job;
         let (is_first, delay) = (tally.iteration == tally.allowance_from, *delay);
         if !is_first && !self.pause(delay)? {

@@ -61,7 +61,7 @@ pub struct Tally {
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Markers that had a line for themselves in the latest attempt, if its agent changed nothing.
+    /// Markers that had a line for themselves in the latest iteration, if its agent changed nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub said_alone: Vec<String>,
     /// What the loop added to the prompt of the current iteration, for the case that it has to be run again after a
@@ -139,7 +139,7 @@ impl Tally {
     /// What the loop waits for is a provider that is overloaded or out of order.
     #[must_use]
     pub fn waits_for_provider(&self) -> bool {
-        self.last == Last::Overloaded
+        matches!(self.last, Last::Overloaded | Last::Failed(Class::Overload))
     }
 
     /// What is kept for the prompt of the next iteration.
@@ -153,6 +153,7 @@ impl Tally {
     pub fn begin(&mut self, given: Given) {
         self.iteration += 1;
         self.retries = 0;
+        self.wait_was_blind_after_overload();
         self.validation_error = None;
         self.notes.drain(..given.notes.len().min(self.notes.len()));
         self.given = given;
@@ -161,13 +162,18 @@ impl Tally {
     /// A retry of the current iteration begins.
     pub fn retry(&mut self) {
         self.retries += 1;
+        self.wait_was_blind_after_overload();
+    }
+
+    /// Before another attempt there was a pause for a provider that is overloaded.
+    fn wait_was_blind_after_overload(&mut self) {
         if self.last == Last::Failed(Class::Overload) {
             self.blind_waits = self.blind_waits.saturating_add(1);
         }
     }
 
-    /// A wait that began at `began` is over; it was to last until then.
-    pub fn waited(&mut self, began: DateTime<Utc>, until: DateTime<Utc>) {
+    /// A wait from `began` to `ended` is over; it may have been cut short.
+    pub fn waited(&mut self, began: DateTime<Utc>, ended: DateTime<Utc>) {
         let is_named = match self.last {
             Last::Limited { reset } => named_reset(reset, began).is_some(),
             Last::Overloaded => false,
@@ -177,7 +183,7 @@ impl Tally {
             self.blind_waits = self.blind_waits.saturating_add(1);
         }
         // A wait of less than a second counts, too.
-        let seconds = u64::try_from((until - began).num_milliseconds()).unwrap_or_default().div_ceil(1000);
+        let seconds = u64::try_from((ended - began).num_milliseconds()).unwrap_or_default().div_ceil(1000);
         self.waited_seconds = self.waited_seconds.saturating_add(seconds);
         self.last = Last::Waited;
     }
@@ -185,7 +191,6 @@ impl Tally {
     /// Books what an attempt left.
     pub fn book(&mut self, limits: &Limits, report: &Report, settled: &Settled) {
         self.in_attempt = false;
-        self.said_alone.clone_from(&settled.said_alone);
         self.durations.book(report.duration.as_secs_f64());
         self.spend(report.cost_usd(), &report.usage);
         if let Some(Validation { usage, .. }) = &settled.proof {
@@ -198,6 +203,7 @@ impl Tally {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
                 self.succeeded += 1;
                 self.consecutive_errors = 0;
+                self.said_alone.clone_from(&settled.said_alone);
                 match settled.changed {
                     Some(false) => self.idle_iterations += 1,
                     Some(true) | None => self.idle_iterations = 0,
@@ -224,6 +230,7 @@ impl Tally {
                 }
                 if !may_retry(limits, self.retries, class) {
                     self.consecutive_errors += 1;
+                    self.said_alone.clear();
                     // Nobody has mended it; the next iteration has to know.
                     self.validation_error =
                         self.validation_error.take().or(self.given.validation_error.take());

@@ -184,7 +184,7 @@ impl Choice {
             result,
             preset_displays: matches!(display, DisplayRoute::Preset),
             has_final: preset.has_final,
-            exits: preset.exits,
+            asides: preset.asides,
         };
         Ok(CheckedFilters { readers, display })
     }

@@ -17,7 +17,7 @@ const WORDINGS: [&str; 5] = [
     // codex: "try again at 4:13 PM."; claude: "resets 2:10am (UTC)"
     r"(?:again at|resets?(?: at)?) (?<hour>\d{1,2})(?::(?<minute>\d\d))? ?(?<half>[ap])m\b(?: \((?<zone>[^)]+)\))?",
     // codex: "try again in 3 days 2 hours"; gemini: "retry in 52.6s", "reset after 18h23m12s"
-    r"(?:again in|retry in|resets? (?:in|after)) (?<length>(?:\d+(?:\.\d+)? ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|ms|m|seconds?|secs?|s)(?:,? and |, | )?)+)",
+    r"(?:(?:again|retry|resets?) (?:in|after)) (?<length>(?:\d+(?:\.\d+)? ?(?:days?|d|hours?|hrs?|h|minutes?|mins?|ms|m|seconds?|secs?|s)(?:,? and |, | )?)+)",
 ];
 
 /// A time of day that lies at most this long behind has just passed; it is not tomorrow's.
@@ -146,6 +146,7 @@ mod tests {
             ("Please try again in 6m0s.".into(), "2026-11-21T14:06:00+01:00"),
             ("Please try again in 500ms.".into(), "2026-11-21T14:00:01+01:00"),
             ("Please retry in 52.6s.".into(), "2026-11-21T14:00:53+01:00"),
+            ("Retry after 26 seconds".into(), "2026-11-21T14:00:26+01:00"),
             ("Your quota will reset after 18h23m12s.".into(), "2026-11-22T08:23:12+01:00"),
             ("try again in 1 hour, 2 minutes and 3 seconds".into(), "2026-11-21T15:02:03+01:00"),
         ] {

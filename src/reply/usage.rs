@@ -249,7 +249,8 @@ impl Usage {
         replace(&mut self.model, note.model.as_ref());
         replace(&mut self.session_id, note.session_id.as_ref());
         self.reset_at = note.reset_at.or(self.reset_at);
-        self.final_seen |= note.is_final;
+        // A turn that begins after it has to come to an end of its own.
+        self.final_seen = note.is_final || self.final_seen && !note.turn_started;
         let is_about_it = || self.fault.as_ref().map(|fault| fault.class) == note.class;
         match &note.error {
             _ if self.hopeless && !is_about_it() => {}

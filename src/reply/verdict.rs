@@ -44,6 +44,22 @@ pub enum Readers {
     Nobody,
 }
 
+/// What an agent tells beside its stream; each preset has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asides {
+    /// What its exit codes mean, where it says nothing else.
+    pub exits: &'static [(i32, Class)],
+    /// How lines on stderr begin that it writes whatever happens.
+    pub chatter: &'static [&'static str],
+    /// What it says on stderr when it refuses to work as root. Empty: it does not refuse.
+    pub root_refusal: &'static str,
+}
+
+impl Asides {
+    /// Of an agent of which nothing is known.
+    pub const NONE: Self = Self { exits: &[], chatter: &[], root_refusal: "" };
+}
+
 /// All that is known about an attempt that ended.
 #[derive(Clone, Debug)]
 pub struct Evidence<'a> {
@@ -65,8 +81,8 @@ pub struct Evidence<'a> {
     pub fault: Option<&'a Fault>,
     /// A response or result filter that died.
     pub dead_filter: Option<&'a str>,
-    /// What exit codes of the agent mean.
-    pub exits: &'a [(i32, Class)],
+    /// What exit codes and stderr of the agent mean.
+    pub asides: Asides,
     /// The end of what the agent wrote on stderr.
     pub stderr_tail: &'a str,
 }
@@ -116,20 +132,24 @@ pub struct Failure {
 /// Decides whether an attempt succeeded. The sigils of one that failed do not count.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     let Some((kind, what)) = problem(evidence) else { return Ok(()) };
-    if evidence.stderr_tail.contains("cannot be used with root/sudo privileges") {
-        return Err(root_refusal(evidence.agent, kind));
+    let (agent, Asides { exits, chatter, root_refusal: refusal }) = (evidence.agent, evidence.asides);
+    if kind == Kind::Exit
+        && evidence.fault.is_none()
+        && !refusal.is_empty()
+        && evidence.stderr_tail.contains(refusal)
+    {
+        return Err(root_refusal(agent, kind));
     }
-    let agent = evidence.agent;
     let quote = match evidence.fault {
         _ if kind == Kind::Filter => String::new(),
         Some(fault) if !fault.message.trim().is_empty() => quoted(&fault.message),
-        _ => last_words(evidence.stderr_tail, kind),
+        _ => last_words(evidence.stderr_tail, kind, chatter),
     };
     let message =
         if quote.is_empty() { format!("{agent} {what}") } else { format!("{agent} {what}: {quote}") };
     let class = evidence.fault.map_or(Class::Other, |fault| fault.class);
     let by_exit = || {
-        let known = evidence.exits.iter().find(|(code, _)| evidence.end == AgentEnd::Exited(*code));
+        let known = exits.iter().find(|(code, _)| evidence.end == AgentEnd::Exited(*code));
         known.map_or(Class::Other, |(_, class)| *class)
     };
     let class = if class == Class::Other { by_exit() } else { class };
@@ -205,10 +225,11 @@ fn root_refusal(agent: &str, kind: Kind) -> Failure {
 }
 
 /// The line of stderr that says what went wrong: the last that mentions an error. When the agent gave up by itself, or left
-/// nothing else, it may also be the last with words of its own. A JSON line gives its `message`.
-fn last_words(stderr: &str, kind: Kind) -> String {
+/// nothing else, it may also be the last with words of its own. A JSON line gives its `message`. Lines of `chatter` say nothing.
+fn last_words(stderr: &str, kind: Kind, chatter: &[&str]) -> String {
     let clean: String = strip_str(stderr).collect();
-    let lines = || clean.lines().rev().filter(|line| is_telling(line));
+    let is_chatter = |line: &str| chatter.iter().any(|words| line.starts_with(words));
+    let lines = || clean.lines().rev().filter(|line| is_telling(line) && !is_chatter(line));
     let mentions_error = |line: &&str| line.to_ascii_lowercase().contains("error");
     let line = lines().find(mentions_error).or_else(|| match kind {
         Kind::Exit | Kind::NoOutput => lines().next(),
@@ -255,7 +276,11 @@ mod tests {
             counters: Counters { objects: 3, malformed: 0, oversized: 0 },
             fault: None,
             dead_filter: None,
-            exits: &[(41, Class::Auth)],
+            asides: Asides {
+                exits: &[(41, Class::Auth)],
+                chatter: &["Ripgrep is not"],
+                root_refusal: "cannot be used with root",
+            },
             stderr_tail: "",
         }
     }
@@ -347,8 +372,9 @@ mod tests {
             ("2026-11-21T14:14:23.910686Z ERROR codex_core::session: failed to record rollout items\n", ""),
             ("[STARTUP] Phase 'x' was started but never ended: error\n", ""),
         ] {
-            assert_eq!(last_words(stderr, Kind::Exit), words);
+            assert_eq!(last_words(stderr, Kind::Exit, &[]), words);
         }
+        assert_eq!(last_words("no key\nRipgrep is not there\n", Kind::Exit, &["Ripgrep is"]), "no key");
     }
 
     #[test]
@@ -391,5 +417,12 @@ mod tests {
         assert_eq!(failure.class, Class::Permission);
         assert!(failure.message.contains("IS_SANDBOX=1") && failure.message.contains("AGENT_ARGS"));
         assert!(judge(&Evidence { stderr_tail, ..good() }).is_ok());
+        // What the agent itself reports counts, and others do not mean it.
+        let fault = Fault { class: Class::Limit, message: "try again".into(), reset_at: None };
+        let end = AgentEnd::Exited(1);
+        let limited = judge(&Evidence { end, stderr_tail, fault: Some(&fault), ..good() }).unwrap_err();
+        assert_eq!(limited.class, Class::Limit);
+        let other = judge(&Evidence { end, stderr_tail, asides: Asides::NONE, ..good() }).unwrap_err();
+        assert_eq!(other.class, Class::Other);
     }
 }

@@ -76,6 +76,10 @@ fn what_takes_too_long_is_ended_and_the_last_result_counts() {
             "--timeout 1s",
             "the attempt's time was over while this went on in the background: the tests (--timeout)",
         ),
+        (
+            "--max-duration 2s",
+            "the loop's time was over while this went on in the background: the tests (--max-duration)",
+        ),
     ] {
         let scratch = scratch(&body);
         let wait = if args.is_empty() { "1s" } else { "30m" };
@@ -86,6 +90,42 @@ fn what_takes_too_long_is_ended_and_the_last_result_counts() {
         assert!(run.elapsed < Duration::from_secs(20), "{run:?}");
         scratch.assert_nothing_left();
     }
+}
+
+#[test]
+fn a_turn_that_comes_to_no_end_takes_the_last_result_back() {
+    let scratch = scratch(
+        "background \"$tests\"; say '<promise>COMPLETE</promise>'; result; background ''; init; say 'The tests fail.'",
+    );
+    let run = scratch.run("prompt p.md 1 --max-retries 0");
+    ends(&run, "agent failure exceeded retries");
+    assert!(run.stderr.contains("claude ended without its final event"), "{run:?}");
+}
+
+#[test]
+fn an_agent_that_leaves_before_what_it_has_announced_is_through_is_told() {
+    let scratch = scratch("background \"$tests\"; say '<promise>COMPLETE</promise>'; result");
+    let run = scratch.run("prompt p.md 1 --max-retries 0");
+    ends(&run, "completion signal detected");
+    assert!(
+        run.stderr.contains("the agent has ended while this went on in the background: the tests"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn what_is_announced_in_the_middle_of_a_turn_hides_no_hang() {
+    let hang = "mkfifo $HOME/never; exec 3<> $HOME/never; read -r <&3";
+    let scratch = scratch(&format!("background \"$tests\"; say working; {hang}"));
+    let run = scratch.run("prompt p.md 1 --inactivity-timeout 1s --max-retries 0");
+    assert!(run.stdout.contains("Status: timeout"), "{run:?}");
+    assert!(run.stderr.contains("no tool call in flight but what only servers are left of"), "{run:?}");
+    // As long as it is at work it is a sign of life.
+    let scratch = self::scratch(
+        "sleep 0.2; sleep 4 & background \"$tests\"; wait; say '<promise>COMPLETE</promise>'; result",
+    );
+    let run = scratch.run("prompt p.md 1 --inactivity-timeout 1s --max-retries 0");
+    ends(&run, "completion signal detected");
 }
 
 #[test]

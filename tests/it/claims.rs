@@ -161,6 +161,8 @@ fn twice_in_a_row_alone_on_a_line_without_a_change_is_a_claim() {
         (format!("[ $n = 1 ] && git commit -q --allow-empty -m x; {marker}"), Some(3)),
         (format!("[ $n = 2 ] && {{ say hm; ok; exit; }}; {marker}"), Some(4)),
         (format!("echo $n > new; {marker}"), None),
+        // A usage limit in between is waited for, and is nobody's answer.
+        (format!("[ $n = 2 ] && limit $(( $(date +%s) + 1 )); {marker}"), Some(3)),
         ("alone 'Done: <promise>COMPLETE</promise>'".to_owned(), None),
         ("alone 'Done.\\n<promise>REPLAN</promise>'; [ $n = 1 ] || exit 0".to_owned(), Some(2)),
     ] {

@@ -59,6 +59,13 @@ fn says(command: &mut Command, check: &str, words: &[&str]) {
 }
 
 #[test]
+fn an_agent_that_cannot_be_is_a_failure_and_not_built_in() {
+    let scratch = scratch();
+    says(&mut doctor(&scratch, "--agent cluade"), "agent", &["fail: ", "cluade", "claude"]);
+    says(&mut doctor(&scratch, "--agent gemini --effort low"), "agent", &["fail: ", "--effort", "gemini"]);
+}
+
+#[test]
 fn root_is_told_where_an_agent_refuses_it() {
     let scratch = scratch();
     let is_root = rustix::process::geteuid().is_root();

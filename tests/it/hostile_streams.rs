@@ -224,8 +224,42 @@ fn errors_are_classified_by_the_agents_own_codes() {
             Class::Other,
         ),
     ] {
-        let failure = play(agent, line.as_bytes(), "", AgentEnd::Exited(0), 4096).verdict.unwrap_err();
-        assert_eq!((failure.kind, failure.class), (Kind::Reported, class), "{agent}: {line}");
+        assert_class(agent, line, class);
+    }
+}
+
+#[track_caller]
+fn assert_class(agent: &str, line: &str, class: Class) {
+    let failure = play(agent, line.as_bytes(), "", AgentEnd::Exited(0), 4096).verdict.unwrap_err();
+    assert_eq!((failure.kind, failure.class), (Kind::Reported, class), "{agent}: {line}");
+}
+
+#[test]
+fn words_that_sound_like_another_class_do_not_hide_it() {
+    for (agent, line, class) in [
+        (
+            "cline",
+            r#"{"type":"agent_event","event":{"type":"error","error":{"message":"x"},"errorClass":"context_limit"}}"#,
+            Class::Context,
+        ),
+        (
+            "cline",
+            r#"{"type":"run_result","finishReason":"error","text":"401 Unauthorized: invalid api key"}"#,
+            Class::Auth,
+        ),
+        ("codex", r#"{"type":"error","message":"Disk quota exceeded (os error 122)"}"#, Class::Other),
+        (
+            "codex",
+            r#"{"type":"error","message":"The model gpt-9 is unavailable for your account"}"#,
+            Class::Other,
+        ),
+        (
+            "claude",
+            r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: 429 Quota exceeded. Check your plan and billing details."}"#,
+            Class::Billing,
+        ),
+    ] {
+        assert_class(agent, line, class);
     }
 }
 

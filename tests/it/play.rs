@@ -49,7 +49,7 @@ pub(crate) fn play(agent: &str, stdout: &[u8], stderr: &str, end: AgentEnd, step
         counters: decoder.counters(),
         fault: reply.usage.fault.as_ref(),
         dead_filter: decoder.dead_filter(),
-        exits: preset.exits,
+        asides: preset.asides,
         stderr_tail: stderr,
     });
     Played { text, shows, reply, counters: decoder.counters(), verdict }

@@ -1,19 +1,30 @@
 //! The presets' jq programs. What they emit is defined in [`crate::reply::show`] and [`crate::reply::usage`].
 
+/// A definition: whether the words of an error say that somebody has to pay. What is said to pass does not.
+macro_rules! billing {
+    () => {
+        r#"def billing: (. // "" | tostring)
+  | test("(check|see) your plan and billing|credit balance|insufficient.(quota|credits?|funds|balance)|out of credits?|payment required|billing.(error|hard.limit)|status:? 402|\"code\": ?402"; "i")
+    and (test("(retry|try again) (in|at|after)|retryDelay|reset"; "i") | not);
+"#
+    };
+}
+
 /// Puts a definition before a program: `class`, the kind of an error whose message, from an event that says it is
 /// an error, is all there is.
 macro_rules! with_class {
     ($program:literal) => {
         concat!(
+            billing!(),
             r#"def class: (. // "" | tostring) as $m
   | def says($words): $m | test($words; "i");
-  if says("(check|see) your plan and billing|credit balance|insufficient.(quota|credits?|funds|balance)|out of credits?|payment required|billing.(error|hard.limit)|status:? 402|\"code\": ?402")
-     and (says("(retry|try again) (in|at|after)|retryDelay|reset") | not) then "billing"
-  elif says("status:? 429|\"code\": ?429|too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED") then "limit"
+  if $m | billing then "billing"
+  elif says("status:? 429|\"code\": ?429|too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED")
+       and (says("disk quota|os error") | not) then "limit"
   elif says("status:? 40[13]|\"code\": ?40[13]|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in")
   then "auth"
   elif says("context.(window|length)|maximum context|prompt is too long|maximum number of tokens") then "context"
-  elif says("status:? 5[0-9][0-9]|\"code\": ?5[0-9][0-9]|overloaded|unavailable|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity")
+  elif says("status:? 5[0-9][0-9]|\"code\": ?5[0-9][0-9]|overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity")
   then "overload"
   else "other" end;
 "#,
@@ -27,6 +38,7 @@ macro_rules! with_class {
 macro_rules! with_words {
     ($program:literal) => {
         concat!(
+            billing!(),
             r#"def said: map(select(type == "string" and . != "" and (startswith("[ede_diagnostic]") | not)));
 def words:
   ([.result] | said) as $result | ([.errors? // [] | .[]?] | said) as $errors
@@ -124,7 +136,7 @@ elif .type == "result" then
   + (if .is_error or (.subtype // "success") != "success" then
       {error: words,
        class: (if .terminal_reason == "prompt_too_long" then "context"
-               elif .result // "" | tostring | test("credit balance is too low"; "i") then "billing"
+               elif words | billing then "billing"
                else .api_error_status | status end)}
      else {} end),
   tokens,
@@ -193,8 +205,8 @@ def fault: (.error | if type == "object" then .message else . end) as $e | {erro
   (.errorClass // "") as $c
   | if $e | class == "billing" then "billing"
     elif $c | test("auth"; "i") then "auth"
-    elif $c | test("rate|quota|limit"; "i") then "limit"
     elif $c | test("context"; "i") then "context"
+    elif $c | test("rate|quota|limit"; "i") then "limit"
     else ($e | class) end)};
 def event:
   if .type == "iteration_start" then {message: ""}
@@ -209,7 +221,7 @@ elif .type == "error" then {error: .message, class: (.message | class)}
 elif .type == "run_result" then
   {final: true, model: .model.id, cost_usd: .usage.totalCost, input_tokens: .usage.inputTokens, output_tokens: .usage.outputTokens}
   + if .finishReason == "completed" then {}
-    elif .finishReason == "error" then {error: (.text // "")}
+    elif .finishReason == "error" then {error: (.text // ""), class: (.text | class)}
     else {error: "stopped: \(.finishReason // "no reason given" | gsub("_"; " "))"} end
 elif .type == "run_aborted" then {final: true, error: "aborted: \(.reason // "no reason given")"}
 else empty end

@@ -2,6 +2,9 @@
 //!
 //! All of it was tried with the real agents.
 
+use crate::reply::usage::Class;
+use crate::reply::verdict::Asides;
+
 /// What has to be in order before an agent can work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
@@ -97,3 +100,20 @@ pub(super) const GEMINI: Setup = Setup {
     ..NONE
 };
 pub(super) const OPENCODE: Setup = Setup { login: LoginCheck::Counts(&["auth", "list"]), ..NONE };
+
+pub(super) const CLAUDE_ASIDES: Asides =
+    Asides { root_refusal: "cannot be used with root/sudo privileges", ..Asides::NONE };
+pub(super) const GEMINI_ASIDES: Asides = Asides {
+    // No login method is chosen; the folder is not trusted.
+    exits: &[(41, Class::Auth), (55, Class::Permission)],
+    chatter: &[
+        "Ripgrep is not available",
+        "YOLO mode is enabled",
+        "Loaded cached credentials",
+        "Data collection is disabled",
+        "Approval mode overridden",
+        "Keychain initialization",
+        "Using FileKeychain",
+    ],
+    ..Asides::NONE
+};

@@ -19,6 +19,13 @@ const LONGEST_VERSION: usize = 80;
 
 /// Looks at the agent.
 pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
+    if let Some(reason) = &options.refused {
+        return vec![Finding::fail(
+            "agent",
+            reason,
+            "choose another one with --agent, or mend the setting it names",
+        )];
+    }
     let found = find(project, options);
     let mut findings = vec![check_version(found.as_deref(), project, options)];
     if let Some(path) = &found {

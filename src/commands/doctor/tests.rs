@@ -16,6 +16,7 @@ fn scratch() -> Scratch {
     fs::create_dir_all(guard.path().join("bin")).unwrap();
     let options = DoctorOptions {
         agent: "claude".into(),
+        refused: None,
         program: Some("claude".into()),
         preset: preset::preset("claude").unwrap(),
         args: Vec::new(),

@@ -8,6 +8,7 @@ use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};
 
+pub(super) const BEGIN: Step = Step::Begin { pause: Duration::ZERO };
 pub(super) const LIMITS: Limits = Limits::EXAMPLE;
 
 pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>) -> Report {
@@ -88,9 +89,9 @@ fn the_breaker_counts_failed_iterations_and_a_success_resets_it() {
     let limits = Limits { max_retries: 0, breaker: Some(2), on_failure: OnFailure::Count, ..LIMITS };
     let mut tally = Tally::default();
     for (status, next) in [
-        (AgentFailure, Step::Begin),
-        (Success, Step::Begin),
-        (Timeout, Step::Begin),
+        (AgentFailure, BEGIN),
+        (Success, BEGIN),
+        (Timeout, BEGIN),
         (AgentFailure, Step::End(Outcome::Breaker)),
     ] {
         tally.begin(Given::default());
@@ -110,10 +111,10 @@ fn idle_counts_successes_that_changed_nothing_and_never_hides_a_failure() {
     };
     let mut tally = Tally::default();
     for (status, changed, next) in [
-        (Success, Some(false), Step::Begin),
-        (Success, Some(true), Step::Begin),
-        (Success, Some(false), Step::Begin),
-        (AgentFailure, None, Step::Begin),
+        (Success, Some(false), BEGIN),
+        (Success, Some(true), BEGIN),
+        (Success, Some(false), BEGIN),
+        (AgentFailure, None, BEGIN),
         (Success, Some(false), Step::End(Outcome::Idle)),
     ] {
         tally.begin(Given::default());
@@ -129,7 +130,7 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
     let time = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
     let mut tally = Tally { cost_usd: Some(0.99), input_tokens: 60, output_tokens: 39, ..Tally::default() };
     for limits in [&money, &tokens, &time] {
-        assert_eq!(step(limits, &tally, now(59)), Step::Begin);
+        assert_eq!(step(limits, &tally, now(59)), BEGIN);
     }
     let together = Now { spent_by_others: Spent { cost_usd: 0.01, tokens: 1 }, ..now(0) };
     for limits in [&money, &tokens] {
@@ -165,7 +166,7 @@ fn a_resumed_loop_repeats_what_was_cut_off_and_a_new_one_gets_a_new_allowance() 
 
     tally.iteration = 10;
     let fresh = tally.resumed(true, at(0));
-    assert_eq!((step(&LIMITS, &fresh, now(0)), fresh.iteration), (Step::Begin, 10));
+    assert_eq!((step(&LIMITS, &fresh, now(0)), fresh.iteration), (BEGIN, 10));
     let limits = Limits { max_iterations: Some(1), ..LIMITS };
     let spent = Tally { iteration: 11, last: Last::Settled(Signal::Continue), ..fresh };
     assert_eq!(step(&limits, &spent, now(0)), Step::End(Outcome::MaxIterations));
@@ -300,13 +301,15 @@ proptest! {
                 let closed_until = Some(at(clock + seconds));
                 step(&limits, &tally, Now { closed_until, ..now(clock) })
             };
-            let runs_an_agent = matches!(next, Step::Begin | Step::Retry { .. } | Step::Again);
+            let runs_an_agent = matches!(next, Step::Begin { .. } | Step::Retry { .. } | Step::Again);
             prop_assert_eq!(closed_for(0), next);
             prop_assert_eq!(closed_for(30), if runs_an_agent { Step::Wait(at(clock + 30)) } else { next });
             let too_far = if runs_an_agent { Step::End(Outcome::LimitTooFar) } else { next };
             prop_assert_eq!(closed_for(7 * 3600), too_far);
             match next {
-                Step::Begin => {
+                Step::Begin { pause } => {
+                    let is_overload = before.last == Last::Failed(Class::Overload);
+                    prop_assert_eq!(pause.is_zero(), !is_overload, "after an overload something is always waited for");
                     tally.begin(Given::default());
                     begun += 1;
                     tries = 1;

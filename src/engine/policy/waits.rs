@@ -129,6 +129,43 @@ fn an_overload_after_tools_were_called_uses_up_a_retry_and_waits_all_the_same() 
 }
 
 #[test]
+fn without_retries_the_next_iteration_waits_for_the_provider() {
+    let limits = Limits {
+        max_retries: 0,
+        max_iterations: None,
+        on_failure: OnFailure::Count,
+        max_limit_wait: Duration::from_mins(1),
+        ..LIMITS
+    };
+    let mut tally = Tally::default();
+    let mut pauses = Vec::new();
+    let end = loop {
+        match step(&limits, &tally, now(0)) {
+            Step::Begin { pause } => pauses.push(pause.as_secs()),
+            end => break end,
+        }
+        tally.begin(Given::default());
+        overloaded(&limits, &mut tally, true);
+    };
+    assert_eq!((&pauses[..], end), (&[0, 5, 15][..], Step::End(Outcome::Overloaded)));
+    tally.book(&limits, &report(Success, Class::Other, None), &settled(Signal::Continue, None));
+    assert_eq!(step(&limits, &tally, now(0)), BEGIN);
+}
+
+#[test]
+fn a_wait_that_was_cut_short_counts_as_long_as_it_was() {
+    let limits = Limits { max_limit_wait: Duration::from_hours(6), ..LIMITS };
+    let mut tally = Tally::default();
+    tally.begin(Given::default());
+    for _ in 0..10 {
+        limited(&limits, &mut tally, at(5 * 3600).timestamp());
+        assert_eq!(step(&limits, &tally, now(0)), Step::Wait(at(5 * 3600)));
+        // Somebody said: try now.
+        tally.waited(at(0), at(60));
+    }
+}
+
+#[test]
 fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
     let mut tally = Tally::default();
     tally.begin(Given::default());
