@@ -25,19 +25,22 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::files::atomic::{self, Durability};
-use crate::files::{FileError, theirs};
+use crate::files::{self, FileError, theirs};
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::capture::{Ended, Kept, capture};
 use crate::process::launch::Launch;
 use crate::process::short::output_within;
+use crate::process::supervised::StartError;
 use crate::project::Project;
 use crate::text::line;
+use change::CutOff;
 use head_file::Head;
 
 /// The longest any of these short commands may take.
@@ -52,8 +55,8 @@ const EXCLUDE_HEADER: &str = "# Written by ralph: files of a running loop, never
 /// A git operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// The program could not be started, or did not end in time.
-    #[error("git, {path}: {reason}: make sure that git is installed and on PATH", path = .path.display())]
+    /// The program could not be started, or a file of its own could not be read.
+    #[error("git, {path}: {reason}: {way_out}", path = .path.display(), way_out = way_out(.reason))]
     Run {
         /// The folder it was to work in.
         path: PathBuf,
@@ -69,6 +72,16 @@ pub enum GitError {
         path: PathBuf,
         /// The last line it said.
         message: String,
+    },
+    /// git was ended before it was through.
+    #[error("git {command}, {path}: {end}: {way_out}", path = .path.display(), way_out = .end.way_out())]
+    CutOff {
+        /// The subcommand.
+        command: String,
+        /// The folder it worked in.
+        path: PathBuf,
+        /// By whom or why.
+        end: CutOff,
     },
     /// Something is in the way that only a person can judge.
     #[error("{what}, {place}: {way_out}")]
@@ -100,6 +113,11 @@ impl GitError {
         way_out: impl Into<String>,
     ) -> Self {
         Self::InTheWay { what: what.into(), place: place.to_string(), way_out: way_out.into() }
+    }
+
+    /// A file or folder of git's that cannot be read.
+    fn unreadable(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |reason| Self::Run { path: path.to_path_buf(), reason }
     }
 
     fn refused(command: &str, path: &Path, message: String) -> Self {
@@ -315,20 +333,12 @@ fn run_with(
     let ours = [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
     let ours = ours.map(|(name, value)| (name.into(), value.into()));
     let launch = launch(root, arguments, more.iter().cloned().chain(ours).collect());
-    let failed = |reason| GitError::Run { path: root.to_path_buf(), reason };
     let command = arguments.first().copied().unwrap_or_default();
-    let (succeeded, stdout, stderr) = if RUN_FILTERS.contains(&command) {
-        supervised(&launch, limit).map_err(failed)?
-    } else {
-        let mut git = Command::new(&launch.program);
-        git.arg("-C").arg(root).args(&launch.args).envs(launch.env);
-        for name in REPOSITORY_VARIABLES {
-            git.env_remove(name);
-        }
-        let output = output_within(&mut git, limit).map_err(failed)?;
-        (output.status.success(), output.stdout, output.stderr)
-    };
-    if succeeded {
+    let (end, stdout, stderr) =
+        if RUN_FILTERS.contains(&command) { supervised(&launch, limit) } else { unsupervised(launch, limit) }
+            .map_err(|reason| GitError::Run { path: root.to_path_buf(), reason })?;
+    let cut_off = |end| GitError::CutOff { command: command.to_owned(), path: root.to_path_buf(), end };
+    if CutOff::or_code(end, limit).map_err(cut_off)? == 0 {
         return Ok(stdout);
     }
     let said = String::from_utf8_lossy(&stderr);
@@ -344,18 +354,41 @@ fn launch<S: AsRef<OsStr>>(root: &Path, arguments: &[S], env: Vec<(OsString, OsS
     Launch { program: "git".into(), args, cwd: root.to_path_buf(), env, ..Launch::default() }
 }
 
-/// Runs git with its filters under a supervisor, so that these end with it, and with us.
-fn supervised(launch: &Launch, limit: Duration) -> io::Result<(bool, Vec<u8>, Vec<u8>)> {
+/// Runs git with its filters under a supervisor, so that these end with it, and with us. How it ended, and what it said.
+fn supervised(launch: &Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, Vec<u8>)> {
     let captured = capture(launch, Vec::new(), limit, usize::MAX, &AtomicBool::new(false));
-    let captured = captured.map_err(io::Error::other)?;
+    let captured = captured.map_err(StartError::into_source)?;
     let text = |kept: &Kept| kept.whole().unwrap_or_default();
-    match captured.end {
-        Ended::Exited(code) => Ok((code == 0, text(&captured.stdout), text(&captured.stderr))),
-        Ended::TimedOut => Err(io::ErrorKind::TimedOut.into()),
-        Ended::Signaled(_) | Ended::OutOfSight | Ended::Cancelled => {
-            Err(io::Error::other("it was ended from outside"))
+    Ok((captured.end, text(&captured.stdout), text(&captured.stderr)))
+}
+
+/// The same for one in which nothing of the repository's runs.
+fn unsupervised(launch: Launch, limit: Duration) -> io::Result<(Ended, Vec<u8>, Vec<u8>)> {
+    let mut git = Command::new(&launch.program);
+    git.arg("-C").arg(&launch.cwd).args(&launch.args).envs(launch.env);
+    for name in REPOSITORY_VARIABLES {
+        git.env_remove(name);
+    }
+    match output_within(&mut git, limit) {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Ok((Ended::TimedOut, Vec::new(), Vec::new()))
+        }
+        Err(error) => Err(error),
+        Ok(Output { status, stdout, stderr }) => {
+            let end =
+                status.code().map_or(Ended::Signaled(status.signal().unwrap_or_default()), Ended::Exited);
+            Ok((end, stdout, stderr))
         }
     }
+}
+
+/// What can be done where git could not be started.
+fn way_out(reason: &io::Error) -> &'static str {
+    // Without the system's number it is something else that was not found.
+    if reason.kind() == io::ErrorKind::NotFound && reason.raw_os_error().is_some() {
+        return "make sure that git is installed and on PATH";
+    }
+    files::way_to_read(reason)
 }
 
 #[cfg(test)]

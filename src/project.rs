@@ -9,6 +9,7 @@
 pub(crate) mod file_name;
 mod graph;
 mod records;
+mod repository;
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
@@ -17,9 +18,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use records::BranchRecords;
+use repository::Repository;
 use rustix::fs::Access;
 
-use crate::files::{own, theirs};
+use crate::files::{self, own};
 
 /// The file name of the plan of branches.
 pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
@@ -32,8 +34,6 @@ const DOT_RALPH: &str = ".ralph";
 const RUN_DIR_MARK: &str = "run-files-only";
 const RUN_DIR_TEXT: &[u8] =
     b"What ralph writes while it runs lies here; config, prompts and plan are in the folder above.\n";
-/// A longer `.git` file points to nothing, in bytes.
-const MAX_POINTER: u64 = 64 * 1024;
 
 /// Why the project could not be located or used.
 #[derive(Debug, thiserror::Error)]
@@ -60,17 +60,35 @@ pub enum ProjectError {
     },
     /// A `.git` file names a repository that is gone: a moved or pruned work tree.
     #[error(
-        "not a usable git work tree, {path}: its .git file points to a repository that is not there: run 'git worktree repair', or clone again",
+        "not a usable git work tree, {path}: its .git file points to a repository that is not there: run 'git worktree repair {path}' in the repository that it belongs to, or clone again",
         path = .path.display()
     )]
     DanglingWorkTree {
         /// The top of the work tree.
         path: PathBuf,
     },
+    /// A file of git's cannot be read, or git would wait for it: a FIFO, a device; or the machine has no room to open it.
+    #[error("git's file {path}: {reason}: {way_out}", path = .path.display(), way_out = files::way_to_read(.reason))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said, or what it is.
+        reason: io::Error,
+    },
     /// The place of the ralph dir is taken by a file.
     #[error("ralph dir, {path}: is a file: move it away, or name another folder with --ralph-dir", path = .path.display())]
     RalphDirIsFile {
         /// The ralph dir.
+        path: PathBuf,
+    },
+    /// The folder for the lock of a branch is a link.
+    #[error(
+        "ralph's folder, {path}: it is a symbolic link, and the lock would lie where it leads: remove it; where it is \
+         committed, from the branch",
+        path = .path.display()
+    )]
+    RunDirIsLink {
+        /// The folder.
         path: PathBuf,
     },
     /// The ralph dir could not be created, or cannot be written in.
@@ -114,7 +132,7 @@ impl Project {
         // The physical path, as git takes it: a symlink into a project leads to that project.
         let cwd = fs::canonicalize(cwd)
             .map_err(|reason| ProjectError::NoCurrentDir { path: cwd.to_path_buf(), reason })?;
-        let root = find_work_tree(&cwd).map_or_else(|| cwd.clone(), |(root, _)| root);
+        let root = Repository::around(&cwd).map_or_else(|| cwd.clone(), |found| found.root);
         let named = match flag {
             Some(flag) if flag.as_os_str().is_empty() => return Err(ProjectError::EmptyRalphDir),
             Some(flag) => Some(resolve(&cwd.join(flag))),
@@ -165,13 +183,22 @@ impl Project {
 
     /// Fails unless the project is a git work tree: for the verbs whose agents work through git.
     pub fn require_git(&self) -> Result<(), ProjectError> {
-        if self.in_git() {
-            Ok(())
-        } else if self.root.join(".git").is_file() {
-            Err(ProjectError::DanglingWorkTree { path: self.root.clone() })
-        } else {
-            Err(ProjectError::NotARepository { path: self.cwd.clone() })
+        match self.repository() {
+            Some(found) => found.usable,
+            None => Err(ProjectError::NotARepository { path: self.cwd.clone() }),
         }
+    }
+
+    /// Fails where there is a repository and git could not read it: also for verbs that need none.
+    pub fn require_readable_git(&self) -> Result<(), ProjectError> {
+        match self.repository().map(|found| found.usable) {
+            Some(Err(error @ ProjectError::Unreadable { .. })) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn repository(&self) -> Option<Repository> {
+        Repository::around(&self.root).filter(|found| found.root == self.root)
     }
 
     /// Creates the ralph dir where it is missing and makes sure that it can be written in.
@@ -186,6 +213,15 @@ impl Project {
             path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| own::make_folder(path))
         };
         made.and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
+    }
+
+    /// Fails where the run dir of a work tree is a symbolic link, as it may be committed on a branch: what it leads to is
+    /// somebody else's, or the project's own.
+    pub fn require_no_link(&self) -> Result<(), ProjectError> {
+        if self.run_dir.is_symlink() {
+            return Err(ProjectError::RunDirIsLink { path: self.run_dir.clone() });
+        }
+        Ok(())
     }
 
     /// Creates the folder of the run-time files where it is missing, and makes sure that it can be written in.
@@ -249,7 +285,7 @@ impl Project {
     /// Whether the project root is the top of a usable git work tree.
     #[must_use]
     pub fn in_git(&self) -> bool {
-        find_work_tree(&self.root).is_some_and(|(top, usable)| usable && top == self.root)
+        self.repository().is_some_and(|found| found.usable.is_ok())
     }
 
     /// The folder of what people write for ralph; may not exist yet.
@@ -347,32 +383,6 @@ impl Project {
     pub fn registry(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/loops"))
     }
-}
-
-/// The top of the work tree around `start`, and whether its repository is there. A `.git` file ends the search even
-/// when what it points to is gone: working on in an outer repository would change the wrong project.
-fn find_work_tree(start: &Path) -> Option<(PathBuf, bool)> {
-    start.ancestors().find_map(|dir| {
-        let git = dir.join(".git");
-        if git.is_dir() {
-            return is_git_dir(&git).then(|| (dir.to_path_buf(), true));
-        }
-        let target = git_file_target(&git)?;
-        Some((dir.to_path_buf(), is_git_dir(&dir.join(target))))
-    })
-}
-
-/// An empty `.git` folder is no repository; HEAD may be a (dangling) symlink in old ones.
-fn is_git_dir(dir: &Path) -> bool {
-    dir.join("HEAD").symlink_metadata().is_ok()
-}
-
-/// What a `.git` file of a work tree or submodule points to.
-fn git_file_target(file: &Path) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
-    let content = theirs::read(file, MAX_POINTER).ok()?;
-    let target = content.strip_prefix(b"gitdir:")?.trim_ascii();
-    Some(PathBuf::from(OsString::from_vec(target.to_vec())))
 }
 
 /// The ralph dir where neither flag nor environment names one.

@@ -79,7 +79,7 @@ pub enum TaskVerb {
     Import(TaskImportArgs),
     /// Print all tasks, for 'ralph task import'
     #[command(
-        after_help = "Example:\n  ralph task export > tasks.jsonl\n\nThe first line names the format, each other one is a task."
+        after_help = "Example:\n  ralph task export > tasks.jsonl\n\nThe first line names the format, each other one is a feature or a task."
     )]
     Export(GraphArgs),
 }

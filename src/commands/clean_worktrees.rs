@@ -116,7 +116,8 @@ fn clean(
     force: bool,
     saved: &mut Vec<Saved>,
 ) -> Result<Findings, Kept> {
-    let project = here.elsewhere(&tree.path, &tree.path.join(".ralph"));
+    let project = here.clone().in_tree(&tree.path);
+    project.require_no_link().map_err(anyhow::Error::from)?;
     if let Some(running) = running_in(here, &tree.path) {
         return Err(anyhow::anyhow!(running).into());
     }

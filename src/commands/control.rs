@@ -141,6 +141,14 @@ pub(super) fn ask(
     is_done: &dyn Fn(&State) -> bool,
 ) -> anyhow::Result<Answer> {
     let Ok(before) = &found.state else { return Ok(Answer::Over) };
+    if let Some(there) = found.listens_elsewhere() {
+        let (name, pid) = (&found.name, before.process.pid);
+        bail!(
+            "loop '{name}' (process {pid}) looks for requests in {}, from where this project was moved: move it back first, \
+             or end the loop with 'kill {pid}'",
+            there.display()
+        );
+    }
     let folder = found.project.requests();
     let path = requests::send(&folder, &before.run, request)?;
     let deadline = Instant::now() + PATIENCE;

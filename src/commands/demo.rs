@@ -4,6 +4,7 @@
 //! as a user would start them, so what is shown is what ralph does.
 
 use super::output::print;
+use crate::files::atomic::{self, Durability};
 use crate::job::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::short::output_within;
@@ -93,12 +94,12 @@ fn set_up(repo: &Path, ralph: &Path) -> anyhow::Result<()> {
         (".ralph/prompts/build.md", prompt::BUILD),
     ] {
         let file = repo.join(name);
-        file.parent()
-            .map_or(Ok(()), fs::create_dir_all)
-            .and_then(|()| fs::write(&file, text))
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        let folder = file.parent().unwrap_or(repo);
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        atomic::write_theirs(&file, text.as_bytes(), Durability::Atomic)?;
     }
     let vendored = repo.join(".ralph/ralph");
+    // A program and no text, which keeps its mode; in a folder that we have just made.
     fs::copy(ralph, &vendored).with_context(|| format!("cannot write {}", vendored.display()))?;
     git(repo, &["init", "--quiet", "--template="])?;
     git(repo, &["config", "user.name", "ralph demo"])?;

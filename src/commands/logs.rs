@@ -29,11 +29,9 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
         let kind = if args.agent { "session" } else { "iteration" };
         bail!("no {kind} log found for '{}' in {}", found.name, found.project.records().display());
     };
-    match show(&path, lines, args.follow.then_some(found)) {
-        // The reader has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        result => result.map(|()| 0).with_context(|| format!("cannot read {}", path.display())),
-    }
+    show(&path, lines, args.follow.then_some(found))?
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(0)
 }
 
 /// The session log of the loop's latest run, else the newest one there.
@@ -53,20 +51,35 @@ fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     Ok(paths.into_iter().max_by_key(|path| path.file_name().map(std::ffi::OsStr::to_owned)))
 }
 
-/// Copies the log, or its last lines, to stdout, and what is added while the loop runs.
-fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> io::Result<()> {
+/// The log, from where its last `lines` begin.
+fn open(path: &Path, lines: Option<usize>) -> io::Result<File> {
     let mut file = own::open_to_read(path)?;
     if let Some(lines) = lines {
         let start = tail(&mut file, lines)?;
         file.seek(SeekFrom::Start(start))?;
     }
+    Ok(file)
+}
+
+/// Copies the log, or its last lines, to stdout, and what is added while the loop runs, until nobody reads any more.
+///
+/// # Errors
+/// The outer one when stdout cannot be written, the inner one when the log cannot be read.
+fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> anyhow::Result<io::Result<()>> {
+    let mut file = match open(path, lines) {
+        Ok(file) => file,
+        Err(error) => return Ok(Err(error)),
+    };
     let mut out = Copy::new();
     loop {
         // Looked at before the log is read, so that the last lines of a loop that ends are seen.
         let is_over = follow.is_none_or(|found| found.again().is_none_or(|now| !is_same_run(found, &now)));
-        out.rest_of(&mut file)?;
-        if is_over || is_closed(out.stdout())? {
-            return Ok(());
+        let is_read = match out.rest_of(&mut file)? {
+            Ok(is_read) => is_read,
+            Err(error) => return Ok(Err(error)),
+        };
+        if is_over || !is_read || is_closed(out.stdout())? {
+            return Ok(Ok(()));
         }
     }
 }

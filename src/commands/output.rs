@@ -35,9 +35,13 @@ fn write(stdout: &mut impl Write, text: &[u8]) -> io::Result<()> {
 
 fn written(result: io::Result<()>) -> anyhow::Result<u8> {
     match result {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_written(error)),
         _ => Ok(0),
     }
+}
+
+fn not_written(error: io::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context("cannot write to stdout")
 }
 
 /// Prints line after line, of which there may be many; colours only on a terminal.
@@ -112,21 +116,32 @@ impl Copy {
         Self { stdout, cleaner }
     }
 
-    /// Copies what is left of a file.
-    pub(super) fn rest_of(&mut self, file: &mut File) -> io::Result<()> {
-        let Some(cleaner) = &mut self.cleaner else {
-            io::copy(file, &mut self.stdout)?;
-            return self.stdout.flush();
-        };
+    /// Copies what is left of a file; `false` when nobody reads any more.
+    ///
+    /// # Errors
+    /// The outer one when stdout cannot be written, the inner one when the file cannot be read.
+    pub(super) fn rest_of(&mut self, file: &mut File) -> anyhow::Result<io::Result<bool>> {
         let mut chunk = vec![0; CHUNK];
         loop {
-            match file.read(&mut chunk) {
-                Ok(0) => return self.stdout.flush(),
-                Ok(length) => self.stdout.write_all(cleaner.take(&chunk[..length]).as_bytes())?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            let written = match file.read(&mut chunk) {
+                Ok(0) => return Ok(Ok(true)),
+                Ok(length) => self.put(&chunk[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Ok(Err(error)),
+            };
+            match written {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Ok(false)),
+                written => written.map_err(not_written)?,
             }
         }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.cleaner {
+            Some(cleaner) => self.stdout.write_all(cleaner.take(bytes).as_bytes())?,
+            None => self.stdout.write_all(bytes)?,
+        }
+        self.stdout.flush()
     }
 
     /// For who wants to know whether anybody still reads.

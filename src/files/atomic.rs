@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{FileError, FileId, own, require_file};
+use super::{FileError, FileId, fault_of_machine, own, require_file};
 
 /// How much of a power cut a write is to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,10 @@ fn replace(path: &Path, content: &[u8], mode: Mode, durability: Durability) -> i
         builder.permissions(Permissions::from_mode(0o666));
     }
     let folder = folder_of(path);
-    let mut file = builder.tempfile_in(folder)?;
+    // Its error does not have the system's number, by which a machine without room is told from a fault of the folder.
+    let cause =
+        |error| File::open(folder).err().filter(|cause| fault_of_machine(cause).is_some()).unwrap_or(error);
+    let mut file = builder.tempfile_in(folder).map_err(cause)?;
     if let Mode::Like(permissions) = mode {
         file.as_file().set_permissions(permissions)?;
     }

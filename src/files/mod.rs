@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 pub use record_file::RecordFile;
@@ -36,9 +37,48 @@ impl FileError {
     }
 }
 
+/// What to do about an error that says nothing about the file in question: the machine has no room to open any. Such a
+/// file must not be taken for missing, and nothing is to be done to it. `None` for all other errors.
+#[must_use]
+pub fn fault_of_machine(error: &io::Error) -> Option<&'static str> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE => Some("raise the limit of open files ('ulimit -n')"),
+        Errno::NFILE => {
+            Some("close other programs, or raise the machine's limit of open files (fs.file-max)")
+        }
+        Errno::NOMEM => Some("free memory"),
+        Errno::AGAIN => Some("raise the limit of processes ('ulimit -u')"),
+        Errno::IO => Some("look after that disk"),
+        _ => None,
+    }
+}
+
+/// What `result` has found; `None` where it is not there, or is not what was looked for. A fault of the machine stays an
+/// error, because it says neither.
+pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if fault_of_machine(&error).is_some() => Err(error),
+        result => Ok(result.ok()),
+    }
+}
+
+/// What to do about a file that cannot be read.
+#[must_use]
+pub fn way_to_read(error: &io::Error) -> &'static str {
+    match error.kind() {
+        _ if fault_of_machine(error).is_some() => advice(error),
+        ErrorKind::InvalidInput | ErrorKind::IsADirectory => "move it away",
+        ErrorKind::PermissionDenied => "mend its permissions",
+        _ => "see to that and start again",
+    }
+}
+
 fn advice(error: &io::Error) -> &'static str {
     use ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
     use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    if let Some(advice) = fault_of_machine(error) {
+        return advice;
+    }
     match error.kind() {
         StorageFull | QuotaExceeded => "free some space on that disk",
         PermissionDenied | ReadOnlyFilesystem => "mend the permissions of its folder",
@@ -122,8 +162,58 @@ fn size(bytes: u64) -> String {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    use std::process::Command;
+
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    /// Runs `check` where nothing can be opened any more: in a process of its own, in which only the test of this full name
+    /// runs, with what `set_up` has made there.
+    pub(crate) fn without_descriptors<T>(test: &str, set_up: impl FnOnce() -> T, check: impl FnOnce(T)) {
+        const MARK: &str = "RALPH_TEST_WITHOUT_DESCRIPTORS";
+        if std::env::var_os(MARK).is_none() {
+            let mut own = Command::new(std::env::current_exe().unwrap());
+            let run = own
+                .args(["--exact", test, "--nocapture", "--test-threads=1"])
+                .env(MARK, "1")
+                .output()
+                .unwrap();
+            let said =
+                String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+            assert!(run.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let things = set_up();
+        let usual = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..usual }).unwrap();
+        check(things);
+        setrlimit(Resource::Nofile, usual).unwrap();
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_descriptors_says_nothing_about_a_file() {
+        let full = "files::tests::a_machine_without_descriptors_says_nothing_about_a_file";
+        testing::without_descriptors(full, tempfile::tempdir, |dir| {
+            let dir = dir.unwrap();
+            let errors =
+                [theirs::text(&dir.path().join("none")).unwrap_err(), own::entries(dir.path()).unwrap_err()];
+            assert!(if_there(theirs::text(&dir.path().join("none"))).unwrap().is_none());
+            assert!(if_there(dir.path().read_dir()).is_err());
+            assert_eq!(fault_of_machine(&errors[0]), None);
+            let error =
+                FileError { path: "/a".into(), reason: dir.path().read_dir().unwrap_err() }.to_string();
+            assert!(error.ends_with("raise the limit of open files ('ulimit -n')"), "{error}");
+            let error =
+                atomic::write_own(&dir.path().join("new"), b"", atomic::Durability::Atomic).unwrap_err();
+            assert!(error.to_string().ends_with("raise the limit of open files ('ulimit -n')"), "{error}");
+            assert_eq!(way_to_read(&errors[1]), "raise the limit of open files ('ulimit -n')");
+        });
+    }
 
     #[test]
     fn errors_say_what_to_do() {

@@ -1,7 +1,7 @@
 //! Our own run-time files: nobody else may read them, and nothing but a file of ours is read or written in their place. A
 //! link could lead to what is the user's, a FIFO or a device could hold us for ever.
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -58,15 +58,22 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// Makes an empty file where nothing is, for a program that opens it by its name. It is never open at its place: closing
 /// it would drop the locks that this process may already hold on it.
 pub fn create_empty(path: &Path) -> io::Result<()> {
-    match path.symlink_metadata() {
-        Ok(found) => return require_file(&found),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+    if let Err(error) = path.symlink_metadata()
+        && error.kind() == ErrorKind::NotFound
+    {
+        match create_filled(path, |_| io::Result::Ok(())) {
+            // Somebody was faster.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made,
+        }
     }
-    match create_filled(path, |_| io::Result::Ok(())) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => require_file(&path.symlink_metadata()?),
-        made => made,
+    let found = path.symlink_metadata()?;
+    require_file(&found)?;
+    if found.permissions().mode() & 0o077 != 0 {
+        // As in `open`: what counts is that it can be used.
+        let _ = fs::set_permissions(path, Permissions::from_mode(FILE_MODE));
     }
+    Ok(())
 }
 
 /// Makes a file where nothing is, with what `fill` writes into a file whose name it is given: all of it or none.
@@ -131,7 +138,6 @@ fn require_folder(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
     use std::process::Command;
@@ -157,6 +163,9 @@ mod tests {
         open_to_read(&path).unwrap();
         assert_eq!(mode(&path), 0o644, "reading changes nothing");
         open(&path, OpenOptions::new().append(true)).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        create_empty(&path).unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(entries(&folder).unwrap(), [path]);
         assert_eq!(entries(&folder.join("none")).unwrap(), Vec::<PathBuf>::new());

@@ -35,6 +35,11 @@ fn opened(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, found.len()))
 }
 
+/// Fails where something is at the path that is no file, and leads to none: a program that opens it could wait for ever.
+pub fn require_file_if_there(path: &Path) -> io::Result<()> {
+    path.metadata().map_or(Ok(()), |found| require_file(&found))
+}
+
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].
 pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, MAX_TEXT)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))

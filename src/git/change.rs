@@ -1,26 +1,33 @@
 //! Calls of git that change a repository.
 //!
 //! Others may be at work in it: a lock that another git holds is waited for, for some seconds. One that stays is named
-//! and never deleted: nobody but a person knows whether its owner still lives.
+//! and never deleted, also where it looks stale. That nobody holds it cannot be proven: git closes the file while it holds
+//! the lock (`git commit` with an editor), what holds it need not be called git (IDEs bring git libraries of their own),
+//! and may run in a container or on another machine that shares the folder; and a lock that is older than the boot by the clock
+//! may be younger where the clock was set since. A lock that is deleted too early loses the work of two; one that stays
+//! costs a person one command, which the message has.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::GitError;
+use super::worktrees::shell_word;
+use chrono::Local;
+
 use crate::process::capture::{Captured, Ended, capture};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
-use crate::text::jitter;
+use crate::text::{duration, jitter, timestamp};
 
 /// The longest that one of them may take: hooks run, and files are written.
 pub(super) const CHANGE_LIMIT: Duration = Duration::from_mins(5);
 /// How long a lock of another git is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
-/// What is said of a git that was ended.
-const TIMED_OUT: &str = "timed out";
 /// The first pause before another try, and the longest; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
@@ -49,6 +56,87 @@ impl Default for ChangeOptions {
     }
 }
 
+/// Why git did not come to its end: nothing that git itself, or a hook, has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// This signal of somebody else's.
+    Killed(i32),
+    /// Somebody killed the process that supervises it, and what was left of it was ended.
+    OutOfSight,
+    /// It took longer than this.
+    TimedOut(Duration),
+    /// The user wants to leave.
+    Leaving,
+}
+
+impl CutOff {
+    /// The exit code of a git that came to its end, which had this long.
+    pub(super) fn or_code(end: Ended, limit: Duration) -> Result<i32, Self> {
+        match end {
+            Ended::Exited(code) => Ok(code),
+            Ended::Signaled(signal) => Err(Self::Killed(signal)),
+            Ended::OutOfSight => Err(Self::OutOfSight),
+            Ended::TimedOut => Err(Self::TimedOut(limit)),
+            Ended::Cancelled => Err(Self::Leaving),
+        }
+    }
+
+    /// What can be done.
+    pub(super) fn way_out(self) -> &'static str {
+        match self {
+            Self::Killed(_) => {
+                "a person or a program did that, or the kernel for want of memory ('dmesg' tells); see to it and start again"
+            }
+            Self::TimedOut(_) => "look for a hook or a filter that hangs, and start again",
+            Self::OutOfSight | Self::Leaving => "start again",
+        }
+    }
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Killed(signal) => write!(to, "git was killed by signal {signal}"),
+            Self::OutOfSight => {
+                write!(to, "git was ended, because somebody killed the process that supervises it")
+            }
+            Self::TimedOut(limit) => {
+                write!(to, "git did not end within {} and was ended", duration::format(*limit))
+            }
+            Self::Leaving => write!(to, "git was ended, because ralph was told to leave now"),
+        }
+    }
+}
+
+/// Why a repository was not changed, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ChangeError {
+    /// git refused: what it said in one line, or which lock was in the way.
+    #[error("{0}")]
+    Refused(String),
+    /// This lock stayed in the way.
+    #[error("{}", locked(.0))]
+    Locked(PathBuf),
+    /// git was ended before it was through.
+    #[error("{0}: {way_out}", way_out = .0.way_out())]
+    CutOff(CutOff),
+    /// git could not be started.
+    #[error(transparent)]
+    NotStarted(#[from] StartError),
+}
+
+impl ChangeError {
+    /// The same with what was done, and where.
+    pub(super) fn of(self, command: &str, path: &Path) -> GitError {
+        match self {
+            Self::Refused(message) => GitError::refused(command, path, message),
+            Self::Locked(lock) => locked(&lock),
+            Self::CutOff(end) => GitError::CutOff { command: command.to_owned(), path: path.to_owned(), end },
+            Self::NotStarted(error) => GitError::Run { path: path.to_owned(), reason: error.into_source() },
+        }
+    }
+}
+
 /// To be held around everything that adds, removes or prunes work trees or writes configuration: git locks those files
 /// one by one and gives up at once when another process was faster.
 pub(super) fn alone() -> MutexGuard<'static, ()> {
@@ -60,8 +148,8 @@ pub(super) fn alone() -> MutexGuard<'static, ()> {
 /// Runs a git command that changes the repository, without an editor and without a question.
 ///
 /// # Errors
-/// One line: what git said, or which lock was in the way.
-pub(super) fn change<S: AsRef<OsStr>>(root: &Path, arguments: &[S]) -> Result<(), String> {
+/// When git refuses, does not come to its end, or cannot be started.
+pub(super) fn change<S: AsRef<OsStr>>(root: &Path, arguments: &[S]) -> Result<(), ChangeError> {
     change_with(root, arguments, &ChangeOptions::default()).map(drop)
 }
 
@@ -70,17 +158,20 @@ pub(super) fn change_with<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],
     how: &ChangeOptions,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, ChangeError> {
     let mut said = String::new();
-    let done = patiently(|| match attempt(root, arguments, how) {
-        Err(error) => Some(Err(error.to_string())),
-        Ok(output) if output.end == Ended::Exited(0) => Some(Ok(output.stdout.whole().unwrap_or_default())),
-        Ok(output) if matches!(output.end, Ended::TimedOut | Ended::Cancelled) => {
-            Some(Err(TIMED_OUT.to_owned()))
-        }
-        Ok(output) => {
-            said = output.stderr.text() + &output.stdout.text();
-            (!is_locked(&said)).then(|| Err(reason(&said)))
+    let done = patiently(|| {
+        let output = match attempt(root, arguments, how) {
+            Err(error) => return Some(Err(error.into())),
+            Ok(output) => output,
+        };
+        match CutOff::or_code(output.end, how.limit) {
+            Err(end) => Some(Err(ChangeError::CutOff(end))),
+            Ok(0) => Some(Ok(output.stdout.whole().unwrap_or_default())),
+            Ok(_) => {
+                said = output.stderr.text() + &output.stdout.text();
+                (!is_locked(&said)).then(|| Err(ChangeError::Refused(reason(&said))))
+            }
         }
     });
     done.unwrap_or_else(|| Err(held(root, &said)))
@@ -101,7 +192,9 @@ pub(super) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> 
 }
 
 /// Under a supervisor, because hooks and filters of the repository run in it: what they leave ends with it, and all of it
-/// ends with us.
+/// ends with us. There is no run mark: the user's daemons that git starts (an agent of gpg, an ssh master) would inherit it and
+/// keep it, and the sweep after a killed ralph would end them. So what a hook has left in the background lives on where
+/// somebody kills ralph and this supervisor by -9 at the same time.
 fn attempt<S: AsRef<OsStr>>(
     root: &Path,
     arguments: &[S],
@@ -134,14 +227,25 @@ fn lock_in(said: &str) -> Option<PathBuf> {
         .or_else(|| between("could not lock config file ", ".lock"))
 }
 
-fn held(root: &Path, said: &str) -> String {
+fn held(root: &Path, said: &str) -> ChangeError {
     match lock_in(said).map(|lock| root.join(lock)) {
-        Some(lock) if lock.exists() => {
-            format!("{} is there: if no git is running, remove it", lock.display())
-        }
+        Some(lock) if lock.symlink_metadata().is_ok() => ChangeError::Locked(lock),
         // It changes hands all the time.
-        _ => format!("another git keeps the repository locked ({})", reason(said)),
+        _ => ChangeError::Refused(format!("another git keeps the repository locked ({})", reason(said))),
     }
+}
+
+/// What is said of a lock that stays: which file it is, when it may be deleted, and how.
+fn locked(lock: &Path) -> GitError {
+    let made = lock.symlink_metadata().and_then(|found| found.modified());
+    let made = made
+        .map_or_else(|_| String::new(), |at| format!(", since {}", timestamp::local::<Local>(&at.into())));
+    let way_out = format!(
+        "another git holds it, or was killed; when none works in this repository any more ('pgrep -a git', and look at \
+         containers and machines that share the folder), delete it with 'rm {}' and start again",
+        shell_word(lock)
+    );
+    GitError::in_the_way(format!("a lock of git's is in the way{made}"), lock.display(), way_out)
 }
 
 /// The line of what git said that tells why.
@@ -179,8 +283,8 @@ mod tests {
                 assert!(lock.exists());
                 fs::remove_file(lock).unwrap();
             }
-            assert_eq!(add.join().unwrap(), Ok(()));
-            assert_eq!(config.join().unwrap(), Ok(()));
+            add.join().unwrap().unwrap();
+            config.join().unwrap().unwrap();
         });
     }
 
@@ -190,8 +294,10 @@ mod tests {
         let lock = root.join(".git/config.lock");
         fs::write(&lock, "").unwrap();
         let start = Instant::now();
-        let said = change(&root, &["config", "a.b", "c"]).unwrap_err();
-        assert_eq!(said, format!("{} is there: if no git is running, remove it", lock.display()));
+        let said = change(&root, &["config", "a.b", "c"]).unwrap_err().to_string();
+        let (what, way_out) = said.split_once(&format!(", {}: ", lock.display())).unwrap();
+        assert!(what.starts_with("a lock of git's is in the way, since 20"), "{said}");
+        assert!(way_out.contains(&format!("delete it with 'rm {}'", lock.display())), "{said}");
         assert!(start.elapsed() >= LOCK_PATIENCE && lock.exists());
     }
 
@@ -232,6 +338,27 @@ mod tests {
         assert_eq!(change_with(&root, &["ls-files"], &how).unwrap(), b"a\n");
         assert_eq!(change_with(&root, &["ls-files"], &ChangeOptions::default()).unwrap(), b"");
         let how = ChangeOptions { limit: Duration::from_millis(200), ..ChangeOptions::default() };
-        change_with(&root, &["-c", "alias.hang=!sleep 60", "hang"], &how).unwrap_err();
+        let end = cut_off(change_with(&root, &["-c", "alias.hang=!sleep 60", "hang"], &how));
+        assert_eq!(end, CutOff::TimedOut(Duration::from_millis(200)));
+    }
+
+    #[track_caller]
+    fn cut_off<T: fmt::Debug>(result: Result<T, ChangeError>) -> CutOff {
+        match result.unwrap_err() {
+            ChangeError::CutOff(end) => end,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn what_ended_git_from_outside_is_said_as_that() {
+        let (_guard, root) = repository();
+        // An alias is git's child.
+        let ends = |who: &str| cut_off(change(&root, &["-c", &format!("alias.end=!kill -9 {who}"), "end"]));
+        assert_eq!(ends("$PPID"), CutOff::Killed(9));
+        // git leads a process group of its own; its parent is the supervisor.
+        assert_eq!(ends("$(ps -o ppid= -p $PPID)"), CutOff::OutOfSight);
+        let told = CutOff::OutOfSight.to_string() + &CutOff::Killed(9).to_string();
+        assert!(!told.contains("hook") && told.contains("signal 9"), "{told}");
     }
 }

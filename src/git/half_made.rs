@@ -4,22 +4,22 @@
 //! It is made again, and so goes first. Only what a checkout wrote is deleted, file by file, so that whatever somebody
 //! put there stays.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind::NotFound;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::change::{ChangeOptions, alone, change_with};
+use super::change::{ChangeError, ChangeOptions, alone, change_with};
 use super::checkout::Checkout;
 use super::refs::branch_commit;
 use super::remove::RemoveError;
-use super::worktrees::{Tree, without_links};
+use super::worktrees::{Tree, shell_word, without_links};
 use super::{GitError, common_dir, head_file, progress, save};
 use crate::files::atomic::{self, Durability};
-use crate::files::theirs;
+use crate::files::{if_there, theirs};
 use crate::text::jitter;
 
 /// How long another git that is just making the wanted work tree is waited for.
@@ -109,24 +109,26 @@ impl<'a> HalfMade<'a> {
         let entries = without_links(&common_dir(root)?.join("worktrees"));
         let git_file = path.join(".git");
         let pointer = match git_file.symlink_metadata() {
-            Ok(found) if found.is_file() => head_file::git_dir(path),
+            Ok(found) if found.is_file() => head_file::git_dir(path).map_err(GitError::unreadable(path))?,
             Ok(_) => return Ok(None),
             Err(_) => None,
         };
         let entry = match pointer {
             Some(entry) if entry.parent().is_some_and(|folder| without_links(folder) == entries) => {
                 // A copy of another tree's folder leads to the other's entry.
-                let names_another = registered(&entry).is_some_and(|place| place != git_file);
+                let names_another = registered(&entry)?.is_some_and(|place| place != git_file);
                 if names_another {
                     return Ok(None);
                 }
                 Some(entry)
             }
-            None if tree.is_some() => entry_for(&entries, &git_file),
+            None if tree.is_some() => entry_for(&entries, &git_file)?,
             None if path.symlink_metadata().is_ok_and(|found| found.is_dir()) => None,
             _ => return Ok(None),
         };
-        if entry.as_deref().is_some_and(|entry| is_whole(entry) || !is_on(entry, branch, tree)) {
+        if let Some(entry) = &entry
+            && (is_whole(entry) || !is_on(entry, branch, tree)?)
+        {
             return Ok(None);
         }
         let is_empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
@@ -139,19 +141,20 @@ impl<'a> HalfMade<'a> {
     /// Deletes it, unless there is something in it that no checkout of `commit` wrote: that is answered.
     fn clear(&self, commit: &str) -> Result<Option<PathBuf>, GitError> {
         let entry = self.entry.as_ref().filter(|entry| entry.exists());
-        if let Some(entry) = entry
-            && let Some(stranger) = self.precious(entry)?
-        {
-            return Ok(Some(stranger));
+        if let Some(entry) = entry {
+            if let Some(stranger) = precious(self.root, entry)? {
+                return Ok(Some(stranger));
+            }
+            require_nothing_staged(self.root, entry, commit)?;
         }
         let failed = |error: std::io::Error| self.refused(error.to_string());
         if self.path.is_dir() {
             let common = common_dir(self.root)?;
-            let begun = Begun::of(self.path, &common, commit).map_err(|reason| self.refused(reason))?;
-            if let Some(stranger) = begun.stranger().map_err(|reason| self.refused(reason))? {
+            let begun = Begun::of(self, &common, commit)?;
+            if let Some(stranger) = begun.stranger()? {
                 return Ok(Some(self.path.join(stranger)));
             }
-            for name in begun.files().map_err(|reason| self.refused(reason))? {
+            for name in begun.files()? {
                 gone(fs::remove_file(self.path.join(name))).map_err(failed)?;
             }
         }
@@ -164,58 +167,52 @@ impl<'a> HalfMade<'a> {
         Ok(None)
     }
 
-    /// What git's entry holds and cannot be made again: something in progress, repositories of submodules, or a commit
-    /// that nothing else leads to.
-    fn precious(&self, entry: &Path) -> Result<Option<PathBuf>, GitError> {
-        let modules = Some(entry.join("modules")).filter(|modules| modules.exists());
-        if let Some(found) = progress::mark_in(entry).or(modules) {
-            return Ok(Some(found));
-        }
-        let commits = save::own_commits(self.root, entry).map_err(|error| self.refused(error.to_string()))?;
-        Ok((!commits.is_empty()).then(|| entry.join("logs/HEAD")))
+    fn refused(&self, reason: String) -> GitError {
+        GitError::refused(&self.command(), self.path, reason)
     }
 
-    fn refused(&self, reason: String) -> GitError {
-        GitError::refused(&format!("worktree add {}", self.branch), self.path, reason)
+    fn command(&self) -> String {
+        format!("worktree add {}", self.branch)
     }
 }
 
 /// The folder of a work tree beside what a checkout of a commit would write there, by an index of our own: git's may be
 /// missing, or locked by the git that was killed.
 struct Begun<'a> {
-    path: &'a Path,
+    tree: &'a HalfMade<'a>,
     commit: &'a str,
     common: &'a Path,
     index: tempfile::TempDir,
 }
 
 impl<'a> Begun<'a> {
-    fn of(path: &'a Path, common: &'a Path, commit: &'a str) -> Result<Self, String> {
-        let index = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let begun = Self { path, commit, common, index };
+    fn of(tree: &'a HalfMade<'a>, common: &'a Path, commit: &'a str) -> Result<Self, GitError> {
+        let index = tempfile::tempdir().map_err(|error| tree.refused(error.to_string()))?;
+        let begun = Self { tree, commit, common, index };
         begun.git(&["read-tree", commit])?;
         begun.git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;
         Ok(begun)
     }
 
     /// The repository is that of all trees, the files are this one's.
-    fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    fn git(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let env = vec![("GIT_INDEX_FILE".into(), self.index.path().join("index").into_os_string())];
         let how = ChangeOptions { env, ..ChangeOptions::default() };
         let git_dir = [b"--git-dir=", self.common.as_os_str().as_bytes()].concat();
-        let tree = [b"--work-tree=", self.path.as_os_str().as_bytes()].concat();
+        let path = self.tree.path;
+        let tree = [b"--work-tree=", path.as_os_str().as_bytes()].concat();
         let places = [&git_dir[..], &tree, b"-c", b"core.sparseCheckout=false"].map(OsStr::from_bytes);
         let arguments: Vec<&OsStr> = places.into_iter().chain(arguments.iter().map(OsStr::new)).collect();
-        change_with(self.path, &arguments, &how)
+        change_with(path, &arguments, &how).map_err(|error| error.of(&self.tree.command(), path))
     }
 
     /// Every file that the commit has.
-    fn files(&self) -> Result<Vec<PathBuf>, String> {
+    fn files(&self) -> Result<Vec<PathBuf>, GitError> {
         self.git(&["ls-files", "-z", "--cached"]).map(|output| paths(&output))
     }
 
     /// A file that the commit does not have, ignored ones included, or that is not as the commit has it.
-    fn stranger(&self) -> Result<Option<PathBuf>, String> {
+    fn stranger(&self) -> Result<Option<PathBuf>, GitError> {
         if let Some(first) = paths(&self.git(&["ls-files", "-z", "--others"])?).into_iter().next() {
             return Ok(Some(first));
         }
@@ -230,9 +227,9 @@ impl<'a> Begun<'a> {
             }
             changed.push(name.to_owned());
         }
-        let checkout =
-            Checkout::of(self.common, self.commit).map_err(|error: RemoveError| error.to_string())?;
-        let lost = checkout.lost_with(self.path).map_err(|error| error.to_string())?;
+        let failed = failed_in(self.tree.path);
+        let checkout = Checkout::of(self.common, self.commit).map_err(&failed)?;
+        let lost = checkout.lost_with(self.tree.path).map_err(failed)?;
         changed.extend(lost.into_iter().map(|(name, _)| name));
         changed.sort_unstable();
         changed.dedup();
@@ -247,16 +244,70 @@ impl<'a> Begun<'a> {
     /// Whether the file is the beginning of what a checkout writes there, and the last that it wrote: git writes one file
     /// after the other, in the order of the index, each in its place and not beside it, so that a kill may leave one cut
     /// in the middle. (With `checkout.workers`, or filters that delay, it may leave more: then a person has to look.)
-    fn is_cut_off(&self, checkout: &Checkout, name: &[u8]) -> Result<bool, String> {
+    fn is_cut_off(&self, checkout: &Checkout, name: &[u8]) -> Result<bool, GitError> {
         let files = self.files()?;
         let later = files.iter().skip_while(|file| file.as_os_str().as_bytes() != name).skip(1);
-        if later.into_iter().any(|file| self.path.join(file).symlink_metadata().is_ok()) {
+        if later.into_iter().any(|file| self.tree.path.join(file).symlink_metadata().is_ok()) {
             return Ok(false);
         }
         checkout.make(&[name]);
         let Ok(whole) = theirs::read(&checkout.path(name), u64::MAX) else { return Ok(false) };
-        let there = theirs::read(&self.path.join(OsStr::from_bytes(name)), u64::MAX);
-        Ok(whole.starts_with(&there.map_err(|error| error.to_string())?))
+        let there = theirs::read(&self.tree.path.join(OsStr::from_bytes(name)), u64::MAX);
+        Ok(whole.starts_with(&there.map_err(|error| self.tree.refused(error.to_string()))?))
+    }
+}
+
+fn failed_in(path: &Path) -> impl Fn(RemoveError) -> GitError + '_ {
+    |error| match error {
+        RemoveError::Git(error) => error,
+        other => GitError::refused("worktree add", path, other.to_string()),
+    }
+}
+
+/// What git's entry holds and cannot be made again: something in progress, repositories of submodules, or a commit
+/// that nothing else leads to.
+pub(super) fn precious(root: &Path, entry: &Path) -> Result<Option<PathBuf>, GitError> {
+    let modules = Some(entry.join("modules")).filter(|modules| modules.exists());
+    if let Some(found) = progress::mark_in(entry).or(modules) {
+        return Ok(Some(found));
+    }
+    let commits = save::own_commits(root, entry).map_err(failed_in(entry))?;
+    Ok((!commits.is_empty()).then(|| entry.join("logs/HEAD")))
+}
+
+/// Fails where the index of git's entry is not that of `commit`, as a checkout writes it: what is staged may be nowhere else,
+/// in no commit and in no file.
+pub(super) fn require_nothing_staged(root: &Path, entry: &Path, commit: &str) -> Result<(), GitError> {
+    let index = entry.join("index");
+    let beginning = match theirs::read(&index, u64::MAX) {
+        Err(error) if error.kind() == NotFound => return Ok(()),
+        content => content.map_err(|error| GitError::refused("read-tree", &index, error.to_string()))?,
+    };
+    // All zeros is what a power cut leaves of a file, and no index.
+    if beginning.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    let env = vec![("GIT_INDEX_FILE".into(), index.clone().into_os_string())];
+    let how = ChangeOptions { env, ..ChangeOptions::default() };
+    // Files are not looked at, and the entry itself may not be whole: the repository's own folder serves as well.
+    let look = ["diff-index", "--cached", "--quiet", "--ignore-submodules=none", commit];
+    let common = common_dir(root)?;
+    let git_dir = OsString::from_vec([b"--git-dir=", common.as_os_str().as_bytes()].concat());
+    let arguments: Vec<&OsStr> = [git_dir.as_os_str()].into_iter().chain(look.map(OsStr::new)).collect();
+    // It fails as well where git cannot read the index.
+    match change_with(root, &arguments, &how) {
+        Ok(_) => Ok(()),
+        Err(ChangeError::Refused(_)) => {
+            let what = "files are staged in a work tree that is not whole, and they may be nowhere else";
+            let index = shell_word(&index);
+            let way_out = format!(
+                "look at them with 'GIT_INDEX_FILE={index} git diff --cached {commit:.10}' in {}, save what is needed, then \
+                 delete that file and start again",
+                root.display()
+            );
+            Err(GitError::in_the_way(what, index, way_out))
+        }
+        Err(error) => Err(error.of("diff-index", entry)),
     }
 }
 
@@ -267,30 +318,37 @@ fn paths(output: &[u8]) -> Vec<PathBuf> {
 }
 
 /// The `.git` file that an entry is registered for; `None` where it does not say.
-fn registered(entry: &Path) -> Option<PathBuf> {
-    let content = theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT).ok()?;
+fn registered(entry: &Path) -> Result<Option<PathBuf>, GitError> {
+    let content = if_there(theirs::read(&entry.join("gitdir"), theirs::MAX_TEXT));
+    let content = content.map_err(GitError::unreadable(entry))?.unwrap_or_default();
     let place = content.trim_ascii_end();
     // It may be written down relative to the entry.
-    (!place.is_empty()).then(|| without_links(&entry.join(OsStr::from_bytes(place))))
+    Ok((!place.is_empty()).then(|| without_links(&entry.join(OsStr::from_bytes(place)))))
 }
 
 /// The entry that is registered for this `.git` file.
-pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Option<PathBuf> {
-    let mut entries = fs::read_dir(entries).ok()?.flatten().map(|entry| entry.path());
-    entries.find(|entry| registered(entry).is_some_and(|place| place == git_file))
+pub(super) fn entry_for(entries: &Path, git_file: &Path) -> Result<Option<PathBuf>, GitError> {
+    let found = if_there(fs::read_dir(entries)).map_err(GitError::unreadable(entries))?;
+    for entry in found.into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if registered(&entry)?.is_some_and(|place| place == git_file) {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether the HEAD of an entry is on the branch, or on nothing yet.
-fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> bool {
-    let head = theirs::text(&entry.join("HEAD")).unwrap_or_default();
-    match head.trim_end().strip_prefix("ref: refs/heads/") {
+fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> Result<bool, GitError> {
+    let head = if_there(theirs::text(&entry.join("HEAD"))).map_err(GitError::unreadable(entry))?;
+    let head = head.unwrap_or_default();
+    Ok(match head.trim_end().strip_prefix("ref: refs/heads/") {
         // Where branches are not files, only git knows.
         Some(".invalid") => tree.is_none_or(|tree| {
             tree.branch.as_deref().is_none_or(|name| [branch, ".invalid"].contains(&name))
         }),
         Some(name) => name == branch,
         None => head.trim_end().bytes().all(|byte| byte == b'0'),
-    }
+    })
 }
 
 /// Whether a git process lives that was told to make this work tree.

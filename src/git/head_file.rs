@@ -1,10 +1,10 @@
 //! The commit that HEAD or another reference names, read from the repository's files: a loop asks twice per iteration,
 //! and a git process each time would cost more than everything else the loop does.
 
-use std::io::ErrorKind::NotFound;
+use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
 
-use crate::files::theirs;
+use crate::files::{if_there, theirs};
 
 /// What the files say about HEAD or another reference.
 pub(super) enum Head {
@@ -16,10 +16,10 @@ pub(super) enum Head {
 
 /// Reads HEAD; `None` where the files do not tell (refs in another format than files, a symbolic branch).
 pub(super) fn head(root: &Path) -> Option<Head> {
-    let git_dir = git_dir(root)?;
+    let git_dir = git_dir(root).ok()??;
     let head = theirs::text(&git_dir.join("HEAD")).ok()?;
     let Some(name) = head.trim_end().strip_prefix("ref: ") else { return commit(&head).map(Head::Commit) };
-    reference_in(&common_of(git_dir), name)
+    reference_in(&common_of(git_dir)?, name)
 }
 
 /// Reads the reference of this full name, such as `refs/heads/main`; `None` where the files do not tell.
@@ -29,14 +29,14 @@ pub(super) fn reference(root: &Path, name: &str) -> Option<Head> {
 
 /// The folder that all work trees share, without asking git.
 pub(super) fn common_dir(root: &Path) -> Option<PathBuf> {
-    git_dir(root).map(common_of)
+    common_of(git_dir(root).ok()??)
 }
 
 /// Branches and configuration of a linked work tree live in the main one's repository.
-fn common_of(git_dir: PathBuf) -> PathBuf {
-    match theirs::text(&git_dir.join("commondir")) {
-        Ok(path) => git_dir.join(path.trim_end()),
-        Err(_) => git_dir,
+fn common_of(git_dir: PathBuf) -> Option<PathBuf> {
+    match if_there(theirs::text(&git_dir.join("commondir"))).ok()? {
+        Some(path) => Some(git_dir.join(path.trim_end())),
+        None => Some(git_dir),
     }
 }
 
@@ -56,14 +56,18 @@ fn reference_in(common: &Path, name: &str) -> Option<Head> {
     }
 }
 
-/// `.git` itself, or what it points to in a linked work tree or submodule.
-pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
+/// `.git` itself, or what it points to in a linked work tree or submodule; `None` where there is neither.
+///
+/// # Errors
+/// Where the machine has no room to look.
+pub(super) fn git_dir(root: &Path) -> io::Result<Option<PathBuf>> {
     let path = root.join(".git");
     if path.is_dir() {
-        return Some(path);
+        return Ok(Some(path));
     }
-    let pointer = theirs::text(&path).ok()?;
-    Some(root.join(pointer.trim_end().strip_prefix("gitdir: ")?))
+    let pointer = if_there(theirs::text(&path))?;
+    let target = pointer.as_deref().and_then(|pointer| pointer.trim_end().strip_prefix("gitdir: "));
+    Ok(target.map(|target| root.join(target)))
 }
 
 fn packed<'a>(refs: &'a str, name: &str) -> Option<&'a str> {

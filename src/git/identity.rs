@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::change::{ChangeOptions, alone, change, change_with, patiently};
+use super::change::{ChangeError, ChangeOptions, alone, change, change_with, patiently};
 use super::{GitError, LIMIT, common_dir, head_file, run, run_with};
 use crate::files::atomic::{self, Durability};
 use crate::files::{own, theirs};
@@ -91,12 +91,15 @@ pub fn prepare(root: &Path) -> Result<(), GitError> {
     let _alone = alone();
     let common = common_dir(root)?;
     let file = common.join("config");
-    let refused = |reason: String| GitError::refused("config", &file, reason);
+    let refused = |error: ChangeError| error.of("config", &file);
     let pattern = r"^(core\.bare|core\.worktree|extensions\.worktreeconfig)$";
     let read = ["config", "-z", "--get-regexp", pattern].map(OsStr::new);
     let read = [&read[..1], &["--file".as_ref(), file.as_os_str()], &read[1..]].concat();
-    // git fails where there is none of them.
-    let output = change_with(root, &read, &ChangeOptions::default()).unwrap_or_default();
+    let output = match change_with(root, &read, &ChangeOptions::default()) {
+        // git fails where there is none of them.
+        Err(ChangeError::Refused(_)) => Vec::new(),
+        result => result.map_err(refused)?,
+    };
     let (mut is_prepared, mut is_bare, mut worktree) = (false, false, None);
     for entry in output.split(|&byte| byte == 0).filter(|entry| !entry.is_empty()) {
         let at = entry.iter().position(|&byte| byte == b'\n').unwrap_or(entry.len());
@@ -138,15 +141,15 @@ fn is_true(value: Option<&[u8]>) -> bool {
 
 /// Turns the extension on and takes `core.bare` and `core.worktree` out of the file, in one step: with the extension,
 /// linked work trees would obey these two.
-fn replace_config(root: &Path, file: &Path) -> Result<(), String> {
-    let said = |error: std::io::Error| error.to_string();
+fn replace_config(root: &Path, file: &Path) -> Result<(), ChangeError> {
+    let said = |error: std::io::Error| ChangeError::Refused(error.to_string());
     let lock = file.with_extension("lock");
     // The way git locks its configuration.
     let new = patiently(|| match own::open(&lock, OpenOptions::new().write(true).create_new(true)) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
         file => Some(file),
     });
-    let held = || format!("{} is there: if no git is running, remove it", lock.display());
+    let held = || ChangeError::Locked(lock.clone());
     let mut new = new.ok_or_else(held)?.map_err(said)?;
     let content = without_main_only(root, file).and_then(|content| new.write_all(&content).map_err(said));
     let replaced = content.and_then(|()| {
@@ -163,12 +166,13 @@ fn replace_config(root: &Path, file: &Path) -> Result<(), String> {
 }
 
 /// What the configuration file is to be.
-fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
-    let said = |error: std::io::Error| error.to_string();
+fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, ChangeError> {
+    let said = |error: std::io::Error| ChangeError::Refused(error.to_string());
     let folder = tempfile::tempdir().map_err(said)?;
     let copy = folder.path().join("config");
     let old = theirs::read(file, theirs::MAX_TEXT).map_err(said)?;
-    atomic::write_own(&copy, &old, Durability::Atomic).map_err(|error| error.to_string())?;
+    atomic::write_own(&copy, &old, Durability::Atomic)
+        .map_err(|error| ChangeError::Refused(error.to_string()))?;
     let edit = |arguments: &[&str]| {
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
         change(root, &[&["config".as_ref(), "--file".as_ref(), copy.as_os_str()], &arguments[..]].concat())
@@ -176,8 +180,10 @@ fn without_main_only(root: &Path, file: &Path) -> Result<Vec<u8>, String> {
     for key in ["core.bare", "core.worktree"] {
         // git fails where there is none, and the look below is what counts.
         let _ = edit(&["--unset-all", key]);
-        if edit(&["--get", key]).is_ok() {
-            return Err(format!("{key} cannot be taken out of it"));
+        match edit(&["--get", key]) {
+            Err(ChangeError::Refused(_)) => {}
+            Err(error) => return Err(error),
+            Ok(()) => return Err(ChangeError::Refused(format!("{key} cannot be taken out of it"))),
         }
     }
     edit(&["extensions.worktreeConfig", "true"])?;
@@ -202,8 +208,7 @@ pub fn configure(tree: &Path, identity: &CommitIdentity) -> Result<(), GitError>
             continue;
         }
         let arguments = ["config", "--worktree", "--replace-all", *key].map(OsStr::new);
-        change(tree, &[&arguments[..], &[value]].concat())
-            .map_err(|reason| GitError::refused("config", tree, reason))?;
+        change(tree, &[&arguments[..], &[value]].concat()).map_err(|error| error.of("config", tree))?;
     }
     Ok(())
 }
@@ -211,7 +216,8 @@ pub fn configure(tree: &Path, identity: &CommitIdentity) -> Result<(), GitError>
 /// Names and values that hold in this work tree alone; of several of one name the last, as for git.
 fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
     // Of a new tree there is no such file; git need not be asked.
-    if head_file::git_dir(tree).is_some_and(|folder| !folder.join("config.worktree").exists()) {
+    let folder = head_file::git_dir(tree).ok().flatten();
+    if folder.is_some_and(|folder| !folder.join("config.worktree").exists()) {
         return Ok(HashMap::new());
     }
     let output = run(tree, &["config", "--worktree", "-z", "--list"], LIMIT)?;
@@ -227,16 +233,16 @@ pub fn try_signature(root: &Path, identity: &CommitIdentity) -> Result<(), GitEr
     let Some(key) = &identity.signing_key else { return Ok(()) };
     let way_out = "look for it with 'gpg --list-secret-keys', unlock it by signing something yourself, or mend \
                    signing_key under [git.worktree]";
-    sign(root, &["-c", &format!("user.signingKey={key}")], agent_env(identity)).map_err(|reason| {
-        GitError::in_the_way(format!("commits cannot be signed ({reason})"), format!("key {key}"), way_out)
+    sign(root, &["-c", &format!("user.signingKey={key}")], agent_env(identity)).map_err(|error| {
+        GitError::in_the_way(format!("commits cannot be signed ({error})"), format!("key {key}"), way_out)
     })
 }
 
 /// Signs something as the user's own commits are signed. Nothing in the repository changes.
 pub fn try_own_signature(root: &Path) -> Result<(), GitError> {
-    sign(root, &[], Vec::new()).map_err(|reason| {
+    sign(root, &[], Vec::new()).map_err(|error| {
         GitError::in_the_way(
-            format!("commits cannot be signed ({reason})"),
+            format!("commits cannot be signed ({error})"),
             root.display(),
             "unlock the key by signing something yourself, or mend user.signingKey",
         )
@@ -251,8 +257,8 @@ pub fn signs(root: &Path) -> bool {
 }
 
 /// Signs an empty commit that nobody keeps.
-fn sign(root: &Path, options: &[&str], mut env: Vec<(OsString, OsString)>) -> Result<(), String> {
-    let objects = tempfile::tempdir().map_err(|error| error.to_string())?;
+fn sign(root: &Path, options: &[&str], mut env: Vec<(OsString, OsString)>) -> Result<(), ChangeError> {
+    let objects = tempfile::tempdir().map_err(|error| ChangeError::Refused(error.to_string()))?;
     env.push(("GIT_OBJECT_DIRECTORY".into(), objects.path().into()));
     // Nobody is asked for a passphrase on our terminal: not by gpg's agent, not by ssh-keygen.
     let silent = [("GPG_TTY", "/dev/null"), ("SSH_ASKPASS", "false"), ("SSH_ASKPASS_REQUIRE", "force")];

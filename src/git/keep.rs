@@ -101,7 +101,8 @@ pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitErr
         let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
         reasons.push(Reason::Locked { why });
     }
-    let Some(git_dir) = head_file::git_dir(&tree.path).filter(|_| !tree.is_gone) else {
+    let git_dir = head_file::git_dir(&tree.path).map_err(GitError::unreadable(&tree.path))?;
+    let Some(git_dir) = git_dir.filter(|_| !tree.is_gone) else {
         reasons.push(Reason::Gone);
         return Ok(Findings { reasons, ..Findings::default() });
     };
@@ -119,7 +120,7 @@ pub fn look(root: &Path, tree: &Tree, own: &[String]) -> Result<Findings, GitErr
     if !hidden.is_empty() {
         reasons.push(Reason::Hidden { paths: shown(hidden.iter()) });
     }
-    if let Some(operation) = in_progress(&tree.path) {
+    if let Some(operation) = in_progress(&tree.path)? {
         reasons.push(Reason::Busy(operation));
     } else if let (None, Some(commit)) = (&tree.branch, &tree.head)
         && run(root, &["for-each-ref", "--count=1", "--contains", commit], LIMIT)?.is_empty()

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::head_file;
+use super::{GitError, head_file};
 
 /// Something that git has begun and somebody has to finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,11 @@ const MARKS: [(&str, &str, &str); 8] = [
 ];
 
 /// What is in progress in the work tree `root`.
-pub(super) fn in_progress(root: &Path) -> Option<Operation> {
-    let git_dir = head_file::git_dir(root)?;
-    let (_, what, end) = MARKS.into_iter().find(|(mark, ..)| git_dir.join(mark).exists())?;
-    Some(Operation { what, end })
+pub(super) fn in_progress(root: &Path) -> Result<Option<Operation>, GitError> {
+    let git_dir = head_file::git_dir(root).map_err(GitError::unreadable(root))?;
+    let is_there = |mark: &str| git_dir.as_ref().is_some_and(|git_dir| git_dir.join(mark).exists());
+    let found = MARKS.into_iter().find(|(mark, ..)| is_there(mark));
+    Ok(found.map(|(_, what, end)| Operation { what, end }))
 }
 
 /// What tells in this git folder that something is in progress.

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use super::change::{alone, change};
+use super::change::{ChangeError, alone, change};
 use super::save::{self, Saved, What};
 use super::uncommitted::Uncommitted;
 use super::worktrees::{Tree, keep_plan_out};
@@ -54,7 +54,8 @@ pub fn remove(
             format!("something is mounted at {}, and would be emptied: unmount it first", place.display());
         return Err(RemoveError::Refused { reason });
     }
-    let git_dir = head_file::git_dir(&tree.path).ok_or(RemoveError::Changed)?;
+    let git_dir = head_file::git_dir(&tree.path).map_err(GitError::unreadable(&tree.path))?;
+    let git_dir = git_dir.ok_or(RemoveError::Changed)?;
     hide_plan(&tree.path)?;
     let uncommitted = if with_changes { Some(Uncommitted::read(&tree.path, &git_dir)?) } else { None };
     if let Some((commit, what)) = uncommitted.as_ref().map(Uncommitted::commit).transpose()?.flatten() {
@@ -77,7 +78,10 @@ pub fn remove(
     }
     arguments.push(tree.path.as_os_str());
     let _alone = alone();
-    change(root, &arguments).map_err(|reason| RemoveError::Refused { reason })
+    change(root, &arguments).map_err(|error| match error {
+        ChangeError::Refused(reason) => RemoveError::Refused { reason },
+        error => error.of("worktree remove", &tree.path).into(),
+    })
 }
 
 /// A place below this folder where another file system, or another folder, is mounted. Source: `proc_pid_mountinfo(5)`.

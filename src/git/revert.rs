@@ -96,7 +96,7 @@ pub enum RevertError {
 
 /// Fails when git is in the middle of something in the work tree `root`.
 pub fn check_idle(root: &Path) -> Result<(), RevertError> {
-    match in_progress(root) {
+    match in_progress(root)? {
         Some(Operation { what, end }) => Err(RevertError::Busy { what, end, path: root.to_owned() }),
         None => Ok(()),
     }
@@ -188,9 +188,12 @@ pub fn revert(root: &Path, commits: &[Commit]) -> Result<(), RevertError> {
         arguments.extend(["-m", "1"]);
     }
     arguments.extend(commits.iter().map(|commit| commit.id.as_str()));
-    let Err(reason) = change(root, &arguments) else { return Ok(()) };
+    let Err(error) = change(root, &arguments) else { return Ok(()) };
+    let reason = error.to_string();
 
     let stopped_at = head_file::git_dir(root)
+        .ok()
+        .flatten()
         .and_then(|git_dir| theirs::text(&git_dir.join("REVERT_HEAD")).ok())
         .map(|id| id.trim().to_owned());
     if check_idle(root).is_err() && change(root, &["revert", "--abort"]).is_err()

@@ -181,7 +181,7 @@ pub(super) fn write<S: AsRef<OsStr>>(
     let is_command = |word: &&&OsStr| !word.as_bytes().starts_with(b"-");
     let command =
         arguments.iter().find(is_command).map_or_else(String::new, |word| word.display().to_string());
-    change_with(path, &all, &how).map_err(|message| GitError::refused(&command, path, message))
+    change_with(path, &all, &how).map_err(|error| error.of(&command, path))
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::change::{ChangeOptions, alone, change, change_with};
+use super::change::{ChangeError, ChangeOptions, CutOff, alone, change, change_with};
 use super::refs::branch_commit;
 use super::{GitError, LIMIT, common_dir, escape_pattern, exclude, half_made, head_file, run};
-use crate::files::theirs;
+use crate::files::{if_there, theirs};
+use crate::text::duration;
 use crate::text::line::one_line;
 
 /// The longest that making a work tree may take: all files of the project are written, and its hook runs.
@@ -32,6 +33,7 @@ pub struct Tree {
 
 /// All work trees of the repository of `root`, the main one first.
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
+    require_files(root)?;
     let list = || run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT);
     let output = list().or_else(|error| if half_made::mend_entries(root) { list() } else { Err(error) })?;
     let mut trees: Vec<Tree> = Vec::new();
@@ -56,6 +58,18 @@ pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     Ok(trees)
 }
 
+/// Fails where git would wait for a file of a work tree's entry: it reads those of all trees.
+fn require_files(root: &Path) -> Result<(), GitError> {
+    let Some(common) = head_file::common_dir(root) else { return Ok(()) };
+    for entry in fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
+        for name in ["HEAD", "gitdir", "commondir", "locked"] {
+            let path = entry.path().join(name);
+            theirs::require_file_if_there(&path).map_err(GitError::unreadable(&path))?;
+        }
+    }
+    Ok(())
+}
+
 /// What a folder's HEAD is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckedOut {
@@ -68,29 +82,38 @@ pub enum CheckedOut {
 }
 
 /// What the HEAD of the work tree `root` is on.
-#[must_use]
-pub fn checked_out(root: &Path) -> CheckedOut {
-    let head = head_file::git_dir(root).and_then(|folder| theirs::text(&folder.join("HEAD")).ok());
+///
+/// # Errors
+/// Where nobody can tell: the machine has no room to look, or git was cut off.
+pub fn checked_out(root: &Path) -> Result<CheckedOut, GitError> {
+    let folder = head_file::git_dir(root).map_err(GitError::unreadable(root))?;
+    let head = folder.map(|folder| if_there(theirs::text(&folder.join("HEAD"))));
+    let head = head.transpose().map_err(GitError::unreadable(root))?.flatten();
     let name = match head.as_deref().map(str::trim_end) {
-        None => return CheckedOut::NoTree,
+        None => return Ok(CheckedOut::NoTree),
         // Where branches are not files, only git knows.
-        Some("ref: refs/heads/.invalid") => run(root, &["symbolic-ref", "HEAD"], LIMIT)
-            .map_or_else(|_| String::new(), |name| String::from_utf8_lossy(&name).trim_end().to_owned()),
+        Some("ref: refs/heads/.invalid") => match run(root, &["symbolic-ref", "HEAD"], LIMIT) {
+            Ok(name) => String::from_utf8_lossy(&name).trim_end().to_owned(),
+            Err(GitError::Refused { .. }) => String::new(),
+            Err(error) => return Err(error),
+        },
         Some(head) => head.trim_start_matches("ref: ").to_owned(),
     };
-    name.strip_prefix("refs/heads/").map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned()))
+    let branch = name.strip_prefix("refs/heads/");
+    Ok(branch.map_or(CheckedOut::Detached, |name| CheckedOut::Branch(name.to_owned())))
 }
 
 /// The lock of the work tree's index, where there is one: a git is at work there, or was killed.
 #[must_use]
 pub fn index_lock(root: &Path) -> Option<PathBuf> {
-    head_file::git_dir(root).map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
+    let folder = head_file::git_dir(root).ok().flatten();
+    folder.map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
 }
 
 /// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD and the branch.
 #[must_use]
 pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
-    let head = head_file::git_dir(root).map(|folder| folder.join("HEAD.lock"));
+    let head = head_file::git_dir(root).ok().flatten().map(|folder| folder.join("HEAD.lock"));
     let name = head_file::common_dir(root)
         .map(|common| without_links(&common).join(format!("refs/heads/{branch}.lock")));
     let others = [head, name].into_iter().flatten().filter(|lock| lock.is_file());
@@ -154,8 +177,11 @@ impl New<'_> {
             let way_out = match self.copied_from(other)? {
                 Some(entry) => self.link_of_copy(&entry, real),
                 None if is_there(&other.path) => "switch that work tree to another branch".to_owned(),
-                None => "its folder is gone; forget it with 'git worktree prune', or mount the disk it is on"
-                    .to_owned(),
+                None => self.moved(trees)?.unwrap_or_else(|| {
+                    "its folder is gone; say where it is with 'git worktree repair PATH', mount the disk it is on, or forget \
+                     it with 'git worktree prune'"
+                        .to_owned()
+                }),
             };
             return Err(GitError::in_the_way(what, other.path.display(), way_out));
         }
@@ -178,17 +204,45 @@ impl New<'_> {
 
     /// git's entry for a tree that belongs to another repository: ours is a copy of that one.
     fn copied_from(&self, other: &Tree) -> Result<Option<PathBuf>, GitError> {
-        let Some(theirs) = head_file::git_dir(&other.path) else { return Ok(None) };
+        let theirs = head_file::git_dir(&other.path).map_err(GitError::unreadable(&other.path))?;
+        let Some(theirs) = theirs else { return Ok(None) };
         let entries = without_links(&common_dir(self.root)?.join("worktrees"));
         let is_ours = without_links(&theirs).starts_with(&entries);
-        Ok(half_made::entry_for(&entries, &other.path.join(".git")).filter(|_| !is_ours))
+        Ok(half_made::entry_for(&entries, &other.path.join(".git"))?.filter(|_| !is_ours))
+    }
+
+    /// How git is told where the trees are now that came along when the whole project was moved; `None` where the tree of
+    /// this branch did not. To forget them would throw away what is staged or on no branch.
+    fn moved(&self, trees: &[Tree]) -> Result<Option<String>, GitError> {
+        let entries = without_links(&common_dir(self.root)?.join("worktrees"));
+        let folder = self.path.ancestors().nth(self.branch.split('/').count()).unwrap_or(self.path);
+        let mut moved = Vec::new();
+        for tree in trees.iter().filter(|tree| !is_there(&tree.path)) {
+            let Some(place) = tree.branch.as_ref().map(|branch| folder.join(branch)) else { continue };
+            let entry = half_made::entry_for(&entries, &tree.path.join(".git"))?;
+            // It leads to where the repository was, or is.
+            let leads_to = head_file::git_dir(&place).map_err(GitError::unreadable(&place))?;
+            let name = |folder: &PathBuf| folder.file_name().map(OsStr::to_owned);
+            if entry.is_some() && entry.as_ref().and_then(name) == leads_to.as_ref().and_then(name) {
+                moved.push(place);
+            }
+        }
+        if !moved.iter().any(|place| place == self.path) {
+            return Ok(None);
+        }
+        let places: Vec<String> = moved.iter().map(|place| shell_word(place)).collect();
+        let root = shell_word(self.root);
+        Ok(Some(format!(
+            "the project was moved; tell git with 'git -C {root} worktree repair {}' and start again",
+            places.join(" ")
+        )))
     }
 
     /// How the tree in a copy of a project is made the copy's own. Not by 'git worktree repair': that links the original's
     /// tree to the copy.
     fn link_of_copy(&self, entry: &Path, real: &Path) -> String {
         let git_file = real.join(".git");
-        let leads_to = head_file::git_dir(real);
+        let leads_to = head_file::git_dir(real).ok().flatten();
         let is_copy = leads_to.is_some_and(|folder| folder.file_name() == entry.file_name());
         if !is_copy || self.path.is_symlink() {
             return format!(
@@ -231,7 +285,22 @@ impl New<'_> {
             let way_out = "forget it with 'git worktree prune' if nothing there is needed";
             return Err(GitError::in_the_way(what, self.path.display(), way_out));
         }
+        self.require_nothing_precious(&tree.path)?;
         self.make(true)
+    }
+
+    /// git makes its entry for the tree anew, and drops what only that knows.
+    fn require_nothing_precious(&self, tree: &Path) -> Result<(), GitError> {
+        let entries = without_links(&common_dir(self.root)?.join("worktrees"));
+        let Some(entry) = half_made::entry_for(&entries, &tree.join(".git"))? else { return Ok(()) };
+        if let Some(found) = half_made::precious(self.root, &entry)? {
+            let what =
+                "the folder of a work tree is gone, and git's notes about it hold what is nowhere else";
+            let way_out = "save it with 'ralph clean --worktrees', or forget it with 'git worktree prune' if it is not needed";
+            return Err(GitError::in_the_way(what, found.display(), way_out));
+        }
+        let commit = branch_commit(self.root, self.branch).unwrap_or_else(|| self.start.to_owned());
+        half_made::require_nothing_staged(self.root, &entry, &commit)
     }
 
     fn make(&self, is_registered: bool) -> Result<Added, GitError> {
@@ -261,26 +330,38 @@ impl New<'_> {
             let _alone = alone();
             change_with(self.root, &arguments, &how)
         };
-        result.map(|_| added).map_err(|reason| self.failed(reason))
+        result.map(|_| added).map_err(|error| self.failed(error))
     }
 
     /// git ends with the exit code of the hook, and leaves the work tree then.
-    fn failed(&self, reason: String) -> GitError {
+    fn failed(&self, error: ChangeError) -> GitError {
         let real = without_links(self.path);
         let trees = list(self.root).unwrap_or_default();
         let is_meant = |tree: &Tree| tree.path == real && tree.branch.as_deref() == Some(self.branch);
-        let is_whole = head_file::git_dir(&real).is_some_and(|entry| half_made::is_whole(&entry));
+        let entry = head_file::git_dir(&real).ok().flatten();
+        let is_whole = entry.is_some_and(|entry| half_made::is_whole(&entry));
         if is_whole && trees.iter().any(is_meant) {
-            let what = format!("the post-checkout hook failed ({})", one_line(&reason));
-            let way_out = "the work tree is there; mend the hook, or start again to go on without it";
+            let hook = "the post-checkout hook";
+            let (what, way_out) = match error {
+                ChangeError::Refused(said) => {
+                    (format!("{hook} failed ({})", one_line(&said)), "mend the hook, or ")
+                }
+                ChangeError::CutOff(CutOff::TimedOut(limit)) => {
+                    (format!("{hook} did not end within {}", duration::format(limit)), "mend the hook, or ")
+                }
+                // Nobody knows how far the hook was.
+                ChangeError::CutOff(end) => (end.to_string(), ""),
+                other => return other.of("worktree add", self.path),
+            };
+            let way_out = format!("the work tree is there; {way_out}start again to go on without the hook");
             return GitError::in_the_way(what, self.path.display(), way_out);
         }
-        GitError::refused("worktree add", self.path, reason)
+        error.of("worktree add", self.path)
     }
 }
 
 /// A path as one word for a shell. Only a NUL cannot be quoted, and no path has one.
-fn shell_word(path: &Path) -> String {
+pub(super) fn shell_word(path: &Path) -> String {
     let quoted = shlex::bytes::try_quote(path.as_os_str().as_bytes()).unwrap_or_default();
     String::from_utf8_lossy(&quoted).into_owned()
 }
@@ -319,7 +400,7 @@ pub fn keep_plan_out(tree: &Path, file: &str, is_tracked: bool) -> Result<(), Gi
         return exclude(tree, &[format!("/{}", escape_pattern(Path::new(file)))]).map(drop);
     }
     change(tree, &["update-index", "--skip-worktree", "--", file])
-        .map_err(|reason| GitError::refused("update-index", tree, reason))
+        .map_err(|error| error.of("update-index", tree))
 }
 
 #[cfg(test)]

@@ -140,13 +140,15 @@ impl<'a> Ready<'a> {
         };
         // Looked at first: a refused start leaves no session log.
         let resumed = resume(self.resume, project, &identity, &setup)?;
+        let watch = watch_requests(inbox)?;
         let mut recorder = Recorder::open(project, &identity, setup)?;
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);
         }
         let (tally, from) = resumed.unzip();
         recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
-        watch_requests(recorder.requests(), inbox)?;
+        // It waits for them.
+        let _ = watch.send(recorder.requests());
         let recorder = RefCell::new(recorder);
 
         let mut sinks = std::mem::take(&mut self.sinks);

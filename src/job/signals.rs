@@ -1,5 +1,6 @@
 //! Signals and requests as messages: small threads put them into the inboxes of the loops that have to hear them.
 
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -83,10 +84,13 @@ pub(crate) fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// From here on requests that other terminals leave for the loop reach it, as long as it is there.
-pub(crate) fn watch_requests(requests: Arc<Requests>, inbox: &Arc<Inbox>) -> std::io::Result<()> {
+/// Starts what brings requests that other terminals leave for the loop to it, as long as it is there. It begins when it
+/// gets them: it can be started before there are records, which a loop that cannot start must not leave.
+pub(crate) fn watch_requests(inbox: &Arc<Inbox>) -> std::io::Result<Sender<Arc<Requests>>> {
     let inbox = Arc::downgrade(inbox);
+    let (give, given) = channel::<Arc<Requests>>();
     threads::start(move || {
+        let Ok(requests) = given.recv() else { return };
         while let Some(inbox) = inbox.upgrade() {
             for request in requests.look() {
                 inbox.ask(Ask::Request(request));
@@ -95,5 +99,5 @@ pub(crate) fn watch_requests(requests: Arc<Requests>, inbox: &Arc<Inbox>) -> std
             std::thread::sleep(LOOK);
         }
     })?;
-    Ok(())
+    Ok(give)
 }

@@ -43,6 +43,9 @@ fn open_for(
 ) -> anyhow::Result<Workspace> {
     let project = locate(place.ralph_dir.as_ref())?;
     project.require_room()?;
+    if verb.is_some() {
+        project.require_readable_git()?;
+    }
     let sources = Sources {
         verb,
         flags: [&place.agent.given, flags].concat(),

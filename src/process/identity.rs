@@ -1,8 +1,9 @@
 //! Which process it is: a pid alone is reused, so it counts only together with its start time and the machine's boot.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,22 @@ impl ProcessIdentity {
         self.is_of_our_namespace()
             && Self::of(self.pid)
                 .is_ok_and(|now| now.start_ticks == self.start_ticks && now.boot_id == self.boot_id)
+    }
+
+    /// What is at an absolute path for this very process, which may see other file systems than we do; the inner `None` for
+    /// nothing, the outer one where nobody can tell.
+    #[must_use]
+    pub fn look_at(&self, path: &Path) -> Option<Option<Metadata>> {
+        if !self.is_alive() {
+            return None;
+        }
+        let seen =
+            Path::new("/proc").join(self.pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
+        match seen.metadata() {
+            Ok(found) => Some(Some(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(None),
+            Err(_) => None,
+        }
     }
 
     /// Whether its pid counts in our pid namespace.
@@ -102,6 +119,17 @@ mod tests {
         assert!(!identity.is_alive(), "a zombie is dead");
         child.wait().unwrap();
         assert!(!identity.is_alive());
+    }
+
+    #[test]
+    fn a_process_is_asked_what_it_sees() {
+        let identity = ProcessIdentity::of_self().unwrap();
+        let found = identity.look_at(Path::new("/proc/self")).flatten().unwrap();
+        assert!(found.is_dir());
+        assert!(identity.look_at(Path::new("/nowhere/at/all")).unwrap().is_none());
+        assert!(identity.look_at(Path::new("relative")).is_none());
+        let gone = ProcessIdentity { start_ticks: identity.start_ticks + 1, ..identity };
+        assert!(gone.look_at(Path::new("/")).is_none());
     }
 
     #[test]

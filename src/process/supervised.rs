@@ -61,6 +61,16 @@ impl StartError {
         Self::Supervisor { program: launch.program.to_string_lossy().into_owned(), source }
     }
 
+    /// What the system said.
+    #[must_use]
+    pub fn into_source(self) -> io::Error {
+        match self {
+            Self::Program { source, .. } | Self::Thread { source, .. } | Self::Supervisor { source, .. } => {
+                source
+            }
+        }
+    }
+
     /// There is no room for the threads that serve `launch`.
     #[must_use]
     pub fn thread(launch: &Launch, source: io::Error) -> Self {

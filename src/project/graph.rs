@@ -5,10 +5,8 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{
-    MAX_POINTER, Project, ProjectError, default_ralph_dir, git_file_target, is_git_dir, require_writable,
-    run_dir,
-};
+use super::repository::{MAX_POINTER, is_git_dir, pointer};
+use super::{Project, ProjectError, default_ralph_dir, require_writable, run_dir};
 use crate::files::{own, theirs};
 
 /// The largest configuration of git's that is looked at.
@@ -47,7 +45,7 @@ fn graph_dir(cwd: &Path, root: &Path, exe: Option<&Path>) -> Option<PathBuf> {
     if let Some(bare) = around.filter(outside).find(|dir| is_bare(dir)) {
         return Some(bare.join("ralph"));
     }
-    let git_dir = fs::canonicalize(root.join(git_file_target(&root.join(".git"))?)).ok()?;
+    let git_dir = fs::canonicalize(root.join(pointer(&root.join(".git")).ok()??)).ok()?;
     let common = common_dir(&git_dir).unwrap_or(git_dir);
     let is_inside = common.file_name().is_some_and(|name| name == ".git");
     let main = if is_inside { common.parent().map(Path::to_path_buf) } else { named_work_tree(&common) };

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Project, file_name};
+use super::{DOT_RALPH, Project, file_name, resolve};
 
 /// The folder of the records of branches, among the runs.
 const BRANCHES: &str = "branches";
@@ -32,10 +32,12 @@ impl Project {
         Self { branch: Some(branch), ..self.clone() }.in_tree(&self.worktree(name))
     }
 
-    /// The same places with the work tree in this folder.
+    /// The same places with the work tree in this folder. Its lock is in the tree, whatever is committed there: a `.ralph` that
+    /// is a link is not followed, but [refused](Self::require_no_link).
     #[must_use]
     pub fn in_tree(self, tree: &Path) -> Self {
-        Self { branch: self.branch.clone(), ..self.elsewhere(tree, &tree.join(".ralph")) }
+        let run_dir = resolve(tree).join(DOT_RALPH);
+        Self { branch: self.branch.clone(), run_dir, ..self.elsewhere(tree, &tree.join(DOT_RALPH)) }
     }
 
     /// The same places, but for the records, which are in this folder: one that [`Project::records`] has named.

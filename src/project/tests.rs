@@ -322,3 +322,28 @@ fn the_graph_of_a_bare_repository_is_in_its_git_folder() {
         assert_eq!(locate(&dir.join(cwd)).graph(), dir.join("outer/.ralph/progress.db"), "{cwd}");
     }
 }
+
+#[test]
+fn a_machine_without_descriptors_is_no_missing_repository() {
+    let full = "project::tests::a_machine_without_descriptors_is_no_missing_repository";
+    let set_up = || {
+        let (guard, dir) = scratch();
+        repository(&dir);
+        touch(&dir.join(".git/worktrees/w/HEAD"));
+        fs::create_dir(dir.join("w")).unwrap();
+        fs::write(dir.join("w/.git"), format!("gitdir: {}\n", dir.join(".git/worktrees/w").display()))
+            .unwrap();
+        (guard, dir)
+    };
+    crate::files::testing::without_descriptors(full, set_up, |(_guard, dir)| {
+        let project = locate(&dir.join("w"));
+        assert_eq!(project.root(), dir.join("w"), "not the one around it");
+        for result in [project.require_git(), project.require_readable_git()] {
+            let message = result.unwrap_err().to_string();
+            assert!(
+                message.contains("Too many open files") && message.ends_with("('ulimit -n')"),
+                "{message}"
+            );
+        }
+    });
+}

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use super::lock;
 use super::registry;
 use super::state::{self, Extent, Found, State};
+use crate::files::FileId;
 use crate::parallel;
 use crate::project::Project;
 
@@ -76,6 +77,17 @@ impl Loop {
     #[must_use]
     pub fn alive(&self) -> Option<&State> {
         self.state.as_deref().ok().filter(|state| state.is_alive())
+    }
+
+    /// Where the running loop looks for requests, if that is not here: somebody has moved the project, and its process goes by
+    /// the old path. `None` as well where nobody can tell, as for a loop in a container.
+    #[must_use]
+    pub fn listens_elsewhere(&self) -> Option<PathBuf> {
+        let state = self.alive()?;
+        let listens_at = state.records.clone()?;
+        let here = FileId::from(&self.project.records().metadata().ok()?);
+        let there = state.process.look_at(&listens_at)?;
+        there.is_none_or(|there| FileId::from(&there) != here).then_some(listens_at)
     }
 
     fn place(&self) -> String {

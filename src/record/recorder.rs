@@ -64,7 +64,8 @@ impl Recorder {
         let iterations = IterationsLog::open(&project.iterations_log())?;
         let (session, events) = open_session(&project.logs())?;
         let session_log = Some(session.path().to_owned());
-        let state = State { session_log, setup, ..first_state(identity, process) };
+        let records = Some(project.records());
+        let state = State { session_log, records, setup, ..first_state(identity, process) };
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
@@ -280,6 +281,7 @@ fn first_state(identity: &LoopIdentity, process: ProcessIdentity) -> State {
         agent_session: None,
         agent_context: None,
         session_log: None,
+        records: None,
         setup: Setup::default(),
         argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
         cwd: std::env::current_dir().unwrap_or_default(),

@@ -109,6 +109,9 @@ pub struct State {
     /// The session log of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_log: Option<PathBuf>,
+    /// The folder of its records, where it looks for requests. Another one than this file is in: the project was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<PathBuf>,
     /// How it is set up.
     #[serde(flatten)]
     pub setup: Setup,

@@ -2,14 +2,19 @@
 //! that goes on after the result.
 
 use super::{Agent, Event, VERB};
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, own};
 use anyhow::{Context as _, bail};
-use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 /// The name of the environment variable with what is played, one for each attempt of a loop, separated by commas.
 pub const PLAY_VARIABLE: &str = "RALPH_SCRIPT_PLAY";
+
+/// A longer count of attempts is none of ours, in bytes.
+const LARGEST_COUNT: u64 = 1024;
 
 const PLAYS: &str = "limit [SECONDS], auth, context, overload, hang, background SECONDS or work";
 
@@ -93,15 +98,20 @@ impl Agent<'_> {
     fn next_play(&self) -> anyhow::Result<Play> {
         let Some(plays) = self.place.plays.as_deref() else { return Ok(Play::Work) };
         let file = self.count_file();
-        let text = fs::read_to_string(&file).unwrap_or_default();
+        let text = match own::read(&file, LARGEST_COUNT) {
+            Err(error) if error.kind() == NotFound => String::new(),
+            bytes => {
+                let bytes = bytes.with_context(|| format!("cannot read {}", file.display()))?;
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+        };
         let played = text.split_once(' ').filter(|(run, _)| *run == self.place.run);
         let played = played.and_then(|(_, count)| count.trim().parse().ok()).unwrap_or(0_usize);
         let play = plays.split(',').nth(played).unwrap_or_default().parse()?;
-        let write = || {
-            fs::create_dir_all(file.parent().unwrap_or(&file))?;
-            fs::write(&file, format!("{} {}\n", self.place.run, played + 1))
-        };
-        write().with_context(|| format!("cannot write {}", file.display()))?;
+        let folder = file.parent().unwrap_or(&file);
+        own::make_folders(folder).map_err(FileError::at(folder))?;
+        let count = format!("{} {}\n", self.place.run, played + 1);
+        atomic::write_own(&file, count.as_bytes(), Durability::Atomic)?;
         Ok(play)
     }
 

@@ -185,3 +185,32 @@ fn only_programs_are_understood() {
         assert!(Program::find(text).is_none(), "{text}");
     }
 }
+
+#[test]
+fn what_is_no_file_is_refused_by_name_and_a_link_of_ours_is_not_followed() {
+    for (path, kind) in [("specs/greeting.md", "a FIFO"), (PLAN, "a FIFO")] {
+        let mut scratch = Scratch::new();
+        scratch.run(&format!("rm -f {path}; mkfifo {path}"));
+        let error = scratch.act("plan").unwrap_err();
+        assert!(error.contains(path) && error.contains(kind), "{error}");
+    }
+    let mut scratch = Scratch::new();
+    scratch.place.plays = Some("overload".to_owned());
+    scratch.write("mine", "mine");
+    scratch.run("mkdir .ralph/logs; ln -s ../../mine .ralph/logs/script.count");
+    let mut out = Vec::new();
+    assert_ne!(Agent::new(scratch.place.clone(), &mut out, b"prompt").perform(), 0);
+    let error = String::from_utf8(out).unwrap();
+    assert!(error.contains("script.count") && error.contains("a symbolic link"), "{error}");
+    assert_eq!(scratch.read("mine"), "mine");
+}
+
+#[test]
+fn a_plan_that_is_a_link_stays_one() {
+    let mut scratch = Scratch::new();
+    scratch.write("plan of mine", "# Mine\n");
+    scratch.run(&format!("ln -s '../plan of mine' {PLAN}"));
+    scratch.act("plan").unwrap();
+    assert!(scratch.place.root.join(PLAN).is_symlink());
+    assert!(scratch.read("plan of mine").starts_with("# Mine\n\n## 1. "));
+}

@@ -2,11 +2,14 @@
 
 use super::Agent;
 use super::program::{CHECKS, MARK, Program};
+use crate::files::atomic::{self, Durability};
+use crate::files::theirs;
 use crate::plan::Plan;
 use crate::reply::sigil::COMPLETE;
 use anyhow::{Context as _, bail, ensure};
 use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -143,13 +146,14 @@ impl Agent<'_> {
 
     /// The text of a file below the root; `None` when there is no such file.
     fn read(&self, file: &str) -> anyhow::Result<Option<String>> {
-        let path = self.place.root.join(file);
-        let there = path.exists().then(|| fs::read_to_string(path));
-        there.transpose().with_context(|| format!("cannot read {file}"))
+        match theirs::text(&self.place.root.join(file)) {
+            Err(error) if error.kind() == NotFound => Ok(None),
+            result => result.map(Some).with_context(|| format!("cannot read {file}")),
+        }
     }
 
     fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
-        fs::write(self.place.root.join(file), text).with_context(|| format!("cannot write {file}"))
+        Ok(atomic::write_theirs(&self.place.root.join(file), text.as_bytes(), Durability::Atomic)?)
     }
 
     /// What a command prints in the root; an error with its first words when it fails.

@@ -115,6 +115,7 @@ impl Branch {
     /// the main plan.
     fn begin(&mut self) -> Result<(), String> {
         if self.was_killed && self.copy.exists() {
+            self.has_plan()?;
             // What cannot be carried back is no reason not to go on.
             let _ = self.plan.carry_from(&self.copy, &self.facts.name, Ticks::Either, &[]);
         }
@@ -122,8 +123,8 @@ impl Branch {
         Ok(())
     }
 
-    /// Whether the agents of the branch can work with the copy of the plan.
-    fn has_plan(&self) -> bool {
+    /// Whether the agents of the branch can work with the copy of the plan; an error says that nobody can tell.
+    fn has_plan(&self) -> Result<bool, String> {
         MainPlan::is_usable(&self.copy, &self.facts.name)
     }
 
@@ -142,11 +143,13 @@ impl Branch {
     /// Carries what the agents did to the branch's section into the main plan, and the tasks that a person changed there
     /// into the work tree.
     fn carry(&mut self, context: &mut Context<'_>) -> Result<(), End> {
-        if self.known.is_some() && !self.has_plan() {
+        let has_plan = self.has_plan();
+        if self.known.is_some() && has_plan == Ok(false) {
             return self.bring_again(context);
         }
         let name = &self.facts.name;
         let carried = match &self.known {
+            _ if has_plan.is_err() => has_plan.map(drop),
             Some(known) => self
                 .plan
                 .carry_from(&self.copy, name, Ticks::From, known)
@@ -166,10 +169,12 @@ impl Branch {
     fn astray(&self) -> Option<String> {
         let (name, tree) = (&self.facts.name, self.publisher.tree.display());
         let is_on = match git::worktrees::checked_out(&self.publisher.tree) {
-            CheckedOut::Branch(branch) if branch == *name => return None,
-            CheckedOut::Branch(branch) => format!("the branch '{branch}'"),
-            CheckedOut::Detached => "no branch".to_owned(),
-            CheckedOut::NoTree => {
+            // That says nothing about the tree.
+            Err(error) => return Some(error.to_string()),
+            Ok(CheckedOut::Branch(branch)) if branch == *name => return None,
+            Ok(CheckedOut::Branch(branch)) => format!("the branch '{branch}'"),
+            Ok(CheckedOut::Detached) => "no branch".to_owned(),
+            Ok(CheckedOut::NoTree) => {
                 let way_out = "move away what is left of it, and build again";
                 return Some(format!("{tree} is no work tree any more: {way_out}"));
             }
@@ -192,14 +197,15 @@ impl Branch {
 impl Source for &mut Branch {
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // An agent without a work tree of its own would work on the repository around it.
-        if git::worktrees::checked_out(&self.publisher.tree) == CheckedOut::NoTree {
+        if matches!(git::worktrees::checked_out(&self.publisher.tree), Ok(CheckedOut::NoTree) | Err(_)) {
             return Err(End::because(Outcome::GitFailed, self.astray().unwrap_or_default()));
         }
+        let lost = |why| End::because(Outcome::PromptLost, why);
         if self.known.is_none() {
-            self.begin().map_err(|why| End::because(Outcome::PromptLost, why))?;
-        } else if !self.has_plan() {
+            self.begin().map_err(lost)?;
+        } else if !self.has_plan().map_err(lost)? {
             self.bring_again(context)?;
-            if !self.has_plan() {
+            if !self.has_plan().map_err(lost)? {
                 let why = format!("the plan cannot be brought to {}", self.copy.display());
                 return Err(End::because(Outcome::PromptLost, why));
             }

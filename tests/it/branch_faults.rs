@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use rustix::process::Signal;
+
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::wait_for;
+use crate::processes::send;
+use crate::scratch::{executable, wait_for};
 
 /// A section with everything that it needs.
 const GOOD: &str = "## Branch: good\nGoal: g\n- [ ] t\n";
@@ -126,13 +129,24 @@ fn the_lock_of_another_git_is_named_and_never_deleted() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let scratch = &project.scratch;
     scratch.write("ralph.toml", "[git.worktree]\nname = 'Bot'\n");
-    scratch.write(".git/config.lock", "");
-    let run = scratch.run("loop build");
-    assert!(
-        run.code == Some(1) && run.stderr.contains("config.lock is there: if no git is running"),
-        "{run:?}"
-    );
-    assert!(scratch.path(".git/config.lock").exists() && project.calls("one") == 0);
+    // Old, empty, and nobody has it open: it may be somebody's all the same.
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_hours(24);
+    for (lock, code) in [("config", 1), ("refs/heads/one", 5)] {
+        let lock = scratch.path(&format!(".git/{lock}.lock"));
+        fs::File::create(&lock).unwrap().set_modified(old).unwrap();
+        let run = scratch.run("loop build");
+        assert!(run.code == Some(code) && lock.exists() && project.calls("one") == 0, "{run:?}");
+        let told =
+            run.stderr.lines().find(|line| line.contains("a lock of git's is in the way, since 1970-01-0"));
+        let told = told.unwrap_or_else(|| panic!("{run:?}"));
+        assert!(told.contains("when none works in this repository any more"), "{told}");
+        // What it advises, done.
+        let (_, command) = told.split_once("delete it with '").unwrap();
+        let command = command.split_once('\'').unwrap().0;
+        assert!(scratch.command("sh").args(["-c", command]).status().unwrap().success());
+        assert!(!lock.exists(), "{command}");
+    }
+    assert_eq!(scratch.run("loop build").code, Some(0));
 }
 
 #[test]
@@ -168,4 +182,53 @@ fn nobody_builds_twice_at_once() {
     }
     fs::write(scratch.outside().join("home/go"), "").unwrap();
     assert_eq!(crate::scratch::finish(first).code, Some(0));
+}
+
+/// A git in front of the real one, which does something of its own when a work tree is made.
+fn git_that(project: &BranchProject, does: &str) {
+    let text = format!(
+        "#!/bin/bash\nreal=/usr/bin/git\ncase \"$*\" in *'worktree add'*) {does};; esac\nexec $real \"$@\"\n"
+    );
+    executable(&project.scratch.outside().join("bin/git"), &text);
+}
+
+#[test]
+fn a_git_that_is_ended_from_outside_is_not_told_as_a_hook() {
+    for (does, told) in [
+        ("kill -9 $$", "git was killed by signal 9"),
+        ("$real \"$@\"; kill -9 $$", "git was killed by signal 9"),
+        ("$real \"$@\"; kill -15 $$", "git was killed by signal 15"),
+        ("kill -9 $PPID; exec sleep 60", "somebody killed the process that supervises it"),
+        ("$real \"$@\"; kill -9 $PPID; exec sleep 60", "somebody killed the process that supervises it"),
+    ] {
+        let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+        git_that(&project, does);
+        let run = project.scratch.run("loop build");
+        assert!(run.code == Some(5) && run.stderr.contains(told), "{does}: {run:?}");
+        assert!(
+            !run.stderr.contains("hook failed") && !run.stderr.contains("mend the hook"),
+            "{does}: {run:?}"
+        );
+        assert!(run.stderr.contains("start again"), "{does}: {run:?}");
+        assert_eq!(project.calls("one"), 0, "{does}");
+        // What it advises, done.
+        fs::remove_file(project.scratch.outside().join("bin/git")).unwrap();
+        let run = project.scratch.run("loop build");
+        assert!(run.code == Some(0) && project.commits("one") == ["Do 1 of one"], "{does}: {run:?}");
+    }
+}
+
+#[test]
+fn a_git_that_was_to_end_because_the_user_leaves_is_not_told_as_a_hook() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    git_that(&project, "touch \"$HOME/begun\"; exec sleep 60");
+    let ralph = project.scratch.start("loop build");
+    wait_for("git", || project.home_path("begun").exists().then_some(()));
+    // The same signal twice at once would count as one.
+    send(ralph.id(), Signal::INT);
+    send(ralph.id(), Signal::TERM);
+    let run = crate::scratch::finish(ralph);
+    assert_eq!(run.code, Some(130), "{run:?}");
+    assert!(run.stderr.contains("git was ended, because ralph was told to leave now"), "{run:?}");
+    assert!(!run.stderr.contains("hook") && !run.stderr.contains("timed out"), "{run:?}");
 }

@@ -223,6 +223,7 @@ fn a_work_tree_that_takes_for_ever_is_ended_by_the_second_ctrl_c() {
     signal(&ralph, Signal::TERM);
     let run = ended(ralph, 130);
     assert_eq!(project.home("calls"), "", "{run:?}");
+    assert!(run.stderr.contains("git was ended, because ralph was told to leave now"), "{run:?}");
     await_end(&at_work);
     fs::remove_file(hook).unwrap();
     assert_eq!(project.scratch.run("loop build").code, Some(0), "the next build mends what is half made");

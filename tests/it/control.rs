@@ -4,8 +4,10 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::processes::send;
 use crate::scratch::{CLAUDE_RESULT, Run, Scratch, Started, claude_says, claude_text, process_in, wait_for};
 
 /// An agent that says how often it was run, keeps its prompts, and works until a file `go` (then `go2`, …) is there.
@@ -385,4 +387,34 @@ fn a_reader_that_is_gone_is_no_error() {
         drop(child.stdout.take());
         assert!(child.wait().unwrap().success(), "{verb}");
     }
+}
+
+#[test]
+fn a_loop_whose_project_was_moved_is_not_asked_in_vain() {
+    let scratch = Scratch::new();
+    patient(&scratch);
+    let ralph = Started::new(&scratch, "prompt p.md 2");
+    wait_for_attempt(&scratch, 1);
+    // Else it would notice within a second, and end.
+    send(ralph.pid(), Signal::STOP);
+    let moved = scratch.outside().join("moved");
+    fs::rename(scratch.root(), &moved).unwrap();
+    let said = format!(
+        "looks for requests in {}, from where this project was moved",
+        scratch.path(".ralph").display()
+    );
+    for verb in ["pause", "cancel", "cancel --now", "note x"] {
+        let run = Scratch::finish(scratch.ralph(verb).current_dir(&moved));
+        assert!(run.code == Some(1) && run.stderr.contains(&said), "{verb}: {run:?}");
+        assert_eq!(run.stdout, "", "{verb}");
+    }
+    let left = fs::read_dir(moved.join(".ralph/requests")).into_iter().flatten().count();
+    assert_eq!(left, 0, "nothing waits for the next loop");
+    // What it advises, done.
+    fs::rename(&moved, scratch.root()).unwrap();
+    send(ralph.pid(), Signal::CONT);
+    let run = scratch.run("cancel");
+    assert!(run.code == Some(0) && run.stdout.starts_with("cancelled"), "{run:?}");
+    go(&scratch, 1);
+    assert_eq!(ralph.finish().code, Some(0));
 }

@@ -72,3 +72,25 @@ fn a_log_may_not_grow() {
     assert_eq!(scratch.state()["exit_code"].as_integer(), Some(1));
     assert_eq!(scratch.state()["active"].as_bool(), Some(false));
 }
+
+#[test]
+fn a_stdout_that_cannot_be_written_is_said_and_one_that_nobody_reads_is_not() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says(&"many words, more than a pipe holds ".repeat(3000)));
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let shell = |line: &str| {
+        let mut shell = scratch.command("bash");
+        Scratch::finish(shell.args(["-c", &format!("set -o pipefail; '{ralph}' {line}")]))
+    };
+    for verb in ["logs", "logs --agent", "logs --follow", "logs --lines 1", "ls", "status --json", "config"] {
+        let run = shell(&format!("{verb} > /dev/full"));
+        assert_eq!(run.code, Some(1), "{verb}: {run:?}");
+        assert_eq!(
+            run.stderr, "error: cannot write to stdout: No space left on device (os error 28)\n",
+            "{verb}"
+        );
+        let run = shell(&format!("{verb} | true"));
+        assert!(run.code == Some(0) && run.stderr.is_empty(), "{verb}: {run:?}");
+    }
+}

@@ -32,6 +32,7 @@ mod documents;
 mod elsewhere;
 mod escapes;
 mod filters;
+mod git_files;
 mod git_safety;
 mod hostile_agents;
 mod hostile_streams;

@@ -243,8 +243,20 @@ fn a_machine_without_room_for_a_thread_is_told_as_that() {
             );
             command.uid(user);
         }
+        let _ = fs::remove_dir_all(scratch.path(".ralph/logs"));
         let run = finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
         assert!(matches!(run.code, Some(0 | 1 | 3 | 4)), "{room}: {run:?}");
+        if scratch.session_logs().is_empty() {
+            assert!(
+                run.code == Some(1) && run.stderr.contains("error: cannot start a thread"),
+                "{room}: {run:?}"
+            );
+        } else {
+            // A loop that has begun ends as every other.
+            let end = format!("Exit Code: {}\n", run.code.unwrap());
+            assert!(run.stdout.contains(&end) && scratch.session_log().contains(&end), "{room}: {run:?}");
+            assert_eq!(scratch.state()["active"].as_bool(), Some(false), "{room}");
+        }
         assert!(!run.stderr.contains("panicked"), "{room}: {run:?}");
         told += usize::from(run.stderr.contains("cannot start a thread: Resource temporarily unavailable"));
     }

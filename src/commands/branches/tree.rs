@@ -51,6 +51,7 @@ impl Tree {
         git::identity::configure(&path, identity)?;
 
         let project = main.of_branch(name, Some(run));
+        project.require_no_link()?;
         if earlier::are_there(&project) {
             let _lock = recorder::hold(&project, VERB)?;
             earlier::adopt(&project, name, false).with_context(|| {

@@ -10,6 +10,10 @@ use crate::text::line;
 
 /// Looks at what commits need.
 pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
+    if project.require_readable_git().is_err() {
+        // That is a finding of its own; git would only wait.
+        return Vec::new();
+    }
     let mut findings = vec![check_identity(project, options)];
     if project.in_git() {
         findings.push(check_signing(project, options));

@@ -5,7 +5,7 @@ use std::io;
 use super::{DoctorOptions, Finding};
 use crate::files::theirs;
 use crate::git;
-use crate::project::Project;
+use crate::project::{Project, ProjectError};
 use crate::record::lock;
 
 /// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
@@ -29,7 +29,11 @@ pub(super) fn check_repository(project: &Project) -> Finding {
     match project.require_git() {
         Ok(()) => Finding::ok("repository", project.root().display().to_string()),
         Err(error) => {
-            Finding::fail("repository", error.to_string(), "run 'git init' in the project's top folder")
+            let way_out = match error {
+                ProjectError::NotARepository { .. } => "run 'git init' in the project's top folder",
+                _ => "mend that first",
+            };
+            Finding::fail("repository", error.to_string(), way_out)
         }
     }
 }

@@ -54,7 +54,7 @@ fn what_was_never_finished_is_made_anew() {
             assert_eq!(git(&tree, &["status", "--porcelain", "--ignored"]), "", "{script}");
             assert_eq!(fs::read(tree.join("b")).unwrap(), b"content\n", "{script}");
             assert_eq!(list(&root).unwrap().len(), 2, "{script}");
-            assert!(head_file::git_dir(&tree).is_some_and(|entry| is_whole(&entry)), "{script}");
+            assert!(head_file::git_dir(&tree).unwrap().is_some_and(|entry| is_whole(&entry)), "{script}");
         }
     }
 }
@@ -88,11 +88,65 @@ fn what_somebody_did_there_stays_and_nobody_works_there() {
 }
 
 #[test]
+fn what_is_only_staged_stays() {
+    let entries = [
+        "echo initializing > locked",
+        "rm HEAD; echo initializing > locked",
+        ": > HEAD",
+        ": > commondir; echo initializing > locked",
+        "rm commondir gitdir",
+        "rm -r HEAD gitdir commondir logs refs ORIG_HEAD",
+        "rm -r \"$1\"",
+    ];
+    let work = [
+        // `git status` says AD, MD, AD for one that is all of the tree, and A for a name alone.
+        "echo mine > \"$1/new\"; git -C \"$1\" add new; rm \"$1/new\"",
+        "echo mine > \"$1/b\"; git -C \"$1\" add b; rm \"$1/b\"",
+        "echo mine > \"$1/new\"; git -C \"$1\" add new; rm \"$1\"/*",
+        "git -C \"$1\" update-index --chmod=+x a; rm \"$1/a\"",
+    ];
+    for entry in entries {
+        for work in work {
+            let script = format!("{work}\n{entry}");
+            let (_guard, root, id) = undone(&script);
+            let index = entry_of(&root, "x").join("index");
+            let before = fs::read(&index).unwrap();
+            let said = said(add_at(&root, "x", &id));
+            assert!(
+                said.starts_with("files are staged in a work tree that is not whole"),
+                "{script}: {said}"
+            );
+            assert_eq!(fs::read(&index).unwrap(), before, "{script}");
+            // What it advises, done.
+            let (_, look) = said.split_once("with '").unwrap();
+            let look = format!("{} --exit-code", look.split_once('\'').unwrap().0);
+            let looked = Command::new("sh").args(["-c", &look]).current_dir(&root).output().unwrap();
+            assert_eq!(looked.status.code(), Some(1), "{script}: {looked:?}");
+            fs::remove_file(&index).unwrap();
+            assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch, "{script}");
+        }
+    }
+}
+
+#[test]
+fn an_index_that_was_never_written_holds_nothing() {
+    for index in ["head -c 200 /dev/zero > index", ": > index", "rm index"] {
+        let (_guard, root, id) = undone(&format!("{index}; echo initializing > locked; rm \"$1/b\""));
+        assert_eq!(add_at(&root, "x", &id).unwrap(), Added::Branch, "{index}");
+    }
+    // Nobody knows what stood in this one.
+    let (_guard, root, id) = undone("head -c 100 index > torn; mv torn index; echo initializing > locked");
+    let index = entry_of(&root, "x").join("index");
+    assert!(said(add_at(&root, "x", &id)).contains(index.to_str().unwrap()));
+    assert!(index.exists());
+}
+
+#[test]
 fn what_is_no_file_in_gits_entry_holds_nobody() {
     for name in ["HEAD", "locked", "gitdir", "commondir"] {
         let (_guard, root, _) = undone(&format!("rm -f index {name}; mkfifo {name}"));
         let start = Instant::now();
-        let _ = head_file::git_dir(&place(&root, "x")).map(|entry| is_whole(&entry));
+        let _ = head_file::git_dir(&place(&root, "x")).unwrap().map(|entry| is_whole(&entry));
         let _ = HalfMade::find(&root, &place(&root, "x"), "x", None);
         assert!(start.elapsed() < Duration::from_secs(20), "{name}");
     }

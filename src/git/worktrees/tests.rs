@@ -3,6 +3,7 @@ use std::thread;
 
 use super::super::tests::{git, repository};
 use super::*;
+use crate::files::testing::without_descriptors;
 
 /// A repository with one commit that has `files`, and that commit.
 pub(in super::super) fn with_files(files: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
@@ -150,6 +151,7 @@ fn a_tree_whose_folder_is_gone_is_made_again_if_nothing_is_forgotten() {
         add_at(&root, name, &id).unwrap();
     }
     git(&place(&root, "detached"), &["switch", "--quiet", "--detach"]);
+    git(&place(&root, "detached"), &["commit", "--quiet", "--allow-empty", "-m", "on no branch"]);
     git(&root, &["worktree", "lock", "--reason", "on a\nstick", place(&root, "locked").to_str().unwrap()]);
     fs::remove_dir_all(root.join(".worktrees")).unwrap();
     git(&root, &["update-ref", "-d", "refs/heads/no-branch"]);
@@ -158,6 +160,11 @@ fn a_tree_whose_folder_is_gone_is_made_again_if_nothing_is_forgotten() {
     assert_eq!(branch_of(&place(&root, "x")), "refs/heads/x");
     assert_eq!(add_at(&root, "no-branch", &id).unwrap(), Added::New);
     assert!(said(add_at(&root, "detached", &id)).contains("'git worktree prune'"));
+    // Back on its branch, with a commit that only git's notes about it lead to.
+    let entry = root.join(".git/worktrees/detached");
+    fs::write(entry.join("HEAD"), "ref: refs/heads/detached\n").unwrap();
+    let refused = said(add_at(&root, "detached", &id));
+    assert!(refused.contains(entry.join("logs/HEAD").to_str().unwrap()), "{refused}");
     let said = said(add_at(&root, "locked", &id));
     assert!(
         said.starts_with("a work tree is locked (on a stick)") && said.contains("git worktree unlock"),
@@ -249,5 +256,41 @@ fn in_a_copy_of_a_project_the_way_out_leaves_the_original_alone() {
         let new = git(&place(&copy, "x"), &["ls-files", "--others"]);
         assert_eq!(new, if is_tree_copied { "mine\n" } else { "" });
         assert_eq!(git(&place(&root, "x"), &["ls-files", "--others"]), "mine\n");
+    }
+}
+
+#[test]
+fn a_machine_without_descriptors_says_nothing_about_a_tree() {
+    let full = "git::worktrees::tests::a_machine_without_descriptors_says_nothing_about_a_tree";
+    let set_up = || {
+        let (guard, root, id) = with_files(&["a"]);
+        add_at(&root, "x", &id).unwrap();
+        let known = list(&root).unwrap();
+        (guard, root, id, known)
+    };
+    without_descriptors(full, set_up, |(_guard, root, id, known)| {
+        let tree = place(&root, "x");
+        let mut errors =
+            vec![checked_out(&tree).unwrap_err().to_string(), list(&root).unwrap_err().to_string()];
+        errors.push(add(&root, &tree, "x", &id, Some(&known)).unwrap_err().to_string());
+        errors.push(super::super::revert::check_idle(&tree).unwrap_err().to_string());
+        for error in errors {
+            assert!(error.contains("Too many open files") && error.ends_with("('ulimit -n')"), "{error}");
+        }
+    });
+}
+
+#[test]
+fn what_git_would_wait_for_in_the_entry_of_a_tree_is_named_at_once() {
+    for name in ["HEAD", "gitdir", "commondir", "locked"] {
+        let (_guard, root, id) = with_files(&["a"]);
+        add_at(&root, "x", &id).unwrap();
+        let path = root.join(".git/worktrees/x").join(name);
+        let _ = fs::remove_file(&path);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let start = std::time::Instant::now();
+        let told = said(list(&root).map(|_| Added::New));
+        assert_eq!(told, format!("git, {}: it is a FIFO, not a file: move it away", path.display()));
+        assert!(start.elapsed() < LIMIT, "{name}");
     }
 }

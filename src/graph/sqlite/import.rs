@@ -69,6 +69,7 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
     limits::title(&item.title)?;
     limits::text("the description", &item.description)?;
     item.priority.map_or(Ok(()), limits::priority)?;
+    item.log.iter().try_for_each(|(message, _)| limits::text("a line of the log", message))?;
     let known = find(graph, &item.key)?;
     let (seq, taken) = match known {
         Some(seq) => (seq, renew(graph, seq, item)?),
@@ -179,7 +180,8 @@ fn take_feature(graph: &Transaction<'_>, item: &FeatureItem) -> Fallible<()> {
 fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     let old = queries::task(graph, seq)?;
     let priority = item.priority.unwrap_or(old.priority);
-    let is_finished = item.status == Status::Done && matches!(old.status, Status::Pending | Status::Blocked);
+    let is_finished = item.status == Status::Done
+        && matches!(old.status, Status::Pending | Status::Blocked | Status::Failed);
     let is_leaf: bool = graph
         .prepare_cached("SELECT children = 0 FROM tasks WHERE seq = ?1")?
         .query_row([seq], |row| row.get(0))?;

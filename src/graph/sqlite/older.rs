@@ -1,9 +1,7 @@
 //! Takes over a graph of the program that was here before, whose database may lie at our path.
 
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Transaction};
@@ -51,8 +49,6 @@ pub(super) fn keep_copy(connection: &Connection, path: &Path) -> Fallible<PathBu
 
 /// Makes it ours. The schema of ours is `schema`.
 pub(super) fn take_over(graph: &Transaction<'_>, schema: &[&str], path: &Path) -> Fallible<()> {
-    // Nobody but the user has to read what was asked of agents.
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
     put_aside(graph)?;
     for step in schema {
         graph.execute_batch(step)?;

@@ -64,6 +64,16 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
         })
         .unwrap();
     assert_eq!(titles, ["Story A"], "what it waited for is done");
+    let a = store.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    store.fail(&a, "x").unwrap();
+    let ticked = changed.replace("Story A\"", "Story A\",\"passes\":true");
+    assert_eq!(
+        take(&mut store, &ticked).unwrap().updated,
+        1,
+        "what somebody has ticked is done, also after a failure"
+    );
+    assert_eq!(store.task(&a.task).unwrap().status, Status::Done);
+    oracle(&store.connection);
     // What is done here stays done, and what is gone from the file stays.
     assert_eq!(take(&mut store, &good).unwrap().updated, 1);
     assert_eq!(take(&mut store, &prd(&[story("B", "")])).unwrap().unchanged, 1);
@@ -132,6 +142,14 @@ fn an_export_of_elsewhere_is_looked_at() {
         (task, ("null,\"feature", "\"t-999999\",\"feature"), "line 2: no task 't-999999'"),
         (task, ("\"done\"", "\"dune\""), "line 2: no task of an export: unknown variant `dune`"),
         (task, (":0,", ":1000001,"), "line 2: priority 1000001"),
+        (
+            task,
+            (
+                "\"passed\"",
+                "\"passed\",\"log\":[{\"message\":\"\\u001b\",\"timestamp\":\"2026-01-01T00:00:00Z\"}]",
+            ),
+            "line 2: a line of the log has a control character",
+        ),
         (feature, ("\"x\"", "\"../x\""), "line 2: feature '../x'"),
         (feature, ("features/x/", "../../"), "line 2: '../../spec.md' is no path below"),
         (feature, ("f-123456", "x"), "line 2: 'x' is no id"),

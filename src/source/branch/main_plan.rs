@@ -1,12 +1,12 @@
 //! The main plan, which all branches of a build share: each changes its own section, and none the other's.
 
 use std::fs;
-use std::io::ErrorKind::NotFound;
+use std::io::{self, ErrorKind::NotFound};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
-use crate::files::{own, theirs};
+use crate::files::{if_there, own, theirs, way_to_read};
 use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
@@ -33,7 +33,7 @@ impl MainPlan {
         ticks: Ticks,
         known: &[String],
     ) -> Result<(), String> {
-        let from = read_copy(copy).ok_or_else(|| format!("cannot read {}", copy.display()))?;
+        let from = read_copy(copy)?.ok_or_else(|| format!("cannot read {}", copy.display()))?;
         let from = without_torn_end(from, branch, known);
         self.change(|into| merge_tasks(&from, into, branch, ticks, known).map_err(|error| self.fault(&error)))
     }
@@ -43,7 +43,7 @@ impl MainPlan {
     pub(super) fn bring_to(&self, copy: &Path, branch: &str) -> Result<Vec<String>, String> {
         let main = read(&self.path)?;
         let own = texts(&main, branch).map_err(|error| self.fault(&error))?;
-        let old = read_copy(copy);
+        let old = read_copy(copy)?;
         let is_current = |old: &&String| texts(old, branch).is_ok_and(|texts| texts == own);
         let merged = old
             .as_ref()
@@ -59,8 +59,8 @@ impl MainPlan {
     }
 
     /// Whether an agent of the branch can work with the copy: it is there and has the branch's section.
-    pub(super) fn is_usable(copy: &Path, branch: &str) -> bool {
-        read_copy(copy).is_some_and(|text| has_section(&text, branch))
+    pub(super) fn is_usable(copy: &Path, branch: &str) -> Result<bool, String> {
+        Ok(read_copy(copy)?.is_some_and(|text| has_section(&text, branch)))
     }
 
     /// Marks a branch as done.
@@ -98,9 +98,13 @@ fn texts(text: &str, branch: &str) -> Result<Vec<String>, PlanError> {
 
 /// The copy of the plan, if it is a file with text: an agent may have made anything of it. Links are not followed: they may
 /// lead to what is the user's.
-fn read_copy(path: &Path) -> Option<String> {
-    let content = own::read(path, theirs::MAX_TEXT).ok()?;
-    String::from_utf8(content).ok()
+///
+/// # Errors
+/// Where the machine has no room to read it: it is not lost then, and must not be written over.
+fn read_copy(path: &Path) -> Result<Option<String>, String> {
+    let content = if_there(own::read(path, theirs::MAX_TEXT));
+    let told = |error: io::Error| format!("cannot read {}: {error}: {}", path.display(), way_to_read(&error));
+    Ok(content.map_err(told)?.and_then(|content| String::from_utf8(content).ok()))
 }
 
 fn write_copy(path: &Path, text: &str) -> Result<(), String> {

@@ -49,3 +49,26 @@ fn a_prompt_that_names_no_branch_is_told_which() {
     assert!(filled.starts_with("Do a task of the plan.\n\n## Your branch\n\n"), "{filled}");
     assert!(filled.contains("branch `feature/x`") && filled.contains("## Branch: feature/x"), "{filled}");
 }
+
+#[test]
+fn a_machine_without_descriptors_does_not_cost_the_ticks() {
+    let full = "source::branch::tests::a_machine_without_descriptors_does_not_cost_the_ticks";
+    let set_up = || {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "## Branch: x\nGoal: g\n- [x] t\n";
+        std::fs::write(dir.path().join("copy"), text).unwrap();
+        std::fs::write(dir.path().join("main"), text.replace("[x]", "[ ]")).unwrap();
+        dir
+    };
+    crate::files::testing::without_descriptors(full, set_up, |dir| {
+        let (copy, main) = (dir.path().join("copy"), MainPlan::new(dir.path().join("main")));
+        let errors = [
+            MainPlan::is_usable(&copy, "x").map(drop),
+            main.bring_to(&copy, "x").map(drop),
+            main.carry_from(&copy, "x", Ticks::Either, &[]),
+        ];
+        for error in errors {
+            assert!(error.unwrap_err().contains("Too many open files"));
+        }
+    });
+}

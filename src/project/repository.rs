@@ -1,0 +1,75 @@
+//! The repository around a folder, without asking git: that would wait for ever where a file of its own is a FIFO.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use super::ProjectError;
+use crate::files::theirs;
+
+/// A longer `.git` file points to nothing, in bytes.
+pub(super) const MAX_POINTER: u64 = 64 * 1024;
+/// What git reads first of a repository and of a linked work tree.
+const READ_BY_GIT: [&str; 8] =
+    ["HEAD", "config", "config.worktree", "commondir", "gitdir", "index", "packed-refs", "info/exclude"];
+
+/// The work tree around a folder.
+pub(super) struct Repository {
+    /// Its top.
+    pub(super) root: PathBuf,
+    /// Whether git can work in it.
+    pub(super) usable: Result<(), ProjectError>,
+}
+
+impl Repository {
+    /// Finds it. A `.git` file ends the search even when what it points to is gone, or it cannot be read: working on in an
+    /// outer repository would change the wrong project.
+    pub(super) fn around(start: &Path) -> Option<Self> {
+        start.ancestors().find_map(|dir| {
+            let found = |usable| Some(Self { root: dir.to_path_buf(), usable });
+            let git = dir.join(".git");
+            if git.is_dir() {
+                // An empty `.git` folder is no repository.
+                return if is_git_dir(&git) { found(check(&git)) } else { None };
+            }
+            match pointer(&git) {
+                Ok(target) => {
+                    let target = dir.join(target?);
+                    let dangling = || Err(ProjectError::DanglingWorkTree { path: dir.to_path_buf() });
+                    found(if is_git_dir(&target) { check(&target) } else { dangling() })
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(reason) => found(Err(ProjectError::Unreadable { path: git, reason })),
+            }
+        })
+    }
+}
+
+/// HEAD may be a (dangling) symlink in old repositories.
+pub(super) fn is_git_dir(dir: &Path) -> bool {
+    dir.join("HEAD").symlink_metadata().is_ok()
+}
+
+/// What a `.git` file of a work tree or submodule points to; `None` for a file that is none.
+pub(super) fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
+    let content = theirs::read(file, MAX_POINTER)?;
+    let target = content.strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii);
+    Ok(target.map(|target| PathBuf::from(OsString::from_vec(target.to_vec()))))
+}
+
+/// Fails where git could not read its own files, or would wait for them.
+fn check(git_dir: &Path) -> Result<(), ProjectError> {
+    let check_files = |folder: &Path| {
+        READ_BY_GIT.iter().map(|name| folder.join(name)).try_for_each(|path| {
+            theirs::require_file_if_there(&path).map_err(|reason| ProjectError::Unreadable { path, reason })
+        })
+    };
+    check_files(git_dir)?;
+    let commondir = git_dir.join("commondir");
+    match theirs::read(&commondir, MAX_POINTER) {
+        Ok(common) => check_files(&git_dir.join(OsString::from_vec(common.trim_ascii_end().to_vec()))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(reason) => Err(ProjectError::Unreadable { path: commondir, reason }),
+    }
+}
