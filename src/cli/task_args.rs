@@ -121,9 +121,9 @@ pub struct TaskAddArgs {
     /// Lower numbers go first
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub priority: i64,
-    /// How often it may be tried again
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub max_retries: u32,
+    /// How often it may be tried again [default: 3, or what the settings say]
+    #[arg(long, value_name = "N")]
+    pub max_retries: Option<u32>,
     /// Which graph.
     #[command(flatten)]
     pub graph: GraphArgs,

@@ -19,5 +19,8 @@ pub use error::GraphError;
 pub use feature::{Counts, Feature, FeatureStatus};
 pub use holder::Holder;
 pub use limits::feature as check_feature_name;
-pub use store::{Changes, Claim, Ended, Imported, JournalQuery, NewTask, Place, Retries, Scope, Selection, Store, Stuck, Words};
+pub use store::{
+    Changes, Claim, Ended, Imported, JournalQuery, NewTask, Place, Retries, Scope, Selection, Store, Stuck,
+    Words,
+};
 pub use task::{Details, LogLine, Status, Task, Verification};

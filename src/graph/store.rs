@@ -9,6 +9,7 @@ use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::Entry;
 use super::task::{Details, LogLine, Status, Task};
+use crate::memory::journal::Entry as JournalEntry;
 
 /// Which tasks are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,10 +187,13 @@ pub trait Store {
     fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError>;
 
     /// Enters an attempt in the journal.
-    fn note(&mut self, entry: &Entry) -> Result<(), GraphError>;
+    fn note(&mut self, entry: &JournalEntry) -> Result<(), GraphError>;
     /// Shows entries of the journal to `each` until it says no.
-    fn journal(&self, query: &JournalQuery, each: &mut dyn FnMut(Entry) -> bool)
-    -> Result<(), GraphError>;
+    fn journal(
+        &self,
+        query: &JournalQuery,
+        each: &mut dyn FnMut(JournalEntry) -> bool,
+    ) -> Result<(), GraphError>;
 
     /// Adds a task and answers its id.
     fn add(&mut self, task: &NewTask) -> Result<String, GraphError>;

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use super::{
-    Changes, Claim, Ended, FeatureStatus, GraphError, Holder, Imported, NewTask, Scope, Selection, Status,
-    Store, import,
+    Changes, Claim, Counts, Ended, FeatureStatus, GraphError, Holder, Imported, JournalQuery, NewTask,
+    Retries, Scope, Selection, Status, Store, Words, import,
 };
+use crate::memory::journal::{Became, Entry};
 
 type Test = fn(&mut dyn Store);
 
-pub(super) const TESTS: [Test; 14] = [
+pub(super) const RETRIES: Retries = Retries { of_run: None, usual: 3 };
+
+pub(super) const TESTS: [Test; 18] = [
     next_is_the_lowest_priority_then_the_oldest,
     what_waits_is_claimed_when_the_last_blocker_is_done,
     a_child_of_a_blocked_task_is_blocked,
@@ -18,6 +21,10 @@ pub(super) const TESTS: [Test; 14] = [
     a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it,
     who_lost_a_claim_books_nothing,
     retries_are_counted_and_end,
+    who_says_how_often_a_task_is_tried_again,
+    what_is_unverified_stays_so_until_somebody_looks,
+    a_scope_is_counted_and_says_what_holds_it_up,
+    the_journal_is_found_by_words,
     steps_by_hand_are_legal_ones,
     dependencies_that_cannot_be_are_refused,
     deleting_leaves_no_holes,
@@ -53,7 +60,7 @@ fn claim(store: &mut dyn Store) -> Option<Claim> {
 fn finish(store: &mut dyn Store, id: &str) {
     let claim = store.claim(&Scope::Subtree(id.into()), &us("run-1"), LEASE).unwrap().unwrap();
     assert_eq!(claim.task, id);
-    assert_eq!(store.complete(&claim).unwrap(), Ended::Done);
+    assert_eq!(store.complete(&claim, None).unwrap(), Ended::Done);
 }
 
 fn status(store: &dyn Store, id: &str) -> Status {
@@ -156,7 +163,7 @@ fn a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it(store
     let ours = claim(store).unwrap();
     let child = add_below(store, &task, "child");
     assert_eq!((status(store, &task), ready(store)), (Status::InProgress, vec!["child".to_owned()]));
-    assert_eq!(store.complete(&ours).unwrap(), Ended::Released);
+    assert_eq!(store.complete(&ours, None).unwrap(), Ended::Released);
     assert_eq!(status(store, &task), Status::Pending);
     finish(store, &child);
     assert_eq!(status(store, &task), Status::Done);
@@ -174,10 +181,10 @@ fn who_lost_a_claim_books_nothing(store: &mut dyn Store) {
     assert!(held.fence > lost.fence);
     let before = store.details(&task).unwrap();
     for said in [
-        refused(store.complete(&lost)),
+        refused(store.complete(&lost, None)),
         refused(store.fail(&lost, "x")),
         refused(store.release(&lost, "x")),
-        refused(store.retry(&lost, "x")),
+        refused(store.retry(&lost, "x", RETRIES)),
         refused(store.renew(&lost, LEASE)),
     ] {
         assert_eq!(said, format!("the claim on {task} is lost: it was taken back, and nothing is booked"));
@@ -185,7 +192,7 @@ fn who_lost_a_claim_books_nothing(store: &mut dyn Store) {
     assert_eq!(store.details(&task).unwrap(), before);
     assert_eq!(before.task.claimed_by.as_deref(), Some("run-2"));
     store.renew(&held, LEASE).unwrap();
-    assert_eq!(store.complete(&held).unwrap(), Ended::Done);
+    assert_eq!(store.complete(&held, None).unwrap(), Ended::Done);
     assert_eq!(store.task(&task).unwrap().claimed_by, None);
 }
 
@@ -194,7 +201,7 @@ fn retries_are_counted_and_end(store: &mut dyn Store) {
     let task = store.add(&task).unwrap();
     for expected in [Ended::Retried, Ended::Retried, Ended::Failed] {
         let ours = claim(store).unwrap();
-        assert_eq!(store.retry(&ours, "the tests fail").unwrap(), expected);
+        assert_eq!(store.retry(&ours, "the tests fail", RETRIES).unwrap(), expected);
     }
     let details = store.details(&task).unwrap();
     assert_eq!((details.task.retry_count, details.task.status), (2, Status::Failed));
@@ -217,7 +224,7 @@ fn steps_by_hand_are_legal_ones(store: &mut dyn Store) {
     assert_eq!(ours.task, b);
     assert!(refused(store.force_done(&b, false)).contains("claimed by run-1"));
     store.force_done(&b, true).unwrap();
-    assert!(refused(store.complete(&ours)).contains("is lost"));
+    assert!(refused(store.complete(&ours, None)).contains("is lost"));
 
     let parent = add(store, "parent");
     add_below(store, &parent, "child");
@@ -296,7 +303,7 @@ fn claims_of_the_dead_come_back(store: &mut dyn Store) {
     assert_eq!((&held.task, held.fence), (&task, lost.fence + 1));
     assert_eq!(store.logs(&task).unwrap()[0].message, "released: run-dead, which had claimed it, is gone");
     assert_eq!(store.recover().unwrap(), 0, "ours lives");
-    store.complete(&held).unwrap();
+    store.complete(&held, None).unwrap();
 
     let far = Holder { machine: "far away".into(), ..dead };
     let other = add(store, "other");
@@ -361,4 +368,121 @@ fn an_import_is_all_or_nothing_and_an_export_can_be_imported(store: &mut dyn Sto
     assert_eq!(import(store, &whole).unwrap(), Imported { added: 0, updated: 0, unchanged: 3 });
     assert_eq!(export(store), whole);
     assert_eq!(ready(store), ["c"]);
+}
+
+fn who_says_how_often_a_task_is_tried_again(store: &mut dyn Store) {
+    for (own, of_run, usual, expected) in [
+        (None, None, 0, 0),
+        (None, None, 1, 1),
+        (Some(1), None, 0, 1),
+        (Some(3), None, 0, 3),
+        (Some(5), Some(0), 2, 0),
+        (Some(0), Some(2), 0, 2),
+    ] {
+        let task = NewTask { title: "task".into(), max_retries: own, ..NewTask::default() };
+        let id = store.add(&task).unwrap();
+        let mut retries = 0;
+        let ended = loop {
+            let ours = claim(store).unwrap();
+            match store.retry(&ours, "no", Retries { of_run, usual }).unwrap() {
+                Ended::Retried => retries += 1,
+                ended => break ended,
+            }
+        };
+        assert_eq!((retries, ended), (expected, Ended::Failed), "{own:?} {of_run:?} {usual}");
+        let log = store.logs(&id).unwrap();
+        let last = format!("failed: no (after {expected} of {expected} retries)");
+        assert_eq!(log.last().unwrap().message, last);
+    }
+}
+
+fn what_is_unverified_stays_so_until_somebody_looks(store: &mut dyn Store) {
+    let id = add(store, "task");
+    let ours = claim(store).unwrap();
+    assert!(!store.is_unverified(&id).unwrap());
+    store.release_unverified(&ours, "interrupted in its verification").unwrap();
+    assert!(store.is_unverified(&id).unwrap());
+    let ours = claim(store).unwrap();
+    assert!(store.is_unverified(&id).unwrap(), "it is known to whoever has it");
+    store.complete(&ours, Some("c0ffee")).unwrap();
+    assert!(!store.is_unverified(&id).unwrap());
+    let next =
+        store.add(&NewTask { title: "next".into(), after: vec![id.clone()], ..NewTask::default() }).unwrap();
+    assert_eq!(store.commits_before(&next).unwrap(), [(id.clone(), "c0ffee".to_owned())]);
+    assert_eq!(store.commits_before(&id).unwrap(), []);
+}
+
+fn a_scope_is_counted_and_says_what_holds_it_up(store: &mut dyn Store) {
+    let top = add(store, "top");
+    let part = |store: &mut dyn Store, title: &str, after: &[&String]| {
+        let after = after.iter().map(|id| (*id).clone()).collect();
+        store
+            .add(&NewTask { title: title.into(), parent: Some(top.clone()), after, ..NewTask::default() })
+            .unwrap()
+    };
+    let other = add(store, "other");
+    let done = part(store, "done", &[]);
+    store.force_done(&done, false).unwrap();
+    let failed = part(store, "failed", &[]);
+    let waits = part(store, "waits", &[&other]);
+    store.force_fail(&failed, "no").unwrap();
+    let scope = Scope::Subtree(top.clone());
+    assert_eq!(store.counts(&scope).unwrap(), Counts { total: 3, done: 1, failed: 1, in_progress: 0 });
+    assert_eq!(store.counts(&Scope::All).unwrap().total, 4);
+    let ids = |tasks: Vec<super::Task>| tasks.into_iter().map(|task| task.id).collect::<Vec<_>>();
+    assert_eq!(ids(store.failed(&scope, 9).unwrap()), [failed]);
+    let stuck = store.unresolved(&scope, 9).unwrap();
+    assert_eq!((stuck.len(), &stuck[0].task.id), (1, &waits));
+    assert_eq!(ids(stuck[0].waits_for.clone()), [other]);
+    assert_eq!(stuck[0].failed_above, Some(top));
+    assert!(refused(store.counts(&Scope::Feature("none".into()))).contains("none"));
+}
+
+fn the_journal_is_found_by_words(store: &mut dyn Store) {
+    let note = |store: &mut dyn Store, run: &str, title: &str, notes: &str| {
+        let entry = Entry {
+            run_id: run.into(),
+            title: title.into(),
+            notes: notes.into(),
+            outcome: Became::Retried,
+            ..Entry::example()
+        };
+        store.note(&entry).unwrap();
+        entry
+    };
+    let parser = note(store, "r1", "Parse \"the\" header: fast - or AND not", "es hängt");
+    let chinese = note(store, "r1", "修复解析器错误", "");
+    let lexer = note(store, "r2", "The lexer", "100% of tests_ok");
+    let found = |store: &dyn Store, query: JournalQuery| {
+        let mut found = Vec::new();
+        store
+            .journal(&query, &mut |entry| {
+                found.push(entry);
+                true
+            })
+            .unwrap();
+        found
+    };
+    let all = |words: &str| JournalQuery { words: Some(Words::All(words.into())), ..JournalQuery::default() };
+    let any = |words: &str| JournalQuery { words: Some(Words::Any(words.into())), ..JournalQuery::default() };
+    assert_eq!(found(store, JournalQuery::default()), [lexer.clone(), chinese.clone(), parser.clone()]);
+    let of_run = JournalQuery { run: Some("r1".into()), limit: Some(1), ..JournalQuery::default() };
+    assert_eq!(found(store, of_run), std::slice::from_ref(&chinese));
+    for (words, expected) in [
+        ("parse header", Some(&parser)),
+        ("PARSE: -header \"or\"", Some(&parser)),
+        ("hängt", Some(&parser)),
+        ("解析", Some(&chinese)),
+        ("解析器", Some(&chinese)),
+        ("100%", Some(&lexer)),
+        ("tests_ok", Some(&lexer)),
+        ("parse lexer", None),
+    ] {
+        assert_eq!(found(store, all(words)), expected.into_iter().cloned().collect::<Vec<_>>(), "{words}");
+    }
+    assert_eq!(found(store, any("Write the lexer and more")), std::slice::from_ref(&lexer));
+    assert_eq!(found(store, any("新的解析器")), std::slice::from_ref(&chinese));
+    assert_eq!(found(store, any("a - : \"")), []);
+    let elsewhere = JournalQuery { but_run: Some("r1".into()), ..any("lexer header") };
+    assert_eq!(found(store, elsewhere), [lexer]);
 }

@@ -35,7 +35,7 @@ fn a_claimer_takes_what_there_is_and_finishes_it() {
         if env::var_os(WAITS).is_some() {
             std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         }
-        assert_eq!(store.complete(&claim).unwrap(), Ended::Done);
+        assert_eq!(store.complete(&claim, None).unwrap(), Ended::Done);
         count += 1;
     }
     assert!(count == most || most > 3, "{count}");

@@ -74,7 +74,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
         feature: args.feature.clone(),
         after: args.after.clone(),
         priority: args.priority,
-        max_retries: Some(args.max_retries),
+        max_retries: args.max_retries,
     };
     if !locate(args.graph.ralph_dir.as_ref())?.graph().exists() {
         // What would be refused makes no graph either.

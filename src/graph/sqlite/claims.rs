@@ -122,15 +122,15 @@ pub(super) fn is_unverified(graph: &Connection, seq: i64) -> Fallible<bool> {
 pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str, retries: Retries) -> Fallible<Ended> {
     let seq = held(graph, claim)?;
     let counts = "SELECT retry_count, max_retries, retries_given FROM tasks WHERE seq = ?1";
-    let (count, own, given): (i64, i64, bool) = graph
-        .prepare_cached(counts)?
-        .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let (count, own, given): (i64, i64, bool) =
+        graph.prepare_cached(counts)?.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let most = retries.of_run.map_or_else(|| if given { own } else { retries.usual.into() }, i64::from);
     if count >= most {
         graph.prepare_cached("UPDATE tasks SET verification = 2 WHERE seq = ?1")?.execute([seq])?;
         return fail(graph, claim, &format!("{reason} (after {count} of {most} retries)"));
     }
-    let update = "UPDATE tasks SET retry_count = retry_count + 1, max_retries = ?2, verification = 2 WHERE seq = ?1";
+    let update =
+        "UPDATE tasks SET retry_count = retry_count + 1, max_retries = ?2, verification = 2 WHERE seq = ?1";
     graph.prepare_cached(update)?.execute([seq, most])?;
     leave(graph, seq, Own::Open, &format!("retry {} of {most}: {reason}", count + 1))?;
     Ok(Ended::Retried)

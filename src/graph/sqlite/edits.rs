@@ -33,9 +33,10 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     let max_retries = task.max_retries.unwrap_or(MAX_RETRIES);
     let (id, now) = (new_id(graph)?, now());
     let insert =
-        "INSERT INTO tasks (id, parent, feature, title, priority, max_retries, created_at, updated_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)";
-    let values = params![id, parent, feature, task.title, task.priority, max_retries, now];
+        "INSERT INTO tasks (id, parent, feature, title, priority, max_retries, retries_given, created_at, updated_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)";
+    let given = task.max_retries.is_some();
+    let values = params![id, parent, feature, task.title, task.priority, max_retries, given, now];
     graph.prepare_cached(insert)?.execute(values)?;
     let seq = graph.last_insert_rowid();
     describe(graph, seq, &task.description)?;
@@ -102,6 +103,7 @@ pub(super) fn update(graph: &Connection, id: &str, changes: &Changes) -> Fallibl
     }
     if let Some(max_retries) = &changes.max_retries {
         set("max_retries", max_retries)?;
+        set("retries_given", &true)?;
         set("retry_count", &queries::task(graph, seq)?.retry_count.min(*max_retries))?;
     }
     if let Some(text) = &changes.description {

@@ -18,7 +18,8 @@ pub(super) fn note(graph: &Connection, entry: &Entry) -> Fallible<()> {
         .map_err(|error| GraphError::BadValue(format!("the files of an attempt: {error}")))?;
     let outcome = Became::ALL.iter().position(|became| *became == entry.outcome);
     let tokens = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-    let insert = "INSERT INTO journal (run, iteration, task, title, feature, outcome, model, duration_secs, cost_usd,
+    let insert =
+        "INSERT INTO journal (run, iteration, task, title, feature, outcome, model, duration_secs, cost_usd,
         input_tokens, output_tokens, files, notes, reason, at)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     graph.prepare_cached(insert)?.execute(params![
@@ -41,7 +42,8 @@ pub(super) fn note(graph: &Connection, entry: &Entry) -> Fallible<()> {
     Ok(())
 }
 
-const ENTRY: &str = "SELECT j.run, j.iteration, j.task, j.title, j.feature, j.outcome, j.model, j.duration_secs, j.cost_usd,
+const ENTRY: &str =
+    "SELECT j.run, j.iteration, j.task, j.title, j.feature, j.outcome, j.model, j.duration_secs, j.cost_usd,
     j.input_tokens, j.output_tokens, j.files, j.notes, j.reason, j.at FROM journal j";
 
 fn of_row(row: &Row<'_>) -> rusqlite::Result<Entry> {
@@ -101,13 +103,17 @@ pub(super) fn search(
             }
         }
         Some(Words::Any(text)) => {
-            let terms: Vec<String> = words(text).iter().flat_map(|word| terms(word)).take(MOST_WORDS).collect();
+            let terms: Vec<String> =
+                words(text).iter().flat_map(|word| terms(word)).take(MOST_WORDS).collect();
             if terms.is_empty() {
                 return Ok(());
             }
             from = " JOIN journal_words w ON w.rowid = j.seq";
             order = "w.rank";
-            add("journal_words MATCH ?", &terms.iter().map(|term| phrase(term)).collect::<Vec<_>>().join(" OR "));
+            add(
+                "journal_words MATCH ?",
+                &terms.iter().map(|term| phrase(term)).collect::<Vec<_>>().join(" OR "),
+            );
         }
     }
     let wheres = if wheres.is_empty() { String::new() } else { format!(" WHERE {}", wheres.join(" AND ")) };

@@ -31,12 +31,15 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::error::GraphError;
-use super::feature::Feature;
+use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::Entry;
-use super::store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
+use super::store::{
+    Changes, Claim, Ended, Imported, JournalQuery, NewTask, Place, Retries, Scope, Selection, Store, Stuck,
+};
 use super::task::{Details, LogLine, Status, Task};
 use crate::files::own;
+use crate::memory::journal::Entry as JournalEntry;
 
 pub use open::BUSY_TIMEOUT;
 
@@ -217,14 +220,14 @@ impl Store for SqliteStore {
         self.read(|graph| queries::failed(graph, &claims::resolved(graph, scope)?, most))
     }
 
-    fn note(&mut self, entry: &Entry) -> Result<(), GraphError> {
+    fn note(&mut self, entry: &JournalEntry) -> Result<(), GraphError> {
         self.write(|graph| journal::note(graph, entry))
     }
 
     fn journal(
         &self,
         query: &JournalQuery,
-        each: &mut dyn FnMut(Entry) -> bool,
+        each: &mut dyn FnMut(JournalEntry) -> bool,
     ) -> Result<(), GraphError> {
         self.read(|graph| journal::search(graph, query, each))
     }

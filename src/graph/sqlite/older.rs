@@ -17,6 +17,8 @@ const VERSIONS: std::ops::RangeInclusive<i64> = 3..=5;
 const TABLES: [&str; 4] = ["tasks", "dependencies", "task_logs", "features"];
 /// What makes our tables of theirs, which have `older_` before their names by then.
 const TAKE_OVER: &str = include_str!("schema/older.sql");
+/// The same for the journal, which not every graph has.
+const TAKE_OVER_JOURNAL: &str = include_str!("schema/older_journal.sql");
 
 /// Whether a database that is not ours is one of theirs.
 pub(super) fn is_one(connection: &Connection, user_version: i64) -> Fallible<bool> {
@@ -53,8 +55,12 @@ pub(super) fn take_over(graph: &Transaction<'_>, schema: &[&str], path: &Path) -
     for step in schema {
         graph.execute_batch(step)?;
     }
-    graph.execute_batch(&TAKE_OVER.replace("$now", &now().to_string()))?;
-    for table in tables(graph, "name LIKE 'older\\_%' ESCAPE '\\' AND name <> 'older_journal'")? {
+    let now = now().to_string();
+    graph.execute_batch(&TAKE_OVER.replace("$now", &now))?;
+    if graph.table_exists(None, "older_journal")? {
+        graph.execute_batch(&TAKE_OVER_JOURNAL.replace("$now", &now))?;
+    }
+    for table in tables(graph, "name LIKE 'older\\_%' ESCAPE '\\'")? {
         graph.execute_batch(&format!("DROP TABLE {}", quoted(&table)))?;
     }
     rebuild(graph).map_err(|fault| match fault {

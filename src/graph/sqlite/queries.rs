@@ -6,9 +6,9 @@ use serde::Serialize;
 use super::settle::numbers;
 use super::{Fallible, features, moment, number, status};
 use crate::graph::error::GraphError;
-use crate::graph::feature::Feature;
+use crate::graph::feature::{Counts, Feature};
 use crate::graph::import::{ExportedFeature, ExportedTask};
-use crate::graph::store::{Place, Selection};
+use crate::graph::store::{Place, Scope, Selection, Stuck};
 use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
 use crate::text::nearest::nearest;
@@ -253,4 +253,99 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
 fn line(exported: &impl Serialize) -> Fallible<String> {
     let line = serde_json::to_string(exported);
     Ok(line.map_err(|error| GraphError::BadValue(format!("this cannot be exported: {error}")))?)
+}
+
+/// The tasks that a task has waited for, with the commits at which they were done.
+pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(String, String)>> {
+    let query = "SELECT t.id, t.done_at_commit FROM dependencies JOIN tasks t ON t.seq = blocker
+        WHERE blocked = ?1 AND t.done_at_commit IS NOT NULL ORDER BY blocker";
+    let mut statement = graph.prepare_cached(query)?;
+    let rows = statement.query_map([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Which tasks a scope has, as a condition, and the number in it.
+fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
+    Ok(match scope {
+        Scope::All => ("?1 = 0", 0),
+        Scope::Feature(name) => ("t.feature = ?1", feature(graph, name)?),
+        Scope::Subtree(id) => (
+            "t.seq IN (WITH RECURSIVE below (seq) AS (SELECT ?1 UNION ALL
+                SELECT tasks.seq FROM tasks JOIN below ON tasks.parent = below.seq) SELECT seq FROM below)",
+            find(graph, id)?,
+        ),
+    })
+}
+
+/// How many tasks without parts there are, by what became of them.
+pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
+    let (within, number) = within(graph, scope)?;
+    let query =
+        format!("SELECT t.status, count(*) FROM tasks t WHERE {within} AND t.children = 0 GROUP BY t.status");
+    let mut statement = graph.prepare(&query)?;
+    let mut rows = statement.query([number])?;
+    let mut counts = Counts::default();
+    while let Some(row) = rows.next()? {
+        let count: i64 = row.get(1)?;
+        let count = u64::try_from(count).unwrap_or_default();
+        counts.total += count;
+        match status(row.get(0)?) {
+            Status::Done => counts.done += count,
+            Status::Failed => counts.failed += count,
+            Status::InProgress => counts.in_progress += count,
+            Status::Pending | Status::Blocked => {}
+        }
+    }
+    Ok(counts)
+}
+
+/// Tasks without parts that are in one of these states.
+fn leaves(graph: &Connection, scope: &Scope, states: &[Status], most: usize) -> Fallible<Vec<(i64, Task)>> {
+    let (within, number_of_scope) = within(graph, scope)?;
+    let states: Vec<String> = states.iter().map(|state| number(*state).to_string()).collect();
+    let query = format!(
+        "{TASK} WHERE {within} AND t.children = 0 AND t.status IN ({}) ORDER BY t.priority, t.seq LIMIT {most}",
+        states.join(", ")
+    );
+    let mut statement = graph.prepare(&query)?;
+    let rows = statement.query_map([number_of_scope], |row| Ok((row.get(13)?, of_row(row)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn failed(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Task>> {
+    Ok(leaves(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
+}
+
+pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Stuck>> {
+    /// More of what a task waits for is not named.
+    const SOME_BLOCKERS: usize = 5;
+    let states = [Status::Pending, Status::InProgress, Status::Blocked];
+    let mut stuck = Vec::new();
+    for (seq, task) in leaves(graph, scope, &states, most)? {
+        let (mut waits_for, mut failed_above, mut above) = (Vec::new(), None, Some(seq));
+        while let Some(seq) = above {
+            let blockers = format!(
+                "{TASK} WHERE t.seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) AND t.status <> {}",
+                number(Status::Done)
+            );
+            let mut statement = graph.prepare_cached(&blockers)?;
+            for blocker in statement.query_map([seq], of_row)?.take(SOME_BLOCKERS) {
+                waits_for.push(blocker?);
+            }
+            let parent =
+                "SELECT p.seq, p.status, p.id FROM tasks t JOIN tasks p ON p.seq = t.parent WHERE t.seq = ?1";
+            let found: Option<(i64, i64, String)> = graph
+                .prepare_cached(parent)?
+                .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .optional()?;
+            above = found.as_ref().map(|(seq, ..)| *seq);
+            if let Some((_, state, id)) = found.filter(|_| failed_above.is_none())
+                && status(state) == Status::Failed
+            {
+                failed_above = Some(id);
+            }
+        }
+        stuck.push(Stuck { task, waits_for, failed_above });
+    }
+    Ok(stuck)
 }

@@ -189,7 +189,7 @@ fn eight_claimers_share_the_work() {
                     let (holder, mut mine) = (us(&format!("run-{number}")), Vec::new());
                     while let Some(claim) = store.claim(&Scope::All, &holder, LEASE).unwrap() {
                         mine.push(claim.task.clone());
-                        assert_eq!(store.complete(&claim).unwrap(), Ended::Done);
+                        assert_eq!(store.complete(&claim, None).unwrap(), Ended::Done);
                     }
                     mine
                 })

@@ -7,7 +7,8 @@ SELECT id, name,
   coalesce(CAST(round(unixepoch(updated_at, 'subsec') * 1000) AS INTEGER), $now)
 FROM older_features ORDER BY created_at, rowid;
 
-INSERT INTO tasks (id, feature, title, status, priority, created_at, updated_at, retry_count, max_retries, verification)
+INSERT INTO tasks (id, feature, title, status, priority, created_at, updated_at, retry_count, max_retries, retries_given,
+  verification)
 SELECT t.id, f.seq,
   substr(replace(replace(replace(t.title, char(10), ' '), char(13), ' '), char(9), ' '), 1, 500),
   CASE t.status WHEN 'done' THEN 2 WHEN 'failed' THEN 4 ELSE 0 END,
@@ -16,6 +17,7 @@ SELECT t.id, f.seq,
   coalesce(CAST(round(unixepoch(t.updated_at, 'subsec') * 1000) AS INTEGER), $now),
   max(0, min(CAST(coalesce(t.retry_count, 0) AS INTEGER), CAST(coalesce(t.max_retries, 3) AS INTEGER))),
   max(0, CAST(coalesce(t.max_retries, 3) AS INTEGER)),
+  coalesce(t.max_retries, 3) <> 3,
   CASE t.verification_status WHEN 'passed' THEN 1 WHEN 'failed' THEN 2 ELSE 0 END
 FROM older_tasks t LEFT JOIN features f ON f.id = t.feature_id ORDER BY t.created_at, t.rowid;
 

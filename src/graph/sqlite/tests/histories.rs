@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::graph::sqlite::rebuild;
+use crate::graph::suite::RETRIES;
 
 /// What a random history is made of; numbers choose among what is there.
 #[derive(Debug, Clone)]
@@ -148,9 +149,9 @@ impl History {
         let details = self.store.details(&claim.task).ok();
         let store = &mut self.store;
         let lost = match how {
-            0 | 1 => store.complete(&claim).is_err(),
+            0 | 1 => store.complete(&claim, None).is_err(),
             2 => store.fail(&claim, "x").is_err(),
-            3 => store.retry(&claim, "x").is_err(),
+            3 => store.retry(&claim, "x", RETRIES).is_err(),
             4 => store.release(&claim, "x").is_err(),
             _ => store.renew(&claim, LEASE).is_err(),
         };

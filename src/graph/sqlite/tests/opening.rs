@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use super::*;
 use crate::graph::Status::{Blocked, Done, Failed, Pending};
 use crate::graph::sqlite::open::{APPLICATION_ID, MIGRATIONS};
+use crate::graph::store::{JournalQuery, Words};
 
 #[test]
 fn a_database_is_ours_alone_and_comes_back() {
@@ -42,7 +43,7 @@ fn what_is_not_ours_is_named_and_kept() {
     for (name, what) in [
         (
             "ours",
-            "was written by a newer ralph (version 99, known is 1): it is left as it is: use that ralph",
+            "was written by a newer ralph (version 99, known is 2): it is left as it is: use that ralph",
         ),
         ("others", "is the database of another program: it is left as it is: move it away"),
         ("text", "is no database: it is left as it is: move it away"),
@@ -108,7 +109,8 @@ fn older(path: &Path, version: i64, cycle: bool) {
         CREATE TABLE task_logs (id INTEGER PRIMARY KEY AUTOINCREMENT, task_id TEXT NOT NULL REFERENCES tasks (id),
           message TEXT NOT NULL, timestamp TEXT NOT NULL);
         CREATE TABLE journal (id INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, iteration INTEGER, task_id TEXT,
-          notes TEXT, created_at TEXT);
+          feature_id TEXT, outcome TEXT NOT NULL DEFAULT 'done', model TEXT, duration_secs REAL, cost_usd REAL,
+          files_modified TEXT, notes TEXT, created_at TEXT);
         CREATE VIRTUAL TABLE journal_fts USING fts5 (notes, content = 'journal', content_rowid = 'id');
         CREATE TRIGGER journal_ai AFTER INSERT ON journal BEGIN
           INSERT INTO journal_fts (rowid, notes) VALUES (new.id, new.notes); END;
@@ -125,7 +127,8 @@ fn older(path: &Path, version: i64, cycle: bool) {
           ('t-eeeeee', NULL, 'Gone', '', 'failed', 0, '2026-01-02T03:04:09Z', '2026-01-02T03:04:09Z', NULL, NULL, 0, NULL);
         INSERT INTO dependencies VALUES ('t-cccccc', 't-dddddd');
         INSERT INTO task_logs (task_id, message, timestamp) VALUES ('t-eeeeee', 'no way', '2026-01-02T03:04:09Z');
-        INSERT INTO journal (run_id, notes) VALUES ('run-12345678', 'it is in lib.rs');",
+        INSERT INTO journal (run_id, task_id, outcome, cost_usd, files_modified, notes) VALUES
+          ('run-12345678', 't-bbbbbb', 'retried', 1, json_array('lib.rs'), 'it is in lib.rs');",
     )
     .unwrap();
     if version > 3 {
@@ -182,12 +185,26 @@ fn a_graph_of_the_older_program_is_taken_over_and_a_copy_kept() {
         );
         assert_eq!(feature.created_at.to_rfc3339(), "2026-01-02T03:04:05.679+00:00");
 
-        let tables: i64 = store.connection.query_row(
-            "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'older%' OR name LIKE 'journal%' OR name = 'model_overrides'",
-            [], |row| row.get(0)).unwrap();
-        let notes: String =
-            store.connection.query_row("SELECT notes FROM older_journal", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, notes.as_str()), (1, "it is in lib.rs"), "the journal waits for its own place");
+        let tables: i64 = store
+            .connection
+            .query_row(
+                "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'older%' OR name = 'model_overrides'",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        let words = JournalQuery { words: Some(Words::All("lib.rs".into())), ..JournalQuery::default() };
+        let mut notes = Vec::new();
+        store
+            .journal(&words, &mut |entry| {
+                notes.push((entry.title, entry.outcome.word(), entry.files_modified.join(" "), entry.notes));
+                true
+            })
+            .unwrap();
+        assert_eq!(
+            (tables, notes),
+            (0, vec![("First".to_owned(), "retried", "lib.rs".to_owned(), "it is in lib.rs".to_owned())])
+        );
         let before = Connection::open(&copy).unwrap();
         let kept: (i64, i64) = before
             .query_row(
