@@ -64,12 +64,7 @@ impl Tools {
 
     /// Whether one lives that is at work or waits for something, rather than being a server that waits for others.
     pub(super) fn any_but_servers(&self) -> bool {
-        self.trees().iter().any(|tree| sockets::of(&pids(tree)).ports.is_empty())
-    }
-
-    /// Whether any lives.
-    pub(super) fn any(&self) -> bool {
-        !self.trees().is_empty()
+        self.trees().iter().any(|tree| !is_server(tree))
     }
 
     /// The ports of what is left, when that is nothing but servers, at least `count`, that have done nothing for
@@ -99,7 +94,7 @@ impl Tools {
         let mut ports = Vec::new();
         for tree in &trees {
             let sockets = sockets::of(&pids(tree));
-            if sockets.ports.is_empty() || sockets.has_connection {
+            if !is_server(tree) || sockets.has_connection {
                 return None;
             }
             ports.extend(sockets.ports);
@@ -124,6 +119,25 @@ impl Standing {
         // A tick or two come with any look at the clock.
         same && seconds <= (IDLE * span.as_secs_f64()).max(0.05)
     }
+}
+
+/// Whether a tool is a server and nothing else: each of its processes listens, or has started one that does, or was started by
+/// one. What goes on beside a server is waited for.
+fn is_server(tree: &[Stat]) -> bool {
+    let listens = |stat: &Stat| !sockets::of(&[stat.pid]).ports.is_empty();
+    let listeners: Vec<&Stat> = tree.iter().filter(|stat| listens(stat)).collect();
+    let leads_to_one = |stat: &Stat| {
+        listeners.iter().any(|listener| line_up(tree, listener).any(|above| above.pid == stat.pid))
+    };
+    let comes_from_one = |stat: &Stat| {
+        line_up(tree, stat).any(|above| listeners.iter().any(|listener| listener.pid == above.pid))
+    };
+    !listeners.is_empty() && tree.iter().all(|stat| leads_to_one(stat) || comes_from_one(stat))
+}
+
+/// A process and those that it comes from, as far as they are in the same tree.
+fn line_up<'a>(tree: &'a [Stat], stat: &'a Stat) -> impl Iterator<Item = &'a Stat> {
+    std::iter::successors(Some(stat), |stat| tree.iter().find(|other| other.pid == stat.ppid))
 }
 
 /// One process and no later one with the same pid.
@@ -203,7 +217,7 @@ mod tests {
         let mut root = shell("\"$@\"; :");
         let port: u16 = said(&mut root, "port ").parse().unwrap();
         let mut tools = tools(&root);
-        assert!(tools.any() && !tools.any_but_servers());
+        assert!(!tools.trees().is_empty() && !tools.any_but_servers());
         let now = Instant::now();
         assert_eq!(tools.idle_servers(1, now), None);
         assert_eq!(tools.idle_servers(1, now + SERVER_IDLE / 2), None);
@@ -233,12 +247,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_shell_does_beside_a_server_is_no_server() {
+        let mut root = shell("(\"$@\" & echo up; sleep 600; :) & cat; :");
+        said(&mut root, "port ");
+        let mut tools = tools(&root);
+        assert!(tools.any_but_servers());
+        let now = Instant::now();
+        assert_eq!(tools.idle_servers(1, now), None);
+        assert_eq!(tools.idle_servers(1, now + SERVER_IDLE), None);
+        end(root);
+    }
+
+    #[test]
     fn what_was_there_before_the_first_words_is_the_agents_own() {
         let mut root = shell("\"$@\"; :");
         said(&mut root, "port ");
         let mut tools = Tools::new(root.id(), 0);
         tools.agent_speaks();
-        assert!(!tools.any());
+        assert!(tools.trees().is_empty());
         end(root);
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct VitalSigns {
     /// The latest sign of life, by both clocks: deadlines follow the one, file times the other.
     latest: Instant,
     latest_time: SystemTime,
+    /// When it wrote something for the last time.
+    spoke: Instant,
     /// CPU seconds of the tools at this moment, no earlier than the latest sign of life by more than a look.
     sample: Option<(Instant, f64)>,
 }
@@ -36,12 +38,14 @@ impl VitalSigns {
         tool_calls: ToolCalls,
     ) -> Self {
         let (latest, latest_time) = (Instant::now(), SystemTime::now());
-        Self { supervisor, agent, cwd: cwd.to_owned(), window, tool_calls, latest, latest_time, sample: None }
+        let (cwd, spoke, sample) = (cwd.to_owned(), latest, None);
+        Self { supervisor, agent, cwd, window, tool_calls, latest, latest_time, spoke, sample }
     }
 
     /// The agent wrote something.
     pub(super) fn output(&mut self) {
-        self.alive(Instant::now());
+        self.spoke = Instant::now();
+        self.alive(self.spoke);
     }
 
     fn alive(&mut self, now: Instant) {
@@ -59,6 +63,7 @@ impl VitalSigns {
     pub(super) fn shift(&mut self, gap: Duration) {
         self.latest += gap;
         self.latest_time += gap;
+        self.spoke += gap;
         self.sample = None;
     }
 
@@ -77,10 +82,11 @@ impl VitalSigns {
         let busy = used > BUSY * now.duration_since(since).as_secs_f64();
         let tool_in_flight = match self.tool_calls {
             ToolCalls::Told => traces.has_tool_in_flight(),
-            ToolCalls::ToldWhenOver => tools.any(),
+            // A server would be one for ever.
+            ToolCalls::ToldWhenOver => tools.any_but_servers(),
         };
-        // A server would be one for ever.
-        let is_open = traces.has_open_end();
+        // Nor is anything else waited for that long by an agent that says nothing.
+        let is_open = traces.has_open_end() && now < self.spoke + traces.timeouts.background;
         // The look at the files is the dearest one and therefore the last.
         if tool_in_flight
             || is_open && tools.any_but_servers()
@@ -91,7 +97,7 @@ impl VitalSigns {
             return None;
         }
         let tool = match self.tool_calls {
-            ToolCalls::Told if is_open => "no tool call in flight but what only servers are left of",
+            ToolCalls::Told if traces.has_open_end() => "no tool call in flight but what is not waited for",
             ToolCalls::Told => "no tool call in flight",
             ToolCalls::ToldWhenOver => "no process of a tool",
         };

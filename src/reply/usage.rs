@@ -267,6 +267,12 @@ impl Usage {
             self.tools_in_flight.retain(|started| started != id);
             self.sessions_in_flight.retain(|started| started != id);
         }
+        if note.begun().is_some()
+            && let Some(fault @ Fault { class: Class::Context, .. }) = &mut self.fault
+        {
+            // It has made room and gone on.
+            fault.class = Class::Other;
+        }
         self.called_tools |= note.begun().is_some();
         let begun = [
             (&note.tool_started, &mut self.tools_in_flight),

@@ -139,7 +139,8 @@ impl Plain {
     fn failed(&mut self, message: &str) {
         for error in std::mem::take(&mut self.held) {
             let begin: String = error.chars().take(QUOTED).collect();
-            if !message.contains(begin.trim_end()) {
+            // What can be done about it may follow it there.
+            if !message.contains(begin.trim_end().trim_end_matches('.')) {
                 self.line(ERROR, "✗", &error);
             }
         }

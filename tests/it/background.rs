@@ -119,7 +119,7 @@ fn what_is_announced_in_the_middle_of_a_turn_hides_no_hang() {
     let scratch = scratch(&format!("background \"$tests\"; say working; {hang}"));
     let run = scratch.run("prompt p.md 1 --inactivity-timeout 1s --max-retries 0");
     assert!(run.stdout.contains("Status: timeout"), "{run:?}");
-    assert!(run.stderr.contains("no tool call in flight but what only servers are left of"), "{run:?}");
+    assert!(run.stderr.contains("no tool call in flight but what is not waited for"), "{run:?}");
     // As long as it is at work it is a sign of life.
     let scratch = self::scratch(
         "sleep 0.2; sleep 4 & background \"$tests\"; wait; say '<promise>COMPLETE</promise>'; result",

@@ -133,6 +133,11 @@ fn a_login_without_a_verb_is_judged_by_its_traces() {
     )
     .unwrap();
     says(&mut doctor(&scratch, "--agent gemini"), "login", &["ok: judged by", "oauth-personal"]);
+    // Nor does the method without the key.
+    let by_key = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}}}"#;
+    fs::write(home.join(".gemini/settings.json"), by_key).unwrap();
+    says(&mut doctor(&scratch, "--agent gemini"), "login", &["fail: ", "GEMINI_API_KEY is not set"]);
+    says(doctor(&scratch, "--agent gemini").env("GEMINI_API_KEY", "k"), "login", &["ok: ", "gemini-api-key"]);
     fs::write(home.join(".gemini/settings.json"), "no JSON").unwrap();
     says(&mut doctor(&scratch, "--agent gemini"), "login", &["warn: "]);
 

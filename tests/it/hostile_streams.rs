@@ -250,6 +250,47 @@ fn words_that_sound_like_another_class_do_not_hide_it() {
         ("codex", r#"{"type":"error","message":"Disk quota exceeded (os error 122)"}"#, Class::Other),
         (
             "codex",
+            r#"{"type":"turn.failed","error":{"message":"stream disconnected before completion: error sending request"}}"#,
+            Class::Overload,
+        ),
+        (
+            "codex",
+            r#"{"type":"error","message":"status: 400 Unsupported parameter: 'rate_limit_tier'"}"#,
+            Class::Other,
+        ),
+        (
+            "opencode",
+            r#"{"type":"error","error":{"name":"APIError","data":{"message":"Cannot connect to API: ECONNREFUSED"}}}"#,
+            Class::Overload,
+        ),
+        (
+            "opencode",
+            r#"{"type":"error","error":{"name":"APIError","data":{"message":"usage_limit is no field","statusCode":400}}}"#,
+            Class::Other,
+        ),
+        ("cline", r#"{"type":"error","message":"Cannot connect to API: "}"#, Class::Overload),
+        (
+            "gemini",
+            r#"{"type":"result","status":"error","error":{"message":"exception TypeError: fetch failed sending request"}}"#,
+            Class::Overload,
+        ),
+        (
+            "gemini",
+            r#"{"type":"result","status":"error","error":{"message":"{\"error\":{\"code\":403,\"message\":\"The API requires a quota project\",\"status\":\"PERMISSION_DENIED\"}}"}}"#,
+            Class::Auth,
+        ),
+        (
+            "claude",
+            r#"{"type":"result","subtype":"success","is_error":true,"terminal_reason":"blocking_limit","result":"Prompt is too long"}"#,
+            Class::Context,
+        ),
+        (
+            "claude",
+            r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":400,"result":"Your ANTHROPIC_API_KEY belongs to a disabled organization"}"#,
+            Class::Auth,
+        ),
+        (
+            "codex",
             r#"{"type":"error","message":"The model gpt-9 is unavailable for your account"}"#,
             Class::Other,
         ),

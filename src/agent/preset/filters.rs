@@ -18,13 +18,16 @@ macro_rules! with_class {
             billing!(),
             r#"def class: (. // "" | tostring) as $m
   | def says($words): $m | test($words; "i");
+  def status($codes): $m | test("status:? (\($codes))\\b|\"code\": ?(\($codes))\\b"; "i");
   if $m | billing then "billing"
-  elif says("status:? 429|\"code\": ?429|too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED")
-       and (says("disk quota|os error") | not) then "limit"
-  elif says("status:? 40[13]|\"code\": ?40[13]|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in")
+  elif says("context.(window|length)|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
+  # A status says more than words.
+  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|disabled organization")
   then "auth"
-  elif says("context.(window|length)|maximum context|prompt is too long|maximum number of tokens") then "context"
-  elif says("status:? 5[0-9][0-9]|\"code\": ?5[0-9][0-9]|overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity")
+  elif status("400|404|405|413|422") then "other"
+  elif status("429") or says("too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED")
+       and (says("disk quota|os error") | not) then "limit"
+  elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
   then "overload"
   else "other" end;
 "#,
@@ -135,7 +138,9 @@ elif .type == "result" then
   {final: true, session_id, cost_usd: .total_cost_usd}
   + (if .is_error or (.subtype // "success") != "success" then
       {error: words,
-       class: (if .terminal_reason == "prompt_too_long" then "context"
+       class: (if .terminal_reason == "prompt_too_long"
+                  or (words | test("prompt is too long|request too large \\(max"; "i")) then "context"
+               elif words | test("disabled organization"; "i") then "auth"
                elif words | billing then "billing"
                else .api_error_status | status end)}
      else {} end),
@@ -247,8 +252,11 @@ elif .type == "item.completed" then .item | completed
 elif .type == "error" then
   if .message // "" | startswith("Reconnecting") then
     # One line for all of them.
-    .message | select(startswith("Reconnecting... 1/")) | sub("^Reconnecting[. ]*1/"; "the agent tries again, up to ")
-    | {notice: sub("up to (?<n>[0-9]+)"; "up to \(.n) times:")}
+    .message
+    | if startswith("Reconnecting... 1/") then
+        sub("^Reconnecting[. ]*1/"; "the agent tries again, up to ") | {notice: sub("up to (?<n>[0-9]+)"; "up to \(.n) times:")}
+      elif test("waiting for network") then {notice: sub("^Reconnecting[. ]*"; "the agent is ")}
+      else empty end
   else {error: .message} end
 else empty end
 "#;
@@ -302,10 +310,12 @@ else empty end
 "#
 );
 
-pub(super) const OPENCODE_RESPONSE: &str = r#"select(.type == "text") | .part.text"#;
+// What opencode says to its model by itself is not the assistant's.
+pub(super) const OPENCODE_RESPONSE: &str =
+    r#"select(.type == "text" and (.part.synthetic | not)) | .part.text"#;
 
 pub(super) const OPENCODE_DISPLAY: &str = r#"
-if .type == "text" then {text: .part.text}
+if .type == "text" then select(.part.synthetic | not) | {text: .part.text}
 elif .type == "tool_use" then {tool: .part.tool, input: .part.state.input}
 elif .type == "error" then {error: (.error.data.message // .error.name // "unknown error")}
 else empty end
@@ -326,10 +336,12 @@ elif .type == "error" then
   | (.data.message // .name // "unknown error") as $e
   | {session_id: $session, error: $e, class: (
       if $e | class == "billing" then "billing"
+      elif $e | class == "context" then "context"
       elif .data.statusCode == 429 then "limit"
       elif .data.statusCode == 401 or .data.statusCode == 403 or .name == "ProviderAuthError" then "auth"
       elif .name // "" | test("ContextOverflow") then "context"
-      elif (.data.statusCode | type) == "number" and .data.statusCode >= 500 then "overload"
+      elif (.data.statusCode | type) == "number" then
+        if .data.statusCode >= 500 then "overload" elif .data.statusCode >= 400 then "other" else ($e | class) end
       else ($e | class) end)}
     + ((.data.responseHeaders["retry-after"]? // "" | tonumber? | {reset_at: (now + .)}) // {})
 else empty end

@@ -38,6 +38,8 @@ pub enum LoginCheck {
         variables: &'static [&'static str],
         /// Values in files.
         files: &'static [Place],
+        /// A value among these that is worth nothing without a variable, or a file that may set it.
+        keys: &'static [(&'static str, &'static str, &'static str)],
     },
 }
 
@@ -65,7 +67,7 @@ pub struct TrustCheck {
 
 pub(super) const NONE: Setup = Setup { login: LoginCheck::NotNeeded, root: None, trust: None, unlisted: &[] };
 pub(super) const AMP: Setup = Setup {
-    login: LoginCheck::Traces { variables: &["AMP_API_KEY"], files: &[] },
+    login: LoginCheck::Traces { variables: &["AMP_API_KEY"], files: &[], keys: &[] },
     unlisted: &["--dangerously-allow-all"],
     ..NONE
 };
@@ -78,6 +80,7 @@ pub(super) const CLINE: Setup = Setup {
     login: LoginCheck::Traces {
         variables: &[],
         files: &[("~/.cline/data/settings/providers.json", "/lastUsedProvider")],
+        keys: &[],
     },
     ..NONE
 };
@@ -90,6 +93,7 @@ pub(super) const GEMINI: Setup = Setup {
             ("~/.gemini/settings.json", "/security/auth/selectedType"),
             (".gemini/settings.json", "/security/auth/selectedType"),
         ],
+        keys: &[("gemini-api-key", "GEMINI_API_KEY", "~/.gemini/.env")],
     },
     trust: Some(TrustCheck {
         option: "--skip-trust",

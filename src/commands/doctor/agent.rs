@@ -141,8 +141,8 @@ fn check_root(options: &DoctorOptions) -> Option<Finding> {
 fn check_login(found: Option<&Path>, project: &Project, options: &DoctorOptions) -> Option<Finding> {
     let (args, judged): (_, fn(&Output, &str, &DoctorOptions) -> Finding) = match options.preset.setup.login {
         LoginCheck::NotNeeded => return None,
-        LoginCheck::Traces { variables, files } => {
-            return Some(traced_login(variables, files, project, options));
+        LoginCheck::Traces { variables, files, keys } => {
+            return Some(traced_login(variables, (files, keys), project, options));
         }
         LoginCheck::Json(args) => (args, told_login),
         LoginCheck::Exit(args) => (args, exited_login),
@@ -195,15 +195,31 @@ fn counted_login(output: &Output, call: &str, options: &DoctorOptions) -> Findin
     }
 }
 
-fn traced_login(variables: &[&str], files: &[Place], project: &Project, options: &DoctorOptions) -> Finding {
-    let is_set = variables.iter().find(|name| variable(name, options).is_some());
+fn traced_login(
+    variables: &[&str],
+    (files, keys): (&[Place], &[(&str, &str, &str)]),
+    project: &Project,
+    options: &DoctorOptions,
+) -> Finding {
+    if let Some(name) = variables.iter().find(|name| variable(name, options).is_some()) {
+        return Finding::ok("login", format!("judged by its traces: {name} is set"));
+    }
     let value = |(file, pointer): &Place| {
         let value = json(file, project, options)?.pointer(pointer)?.as_str()?.to_owned();
-        Some(format!("{file} names '{value}'"))
+        Some((*file, value))
     };
-    let trace = is_set.map(|name| format!("{name} is set")).or_else(|| files.iter().find_map(value));
-    if let Some(trace) = trace {
-        return Finding::ok("login", format!("judged by its traces: {trace}"));
+    if let Some((file, value)) = files.iter().find_map(value) {
+        let is_there = |file: &str| path(file, project, options).is_some_and(|path| path.is_file());
+        let lacks = |(method, name, file): &&(&str, &str, &str)| {
+            *method == value && variable(name, options).is_none() && !is_there(file)
+        };
+        return match keys.iter().find(lacks) {
+            None => Finding::ok("login", format!("judged by its traces: {file} names '{value}'")),
+            Some((_, name, _)) => {
+                let says = format!("{file} names '{value}', and {name} is not set");
+                Finding::fail("login", says, format!("set {name}, or {}", options.preset.login))
+            }
+        };
     }
     let places: Vec<&str> = variables.iter().copied().chain(files.iter().map(|(file, _)| *file)).collect();
     untold(&format!("no trace of one in {}", places.join(", ")), options)
