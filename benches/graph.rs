@@ -69,7 +69,7 @@ fn main() -> ExitCode {
 fn claims(store: &mut SqliteStore, path: &Path, size: u64, rounds: u64) -> ([Duration; 3], Duration) {
     let holder = Holder::of_self("run-bench").expect("we are alive");
     let plain = Connection::open(path).expect("the same database");
-    plain.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192").expect("settings");
+    plain.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -6144").expect("settings");
     let mut update =
         plain.prepare("UPDATE tasks SET updated_at = updated_at + 1 WHERE seq = ?1").expect("SQL");
     let (mut times, mut updates): ([Vec<Duration>; 3], Vec<Duration>) = Default::default();

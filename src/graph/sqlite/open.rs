@@ -19,7 +19,7 @@ pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// What leads from one version of the schema to the next. Never changed, only added to.
 pub(super) const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 /// A little more than what is read of a database over and over, in KiB.
-const CACHE: i64 = 8 * 1024;
+const CACHE: i64 = 6 * 1024;
 /// How long to wait until a look at who sets the journal's mode is worth it again.
 const TICK: Duration = Duration::from_millis(5);
 

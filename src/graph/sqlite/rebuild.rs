@@ -44,7 +44,8 @@ impl Found {
 
 struct Rebuild<'a> {
     graph: &'a Connection,
-    seqs: Vec<i64>,
+    /// Their numbers, in order; half as large as they might be.
+    seqs: Vec<u32>,
     found: Vec<Found>,
 }
 
@@ -61,8 +62,13 @@ pub(super) fn rebuild(graph: &Connection) -> Fallible<()> {
 
 impl Rebuild<'_> {
     fn place(&self, seq: i64) -> Fallible<u32> {
-        let place = self.seqs.binary_search(&seq).map_err(|_| rusqlite::Error::QueryReturnedNoRows)?;
+        let place = u32::try_from(seq).ok().and_then(|seq| self.seqs.binary_search(&seq).ok());
+        let place = place.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         Ok(u32::try_from(place).unwrap_or(NONE))
+    }
+
+    fn seq(&self, place: usize) -> i64 {
+        self.seqs[place].into()
     }
 
     fn load(&mut self) -> Fallible<()> {
@@ -141,7 +147,7 @@ impl Rebuild<'_> {
         let parent_held = self.found.get(task.parent as usize).is_some_and(|parent| parent.held);
         self.found[place].held = transitions::is_held(task.open_blockers.into(), parent_held);
         if task.children > 0 {
-            for seq in numbers(self.graph, "SELECT seq FROM tasks WHERE parent = ?1", self.seqs[place])? {
+            for seq in numbers(self.graph, "SELECT seq FROM tasks WHERE parent = ?1", self.seq(place))? {
                 let child = self.place(seq)?;
                 self.pass(child * 2, open);
             }
@@ -155,7 +161,7 @@ impl Rebuild<'_> {
         let status = transitions::status(&task.facts());
         self.found[place].status = status;
         for seq in
-            numbers(self.graph, "SELECT blocked FROM dependencies WHERE blocker = ?1", self.seqs[place])?
+            numbers(self.graph, "SELECT blocked FROM dependencies WHERE blocker = ?1", self.seq(place))?
         {
             let blocked = self.place(seq)?;
             self.found[blocked as usize].open_blockers += u32::from(status != Status::Done);
@@ -189,7 +195,7 @@ impl Rebuild<'_> {
             tasks.pop();
         }
         let ids: Fallible<Vec<String>> =
-            tasks.iter().map(|&place| queries::title(self.graph, self.seqs[place as usize])).collect();
+            tasks.iter().map(|&place| queries::title(self.graph, self.seq(place as usize))).collect();
         let mut ids = ids?;
         ids.extend(ids.first().cloned());
         let what = format!("a cycle, {}: leave one of these out", ids.join(" → "));
@@ -206,7 +212,7 @@ impl Rebuild<'_> {
         } else {
             (vec![point - 1], "SELECT seq FROM tasks WHERE parent = ?1")
         };
-        for seq in numbers(self.graph, query, self.seqs[place])? {
+        for seq in numbers(self.graph, query, self.seq(place))? {
             points.push(self.place(seq)? * 2 + 1);
         }
         Ok(points)
@@ -221,6 +227,7 @@ impl Rebuild<'_> {
         )?;
         let now = now();
         for (&seq, task) in self.seqs.iter().zip(&self.found) {
+            let seq = i64::from(seq);
             let parent = self.found.get(task.parent as usize).map(|parent| parent.status);
             let ready = transitions::is_listed(&task.facts(), parent);
             let counts = [task.children, task.done_children, task.failed_children, task.open_blockers];
