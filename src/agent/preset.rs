@@ -64,6 +64,8 @@ pub struct Preset {
     pub model: Option<CliOption>,
     /// The option that says how hard the model thinks; `None` when there is none.
     pub effort: Option<CliOption>,
+    /// Models to choose from for tasks, the smallest first; none where nobody can know.
+    pub ladder: &'static [&'static str],
     /// How it is kept from changing anything; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
     /// Whether its tools see git's configuration.
@@ -244,6 +246,7 @@ const BLANK: Preset = Preset {
     structured: NO_FORMAT,
     model: None,
     effort: None,
+    ladder: &[],
     read_only: None,
     git_config: GitConfig::Seen,
     setup: setup::NONE,
@@ -296,6 +299,7 @@ static PRESETS: [Preset; 8] = [
         },
         model: Some(how::LONG_MODEL),
         effort: Some(how::CLAUDE_EFFORT),
+        ladder: &["haiku", "sonnet", "opus"],
         read_only: Some(how::CLAUDE),
         ..BLANK
     },

@@ -63,11 +63,11 @@ pub struct PromptArgs {
 #[command(mut_arg("agent.provider", |agent| agent.hide(true)))]
 #[command(override_usage = "ralph run [OPTIONS] <TARGET> [--NAME VALUE]... [VALUE]... [-- VALUE...]")]
 pub struct RunArgs {
-    /// A RALPH.md, or its folder
+    /// A RALPH.md or its folder, a task's id, or a feature
     #[arg(value_name = "TARGET")]
     pub target: Option<PathBuf>,
-    /// At most this many iterations
-    #[arg(id = MAX_ITERATIONS, long = "max-iterations", short = 'n', value_name = "N", allow_hyphen_values = true)]
+    /// At most this many iterations; for tasks also --limit
+    #[arg(id = MAX_ITERATIONS, long = "max-iterations", alias = "limit", short = 'n', value_name = "N", allow_hyphen_values = true)]
     pub max_iterations: Option<String>,
     /// Folder for one file per iteration with what its agent wrote
     #[arg(long, short, value_name = "DIR")]
@@ -75,12 +75,44 @@ pub struct RunArgs {
     /// Run the commands, print the prompt of the first iteration and end
     #[arg(long)]
     pub dry_run: bool,
+    /// What only tasks know.
+    #[command(flatten)]
+    pub tasks: TaskFlags,
+    /// The target is no RALPH.md.
+    #[arg(skip)]
+    pub is_over_tasks: bool,
     /// What the RALPH.md gets.
     #[arg(skip)]
     pub user_args: Vec<UserArg>,
     /// Everything else.
     #[command(flatten)]
     pub flags: LoopFlags,
+}
+
+/// What `run` knows of tasks and not of a RALPH.md, where these are arguments of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "For tasks and features")]
+pub struct TaskFlags {
+    /// Every ready task of the graph
+    #[arg(long, conflicts_with = "target")]
+    pub all: bool,
+    /// One iteration
+    #[arg(long, conflicts_with = MAX_ITERATIONS)]
+    pub once: bool,
+    /// How the model of each iteration is chosen: fixed, cost-optimized, escalate or plan-then-execute
+    #[arg(long, value_name = "STRATEGY")]
+    pub model_strategy: Option<String>,
+    /// Believe an agent that says that its task is done
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Instructions in place of PROMPT_task.md or the built-in ones
+    #[arg(long, short, value_name = "FILE")]
+    pub prompt: Option<PathBuf>,
+}
+
+impl TaskFlags {
+    /// Their long names.
+    pub const NAMES: [&str; 5] = ["all", "once", "model-strategy", "no-verify", "prompt"];
 }
 
 /// What `loop plan` and `loop build` share.

@@ -56,12 +56,32 @@ impl Cli {
         else {
             return Self::try_parse_from(argv);
         };
-        let (own, user_args) = user_args::split(verb, argv.split_off(2))
-            .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message))?;
-        argv.extend(own);
-        let mut cli = Self::try_parse_from(argv)?;
+        let words = argv.split_off(2);
+        let split = user_args::split(verb, words.clone())
+            .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message));
+        // What only tasks know is a RALPH.md's own business.
+        let read = split.and_then(|(own, user_args)| {
+            let mut cli = Self::try_parse_from([&argv[..], &own].concat())?;
+            if let Command::Run(args) = &mut cli.command {
+                args.user_args = user_args;
+            }
+            Ok(cli)
+        });
+        let target = |cli: &Self| match &cli.command {
+            Command::Run(args) => args.target.clone(),
+            _ => None,
+        };
+        if read.as_ref().is_ok_and(|cli| target(cli).is_some_and(|target| user_args::is_path(&target))) {
+            return read;
+        }
+        let mut cli = match (Self::try_parse_from([&argv[..], &words].concat()), read) {
+            (Ok(cli), _) => cli,
+            // Who has named no target, or none that is known, has meant one of both.
+            (Err(_), Err(error)) => return Err(error),
+            (Err(error), Ok(_)) => return Err(error),
+        };
         if let Command::Run(args) = &mut cli.command {
-            args.user_args = user_args;
+            args.is_over_tasks = true;
         }
         Ok(cli)
     }

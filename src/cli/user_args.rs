@@ -1,8 +1,11 @@
 //! `ralph run`: the arguments for a RALPH.md, told apart from ralph's own flags.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::Arg;
+
+use super::loop_args::TaskFlags;
 
 /// An argument that the user gives to a RALPH.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,14 +70,22 @@ pub fn split(verb: &clap::Command, rest: Vec<OsString>) -> Result<(Vec<OsString>
     Ok((own, user))
 }
 
-/// The names that `verb` keeps for itself, without their dashes.
+/// Whether a target is a path: with a `/`, ending in `.md`, or existing on disk.
+#[must_use]
+pub fn is_path(target: &Path) -> bool {
+    let text = target.to_string_lossy();
+    text.contains('/') || text.ends_with(".md") || target.symlink_metadata().is_ok()
+}
+
+/// The names that `verb` keeps for itself when it runs a RALPH.md, without their dashes.
 pub fn own_names(verb: &clap::Command) -> Vec<String> {
-    let longs = verb.get_arguments().filter_map(Arg::get_long).map(str::to_owned);
-    longs.chain(["help".to_owned()]).collect()
+    let longs =
+        verb.get_arguments().filter_map(Arg::get_long).filter(|name| !TaskFlags::NAMES.contains(name));
+    longs.map(str::to_owned).chain(["help".to_owned()]).collect()
 }
 
 fn is_own(verb: &clap::Command, name: &str) -> bool {
-    name == "help" || verb.get_arguments().any(|arg| arg.get_long() == Some(name))
+    own_names(verb).iter().any(|own| own == name)
 }
 
 fn takes_value(verb: &clap::Command, is_it: impl Fn(&Arg) -> bool) -> bool {

@@ -17,6 +17,7 @@ mod plain_loop;
 mod resume;
 mod revert;
 mod run_ralph_md;
+mod run_tasks;
 mod starter;
 mod status;
 mod target;
@@ -62,7 +63,8 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             Ok(())
         }),
         Command::Man => print(man::render),
-        Command::Run(args) => attempt::refuse("run").and_then(|()| run_ralph_md::run(&args)),
+        Command::Run(args) => attempt::refuse("run")
+            .and_then(|()| if args.is_over_tasks { run_tasks::run(&args) } else { run_ralph_md::run(&args) }),
         Command::Loop { verb } => attempt::refuse("loop").and_then(|()| branches::run(&verb)),
         Command::Task { verb } => task::run(&verb),
         Command::Feature { verb } => feature::run(&verb),

@@ -72,6 +72,22 @@ impl Preflight {
         Ok(Self { limits: limits(limit, settings), done_pattern, agent: Chosen::Command(command) })
     }
 
+    /// The models of the agent to choose from for tasks, the smallest first; none where nobody has named any.
+    pub(crate) fn ladder(&self) -> &'static [&'static str] {
+        match &self.agent {
+            Chosen::Preset(preset) => preset.0.preset().ladder,
+            Chosen::Command(_) => &[],
+        }
+    }
+
+    /// Whether the agent can be kept from changing anything.
+    pub(crate) fn can_look_only(&self) -> bool {
+        match &self.agent {
+            Chosen::Preset(preset) => preset.0.preset().read_only.is_some(),
+            Chosen::Command(_) => false,
+        }
+    }
+
     /// What to call the agent.
     pub(crate) fn agent_name(&self) -> &str {
         match &self.agent {

@@ -287,6 +287,13 @@ impl Usage {
         }
     }
 
+    /// Adds what another agent has used.
+    pub fn add(&mut self, other: &Self) {
+        self.cost_usd = sum(self.cost_usd, other.cost_usd, |a, b| a + b);
+        self.input_tokens = sum(self.input_tokens, other.input_tokens, u64::saturating_add);
+        self.output_tokens = sum(self.output_tokens, other.output_tokens, u64::saturating_add);
+    }
+
     /// How full the model's context is, where the agent tells.
     #[must_use]
     pub fn context(&self) -> Option<ContextUse> {

@@ -88,6 +88,14 @@ pub struct Settings {
     pub validation_command: Option<String>,
     /// Longest time for it.
     pub validation_timeout: Duration,
+    /// Whether a fresh agent looks whether a task is done before it counts.
+    pub verify: bool,
+    /// How often a task is given out again that does not say so itself.
+    pub task_retries: u32,
+    /// The word for how models are chosen for tasks.
+    pub model_strategy: Option<String>,
+    /// Models to choose from for tasks, the smallest first; empty: those of the agent's preset.
+    pub model_ladder: Vec<String>,
     /// Longest time for one attempt.
     pub timeout: Duration,
     /// Longest time without a sign of life.
@@ -164,6 +172,10 @@ impl Settings {
             validation_enabled: values.get("validation.enabled", Resolved::switch)?,
             validation_command: values.text("validation.command"),
             validation_timeout: values.get("validation.timeout", Resolved::duration)?,
+            verify: values.get("execution.verify", Resolved::switch)?,
+            task_retries: values.get("execution.max_retries", Resolved::count)?,
+            model_strategy: values.text("model.strategy"),
+            model_ladder: values.row("model.ladder").words(),
             timeout: values.get("loop.timeout", Resolved::duration)?,
             inactivity_timeout: values.get("loop.inactivity_timeout", Resolved::duration)?,
             max_limit_wait: values.get("loop.max_limit_wait", Resolved::duration)?,

@@ -11,6 +11,8 @@ pub enum Verb {
     Prompt,
     /// `ralph run`.
     Run,
+    /// `ralph run` over tasks.
+    Tasks,
     /// `ralph loop plan`.
     LoopPlan,
     /// `ralph loop build`.
@@ -19,8 +21,8 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Plan, Self::Build, Self::Prompt, Self::Run, Self::LoopPlan, Self::LoopBuild];
+    pub const ALL: [Self; 7] =
+        [Self::Plan, Self::Build, Self::Prompt, Self::Run, Self::Tasks, Self::LoopPlan, Self::LoopBuild];
 
     /// What stands on the command line, such as `loop plan`.
     #[must_use]
@@ -30,6 +32,7 @@ impl Verb {
             Self::Build => "build",
             Self::Prompt => "prompt",
             Self::Run => "run",
+            Self::Tasks => "run tasks",
             Self::LoopPlan => "loop plan",
             Self::LoopBuild => "loop build",
         }

@@ -149,7 +149,7 @@ pub const TABLE: &[Setting] = &[
         shell: "DEFAULT_MAX_ITERATIONS",
         env: &["RALPH_DEFAULT_MAX_ITERATIONS"],
         default: "10",
-        except: &[(&[Verb::Run], ""), (&[Verb::LoopBuild], "20")],
+        except: &[(&[Verb::Run, Verb::Tasks], ""), (&[Verb::LoopBuild], "20")],
         empty: "no limit",
         kind: ValueKind::Count { least: 1 },
         doc: "Most iterations when the command line names no number",
@@ -197,7 +197,7 @@ pub const TABLE: &[Setting] = &[
             ..Flag::GENERAL
         }),
         default: "3",
-        except: &[(&[Verb::Run, Verb::LoopPlan, Verb::LoopBuild], "0")],
+        except: &[(&[Verb::Run, Verb::Tasks, Verb::LoopPlan, Verb::LoopBuild], "0")],
         kind: ValueKind::Count { least: 0 },
         doc: "How often a failed iteration is tried again",
         ..Setting::ROW
@@ -228,7 +228,7 @@ pub const TABLE: &[Setting] = &[
             ..Flag::STOPPING
         }),
         default: "true",
-        except: &[(&[Verb::Run, Verb::LoopPlan, Verb::LoopBuild], "false")],
+        except: &[(&[Verb::Run, Verb::Tasks, Verb::LoopPlan, Verb::LoopBuild], "false")],
         kind: ValueKind::Switch,
         doc: "Whether an iteration that failed for good ends the loop; where only MAX_CONSECUTIVE_ERRORS is set, it does not",
         ..Setting::ROW
@@ -244,7 +244,7 @@ pub const TABLE: &[Setting] = &[
             ..Flag::STOPPING
         }),
         default: "0",
-        except: &[(&[Verb::LoopPlan, Verb::LoopBuild], "3")],
+        except: &[(&[Verb::Tasks, Verb::LoopPlan, Verb::LoopBuild], "3")],
         kind: ValueKind::Count { least: 0 },
         doc: "Failed iterations in a row that end the loop, 0 for never",
         ..Setting::ROW
@@ -371,6 +371,42 @@ pub const TABLE: &[Setting] = &[
         default: "10m",
         kind: ValueKind::Duration,
         doc: "Longest time for the validation command",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "execution.verify",
+        shell: "TASK_VERIFY",
+        env: &["RALPH_TASK_VERIFY"],
+        default: "true",
+        kind: ValueKind::Switch,
+        doc: "Whether a fresh agent looks whether a task is done before it counts",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "execution.max_retries",
+        shell: "TASK_RETRIES",
+        env: &["RALPH_TASK_RETRIES"],
+        default: "3",
+        kind: ValueKind::Count { least: 0 },
+        doc: "How often a task that is not done well is given out again, where it does not say so itself",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "model.strategy",
+        shell: "MODEL_STRATEGY",
+        env: &["RALPH_MODEL_STRATEGY"],
+        empty: "cost-optimized, where there is a ladder",
+        kind: ValueKind::Text,
+        doc: "How the model of each iteration over tasks is chosen: fixed, cost-optimized, escalate or plan-then-execute",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "model.ladder",
+        shell: "MODEL_LADDER",
+        env: &["RALPH_MODEL_LADDER"],
+        empty: "the agent preset's own",
+        kind: ValueKind::Words,
+        doc: "Models to choose from for tasks, the smallest first",
         ..Setting::ROW
     },
     Setting {

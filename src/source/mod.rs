@@ -3,3 +3,4 @@
 pub(crate) mod branch;
 pub(crate) mod prompt_file;
 pub(crate) mod ralph_md;
+pub(crate) mod tasks;

@@ -173,7 +173,7 @@ pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
 }
 
 /// Every look gives back what the dead have left.
-fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
+pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
     let mut store = SqliteStore::open(&project.graph(), BUSY_TIMEOUT)?;
     if let Some(copy) = store.taken_over() {
         hide(project)?;

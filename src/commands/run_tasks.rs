@@ -1,0 +1,206 @@
+//! `ralph run TASK`, `ralph run FEATURE`, `ralph run --all`: the loop over the graph of tasks.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Context as _, bail};
+
+use super::plain_loop::count;
+use super::task;
+use crate::cli::RunArgs;
+use crate::engine::outcome::{End, Outcome};
+use crate::graph::sqlite::SqliteStore;
+use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store as _};
+use crate::job::Refused;
+use crate::job::preflight::Preflight;
+use crate::job::ready::{Ready, run_id, validator};
+use crate::job::variables::agent_env;
+use crate::job::workspace::{Workspace, find_program, open_loop, search_path};
+use crate::memory::model::Strategy;
+use crate::project::Project;
+
+use crate::settings::{Origin, Settings, Verb};
+use crate::source::tasks::{Models, Places, Target, Tasks};
+use crate::text::line::shell_words;
+use crate::view::plain::Frame;
+use crate::view::run_lines::RunLines;
+
+/// The user's own instructions, at the project root.
+const PROMPT: &str = "PROMPT_task.md";
+const MODE: &str = "tasks";
+
+/// `ralph run` over tasks.
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
+    let limit = match &args.max_iterations {
+        Some(limit) => count(limit).map(Some)?,
+        None => args.tasks.once.then_some(1),
+    };
+    let workspace = open_loop(Verb::Tasks, &args.flags)?;
+    let Workspace { project, settings } = &workspace;
+    if project.graph().symlink_metadata().is_err() {
+        return Err(no_tasks().into());
+    }
+    let store = task::opened(project)?;
+    let scope = scope(args, &store)?;
+    let preflight = Preflight::of_settings(&workspace, limit)?;
+    let models = models(args, settings, preflight.ladder())?;
+    let asks = settings.verify && !args.tasks.no_verify;
+    let run = run_id();
+    let places = places(args, project, settings, asks && preflight.can_look_only())?;
+    let mut env = agent_env(MODE, project, settings);
+    // What agents do to the graph is done to this one, wherever they are.
+    env.push(("RALPH_DIR".into(), project.ralph_dir().into()));
+    let agent = preflight.factory(&workspace, project, env, &run)?;
+    let command = validator(settings, agent.launch());
+    let is_verified = asks || command.is_some();
+    let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
+    let target = Target { scope: scope.clone(), holder, retries: retries(settings), models, places };
+    let source = Tasks::new(Rc::new(RefCell::new(store)), target, is_verified);
+    let verifier = source.verifier(command, asks);
+    let ready = Ready {
+        name: name_of(&scope),
+        validator: Some(Box::new(verifier)),
+        ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)
+    };
+    ready.run(&args.flags, Frame::Lines(RunLines::default()))
+}
+
+fn no_tasks() -> Refused {
+    let how = "No tasks: add one with 'ralph task add TITLE', or import some with 'ralph task import FILE'";
+    Refused::from(End::because(Outcome::NoTasks, how))
+}
+
+/// Which tasks are meant.
+fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
+    if args.tasks.all {
+        return Ok(Scope::All);
+    }
+    let target = args.target.as_deref().and_then(Path::to_str).filter(|target| !target.is_empty());
+    let Some(target) = target else {
+        bail!(
+            "TARGET is missing: name a RALPH.md or its folder, a task or a feature, or run every ready task with --all"
+        );
+    };
+    let unknown = match store.task(target) {
+        Ok(task) => return Ok(Scope::Subtree(task.id)),
+        Err(error @ GraphError::UnknownTask { .. }) => error,
+        Err(error) => return Err(error.into()),
+    };
+    match store.feature(target) {
+        Ok(feature) => {
+            let next = match feature.status {
+                FeatureStatus::Draft => "write its plan, and add its tasks with",
+                FeatureStatus::Planned => "add its tasks with",
+                FeatureStatus::Ready
+                | FeatureStatus::Running
+                | FeatureStatus::Done
+                | FeatureStatus::Failed => {
+                    return Ok(Scope::Feature(feature.name));
+                }
+            };
+            bail!(
+                "feature '{target}' is not ready, it is {}: {next} 'ralph task add TITLE --feature {target}'",
+                feature.status.word()
+            );
+        }
+        Err(GraphError::UnknownFeature { nearest: None, .. }) if target.starts_with("t-") => {
+            Err(unknown.into())
+        }
+        Err(error @ GraphError::UnknownFeature { nearest: Some(_), .. }) => Err(error.into()),
+        Err(GraphError::UnknownFeature { .. }) => bail!(
+            "TARGET '{target}' is no file or folder here, no task and no feature: 'ralph task list' and 'ralph feature \
+             list' show what there is, 'ralph init {target}/RALPH.md' writes a RALPH.md"
+        ),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How the model of each iteration is chosen.
+fn models(args: &RunArgs, settings: &Settings, usual: &[&str]) -> anyhow::Result<Models> {
+    let words = args.tasks.model_strategy.as_ref().or(settings.model_strategy.as_ref());
+    let known = || Strategy::ALL.map(Strategy::word).join(", ");
+    let asked: Option<Strategy> = match words {
+        Some(words) => match words.parse() {
+            Ok(strategy) => Some(strategy),
+            Err(()) => bail!("there is no model strategy '{words}': choose one of {}", known()),
+        },
+        None => None,
+    };
+    // Who names a model means that one.
+    if settings.agent_model.is_some() {
+        if args.tasks.model_strategy.is_some() && asked != Some(Strategy::Fixed) {
+            bail!(
+                "--model names one model, and --model-strategy chooses among several: leave one of them out"
+            );
+        }
+        return Ok(Models::Usual);
+    }
+    let ladder: Vec<String> = if settings.model_ladder.is_empty() {
+        usual.iter().map(|model| (*model).to_owned()).collect()
+    } else {
+        settings.model_ladder.clone()
+    };
+    match asked {
+        Some(Strategy::Fixed) => bail!("the model strategy 'fixed' needs a model: name it with --model"),
+        Some(strategy) if ladder.is_empty() => bail!(
+            "the model strategy '{strategy}' needs models to choose from, and none are known for this agent: name them in \
+             ralph.toml, as in '[model] ladder = [\"small\", \"large\"]'"
+        ),
+        None if ladder.is_empty() => Ok(Models::Usual),
+        asked => Ok(Models::Ladder(asked.unwrap_or_default(), ladder)),
+    }
+}
+
+/// How often a task may be tried again: by the command line, by itself, by the settings.
+fn retries(settings: &Settings) -> Retries {
+    let row = settings.row("loop.max_retries");
+    let is_flag = row.is_some_and(|row| matches!(row.origin, Origin::Flag(_)));
+    Retries { of_run: is_flag.then_some(settings.max_retries), usual: settings.task_retries }
+}
+
+fn places(
+    args: &RunArgs,
+    project: &Project,
+    settings: &Settings,
+    looks_only: bool,
+) -> anyhow::Result<Places> {
+    let graph = project.graph();
+    let core = match &args.tasks.prompt {
+        Some(path) => {
+            let path = project.cwd().join(path);
+            if !path.is_file() {
+                bail!("prompt file {}: there is no such file: name one that is there", path.display());
+            }
+            Some(path)
+        }
+        None => Some(project.root().join(PROMPT)).filter(|path| path.symlink_metadata().is_ok()),
+    };
+    Ok(Places {
+        root: project.root().to_owned(),
+        in_git: project.in_git(),
+        documents: graph.parent().unwrap_or(project.ralph_dir()).to_owned(),
+        core,
+        ralph: own_name(settings)?,
+        looks_only,
+    })
+}
+
+/// How an agent's shell calls our own executable: by its name where that leads to it, else by its path.
+fn own_name(settings: &Settings) -> anyhow::Result<String> {
+    let exe = std::env::current_exe().context("cannot tell where our own executable is")?;
+    let real = |path: &Path| path.canonicalize().ok();
+    let found = find_program("ralph", &search_path(settings));
+    let is_ours = found.is_some_and(|found| real(&found).is_some() && real(&found) == real(&exe));
+    let path: OsString = exe.into();
+    Ok(if is_ours { "ralph".to_owned() } else { shell_words([&path]) })
+}
+
+fn name_of(scope: &Scope) -> String {
+    match scope {
+        Scope::All => MODE.to_owned(),
+        Scope::Feature(name) => name.clone(),
+        Scope::Subtree(id) => id.clone(),
+    }
+}

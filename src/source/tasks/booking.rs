@@ -1,0 +1,318 @@
+//! What an attempt means for its task.
+
+use chrono::Utc;
+
+use super::trace::Snapshot;
+use super::{Current, Tasks, failed};
+use crate::engine::context::Context;
+use crate::engine::outcome::End;
+use crate::engine::report::{AttemptStatus, Report, Signal};
+use crate::engine::source::Booked;
+use crate::graph::{Ended, GraphError};
+use crate::memory::journal::{Became, Entry};
+use crate::memory::knowledge::{self, Knowledge};
+use crate::memory::model::Trace;
+use crate::prompt::quote::{cut, quoted_line};
+use crate::reply::sigil::{JOURNAL, KNOWLEDGE, NEXT_MODEL, TASK_DONE, TASK_FAILED};
+use crate::reply::usage::Class;
+
+/// Agents in a row that said nothing about a task and changed nothing, or said nothing whatever they changed, fail it.
+const SILENT_AND_IDLE: u32 = 3;
+const SILENT: u32 = 5;
+/// Verifications in a row without a verdict count as one that found fault.
+const UNDECIDED: u32 = 2;
+/// The longest reason that is kept, in characters.
+const REASON: usize = 8000;
+/// What a verification without a verdict says.
+pub(super) const NO_VERDICT: &str = "the verifying agent did not emit a verification sigil";
+
+/// What becomes of a task.
+enum Decision {
+    Done,
+    /// Given up, for this reason.
+    Failed(String),
+    /// It was not good, for this reason.
+    Retry(String),
+    /// Left as it was, for this reason.
+    Release(String),
+    /// It is said to be done, and nobody has looked, for this reason.
+    Unverified(String),
+}
+
+/// What an attempt has left besides its report.
+struct Left {
+    files: Vec<String>,
+    changed: bool,
+    head: Option<String>,
+}
+
+impl Tasks {
+    pub(super) fn book_attempt(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(mut current) = self.current.borrow_mut().take() else { return Ok(()) };
+        let report = booked.report;
+        if is_repeated(report) {
+            // It is waited for, and the same work is done once more.
+            *self.current.borrow_mut() = Some(current);
+            return Ok(());
+        }
+        let now = Snapshot::take(&self.target.places);
+        let (files, changed) = now.since(&current.before, &self.target.places.root);
+        let left = Left { files, changed, head: now.head().map(str::to_owned) };
+        match report.status {
+            AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
+                context.renew_no_more();
+                let decision = self.decide(&current, booked, left.changed, context)?;
+                let (became, reason) = self.carry_out(&current, decision, left.head.as_deref(), context)?;
+                self.remember(&current, booked, became, reason, left, context)
+            }
+            AttemptStatus::Interrupted => {
+                let said = "the loop was asked to stop".to_owned();
+                *self.current.borrow_mut() = Some(current);
+                self.give_back_noted(booked, Became::Interrupted, said, left, context)
+            }
+            AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
+                let said = report.failure.as_ref().map(|failure| failure.message.clone());
+                let said = said.unwrap_or_else(|| "its agent failed".to_owned());
+                current.failed = Some(said.clone());
+                *self.current.borrow_mut() = Some(current);
+                self.give_back_noted(booked, Became::Blocked, said, left, context)
+            }
+        }
+    }
+
+    /// Gives the task back that an attempt came to no end with, and remembers that.
+    fn give_back_noted(
+        &mut self,
+        booked: &Booked<'_>,
+        became: Became,
+        reason: String,
+        left: Left,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
+        let entry =
+            self.current.borrow().as_ref().map(|current| self.entry(current, booked, became, &reason, left));
+        self.give_back(&reason, context)?;
+        match entry {
+            Some(entry) => self.graph.borrow_mut().note(&entry).map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    /// What a successful attempt means for its task.
+    fn decide(
+        &mut self,
+        current: &Current,
+        booked: &Booked<'_>,
+        changed: bool,
+        context: &mut Context<'_>,
+    ) -> Result<Decision, End> {
+        let (id, sigils) = (&current.task.id, &booked.report.sigils);
+        if booked.signal == Signal::Failure {
+            return Ok(Decision::Release("its agent has given everything up".to_owned()));
+        }
+        if sigils.complete() {
+            context.notice("the agent says that all is done: the graph of tasks decides that")?;
+        }
+        if current.only_verifies {
+            return Ok(self.decide_verification(current, booked));
+        }
+        let names = |kind| sigils.claimed(kind).any(|sigil| sigil.body.trim() == id);
+        if names(TASK_DONE) {
+            return Ok(match booked.proof {
+                _ if !self.is_verified => Decision::Done,
+                Some(proof) if proof.ok => Decision::Done,
+                Some(proof) => Decision::Retry(proof.output.trim().to_owned()),
+                None => {
+                    Decision::Unverified("it was cut off before anybody looked whether it is done".to_owned())
+                }
+            });
+        }
+        if names(TASK_FAILED) {
+            return Ok(Decision::Failed(last_words(booked.report)));
+        }
+        let mut others = sigils.claimed(TASK_DONE).chain(sigils.claimed(TASK_FAILED));
+        if let Some(other) = others.next() {
+            let said = format!("the agent named {} and not {id}", quoted_line(&other.body, 40));
+            context.notice(&format!("{said}: {id} is left as it was"))?;
+            self.remarks.entry(id.clone()).or_default().push(format!(
+                "an agent before you ended with the id {}; the id of this task is {id}",
+                quoted_line(&other.body, 40)
+            ));
+            return Ok(Decision::Release(said));
+        }
+        Ok(self.decide_silence(id, changed))
+    }
+
+    /// An agent said nothing about its task.
+    fn decide_silence(&mut self, id: &str, changed: bool) -> Decision {
+        let (silent, idle) = self.silent.entry(id.to_owned()).or_default();
+        *silent += 1;
+        *idle = if changed { 0 } else { *idle + 1 };
+        if *idle >= SILENT_AND_IDLE {
+            return Decision::Failed(format!(
+                "{idle} agents in a row said nothing about it and changed nothing"
+            ));
+        }
+        if *silent >= SILENT {
+            return Decision::Failed(format!("{silent} agents in a row said nothing about it"));
+        }
+        Decision::Release("its agent said neither that it is done nor that it failed".to_owned())
+    }
+
+    /// What an agent means that only looked whether a task is done.
+    fn decide_verification(&mut self, current: &Current, booked: &Booked<'_>) -> Decision {
+        match (booked.report.sigils.verification(), booked.proof) {
+            (Some(Ok(())), Some(proof)) if !proof.ok => Decision::Retry(proof.output.trim().to_owned()),
+            (Some(Ok(())), _) => Decision::Done,
+            (Some(Err(reason)), _) => Decision::Retry(reason.to_owned()),
+            (None, _) => {
+                let count = self.undecided.entry(current.task.id.clone()).or_default();
+                *count += 1;
+                if *count < UNDECIDED {
+                    Decision::Unverified(NO_VERDICT.to_owned())
+                } else {
+                    Decision::Retry(NO_VERDICT.to_owned())
+                }
+            }
+        }
+    }
+
+    /// Books it in the graph; what the journal calls that, and why it came so.
+    fn carry_out(
+        &mut self,
+        current: &Current,
+        decision: Decision,
+        head: Option<&str>,
+        context: &mut Context<'_>,
+    ) -> Result<(Became, String), End> {
+        let (claim, id) = (&current.claim, &current.task.id);
+        if !matches!(decision, Decision::Release(_)) {
+            self.silent.remove(id);
+        }
+        if !matches!(decision, Decision::Unverified(_)) {
+            self.undecided.remove(id);
+        }
+        let mut graph = self.graph.borrow_mut();
+        let (ended, reason) = match decision {
+            Decision::Done => (graph.complete(claim, head), String::new()),
+            Decision::Failed(reason) => (graph.fail(claim, &cut(&reason, REASON)), reason),
+            Decision::Retry(reason) => {
+                (graph.retry(claim, &cut(&reason, REASON), self.target.retries), reason)
+            }
+            Decision::Release(reason) => (graph.release(claim, &reason).map(|()| Ended::Released), reason),
+            Decision::Unverified(reason) => {
+                (graph.release_unverified(claim, &reason).map(|()| Ended::Released), reason)
+            }
+        };
+        drop(graph);
+        let (became, said) = match ended {
+            Ok(Ended::Done) => (Became::Done, format!("{id} is done")),
+            Ok(Ended::Failed) => (Became::Failed, format!("{id} has failed: {}", quoted_line(&reason, 300))),
+            Ok(Ended::Retried) => {
+                (Became::Retried, format!("{id} is to be done again: {}", quoted_line(&reason, 300)))
+            }
+            Ok(Ended::Released) if reason.is_empty() => {
+                (Became::Blocked, format!("{id} has got parts meanwhile and is done when they are"))
+            }
+            Ok(Ended::Released) => {
+                (Became::Blocked, format!("{id} goes back: {}", quoted_line(&reason, 300)))
+            }
+            Err(GraphError::ClaimLost { .. }) => (
+                Became::Blocked,
+                format!("{id} was taken from this run meanwhile: what its agent says is not booked"),
+            ),
+            Err(error) => return Err(failed(error)),
+        };
+        context.notice(&said)?;
+        Ok((became, reason))
+    }
+
+    /// Keeps what the agent wants to be remembered, and the attempt itself.
+    fn remember(
+        &mut self,
+        current: &Current,
+        booked: &Booked<'_>,
+        became: Became,
+        reason: String,
+        left: Left,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
+        let sigils = &booked.report.sigils;
+        if became != Became::Blocked {
+            self.remarks.remove(&current.task.id);
+        }
+        let folder = self.target.places.documents.join("knowledge");
+        for sigil in sigils.said(KNOWLEDGE) {
+            let [title, tags] = ["title", "tags"].map(|name| sigil.attribute(name).unwrap_or_default());
+            let feature = current.facts.feature.as_deref();
+            let told = match Knowledge::new(title, tags, feature, &sigil.body, Utc::now()) {
+                Some(new) => knowledge::keep(&folder, new).err().map(|error| error.to_string()),
+                None => Some("the agent has found something out without a title or without words".to_owned()),
+            };
+            if let Some(told) = told {
+                context.notice(&told)?;
+            }
+        }
+        let ladder = self.target.models.ladder();
+        let hint = sigils.said(NEXT_MODEL).last().map(|sigil| sigil.body.trim().to_owned());
+        if let Some(hint) = hint.as_ref().filter(|hint| !ladder.contains(hint)) {
+            let choice =
+                if ladder.is_empty() { "the model is not chosen here" } else { "it is not on the ladder" };
+            context.notice(&format!("the agent asks for the model {}: {choice}", quoted_line(hint, 40)))?;
+        }
+        let entry = self.entry(current, booked, became, &reason, left);
+        self.traces.push(Trace::of(&entry, ladder, hint.as_deref()));
+        self.graph.borrow_mut().note(&entry).map_err(failed)
+    }
+
+    fn entry(
+        &self,
+        current: &Current,
+        booked: &Booked<'_>,
+        became: Became,
+        reason: &str,
+        left: Left,
+    ) -> Entry {
+        let Booked { report, proof, iteration, .. } = booked;
+        let notes: Vec<&str> = report.sigils.said(JOURNAL).map(|sigil| sigil.body.trim()).collect();
+        let asked = proof.map(|proof| &proof.usage);
+        let tokens = |of: fn(&crate::reply::usage::Usage) -> Option<u64>| {
+            of(&report.usage).unwrap_or_default() + asked.and_then(of).unwrap_or_default()
+        };
+        let costs = [report.cost_usd(), asked.and_then(|usage| usage.cost_usd)];
+        Entry {
+            run_id: self.target.holder.run.clone(),
+            iteration: *iteration,
+            task_id: current.task.id.clone(),
+            title: current.task.title.clone(),
+            feature: current.facts.feature.clone(),
+            outcome: became,
+            model: report.usage.model.clone().or_else(|| current.model.clone()),
+            duration_secs: report.duration.as_secs_f64(),
+            cost_usd: costs.iter().any(Option::is_some).then(|| costs.iter().flatten().sum()),
+            input_tokens: tokens(|usage| usage.input_tokens),
+            output_tokens: tokens(|usage| usage.output_tokens),
+            files_modified: left.files,
+            notes: notes.join("\n\n"),
+            reason: cut(reason, REASON),
+            created_at: Utc::now(),
+        }
+    }
+}
+
+/// Whether the loop waits and then has the same work done once more, without asking for any.
+fn is_repeated(report: &Report) -> bool {
+    let is_overload = report.failure.as_ref().is_some_and(|failure| failure.class == Class::Overload);
+    report.status == AttemptStatus::UsageLimit
+        || report.status == AttemptStatus::AgentFailure && is_overload && !report.usage.called_tools
+}
+
+/// The end of what an agent said before it gave a task up.
+fn last_words(report: &Report) -> String {
+    let text = report.text.trim();
+    let start = text.ceil_char_boundary(text.len().saturating_sub(1000));
+    match quoted_line(&text[start..], 1000) {
+        said if said.is_empty() => "its agent gave no reason".to_owned(),
+        said => said,
+    }
+}

@@ -1,0 +1,158 @@
+//! What an agent is told about its task, read afresh for every iteration.
+
+use std::path::Path;
+
+use super::{Places, failed};
+use crate::engine::outcome::{End, Outcome};
+use crate::files::theirs;
+use crate::git::guard;
+use crate::graph::{Details, JournalQuery, Status, Store, Task, Words as Search};
+use crate::memory::journal::{self, Entry, SHOWN};
+use crate::memory::knowledge::{self, Topic};
+use crate::prompt::task::{CORE, Facts, Retry, Words};
+
+/// Where knowledge for every agent may be, the usual place first.
+const MEMORY_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// Lines of a task's log that people and agents wrote begin with none of these.
+const OWN_LOG_WORDS: [&str; 5] = ["released: ", "retry ", "failed: ", "done", "reset"];
+
+/// What a prompt is made of.
+pub(super) struct Briefing<'a> {
+    pub(super) graph: &'a dyn Store,
+    pub(super) places: &'a Places,
+    pub(super) run: &'a str,
+}
+
+impl Briefing<'_> {
+    /// The instructions: the user's, else the built-in ones.
+    pub(super) fn core(&self) -> Result<String, End> {
+        let Some(path) = &self.places.core else { return Ok(CORE.to_owned()) };
+        match theirs::text(path) {
+            Ok(text) if !text.trim().is_empty() => Ok(text),
+            Ok(_) => Err(lost(path, "it is empty")),
+            Err(error) => Err(lost(path, &error.to_string())),
+        }
+    }
+
+    /// All that there is to say about a task, and what the user should know about that.
+    pub(super) fn facts(
+        &self,
+        task: &Task,
+        remarks: Vec<String>,
+        notes: &[String],
+    ) -> Result<(Facts, Vec<String>), End> {
+        let details = self.graph.details(&task.id).map_err(failed)?;
+        let (spec, plan) = self.documents(&details)?;
+        let (knowledge, notices) = self.knowledge(task, details.feature.as_deref());
+        let parent = match &task.parent_id {
+            Some(id) => Some(words(&self.graph.task(id).map_err(failed)?)),
+            None => None,
+        };
+        let mut prerequisites = Vec::new();
+        for id in &details.blockers {
+            let before = self.graph.details(id).map_err(failed)?;
+            if before.task.status == Status::Done {
+                let summary = before.log.iter().rev().map(|line| &line.message).find(|said| is_said(said));
+                let text = summary.cloned().unwrap_or_else(|| before.task.description.clone());
+                prerequisites.push(Words { text, ..words(&before.task) });
+            }
+        }
+        let facts = Facts {
+            task: words(task),
+            parent,
+            prerequisites,
+            spec,
+            plan,
+            retry: retry(task, &details),
+            remarks: remarks.into_iter().chain(said(&details)).collect(),
+            feedback: notes.to_vec(),
+            journal: self.journal(task)?,
+            knowledge,
+            ralph: self.places.ralph.clone(),
+            memory_file: memory_file(&self.places.root).to_owned(),
+            models: Vec::new(),
+            feature: details.feature,
+        };
+        Ok((facts, notices))
+    }
+
+    /// The spec and the plan of the task's feature.
+    fn documents(&self, details: &Details) -> Result<(Option<String>, Option<String>), End> {
+        let Some(name) = &details.feature else { return Ok((None, None)) };
+        let feature = self.graph.feature(name).map_err(failed)?;
+        let read = |path: Option<&String>| match path.map(|path| self.places.documents.join(path)) {
+            None => Ok(None),
+            Some(path) => theirs::text(&path).map(Some).map_err(|error| lost(&path, &error.to_string())),
+        };
+        Ok((read(feature.spec_path.as_ref())?, read(feature.plan_path.as_ref())?))
+    }
+
+    /// The last attempts of this run, and earlier ones that were about something like it.
+    fn journal(&self, task: &Task) -> Result<String, End> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let run = Some(self.run.to_owned());
+        let words = Some(Search::Any(format!("{} {}", task.title, task.description)));
+        for query in [
+            JournalQuery { run: run.clone(), limit: Some(SHOWN), ..JournalQuery::default() },
+            JournalQuery { but_run: run, words, limit: Some(SHOWN), ..JournalQuery::default() },
+        ] {
+            let mut keep = |entry| {
+                entries.push(entry);
+                true
+            };
+            self.graph.journal(&query, &mut keep).map_err(failed)?;
+        }
+        Ok(journal::rendered(&entries))
+    }
+
+    fn knowledge(&self, task: &Task, feature: Option<&str>) -> (String, Vec<String>) {
+        let (all, notices) = knowledge::read(&self.places.documents.join("knowledge"));
+        let text = format!("{}\n{}", task.title, task.description);
+        let files =
+            if all.is_empty() || !self.places.in_git { Vec::new() } else { guard::recent(&self.places.root) };
+        let topic = Topic { text: &text, feature, files: &files };
+        (knowledge::rendered(&knowledge::matching(&all, &topic)), notices)
+    }
+}
+
+fn lost(path: &Path, why: &str) -> End {
+    End::because(
+        Outcome::PromptLost,
+        format!("{}: {why}: bring it back, or change what names it", path.display()),
+    )
+}
+
+fn words(task: &Task) -> Words {
+    Words { id: task.id.clone(), title: task.title.clone(), text: task.description.clone() }
+}
+
+/// Whether a person or an agent has written this line of a log.
+fn is_said(message: &str) -> bool {
+    !OWN_LOG_WORDS.iter().any(|words| message.starts_with(words))
+}
+
+/// What people and agents have written into the task's log.
+fn said(details: &Details) -> impl Iterator<Item = String> + '_ {
+    details.log.iter().map(|line| &line.message).filter(|said| is_said(said)).cloned()
+}
+
+/// Why the task is given out once more, where it is.
+fn retry(task: &Task, details: &Details) -> Option<Retry> {
+    if task.retry_count == 0 {
+        return None;
+    }
+    let reason = details.log.iter().rev().find_map(|line| {
+        let rest = line.message.strip_prefix("retry ")?;
+        rest.split_once(": ").map(|(_, reason)| reason.to_owned())
+    });
+    Some(Retry {
+        attempt: task.retry_count + 1,
+        of: task.max_retries + 1,
+        reason: reason.unwrap_or_default(),
+    })
+}
+
+/// Where the project keeps what every agent should know.
+fn memory_file(root: &Path) -> &'static str {
+    MEMORY_FILES.into_iter().find(|name| root.join(name).is_file()).unwrap_or(MEMORY_FILES[0])
+}

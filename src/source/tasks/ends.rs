@@ -1,0 +1,102 @@
+//! When nothing is left to claim: what that means.
+
+use super::{Tasks, failed};
+use crate::engine::outcome::{End, Outcome};
+use crate::graph::{GraphError, Scope, Selection, Status, Store, Stuck, Task};
+use crate::text::list::some_of;
+
+/// So many tasks an end names.
+const SOME: usize = 5;
+
+impl Tasks {
+    /// What the graph says about the target when nothing of it can be claimed here.
+    pub(super) fn end(&self) -> Result<End, End> {
+        let graph = self.graph.borrow();
+        let scope = &self.target.scope;
+        let counts = graph.counts(scope).map_err(failed)?;
+        if counts.total == 0 {
+            return Ok(End::because(Outcome::NoTasks, no_tasks(scope)));
+        }
+        if counts.done == counts.total {
+            return Ok(Outcome::AllDone.into());
+        }
+        if counts.done + counts.failed == counts.total {
+            let failed_ones = graph.failed(scope, SOME + 1).map_err(failed)?;
+            let names = some_of(failed_ones.iter().map(named), SOME);
+            let detail = format!(
+                "{} of {} tasks failed: {names}: see 'ralph task log ID', then 'ralph task reset ID'",
+                counts.failed, counts.total
+            );
+            return Ok(End::because(Outcome::TasksFailed, detail));
+        }
+        let stuck = graph.unresolved(scope, SOME).map_err(failed)?;
+        let mut why = Vec::new();
+        for one in &stuck {
+            why.push(match self.missing_here(&*graph, &one.task.id)? {
+                Some(task) => format!("{} waits for a merge of {task}", one.task.id),
+                None => reason(one),
+            });
+        }
+        let open = counts.total - counts.done - counts.failed;
+        let more = usize::try_from(open).unwrap_or(usize::MAX).saturating_sub(stuck.len());
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        Ok(End::because(Outcome::Blocked, format!("nothing is ready: {}{more}", why.join("; "))))
+    }
+}
+
+fn no_tasks(scope: &Scope) -> String {
+    match scope {
+        Scope::Feature(name) => format!(
+            "No tasks: feature '{name}' has none: add some with 'ralph task add TITLE --feature {name}', or import them with \
+             'ralph task import FILE'"
+        ),
+        Scope::All | Scope::Subtree(_) => {
+            "No tasks: add one with 'ralph task add TITLE', or import some with 'ralph task import FILE'"
+                .to_owned()
+        }
+    }
+}
+
+fn named(task: &Task) -> String {
+    format!("{} {}", task.id, task.title)
+}
+
+/// What holds a task up.
+fn reason(stuck: &Stuck) -> String {
+    let id = &stuck.task.id;
+    if let (Status::InProgress, Some(run)) = (stuck.task.status, &stuck.task.claimed_by) {
+        return format!("{id} is held by {run}");
+    }
+    if let Some(above) = &stuck.failed_above {
+        return format!("{id} is below {above}, which failed: 'ralph task reset {above}'");
+    }
+    let because = |blocker: &Task| match blocker.status {
+        Status::Failed => format!("{}, which failed: 'ralph task reset {}'", blocker.id, blocker.id),
+        status => format!("{} ({})", blocker.id, status.word()),
+    };
+    match stuck.waits_for.first() {
+        Some(blocker) => format!("{id} waits for {}", because(blocker)),
+        None => format!("{id} is {}", stuck.task.status.word()),
+    }
+}
+
+/// The ids of the first tasks that could be claimed.
+pub(super) fn ready(graph: &dyn Store, scope: &Scope, most: usize) -> Result<Vec<String>, GraphError> {
+    let feature = if let Scope::Feature(name) = scope { Some(name.clone()) } else { None };
+    let selection = Selection { feature, ready: true, ..Selection::default() };
+    let mut below = Vec::new();
+    if let Scope::Subtree(id) = scope {
+        graph.tree(Some(id), &mut |task, _| {
+            below.push(task.id);
+            true
+        })?;
+    }
+    let mut ids = Vec::new();
+    graph.list(&selection, &mut |task| {
+        if !matches!(scope, Scope::Subtree(_)) || below.contains(&task.id) {
+            ids.push(task.id);
+        }
+        ids.len() < most
+    })?;
+    Ok(ids)
+}

@@ -1,0 +1,270 @@
+//! The graph of tasks: claims the next ready one for each iteration, and books what became of it.
+
+mod booking;
+mod briefing;
+mod ends;
+mod model;
+mod trace;
+mod verifier;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::engine::agent::How;
+use crate::engine::context::Context;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::report::{Report, Signal};
+use crate::engine::source::{Booked, Source, Work};
+use crate::engine::tally::{Given, Tally};
+use crate::git::guard;
+use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
+use crate::prompt::task::{Facts, task_prompt, verification_prompt};
+use briefing::Briefing;
+pub(crate) use model::Models;
+use trace::Snapshot;
+pub(crate) use verifier::Verifier;
+
+/// How long a claim holds for those who cannot see our process.
+const LEASE: Duration = Duration::from_mins(10);
+/// How often it is renewed.
+const RENEWAL: Duration = Duration::from_mins(2);
+/// So many ready tasks are looked at when the first one waits for a merge.
+const CANDIDATES: usize = 1000;
+
+/// A store that a source, its claim's renewal and a validator share; all in one thread.
+pub(crate) type Graph = Rc<RefCell<dyn Store>>;
+
+/// What is worked on, and how.
+pub(crate) struct Target {
+    /// Which tasks.
+    pub(crate) scope: Scope,
+    /// Who works on them.
+    pub(crate) holder: Holder,
+    /// How often each may be tried again.
+    pub(crate) retries: Retries,
+    /// Which models.
+    pub(crate) models: Models,
+    /// What agents are told, and where that is.
+    pub(crate) places: Places,
+}
+
+/// Where things are that a prompt is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// The top of the work tree.
+    pub(crate) root: PathBuf,
+    /// Whether that is in git.
+    pub(crate) in_git: bool,
+    /// The folder with `features/` and `knowledge/`.
+    pub(crate) documents: PathBuf,
+    /// The user's own instructions, in place of the built-in ones.
+    pub(crate) core: Option<PathBuf>,
+    /// How agents call our own executable.
+    pub(crate) ralph: String,
+    /// The agent can be kept from changing anything.
+    pub(crate) looks_only: bool,
+}
+
+/// A task at which an agent is at work.
+pub(crate) struct Current {
+    claim: Claim,
+    task: Task,
+    facts: Facts,
+    /// Its last agent has said that it is done; this one only looks.
+    only_verifies: bool,
+    model: Option<String>,
+    before: Snapshot,
+    /// Why the attempt at it failed, which may be repeated without asking for work.
+    failed: Option<String>,
+}
+
+/// A source over a graph of tasks.
+pub(crate) struct Tasks {
+    graph: Graph,
+    target: Target,
+    /// Shared with the [`Verifier`].
+    current: Rc<RefCell<Option<Current>>>,
+    traces: Vec<crate::memory::model::Trace>,
+    /// A done task is one that somebody else has looked at.
+    is_verified: bool,
+    /// What the next agent of a task has to know, by the task's id.
+    remarks: HashMap<String, Vec<String>>,
+    /// How many agents in a row have said nothing about a task, and how many of the last of them changed nothing.
+    silent: HashMap<String, (u32, u32)>,
+    /// Verifications in a row of a task that came to no verdict.
+    undecided: HashMap<String, u32>,
+}
+
+impl Tasks {
+    /// A source for the tasks of a graph.
+    pub(crate) fn new(graph: Graph, target: Target, is_verified: bool) -> Self {
+        Self {
+            is_verified,
+            graph,
+            target,
+            current: Rc::default(),
+            traces: Vec::new(),
+            remarks: HashMap::new(),
+            silent: HashMap::new(),
+            undecided: HashMap::new(),
+        }
+    }
+
+    /// What proves the work of this source: a `command` of the user's, and an agent where `asks`.
+    pub(crate) fn verifier(
+        &self,
+        command: Option<Box<dyn crate::engine::validator::Validator>>,
+        asks: bool,
+    ) -> Verifier {
+        Verifier::new(Rc::clone(&self.current), self.target.places.clone(), command, asks)
+    }
+
+    /// Claims a task that can be worked on in this work tree; `None`: there is none.
+    fn claim(&self) -> Result<Option<(Claim, Task)>, End> {
+        let mut graph = self.graph.borrow_mut();
+        graph.recover().map_err(failed)?;
+        let Target { scope, holder, .. } = &self.target;
+        let Some(claim) = graph.claim(scope, holder, LEASE).map_err(failed)? else { return Ok(None) };
+        let task = graph.task(&claim.task).map_err(failed)?;
+        if self.missing_here(&*graph, &task.id)?.is_none() {
+            return Ok(Some((claim, task)));
+        }
+        // Somebody has done in another work tree what it builds on. Another one may be ready here.
+        graph.release(&claim, "").map_err(failed)?;
+        for id in ends::ready(&*graph, scope, CANDIDATES).map_err(failed)? {
+            if self.missing_here(&*graph, &id)?.is_some() {
+                continue;
+            }
+            if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, LEASE).map_err(failed)? {
+                let task = graph.task(&claim.task).map_err(failed)?;
+                return Ok(Some((claim, task)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The task that this one builds on and whose commit is not in this work tree.
+    fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<String>, End> {
+        let Places { root, in_git, .. } = &self.target.places;
+        let commits = if *in_git { graph.commits_before(id).map_err(failed)? } else { Vec::new() };
+        let is_missing = |(_, commit): &(String, String)| !guard::contains(root, commit);
+        Ok(commits.into_iter().find(is_missing).map(|(task, _)| task))
+    }
+
+    /// Puts an agent to a task that was claimed.
+    fn begin(
+        &mut self,
+        claim: Claim,
+        task: Task,
+        given: &Given,
+        context: &mut Context<'_>,
+    ) -> Result<Work, End> {
+        let graph = self.graph.borrow();
+        let briefing = Briefing { graph: &*graph, places: &self.target.places, run: &self.target.holder.run };
+        let remarks = self.remarks.get(&task.id).cloned().unwrap_or_default();
+        let (mut facts, notices) = briefing.facts(&task, remarks, &given.notes)?;
+        for notice in notices {
+            context.notice(&notice)?;
+        }
+        let core = briefing.core()?;
+        let only_verifies = graph.is_unverified(&task.id).map_err(failed)?;
+        drop(graph);
+        facts.models = self.target.models.ladder().to_vec();
+        let choice = self.target.models.choose(&self.traces);
+        if let Some((model, Some(instead_of))) = &choice {
+            context.notice(&format!("model {model}, as the last agent asked, instead of {instead_of}"))?;
+        }
+        let model = choice.map(|(model, _)| model);
+        let what = if only_verifies { "verifies" } else { "works on" };
+        context.notice(&format!("{what} {}: {}", task.id, task.title))?;
+        let prompt =
+            if only_verifies { verification_prompt(&facts, None) } else { task_prompt(&core, &facts) };
+        let how = How {
+            model: model.clone(),
+            read_only: only_verifies && self.target.places.looks_only,
+            ..How::default()
+        };
+        self.renew(&claim, context);
+        let before = Snapshot::take(&self.target.places);
+        *self.current.borrow_mut() =
+            Some(Current { claim, task, facts, only_verifies, model, before, failed: None });
+        Ok(Work { prompt, how })
+    }
+
+    /// Renews the claim for as long as it is ours.
+    fn renew(&self, claim: &Claim, context: &mut Context<'_>) {
+        let (graph, claim) = (Rc::clone(&self.graph), claim.clone());
+        context.renew(RENEWAL, move || graph.borrow_mut().renew(&claim, LEASE).map_err(failed));
+    }
+
+    /// Gives the claimed task back that nothing was booked of.
+    fn give_back(&mut self, why: &str, context: &mut Context<'_>) -> Result<(), End> {
+        context.renew_no_more();
+        let Some(current) = self.current.borrow_mut().take() else { return Ok(()) };
+        let why = current.failed.as_deref().unwrap_or(why);
+        let mut graph = self.graph.borrow_mut();
+        let given_back = if current.only_verifies {
+            graph.release_unverified(&current.claim, why)
+        } else {
+            graph.release(&current.claim, why)
+        };
+        match given_back {
+            // Somebody has taken it from us meanwhile.
+            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+impl Source for Tasks {
+    fn next(&mut self, _: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
+        // What failed for good goes back.
+        self.give_back("its agent came to no end", context)?;
+        match self.claim()? {
+            Some((claim, task)) => {
+                let begun = self.begin(claim.clone(), task, given, context);
+                if begun.is_err() {
+                    // Nothing stays claimed; the first reason is the one that counts.
+                    let _ = self.graph.borrow_mut().release(&claim, "no agent could be put to it");
+                }
+                begun
+            }
+            None => Err(self.end()?),
+        }
+    }
+
+    fn settle(&self, report: &Report) -> Signal {
+        if report.sigils.failure() { Signal::Failure } else { Signal::Continue }
+    }
+
+    fn book(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
+        self.book_attempt(booked, context)
+    }
+
+    fn release(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        self.give_back("no agent was put to it", context)
+    }
+
+    fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
+        if let Err(error) = self.give_back("the loop ended", context) {
+            return error;
+        }
+        // At a limit, the graph decides whether anything is left.
+        match (end.outcome, self.end()) {
+            (Outcome::MaxIterations, Ok(by_graph))
+                if matches!(by_graph.outcome, Outcome::AllDone | Outcome::TasksFailed) =>
+            {
+                by_graph
+            }
+            _ => end,
+        }
+    }
+}
+
+/// The store of tasks cannot go on, and neither can the loop.
+fn failed(error: GraphError) -> End {
+    End::because(Outcome::RecordFailed, error.to_string())
+}

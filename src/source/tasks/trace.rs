@@ -1,0 +1,48 @@
+//! What an attempt has changed, from git.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Places;
+use crate::git::{self, Changed};
+use crate::memory::journal::MOST_FILES;
+
+/// The work tree at a moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Snapshot {
+    head: Option<String>,
+    files: Option<Vec<Changed>>,
+}
+
+impl Snapshot {
+    pub(super) fn take(places: &Places) -> Self {
+        if !places.in_git {
+            return Self::default();
+        }
+        Self { head: git::head(&places.root), files: git::changes(&places.root) }
+    }
+
+    /// The commit that HEAD names.
+    pub(super) fn head(&self) -> Option<&str> {
+        self.head.as_deref()
+    }
+
+    /// The files that are not as they were before, and whether anything has changed at all.
+    pub(super) fn since(&self, before: &Self, root: &Path) -> (Vec<String>, bool) {
+        let committed = match (&before.head, &self.head) {
+            (Some(from), Some(to)) if from != to => git::guard::changed_between(root, from, to),
+            _ => Vec::new(),
+        };
+        let known = before.files.as_deref().unwrap_or_default();
+        let now = self.files.as_deref().unwrap_or_default();
+        let is_new = |file: &&Changed| !known.contains(file);
+        let mut files: BTreeSet<String> =
+            now.iter().filter(is_new).map(|file| file.path.to_string_lossy().into_owned()).collect();
+        // What was there before and is as HEAD has it now.
+        let is_gone = |file: &&Changed| !now.iter().any(|other| other.path == file.path);
+        files.extend(known.iter().filter(is_gone).map(|file| file.path.to_string_lossy().into_owned()));
+        files.extend(committed);
+        let changed = !files.is_empty() || before.head != self.head;
+        (files.into_iter().take(MOST_FILES).collect(), changed)
+    }
+}
