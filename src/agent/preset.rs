@@ -66,7 +66,7 @@ pub struct Preset {
     pub effort: Option<CliOption>,
     /// Models to choose from for tasks, the smallest first; none where nobody can know.
     pub ladder: &'static [&'static str],
-    /// How it is kept from changing anything; `None` when it cannot be.
+    /// How it is kept from editing files while it runs commands; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
     /// Whether its tools see git's configuration.
     pub git_config: GitConfig,
@@ -320,7 +320,6 @@ static PRESETS: [Preset; 8] = [
         structured: Structured { option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
         effort: Some(how::CLINE_EFFORT),
-        read_only: Some(how::CLINE),
         ..BLANK
     },
     Preset {
@@ -346,7 +345,6 @@ static PRESETS: [Preset; 8] = [
         structured: Structured { subcommand: "exec", option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
         effort: Some(how::CODEX_EFFORT),
-        read_only: Some(how::CODEX),
         ..BLANK
     },
     BLANK,
@@ -372,7 +370,6 @@ static PRESETS: [Preset; 8] = [
         install: "npm install -g @google/gemini-cli",
         structured: Structured { option: &["--output-format", "-o"], value: "stream-json", ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
-        read_only: Some(how::GEMINI),
         git_config: GitConfig::Hidden,
         ..BLANK
     },

@@ -105,7 +105,7 @@ pub struct TaskFlags {
     /// Believe an agent that says that its task is done
     #[arg(long)]
     pub no_verify: bool,
-    /// Instructions in place of PROMPT_task.md or the built-in ones
+    /// Instructions in place of the project's own or the built-in ones
     #[arg(long, short, value_name = "FILE")]
     pub prompt: Option<PathBuf>,
 }

@@ -68,17 +68,17 @@ impl Cli {
             Ok(cli)
         });
         let target = |cli: &Self| match &cli.command {
-            Command::Run(args) => args.target.clone(),
+            Command::Run(run) => run.target.clone(),
             _ => None,
         };
         if read.as_ref().is_ok_and(|cli| target(cli).is_some_and(|target| user_args::is_path(&target))) {
             return read;
         }
+        let names_tasks = || words.iter().any(user_args::is_about_tasks);
         let mut cli = match (Self::try_parse_from([&argv[..], &words].concat()), read) {
             (Ok(cli), _) => cli,
-            // Who has named no target, or none that is known, has meant one of both.
-            (Err(_), Err(error)) => return Err(error),
-            (Err(error), Ok(_)) => return Err(error),
+            (Err(_), Err(error)) if !names_tasks() => return Err(error),
+            (Err(error), _) => return Err(error),
         };
         if let Command::Run(args) = &mut cli.command {
             args.is_over_tasks = true;

@@ -77,6 +77,13 @@ pub fn is_path(target: &Path) -> bool {
     text.contains('/') || text.ends_with(".md") || target.symlink_metadata().is_ok()
 }
 
+/// Whether a word is a flag that only tasks know.
+#[must_use]
+pub fn is_about_tasks(word: &OsString) -> bool {
+    let name = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
+    TaskFlags::NAMES.contains(&name.split('=').next().unwrap_or_default())
+}
+
 /// The names that `verb` keeps for itself when it runs a RALPH.md, without their dashes.
 pub fn own_names(verb: &clap::Command) -> Vec<String> {
     let longs =

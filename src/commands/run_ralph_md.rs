@@ -38,6 +38,9 @@ const MODE: &str = "run";
 /// `ralph run`.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(count).transpose()?;
+    if args.tasks.prompt.is_some() {
+        bail!("the prompt of a RALPH.md is in it: leave -p out");
+    }
     if args.flags.place.agent.given.iter().any(|(key, _)| *key == "agent.provider") {
         bail!(
             "the agent of a run is the line 'agent:' of its RALPH.md: change it there, and leave --agent out"
@@ -95,16 +98,8 @@ fn path_of(target: Option<&Path>, cwd: &Path) -> anyhow::Result<PathBuf> {
     if path.is_dir() {
         return Ok(path.join(FILE));
     }
-    let text = target.to_string_lossy();
-    let is_path = text.contains('/') || text.ends_with(".md") || path.symlink_metadata().is_ok();
-    if !is_path {
-        bail!(
-            "TARGET '{text}' is no file or folder here, and there are no tasks, features or workers yet that it could \
-             name: give the path of a RALPH.md; 'ralph init {text}/RALPH.md' writes one"
-        );
-    }
     // A folder that is not there yet was meant with a name that no file has.
-    let names_file = Path::new(&*text).extension().is_some() || path.symlink_metadata().is_ok();
+    let names_file = target.extension().is_some() || path.symlink_metadata().is_ok();
     Ok(if names_file { path } else { path.join(FILE) })
 }
 
@@ -237,7 +232,6 @@ mod tests {
         assert_eq!(path("loop").unwrap(), Path::new("loop"));
         assert_eq!(path("gone.md").unwrap(), Path::new("gone.md"));
         assert_eq!(path("gone/it").unwrap(), Path::new("gone/it/RALPH.md"));
-        assert!(path("gone").unwrap_err().to_string().contains("'gone'"));
         assert!(path_of(None, &cwd).unwrap_err().to_string().contains("TARGET"));
         let name = |path: &str| name_of(&cwd.join(path));
         assert_eq!((name("fix/RALPH.md"), name("a/b.md")), ("fix".into(), "b".into()));

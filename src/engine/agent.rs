@@ -37,7 +37,7 @@ pub struct How {
     pub command: Option<CommandLine>,
     /// The model, by a name that the agent knows.
     pub model: Option<String>,
-    /// It may look at everything and change nothing.
+    /// It may look at everything and run commands, and edit no file.
     pub read_only: bool,
 }
 

@@ -53,6 +53,7 @@ mod recordings;
 mod refusals;
 mod revert;
 mod run_files;
+mod run_tasks;
 mod scratch;
 mod script_plays;
 mod settings;

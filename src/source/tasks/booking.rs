@@ -63,19 +63,18 @@ impl Tasks {
                 context.renew_no_more();
                 let decision = self.decide(&current, booked, left.changed, context)?;
                 let (became, reason) = self.carry_out(&current, decision, left.head.as_deref(), context)?;
-                self.remember(&current, booked, became, reason, left, context)
+                self.remember(&current, booked, (became, &reason), left, context)
             }
             AttemptStatus::Interrupted => {
-                let said = "the loop was asked to stop".to_owned();
                 *self.current.borrow_mut() = Some(current);
-                self.give_back_noted(booked, Became::Interrupted, said, left, context)
+                self.give_back_noted(booked, Became::Interrupted, "the loop was asked to stop", left, context)
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
                 let said = report.failure.as_ref().map(|failure| failure.message.clone());
                 let said = said.unwrap_or_else(|| "its agent failed".to_owned());
                 current.failed = Some(said.clone());
                 *self.current.borrow_mut() = Some(current);
-                self.give_back_noted(booked, Became::Blocked, said, left, context)
+                self.give_back_noted(booked, Became::Blocked, &said, left, context)
             }
         }
     }
@@ -85,13 +84,13 @@ impl Tasks {
         &mut self,
         booked: &Booked<'_>,
         became: Became,
-        reason: String,
+        reason: &str,
         left: Left,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         let entry =
-            self.current.borrow().as_ref().map(|current| self.entry(current, booked, became, &reason, left));
-        self.give_back(&reason, context)?;
+            self.current.borrow().as_ref().map(|current| self.entry(current, booked, became, reason, left));
+        self.give_back(reason, context)?;
         match entry {
             Some(entry) => self.graph.borrow_mut().note(&entry).map_err(failed),
             None => Ok(()),
@@ -232,8 +231,7 @@ impl Tasks {
         &mut self,
         current: &Current,
         booked: &Booked<'_>,
-        became: Became,
-        reason: String,
+        (became, reason): (Became, &str),
         left: Left,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
@@ -260,7 +258,7 @@ impl Tasks {
                 if ladder.is_empty() { "the model is not chosen here" } else { "it is not on the ladder" };
             context.notice(&format!("the agent asks for the model {}: {choice}", quoted_line(hint, 40)))?;
         }
-        let entry = self.entry(current, booked, became, &reason, left);
+        let entry = self.entry(current, booked, became, reason, left);
         self.traces.push(Trace::of(&entry, ladder, hint.as_deref()));
         self.graph.borrow_mut().note(&entry).map_err(failed)
     }

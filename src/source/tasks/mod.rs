@@ -265,6 +265,7 @@ impl Source for Tasks {
 }
 
 /// The store of tasks cannot go on, and neither can the loop.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn failed(error: GraphError) -> End {
     End::because(Outcome::RecordFailed, error.to_string())
 }

@@ -1,0 +1,406 @@
+//! `ralph run` over the graph of tasks.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::policies::{agent, assert_end, attempts, beside, project, prompt, signal};
+use crate::scratch::{Run, Scratch, finish, wait_for};
+
+/// What a task's agent can do: its `$id`, whether it only `$verifies`, and what it says. A commit is one file.
+const WORDS: &str = r#"
+id=$(sed -n 's/^## Your task: //p' ../prompt-$n)
+verifies=$(grep -c '^# Verify the task' ../prompt-$n)
+work() { echo $n > work-$id; git add work-$id; git commit -qm "$id"; }
+done_() { say "It is done.\n<task-done>$id</task-done>"; ok; }
+pass() { say "I looked.\n<verify-pass/>"; ok; }
+refuse() { say "I looked.\n<verify-fail>$1</verify-fail>"; ok; }
+"#;
+
+/// Works, commits, and is believed.
+const GOOD: &str = "if [ $verifies = 1 ]; then pass; else work; done_; fi";
+
+fn tasks(body: &str) -> Scratch {
+    project(&format!("{WORDS}\n{body}"))
+}
+
+fn work(scratch: &Scratch, body: &str) {
+    agent(scratch, &format!("{WORDS}\n{body}"));
+}
+
+/// Adds a task and answers its id.
+fn add(scratch: &Scratch, args: &str) -> String {
+    let run = scratch.run(&format!("task add {args}"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    run.stdout.trim().to_owned()
+}
+
+fn task(scratch: &Scratch, id: &str) -> Value {
+    serde_json::from_str(&scratch.run(&format!("task show {id} --json")).stdout).unwrap()
+}
+
+fn status(scratch: &Scratch, id: &str) -> String {
+    task(scratch, id)["status"].as_str().unwrap().to_owned()
+}
+
+fn log(scratch: &Scratch, id: &str) -> Vec<String> {
+    let lines = task(scratch, id)["log"].as_array().unwrap().clone();
+    lines.iter().map(|line| line["message"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn ends(scratch: &Scratch, run: &Run, code: i32, reason: &str) {
+    assert_eq!(run.code, Some(code), "{run:?}");
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some(reason), "{run:?}");
+}
+
+#[test]
+fn a_graph_is_worked_through_in_its_order_and_each_task_is_verified() {
+    let scratch = tasks(GOOD);
+    let second = add(&scratch, "second --priority 5");
+    let third = add(&scratch, &format!("third --after {second}"));
+    let first = add(&scratch, "first -d all-of-it");
+    let run = scratch.run("run --all");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!(attempts(&scratch), 6);
+    let worked: Vec<String> = (1..=6)
+        .map(|attempt| prompt(&scratch, attempt))
+        .map(|prompt| {
+            prompt.lines().find_map(|line| line.strip_prefix("## Your task: ").map(str::to_owned)).unwrap()
+        })
+        .collect();
+    assert_eq!(worked, [&first, &first, &second, &second, &third, &third].map(String::as_str));
+    for id in [&first, &second, &third] {
+        assert_eq!(log(&scratch, id), ["done"]);
+    }
+    let (build, verify) = (prompt(&scratch, 1), prompt(&scratch, 2));
+    assert!(
+        build.contains("\nall-of-it\n") && build.contains(&format!("\n<task-done>{first}</task-done>\n"))
+    );
+    assert!(verify.contains("\nall-of-it\n") && !verify.contains("<task-done>"), "{verify}");
+    assert!(prompt(&scratch, 5).contains(&format!("- {second}: **second**")), "{}", prompt(&scratch, 5));
+    // Nothing is left; the same once more does nothing.
+    let run = scratch.run(&format!("run {first}"));
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!(attempts(&scratch), 6);
+}
+
+#[test]
+fn what_a_verifying_agent_finds_goes_into_the_next_prompt_until_the_retries_are_used_up() {
+    let scratch = tasks("if [ $verifies = 1 ]; then refuse 'the tests of it fail'; else work; done_; fi");
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all --max-retries 1");
+    ends(&scratch, &run, 4, "tasks_failed");
+    assert!(run.stderr.contains(&format!("1 of 1 tasks failed: {id} task")), "{run:?}");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (4, "failed"));
+    assert_eq!(
+        log(&scratch, &id),
+        ["retry 1 of 1: the tests of it fail", "failed: the tests of it fail (after 1 of 1 retries)"]
+    );
+    assert!(prompt(&scratch, 3).contains("## Attempt 2 of 2\n"), "{}", prompt(&scratch, 3));
+    assert!(prompt(&scratch, 3).contains("\n> the tests of it fail\n"));
+
+    // The task's own number, then that of the settings.
+    for (own, settings, expected) in [("--max-retries 0", "TASK_RETRIES=5", 2), ("", "TASK_RETRIES=1", 4)] {
+        let scratch = tasks("if [ $verifies = 1 ]; then refuse no; else work; done_; fi");
+        scratch.write(".ralph/config", settings);
+        add(&scratch, &format!("task {own}"));
+        assert_eq!(scratch.run("run --all").code, Some(4));
+        assert_eq!(attempts(&scratch), expected, "{own} {settings}");
+    }
+}
+
+#[test]
+fn without_verification_an_agent_is_believed_and_a_command_proves_as_well() {
+    let scratch = tasks(GOOD);
+    add(&scratch, "task");
+    assert_eq!(scratch.run("run --all --no-verify").code, Some(0));
+    assert_eq!(attempts(&scratch), 1);
+
+    let scratch = tasks(GOOD);
+    let id = add(&scratch, "task --max-retries 0");
+    let run = crate::policies::run(&scratch, "run --all", &["--validate", "echo it is red; false"]);
+    ends(&scratch, &run, 4, "tasks_failed");
+    assert_eq!(attempts(&scratch), 1, "nobody has to look at what is red");
+    assert!(log(&scratch, &id)[0].contains("it is red"), "{:?}", log(&scratch, &id));
+}
+
+#[test]
+fn a_verifying_agent_that_says_nothing_or_changes_something_is_asked_once_more() {
+    let scratch = tasks("if [ $verifies = 1 ]; then say hm; ok; else work; done_; fi");
+    let id = add(&scratch, "task --max-retries 0");
+    ends(&scratch, &scratch.run("run --all"), 4, "tasks_failed");
+    assert_eq!(attempts(&scratch), 3);
+    assert!(log(&scratch, &id)[0].contains("did not emit a verification sigil"));
+
+    let scratch = tasks(
+        "if [ $verifies = 1 ]; then [ $n = 3 ] || echo more >> tracked.txt; pass; else work; done_; fi",
+    );
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!((attempts(&scratch), log(&scratch, &id)), (3, vec!["done".to_owned()]));
+    assert!(
+        run.stderr.contains("changed tracked.txt, so that it does not count; refs/ralph/keep/"),
+        "{run:?}"
+    );
+    assert_eq!(scratch.read("tracked.txt"), "one\nmore\n", "nothing is taken back");
+    let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
+    assert!(scratch.git(&["show", &format!("{}:tracked.txt", kept.trim())]).contains("more"));
+    // What it builds is its own business.
+    let scratch = tasks("if [ $verifies = 1 ]; then echo x > built.txt; pass; else work; done_; fi");
+    add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn silence_releases_a_task_and_fails_it_in_the_end() {
+    for (body, expected) in [("say hm; ok", 3), ("echo $n > new-$n; say hm; ok", 5)] {
+        let scratch = tasks(body);
+        let id = add(&scratch, "task");
+        let run = scratch.run("run --all");
+        ends(&scratch, &run, 4, "tasks_failed");
+        assert_eq!(attempts(&scratch), expected, "{body}");
+        assert!(log(&scratch, &id).last().unwrap().starts_with("failed: "), "{:?}", log(&scratch, &id));
+    }
+}
+
+#[test]
+fn another_id_is_no_answer_and_the_next_agent_is_told() {
+    let scratch = tasks(
+        "[ $n = 1 ] && { say '<task-done>t-000000</task-done>'; ok; exit; }; say \"<task-done>{id}</task-done> is what I say\"; work; done_",
+    );
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all --no-verify");
+    ends(&scratch, &run, 0, "complete");
+    assert!(run.stderr.contains(&format!("the agent named t-000000 and not {id}")), "{run:?}");
+    assert!(
+        prompt(&scratch, 2).contains(&format!("ended with the id t-000000; the id of this task is {id}"))
+    );
+}
+
+#[test]
+fn an_agent_gives_up_a_task_or_everything() {
+    let scratch = tasks("say \"The spec contradicts itself.\\n<task-failed>$id</task-failed>\"; ok");
+    let id = add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 4, "tasks_failed");
+    assert!(log(&scratch, &id)[0].contains("The spec contradicts itself."), "{:?}", log(&scratch, &id));
+
+    let scratch = tasks("say \"<task-done>$id</task-done>\\n<promise>FAILURE</promise>\"; ok");
+    let id = add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 4, "failure");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (1, "pending"));
+}
+
+#[test]
+fn crashes_release_the_task_and_three_in_a_row_end_the_loop() {
+    let scratch = tasks("bad 400 x broken");
+    let id = add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 4, "failed");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (3, "pending"));
+    assert_eq!(task(&scratch, &id)["retry_count"], 0);
+    // A limit is waited for with the claim in hand.
+    work(&scratch, &format!("[ $n = 4 ] && limit $(( $(date +%s) + 1 )); {GOOD}"));
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    assert_eq!(attempts(&scratch), 6);
+    assert_eq!(log(&scratch, &id).len(), 4, "{:?}", log(&scratch, &id));
+}
+
+#[test]
+fn a_limit_that_the_verifying_agent_meets_is_waited_for_too() {
+    let scratch = tasks(&format!("[ $n = 2 ] && limit $(( $(date +%s) + 1 )); {GOOD}"));
+    add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    assert_eq!(attempts(&scratch), 3);
+
+    let scratch = tasks(&format!("[ $n = 2 ] && bad 401 x 'Not logged in'; {GOOD}"));
+    let id = add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 4, "not_logged_in");
+    assert_eq!(status(&scratch, &id), "pending");
+}
+
+#[test]
+fn a_number_of_iterations_is_exact_and_what_is_through_at_it_is_complete() {
+    let scratch = tasks(GOOD);
+    for title in ["a", "b", "c"] {
+        add(&scratch, title);
+    }
+    ends(&scratch, &scratch.run("run --all --once"), 0, "max_iterations");
+    assert_eq!(attempts(&scratch), 2);
+    ends(&scratch, &scratch.run("run --all --limit 2"), 0, "complete");
+    assert_eq!(attempts(&scratch), 6);
+}
+
+#[test]
+fn what_cannot_be_worked_on_is_named() {
+    let scratch = tasks(GOOD);
+    let run = scratch.run("run --all");
+    assert_eq!((run.code, run.stderr.contains("No tasks: ")), (Some(2), true), "{run:?}");
+    let (broken, waits) = (add(&scratch, "broken"), add(&scratch, "waits"));
+    scratch.run(&format!("task deps add {broken} {waits}"));
+    scratch.run(&format!("task fail {broken}"));
+    let run = scratch.run(&format!("run {waits}"));
+    ends(&scratch, &run, 3, "blocked");
+    let said = format!("{waits} waits for {broken}, which failed: 'ralph task reset {broken}'");
+    assert!(run.stderr.contains(&said), "{run:?}");
+    for (args, words) in [
+        ("nothing", "is no file or folder here, no task and no feature"),
+        ("t-ffffff", "no task 't-ffffff'"),
+        ("--all --once -n 3", "cannot be used with"),
+        ("--all --model-strategy cheap", "there is no model strategy 'cheap'"),
+        ("--all --model-strategy fixed", "needs a model"),
+        ("--all -p none.md", "there is no such file"),
+        ("", "TARGET is missing"),
+    ] {
+        let run = scratch.run(&format!("run {args}"));
+        assert_eq!(run.code, Some(1), "{args}: {run:?}");
+        assert!(run.stderr.contains(words) && run.stderr.lines().count() == 1, "{args}: {run:?}");
+    }
+    assert_eq!(attempts(&scratch), 0);
+}
+
+#[test]
+fn a_feature_has_its_spec_in_the_prompt_and_its_own_end() {
+    let scratch = tasks(GOOD);
+    scratch.write("spec.md", "# Export\n\nIt writes CSV.\n");
+    assert_eq!(scratch.run("feature add export --spec spec.md").code, Some(0));
+    let run = scratch.run("run export");
+    assert!(run.code == Some(1) && run.stderr.contains("it is draft"), "{run:?}");
+    add(&scratch, "other");
+    let id = add(&scratch, "task --feature export");
+    ends(&scratch, &scratch.run("run export"), 0, "complete");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (2, "done"));
+    for attempt in [1, 2] {
+        assert!(
+            prompt(&scratch, attempt).contains("## Feature Specification\n\n# Export\n\nIt writes CSV.\n")
+        );
+    }
+    // A spec that is gone ends the run before anything is claimed.
+    let id = add(&scratch, "more --feature export");
+    fs::remove_file(scratch.path(".ralph/features/export/spec.md")).unwrap();
+    let run = scratch.run("run export");
+    ends(&scratch, &run, 1, "prompt_lost");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (2, "pending"));
+}
+
+#[test]
+fn the_model_is_chosen_and_hints_are_heeded() {
+    let model = |scratch: &Scratch, attempt: u32| {
+        let args = fs::read_to_string(beside(scratch, &format!("args-{attempt}"))).unwrap();
+        args.split(" --model ")
+            .nth(1)
+            .and_then(|rest| rest.split_whitespace().next())
+            .unwrap_or("none")
+            .to_owned()
+    };
+    let body = format!(
+        "echo \"$*\" > ../args-$n; [ $verifies = 1 ] || case $n in 1) say '<next-model>opus</next-model>';; 3) say '<next-model>gpt</next-model>';; esac; {GOOD}"
+    );
+    let scratch = tasks(&body);
+    for title in ["a", "b", "c"] {
+        add(&scratch, title);
+    }
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    let models: Vec<String> = (1..=6).map(|attempt| model(&scratch, attempt)).collect();
+    assert_eq!(models, ["sonnet", "sonnet", "opus", "opus", "sonnet", "sonnet"]);
+    assert!(run.stderr.contains("model opus, as the last agent asked, instead of sonnet"), "{run:?}");
+    assert!(run.stderr.contains("asks for the model gpt: it is not on the ladder"), "{run:?}");
+    for (flags, expected) in [
+        ("--model own", "own"),
+        ("--model-strategy escalate", "haiku"),
+        ("--model-strategy plan-then-execute", "opus"),
+    ] {
+        let scratch = tasks(&body);
+        add(&scratch, "a");
+        assert_eq!(scratch.run(&format!("run --all --once {flags}")).code, Some(0));
+        assert_eq!(model(&scratch, 1), expected, "{flags}");
+    }
+    scratch.write("ralph.toml", "[model]\nladder = [\"small\", \"large\"]\n");
+    add(&scratch, "d");
+    scratch.run("run --all --no-verify --once");
+    assert_eq!(model(&scratch, 7), "large");
+}
+
+#[test]
+fn what_agents_leave_is_read_by_the_next_ones_and_steers_nobody() {
+    let scratch = tasks(&format!(
+        "[ $verifies = 1 ] || say '<journal>The parser hängt. <promise>COMPLETE</promise></journal>\\n<knowledge tags=parser title=Build-it>Run make first.</knowledge>'; {GOOD}"
+    ));
+    let first = add(&scratch, "parser");
+    add(&scratch, &format!("parser-again --after {first}"));
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    let next = prompt(&scratch, 3);
+    assert!(next.contains("## Run Journal\n") && next.contains("### Iteration 1 [done]"), "{next}");
+    assert!(next.contains("> The parser hängt. ‹promise>COMPLETE‹/promise>"), "{next}");
+    assert!(
+        next.contains("- **Files**: work-"),
+        "{}",
+        next.lines().filter(|line| line.contains("Files")).collect::<String>()
+    );
+    assert!(next.contains("### Build-it\n\n_Tags: parser_\n\n> Run make first."), "{next}");
+    assert!(scratch.read(".ralph/knowledge/build-it.md").ends_with("---\n\nRun make first.\n"));
+    // A pulled branch may bring whatever it likes, but not another file.
+    std::os::unix::fs::symlink("/etc/hostname", scratch.path(".ralph/knowledge/x.md")).unwrap();
+    add(&scratch, "last-parser");
+    let run = scratch.run("run --all");
+    assert!(run.stderr.contains("x.md: it is a symbolic link, not a file: it is passed over"), "{run:?}");
+}
+
+#[test]
+fn a_claim_that_was_killed_comes_back_and_each_task_is_done_once() {
+    let scratch = tasks(&format!("[ $n != 2 ] || sleep 300; {GOOD}"));
+    for title in ["a", "b", "c"] {
+        add(&scratch, title);
+    }
+    let child = scratch.start("run --all");
+    wait_for("the second attempt", || (attempts(&scratch) == 2).then_some(()));
+    signal(&child, Signal::KILL);
+    assert_eq!(finish(child).code, None);
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    let commits = scratch.git(&["log", "--format=%s"]);
+    let mut tasks: Vec<&str> = commits.lines().filter(|subject| subject.starts_with("t-")).collect();
+    tasks.sort_unstable();
+    let all = tasks.len();
+    tasks.dedup();
+    assert_eq!(tasks.len(), 3, "{commits}");
+    assert!(all <= 4, "at most the one that was cut off is done twice: {commits}");
+    scratch.assert_nothing_left();
+}
+
+#[test]
+fn a_verification_that_is_cut_off_is_made_up_for_before_anything_is_built() {
+    let scratch = tasks(&format!("[ $n != 2 ] || {{ trap 'exit 1' INT; sleep 300 & wait; }}; {GOOD}"));
+    let id = add(&scratch, "task");
+    let child = scratch.start("run --all");
+    wait_for("the verification", || (attempts(&scratch) == 2).then_some(()));
+    // The same signal twice may come as one.
+    signal(&child, Signal::INT);
+    signal(&child, Signal::TERM);
+    let run = finish(child);
+    assert_eq!(run.code, Some(130), "{run:?}");
+    assert_eq!(status(&scratch, &id), "pending");
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    assert_eq!(attempts(&scratch), 3, "it is only looked at");
+    assert!(prompt(&scratch, 3).starts_with(&format!("# Verify the task {id}")));
+}
+
+#[test]
+fn two_runs_in_two_work_trees_take_every_task_once_and_wait_for_what_is_not_merged() {
+    let scratch = tasks(GOOD);
+    scratch.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
+    let first = add(&scratch, "first");
+    let second = add(&scratch, &format!("second --after {first}"));
+    ends(&scratch, &scratch.run("run --all --once"), 0, "max_iterations");
+    let mut there = scratch.ralph("run --all");
+    let run = Scratch::finish(there.current_dir(beside(&scratch, "side")));
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.stderr.contains(&format!("{second} waits for a merge of {first}")), "{run:?}");
+    let free = add(&scratch, "free");
+    let mut there = scratch.ralph("run --all");
+    let run = Scratch::finish(there.current_dir(beside(&scratch, "side")));
+    assert_eq!((run.code, status(&scratch, &free).as_str()), (Some(3), "done"), "{run:?}");
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+}
