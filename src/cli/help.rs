@@ -88,13 +88,17 @@ changes, and where reverting would conflict.";
 
 pub(super) const RUN_EXAMPLES: &str = "\
 Examples:
+  ralph run --all                       Every ready task of the graph, one after the other
+  ralph run t-1a2b3c                    One task, with the tasks that are parts of it
+  ralph run export --limit 20           At most 20 iterations on the tasks of a feature
   ralph init fix/RALPH.md               Write a starter
   ralph run fix -n 5                    At most 5 iterations of fix/RALPH.md
   ralph run fix --dry-run               Only show the prompt of the first iteration
   ralph run fix --dir src -t 30m        With an argument of the RALPH.md's own, and a timeout
   ralph run fix src 'the parser'        The same by position, in the order of its 'args'
 
-Without -n the loop goes on until the agent says COMPLETE, or you stop it.";
+Without -n the loop goes on until the agent says COMPLETE or the tasks are through, or you stop it. With tasks, --max-retries
+is how often a task that is not done well is given out again, and three failures in a row end the loop.";
 
 pub(super) const LOOP_EXAMPLES: &str = "\
 Examples:

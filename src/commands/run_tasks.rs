@@ -39,11 +39,12 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     };
     let workspace = open_loop(Verb::Tasks, &args.flags)?;
     let Workspace { project, settings } = &workspace;
-    if project.graph().symlink_metadata().is_err() {
+    let has_graph = project.graph().symlink_metadata().is_ok();
+    let store = if has_graph { task::opened(project)? } else { SqliteStore::nowhere()? };
+    let scope = scope(args, &store)?;
+    if !has_graph {
         return Err(no_tasks().into());
     }
-    let store = task::opened(project)?;
-    let scope = scope(args, &store)?;
     let preflight = Preflight::of_settings(&workspace, limit)?;
     let models = models(args, settings, preflight.ladder())?;
     let asks = settings.verify && !args.tasks.no_verify;

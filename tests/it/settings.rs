@@ -179,7 +179,8 @@ fn help(verb: Verb) -> String {
 
 #[test]
 fn the_help_of_every_loop_tells_what_holds_there() {
-    for verb in Verb::ALL {
+    // Tasks have no help of their own: that of a RALPH.md's run names what is different.
+    for verb in Verb::ALL.into_iter().filter(|verb| *verb != Verb::Tasks) {
         let help = help(verb);
         for row in (Scene { verb: Some(verb), ..Scene::new() }).load().rows() {
             let Some(flag) = &row.setting.flag else { continue };
