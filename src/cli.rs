@@ -4,6 +4,7 @@ mod control_args;
 mod feature_args;
 mod help;
 mod loop_args;
+mod memory_args;
 mod project_args;
 mod reading;
 mod setting_flags;
@@ -17,6 +18,7 @@ pub use control_args::{
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
+pub use memory_args::{JournalArgs, KnowledgeNameArgs, KnowledgeSearchArgs, KnowledgeVerb};
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
 pub use reading::one_line;
 pub use setting_flags::SettingFlags;
@@ -114,6 +116,16 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         verb: TaskVerb,
+    },
+    /// Show what became of attempts at tasks: the journal
+    #[command(after_help = help::JOURNAL_EXAMPLES)]
+    Journal(JournalArgs),
+    /// Show what agents have found out about the project
+    #[command(after_help = help::KNOWLEDGE_EXAMPLES)]
+    Knowledge {
+        /// What to do.
+        #[command(subcommand)]
+        verb: KnowledgeVerb,
     },
     /// Keep features: tasks that belong together, with a spec and a plan
     #[command(after_help = help::FEATURE_EXAMPLES)]

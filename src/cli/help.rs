@@ -196,6 +196,24 @@ Examples:
 All tasks of the file are taken in, or none. A task that comes a second time is known again: by its id, in a
 list by its text and what it is below. What is gone from the file stays. --json prints added, updated, unchanged.";
 
+pub(super) const JOURNAL_EXAMPLES: &str = "\
+Examples:
+  ralph journal -n 20                   The latest twenty attempts
+  ralph journal --task t-1a2b3c         All attempts at a task
+  ralph journal --search 'parser date'  With both words in title, notes or reason
+
+--json prints objects: run_id, iteration, task_id, title, feature, outcome (done, failed, retried, blocked, interrupted),
+model, duration_secs, cost_usd, input_tokens, output_tokens, files_modified, notes, reason, created_at.";
+
+pub(super) const KNOWLEDGE_EXAMPLES: &str = "\
+Examples:
+  ralph knowledge list
+  ralph knowledge search parser dates
+  ralph knowledge show build-it
+
+Agents write it while they work on tasks; the files in .ralph/knowledge/ are yours, to be changed and committed.
+--json prints objects: slug, title, tags, feature, created_at, body.";
+
 pub(super) const FEATURE_EXAMPLES: &str = "\
 Examples:
   ralph feature add export --spec specs/export.md

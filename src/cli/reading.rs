@@ -16,7 +16,7 @@ impl Cli {
         if let Some(at) = verb_at(&argv) {
             let verb = argv.remove(at);
             let has_verbs_of_its_own = verb == "loop";
-            let has_no_number = verb == "task" || verb == "feature";
+            let has_no_number = ["task", "feature", "knowledge"].iter().any(|word| verb == *word);
             argv.insert(1, verb);
             if has_no_number {
                 return Self::try_parse_from(argv);

@@ -12,6 +12,7 @@ mod feature;
 pub mod init;
 mod logs;
 mod man;
+mod memory;
 mod output;
 mod plain_loop;
 mod resume;
@@ -68,6 +69,8 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Loop { verb } => attempt::refuse("loop").and_then(|()| branches::run(&verb)),
         Command::Task { verb } => task::run(&verb),
         Command::Feature { verb } => feature::run(&verb),
+        Command::Journal(args) => memory::journal(&args),
+        Command::Knowledge { verb } => memory::knowledge(&verb),
     }
 }
 

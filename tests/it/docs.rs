@@ -81,7 +81,7 @@ fn verbs() -> BTreeMap<String, clap::Command> {
 }
 
 /// What stands for all verbs below it.
-const GROUPS: [&str; 3] = ["loop", "task", "feature"];
+const GROUPS: [&str; 4] = ["loop", "task", "feature", "knowledge"];
 
 fn is_below(verb: &str, group: &str) -> bool {
     verb.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '))

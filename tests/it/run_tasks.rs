@@ -342,6 +342,16 @@ fn what_agents_leave_is_read_by_the_next_ones_and_steers_nobody() {
     );
     assert!(next.contains("### Build-it\n\n_Tags: parser_\n\n> Run make first."), "{next}");
     assert!(scratch.read(".ralph/knowledge/build-it.md").ends_with("---\n\nRun make first.\n"));
+    let verb = |args: &str| scratch.run(args).stdout;
+    assert_eq!(verb("journal --json").matches("\"outcome\":\"done\"").count(), 2);
+    for args in ["journal --search hängt", &format!("journal --task {first} -n 1"), "journal"] {
+        assert!(verb(args).contains(&first) && verb(args).contains("\n    The parser hängt."), "{args}");
+    }
+    assert_eq!(verb("journal --search nowhere"), "");
+    assert!(verb("knowledge list").starts_with("build-it  Build-it  (parser; "));
+    assert!(verb("knowledge show build-it").ends_with("\n\nRun make first.\n"));
+    assert_eq!(verb("knowledge search MAKE --json").matches("\"slug\":\"build-it\"").count(), 1);
+    assert!(scratch.run("knowledge show buildit").stderr.contains("did you mean 'build-it'?"));
     // A pulled branch may bring whatever it likes, but not another file.
     std::os::unix::fs::symlink("/etc/hostname", scratch.path(".ralph/knowledge/x.md")).unwrap();
     add(&scratch, "last-parser");
