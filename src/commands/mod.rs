@@ -40,9 +40,9 @@ pub use output::report_error;
 /// When it is refused before anything started, or cannot print what it was asked for.
 pub fn run(command: Command) -> anyhow::Result<u8> {
     match command {
-        Command::Plan(args) => plain_loop::plan(&args),
-        Command::Build(args) => plain_loop::build(&args),
-        Command::Prompt(args) => plain_loop::prompt(args),
+        Command::Plan(args) => attempt::refuse("plan").and_then(|()| plain_loop::plan(&args)),
+        Command::Build(args) => attempt::refuse("build").and_then(|()| plain_loop::build(&args)),
+        Command::Prompt(args) => attempt::refuse("prompt").and_then(|()| plain_loop::prompt(args)),
         Command::Init(args) => match &args.file {
             Some(file) => starter::write(file, &args),
             None => init::init(args),
