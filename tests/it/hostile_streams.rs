@@ -255,6 +255,11 @@ fn words_that_sound_like_another_class_do_not_hide_it() {
         ),
         (
             "codex",
+            r#"{"type":"turn.failed","error":{"message":"{\"error\":{\"message\":\"Unsupported parameter: 'rate_limit_tier'\",\"type\":\"invalid_request_error\"}}"}}"#,
+            Class::Other,
+        ),
+        (
+            "codex",
             r#"{"type":"error","message":"status: 400 Unsupported parameter: 'rate_limit_tier'"}"#,
             Class::Other,
         ),
@@ -427,5 +432,17 @@ proptest! {
         prop_assert_eq!(whole.shows, pieces.shows);
         prop_assert_eq!(whole.counters, pieces.counters);
         prop_assert_eq!(whole.verdict, pieces.verdict);
+    }
+}
+
+#[test]
+fn an_error_that_is_told_as_json_is_told_in_its_words() {
+    let json = r#"{\"error\":{\"code\":400,\"message\":\"API key not valid.\"}}"#;
+    for (agent, line) in [
+        ("codex", format!(r#"{{"type":"turn.failed","error":{{"message":"{json}"}}}}"#)),
+        ("gemini", format!(r#"{{"type":"result","status":"error","error":{{"message":"{json}"}}}}"#)),
+    ] {
+        let failure = play(agent, line.as_bytes(), "", AgentEnd::Exited(1), 4096).verdict.unwrap_err();
+        assert_eq!(failure.message, format!("{agent} exited with code 1: API key not valid."));
     }
 }

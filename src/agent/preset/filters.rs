@@ -10,12 +10,28 @@ macro_rules! billing {
     };
 }
 
+/// A definition: the words in an error that is told as the JSON of its provider.
+macro_rules! plain {
+    () => {
+        r#"def plain: . as $text | first((try (fromjson | .error.message? // .message? // $text) catch $text), $text);
+"#
+    };
+}
+
+/// Puts the definition of [`plain`] before a program.
+macro_rules! with_plain {
+    ($program:literal) => {
+        concat!(plain!(), $program)
+    };
+}
+
 /// Puts a definition before a program: `class`, the kind of an error whose message, from an event that says it is
 /// an error, is all there is.
 macro_rules! with_class {
     ($program:literal) => {
         concat!(
             billing!(),
+            plain!(),
             r#"def class: (. // "" | tostring) as $m
   | def says($words): $m | test($words; "i");
   def status($codes): $m | test("status:? (\($codes))\\b|\"code\": ?(\($codes))\\b"; "i");
@@ -24,7 +40,7 @@ macro_rules! with_class {
   # A status says more than words.
   elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|disabled organization")
   then "auth"
-  elif status("400|404|405|413|422") then "other"
+  elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT") then "other"
   elif status("429") or says("too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
   elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
@@ -236,7 +252,8 @@ else empty end
 pub(super) const CODEX_RESPONSE: &str =
     r#"select(.type == "item.completed" and .item.type == "agent_message") | .item.text"#;
 
-pub(super) const CODEX_DISPLAY: &str = r#"
+pub(super) const CODEX_DISPLAY: &str = with_plain!(
+    r#"
 def started:
   if .type == "command_execution" then {tool: "shell", input: .command}
   elif .type == "mcp_tool_call" then {tool: "\(.server // "mcp").\(.tool // "tool")", input: .arguments}
@@ -257,9 +274,10 @@ elif .type == "error" then
         sub("^Reconnecting[. ]*1/"; "the agent tries again, up to ") | {notice: sub("up to (?<n>[0-9]+)"; "up to \(.n) times:")}
       elif test("waiting for network") then {notice: sub("^Reconnecting[. ]*"; "the agent is ")}
       else empty end
-  else {error: .message} end
+  else {error: (.message // "" | plain)} end
 else empty end
-"#;
+"#
+);
 
 // "Reconnecting... 1/5" is not the end; what is comes in an `error` of its own and again in `turn.failed`.
 // Some calls are told only when they are over. The list of things to do is completed when the turn is.
@@ -277,9 +295,10 @@ elif .type == "item.completed" then
     elif is_call then {tool_started: .id}, {tool_finished: .id}
     else empty end
 elif .type == "error" then
-  if .message // "" | startswith("Reconnecting") then {message: ""} else {error: .message, class: (.message | class)} end
+  if .message // "" | startswith("Reconnecting") then {message: ""}
+  else {error: (.message // "" | plain), class: (.message | class)} end
 elif .type == "turn.completed" then {final: true, input_tokens: .usage.input_tokens, output_tokens: .usage.output_tokens}
-elif .type == "turn.failed" then {final: true, error: (.error.message // ""), class: (.error.message | class)}
+elif .type == "turn.failed" then {final: true, error: (.error.message // "" | plain), class: (.error.message | class)}
 else empty end
 "#
 );
@@ -287,24 +306,26 @@ else empty end
 // The prompt is echoed with role "user". "auto" is no model; which were used is told at the end.
 pub(super) const GEMINI_RESPONSE: &str = r#"select(.type == "message" and .role == "assistant") | .content"#;
 
-pub(super) const GEMINI_DISPLAY: &str = r#"
+pub(super) const GEMINI_DISPLAY: &str = with_plain!(
+    r#"
 if .type == "message" then select(.role == "assistant") | if .delta then {delta: .content} else {text: .content} end
 elif .type == "tool_use" then {tool: .tool_name, input: .parameters}
-elif .type == "error" then if .severity == "error" then {error: .message} else {notice: .message} end
-elif .type == "result" and .error then {error: .error.message}
+elif .type == "error" then if .severity == "error" then {error: (.message // "" | plain)} else {notice: .message} end
+elif .type == "result" and .error then {error: (.error.message // "" | plain)}
 else empty end
-"#;
+"#
+);
 
 pub(super) const GEMINI_RESULT: &str = with_class!(
     r#"
 if .type == "init" then {session_id} + if .model == "auto" then {} else {model} end
 elif .type == "tool_use" then {tool_started: .tool_id}
-elif .type == "error" then select(.severity == "error") | {error: .message, class: (.message | class)}
+elif .type == "error" then select(.severity == "error") | {error: (.message // "" | plain), class: (.message | class)}
 elif .type == "result" then
   {final: true, input_tokens: .stats.input_tokens, output_tokens: .stats.output_tokens}
   + (.stats.models // {} | keys | if . == [] then {} else {model: join(", ")} end)
   + if .status == "success" then {}
-    elif .error then {error: .error.message, class: (.error.message | class)}
+    elif .error then {error: (.error.message // "" | plain), class: (.error.message | class)}
     else {error: ""} end
 else empty end
 "#
