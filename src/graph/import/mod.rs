@@ -56,8 +56,8 @@ pub struct Item {
     pub after: Vec<Key>,
     /// One line.
     pub title: String,
-    /// More about it.
-    pub description: String,
+    /// More about it; without one it stays as it is, or there is none.
+    pub description: Option<String>,
     /// Lower numbers go first; without one it stays as it is, or is 0.
     pub priority: Option<i64>,
     /// Where it stands; what follows from other tasks is found out anew.
@@ -85,7 +85,7 @@ impl Item {
             parent: None,
             after: Vec::new(),
             title,
-            description: String::new(),
+            description: None,
             priority: None,
             status: Status::Pending,
             feature: None,
@@ -231,9 +231,9 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D
 }
 
 /// What the paragraphs that are there make together.
-fn paragraphs<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join("\n\n")
+fn paragraphs<'a>(parts: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let parts: Vec<&str> = parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn stories_become_tasks() {
 }"#;
     assert_eq!(shown(text), ["4 One | - |  | Done", "5 Two | - | US-1 | Open"]);
     let stories = items(text).unwrap();
-    assert_eq!(stories[0].description, "D\n\nAcceptance criteria:\n- x\n- y\n\nN");
+    assert_eq!(stories[0].description.as_deref(), Some("D\n\nAcceptance criteria:\n- x\n- y\n\nN"));
     assert_eq!((stories[0].priority, stories[1].priority), (None, Some(4)));
     let next = text.replace("\"p\"", "\"q\"");
     assert_ne!(items(&next).unwrap()[0].key, stories[0].key);

@@ -232,7 +232,7 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
             id: task.id,
             parent_id: task.parent_id,
             title: task.title,
-            description: task.description,
+            description: Some(task.description),
             status: task.status,
             priority: Some(task.priority),
             created_at: Some(task.created_at),

@@ -1,4 +1,5 @@
 mod histories;
+mod imports;
 mod opening;
 
 use std::collections::{BTreeSet, HashMap};
