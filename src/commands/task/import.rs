@@ -18,12 +18,11 @@ use crate::job::workspace::locate;
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     attempt::refuse("task import")?;
-    let project = locate(args.graph.ralph_dir.as_ref())?;
-    let is_new = project.graph().symlink_metadata().is_err();
     let mut store = open(&args.graph)?;
     let imported = take(&mut store, &args.file, args.dry_run)?;
-    if is_new && !args.dry_run {
+    if !store.has_place() && !args.dry_run {
         // Only now: what is refused makes no graph.
+        let project = locate(args.graph.ralph_dir.as_ref())?;
         make_room(&project)?;
         store.save(&project.graph())?;
     }

@@ -9,7 +9,7 @@ mod prd;
 use std::io::{self, BufRead, BufReader, Read};
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::GraphError;
 use super::task::{Status, Verification};
@@ -22,7 +22,7 @@ pub(super) use exported::{ExportedFeature, ExportedTask};
 const LARGEST: u64 = 16 << 20;
 
 /// How a thing is known again when its file is read a second time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Key {
     /// By our own id.
     Id(String),
@@ -44,7 +44,7 @@ impl Key {
 }
 
 /// A task that a file describes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
     /// Where, from 1.
     pub line: usize,
@@ -99,7 +99,7 @@ impl Item {
 }
 
 /// A feature that a file describes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureItem {
     /// Where, from 1.
     pub line: usize,
@@ -116,7 +116,7 @@ pub struct FeatureItem {
 }
 
 /// What a file has to say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
     /// There is this task.
     Task(Box<Item>),

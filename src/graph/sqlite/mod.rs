@@ -17,9 +17,11 @@ mod open;
 mod queries;
 mod rebuild;
 mod settle;
+mod spool;
 #[cfg(test)]
 mod tests;
 
+use std::env;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,8 @@ use super::store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selec
 use super::task::{Details, LogLine, Status, Task};
 use crate::files::own;
 
+use spool::Spool;
+
 pub use open::BUSY_TIMEOUT;
 
 /// A graph of tasks in an `SQLite` database.
@@ -44,6 +48,8 @@ pub use open::BUSY_TIMEOUT;
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
+    /// It is at that path; else it is in no file yet.
+    has_place: bool,
     /// The copy of an older program's database that was taken over when this one was opened.
     taken_over: Option<PathBuf>,
 }
@@ -246,9 +252,13 @@ impl Store for SqliteStore {
         entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
         dry_run: bool,
     ) -> Result<Imported, GraphError> {
+        let folder = if self.has_place() { self.path.parent() } else { None };
+        let folder = folder.map_or_else(env::temp_dir, Path::to_owned);
+        // Nobody has to wait for us while we wait for what is to be read.
+        let read = Spool::fill(&folder, entries)?;
         let mut all = || {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let imported = import::import(&transaction, entries)?;
+            let imported = import::import(&transaction, &mut read.entries(&folder))?;
             if dry_run {
                 transaction.rollback()?;
             } else {

@@ -33,6 +33,22 @@ fn a_file_that_says_nothing_of_a_description_leaves_it() {
 }
 
 #[test]
+fn others_write_while_an_import_still_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    let (mut store, mut other) = (open(&path).unwrap(), open(&path).unwrap());
+    let mut entries = import::read("- [ ] a\n- [ ] b\n".as_bytes(), &|_| true).unwrap();
+    let mut slow = std::iter::from_fn(|| {
+        other.add(&new_task("meanwhile")).unwrap();
+        entries.next()
+    });
+    assert_eq!(store.import(&mut slow, false).unwrap().added, 2);
+    drop(slow);
+    assert_eq!(derived(&store.connection).len(), 5);
+    assert!(store.has_place() && !SqliteStore::nowhere().unwrap().has_place());
+}
+
+#[test]
 fn what_another_file_calls_a_task_is_no_number_of_one() {
     let mut store = SqliteStore::nowhere().unwrap();
     let lines = [
