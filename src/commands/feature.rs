@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::attempt;
 use super::output::print;
-use super::task::{answer, create, open};
+use super::task::{answer, create, look, open};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
 use crate::files::atomic::{self, Durability};
 use crate::files::theirs;
@@ -36,7 +36,7 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
     let name = args.feature.name.as_str();
     let graph = &args.feature.graph;
     crate::graph::check_feature_name(name)?;
-    let is_there = open(graph)?.feature(name).is_ok();
+    let is_there = look(graph)?.feature(name).is_ok();
     if is_there && args.spec.is_none() && args.plan.is_none() {
         bail!("feature '{name}' is there already: give it another --spec or --plan, or choose another name");
     }
@@ -69,7 +69,7 @@ fn text(path: &Path, kind: &str) -> anyhow::Result<String> {
 }
 
 fn list(args: &GraphArgs) -> anyhow::Result<u8> {
-    let features = open(args)?.features()?;
+    let features = look(args)?.features()?;
     if args.json {
         return answer(args, &json!(features), "");
     }
@@ -77,7 +77,7 @@ fn list(args: &GraphArgs) -> anyhow::Result<u8> {
 }
 
 fn show(args: &FeatureNameArgs) -> anyhow::Result<u8> {
-    let feature = open(&args.graph)?.feature(&args.name)?;
+    let feature = look(&args.graph)?.feature(&args.name)?;
     let paths = [("spec", &feature.spec_path), ("plan", &feature.plan_path)];
     let paths = paths.iter().filter_map(|(kind, path)| Some(format!("\n{kind}  {}", path.as_ref()?)));
     let text = line(&feature) + &paths.collect::<String>();

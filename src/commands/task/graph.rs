@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::open;
+use super::look;
 use crate::cli::{GraphFormat, TaskGraphArgs};
 use crate::commands::output::{Array, Stream};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Selection, Store as _, Task};
 
 pub(super) fn graph(args: &TaskGraphArgs) -> anyhow::Result<u8> {
-    let store = open(&args.graph)?;
+    let store = look(&args.graph)?;
     let mut stream = Stream::new();
     if args.graph.json {
         json(&store, &mut stream)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{answer, make_room, open};
+use super::{answer, look, make_room, open};
 use crate::cli::{GraphArgs, TaskImportArgs};
 use crate::commands::attempt;
 use crate::commands::output::Stream;
@@ -47,7 +47,7 @@ fn take(store: &mut SqliteStore, path: &Path, dry_run: bool) -> anyhow::Result<I
 }
 
 pub(super) fn export(args: &GraphArgs) -> anyhow::Result<u8> {
-    let store = open(args)?;
+    let store = look(args)?;
     let mut stream = Stream::new();
     stream.line(&import::header());
     store.export(&mut |line| stream.line(line))?;

@@ -43,7 +43,6 @@ fn others_write_while_an_import_still_reads() {
         entries.next()
     });
     assert_eq!(store.import(&mut slow, false).unwrap().added, 2);
-    drop(slow);
     assert_eq!(derived(&store.connection).len(), 5);
     assert!(store.has_place() && !SqliteStore::nowhere().unwrap().has_place());
 }
