@@ -142,6 +142,21 @@ impl SqliteStore {
         all().map_err(|fault: Fault| fault.at(&self.path))
     }
 
+    /// [`Store::put_feature`], and what belongs to it outside of the store: `also` is done when nothing but the last step of
+    /// the transaction can fail any more.
+    pub fn put_feature_with(
+        &mut self,
+        name: &str,
+        spec: Option<&str>,
+        plan: Option<&str>,
+        also: impl FnOnce() -> Result<(), GraphError>,
+    ) -> Result<(), GraphError> {
+        self.write(|graph| {
+            features::put(graph, name, spec, plan)?;
+            Ok(also()?)
+        })
+    }
+
     /// Takes back the claims of holders that are gone where that can be done without waiting, and answers how many there were.
     /// For who only wants to look: what is not taken back now is so at the next look.
     pub fn recover_at_once(&mut self) -> usize {
@@ -283,7 +298,7 @@ impl Store for SqliteStore {
     }
 
     fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {
-        self.write(|graph| features::put(graph, name, spec, plan))
+        self.put_feature_with(name, spec, plan, || Ok(()))
     }
 
     fn delete_feature(&mut self, name: &str) -> Result<(), GraphError> {
