@@ -487,6 +487,50 @@ fn all_work_trees_share_it() {
 }
 
 #[test]
+fn an_agent_in_a_pid_namespace_of_its_own_does_not_certify_either() {
+    let graph = Graph::new();
+    let scratch = &graph.0;
+    let id = graph.add(&["a"]);
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let apart = "unshare --user --map-root-user --pid --fork --kill-child";
+    let call = |mount: &str| {
+        format!("{apart} {mount} \"{ralph}\" task done {id} 2>>\"$HOME/said\"; echo $? >> \"$HOME/codes\"\n")
+    };
+    let calls = call("--mount-proc") + &call("");
+    scratch.agent("claude", &format!("cat >/dev/null\n{calls}say '<promise>COMPLETE</promise>'; result"));
+    let run = scratch.run("prompt p.md 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let home = |name: &str| fs::read_to_string(scratch.home().join(name)).unwrap();
+    assert_eq!(home("codes"), "1\n1\n", "{}", home("said"));
+    assert!(
+        home("said")
+            .lines()
+            .all(|line| line.contains("'ralph task done' is not for agents at work: say what")),
+        "{}",
+        home("said")
+    );
+
+    // The marks have outlived their run, or it is none of this machine.
+    let ended = scratch.state()["run"].as_str().unwrap().to_owned();
+    for (run, code) in [("unknown", 1), (ended.as_str(), 0)] {
+        let mut command = scratch.command("unshare");
+        command.args(&apart.split(' ').collect::<Vec<_>>()[1..]).args([
+            "--mount-proc",
+            ralph,
+            "task",
+            "done",
+            &id,
+        ]);
+        let done = Scratch::finish(command.env("RALPH_RUN", run).env("RALPH_SUPERVISOR", "4194305"));
+        assert_eq!(done.code, Some(code), "{run}: {done:?}");
+        assert!(
+            code == 0 || done.stderr.contains("a run that cannot be found: call it from another terminal"),
+            "{done:?}"
+        );
+    }
+}
+
+#[test]
 fn agents_add_and_read_but_do_not_certify() {
     let graph = Graph::new();
     let (a, b) = (graph.add(&["a"]), graph.add(&["b"]));
