@@ -27,7 +27,7 @@ fn nesting_makes_parts() {
         [
             "2 a | - |  | Open",
             "3 b | a |  | Done",
-            "4 c | a > b |  | Done",
+            "4 c | b |  | Done",
             "5 d | - |  | Open",
             "11 e | - |  | Open"
         ]
@@ -37,6 +37,35 @@ fn nesting_makes_parts() {
         shown(text),
         ["1 a | - |  | Open", "3 part | a |  | Open", "5 b | - |  | Open", "7 c | - |  | Open"],
         "what has no box is nothing to be a part of"
+    );
+}
+
+#[test]
+fn a_fence_ends_where_it_does() {
+    let text = "````\n```\n- [ ] code\n```\n````\n- [ ] a\n~~~ sh\n```\n- [ ] code\n~~~ not yet\n~~~~  \n- [ ] b\n```in a line```\n- [ ] c\n```\n- [ ] code\n";
+    assert_eq!(shown(text), ["6 a | - |  | Open", "12 b | - |  | Open", "14 c | - |  | Open"]);
+}
+
+#[test]
+fn an_item_is_known_by_what_it_stands_below() {
+    let keys = |text: &str| -> Vec<Key> { items(text).unwrap().into_iter().map(|item| item.key).collect() };
+    for (one, other) in [
+        (
+            "# One\n- [ ] Test it\n# Two\n- [ ] Test it\n",
+            "# One\n## Two\n- [ ] Test it\n### Two\n- [ ] Test it\n",
+        ),
+        ("- [ ] a\n  - [ ] b\n", "- [ ] a > b\n- [ ] b > a\n"),
+        ("# a\n- [ ] b\n- [ ] # a\n", "- [ ] # a\n  - [ ] b\n"),
+    ] {
+        let keys = [keys(one), keys(other)].concat();
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[..at].contains(key), "{key:?}");
+        }
+    }
+    assert_eq!(
+        keys("# A\n## B\n# C\n- [x] d\n"),
+        keys("# C\n\nText.\n\n* [ ]  d \n"),
+        "only what is above it counts"
     );
 }
 
