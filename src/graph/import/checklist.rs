@@ -1,6 +1,8 @@
 //! A markdown checklist: nesting makes parts.
 
-use super::{Item, Key};
+use super::{Item, Key, at};
+use crate::graph::error::GraphError;
+use crate::graph::limits;
 use crate::graph::task::Status;
 
 /// An item that others may be parts of.
@@ -11,7 +13,7 @@ struct Above {
     path: String,
 }
 
-pub(super) fn items(text: &str) -> Vec<Item> {
+pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
     let mut items: Vec<Item> = Vec::new();
     let mut above: Vec<Above> = Vec::new();
     let mut headings: Vec<&str> = Vec::new();
@@ -35,6 +37,8 @@ pub(super) fn items(text: &str) -> Vec<Item> {
             headings.push(trimmed.trim_end());
         }
         let Some((done, title)) = list_item(trimmed).and_then(boxed) else { continue };
+        limits::level(&format!("'{title}'"), above.len() + 1)
+            .map_err(|error| at(number + 1, &error.to_string()))?;
         let path = above.last().map_or(title.to_owned(), |above| format!("{title}\n{}", above.path));
         // No title is empty: nothing of the one can be taken for the other.
         let key = Key::Origin(format!("list:{path}\n\n{}", headings.join("\n")));
@@ -45,7 +49,7 @@ pub(super) fn items(text: &str) -> Vec<Item> {
         });
         above.push(Above { indent, key, path });
     }
-    items
+    Ok(items)
 }
 
 /// The marks of a fence of code that begins with this line.

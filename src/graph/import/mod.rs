@@ -158,7 +158,7 @@ pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Resul
     } else if plan::is_one(&whole) {
         plan::items(&whole, is_branch)?
     } else {
-        checklist::items(&whole)
+        checklist::items(&whole)?
     };
     if items.is_empty() {
         let known = "a list of '- [ ] task', a prd.json, beads' JSONL, an IMPLEMENTATION_PLAN.md or what 'ralph task export' prints";

@@ -119,6 +119,7 @@ fn a_plan_of_branches_becomes_tasks() {
 #[test]
 fn what_cannot_be_read_is_named_by_its_line() {
     let long = format!("{}\n{{\"id\":\"{}", header(), "x".repeat(17 << 20));
+    let deep: String = (0..101).map(|level| format!("{}- [ ] {level}\n", " ".repeat(level))).collect();
     let twenty = "- [ ] a\n".repeat(3 << 20);
     for (text, what) in [
         ("", "there are no tasks in it"),
@@ -128,6 +129,7 @@ fn what_cannot_be_read_is_named_by_its_line() {
         ("{\"ralph_tasks\":2}\n", "use the ralph that wrote it"),
         ("{\"ralph_tasks\":1}\n{}\n", "line 2: no task of an export: missing field `id` (column 2)"),
         (&long, "line 2: it is longer than 16777216 bytes"),
+        (&deep, "line 101: '100' would stand on level 101, 100 is the deepest"),
         (&twenty, "the file is larger than"),
     ] {
         let error = items(text).unwrap_err().to_string();

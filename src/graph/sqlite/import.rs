@@ -44,10 +44,18 @@ pub(super) fn import(
     }
     changed += imported.added + connect(graph)?;
     if changed > 0 {
-        rebuild(graph)?;
+        rebuild(graph, &|seq| title(graph, seq))?;
     }
     graph.execute_batch("DROP TABLE seen; DROP TABLE said;")?;
     Ok(imported)
+}
+
+/// A task and where it is in the file.
+fn title(graph: &Transaction<'_>, seq: i64) -> Fallible<String> {
+    let title = queries::title(graph, seq)?;
+    let line = "SELECT line FROM seen WHERE task = ?1";
+    let line: Option<i64> = graph.prepare_cached(line)?.query_row([seq], |row| row.get(0)).optional()?;
+    Ok(line.map_or_else(|| title.clone(), |line| format!("{title} (line {line})")))
 }
 
 fn on_line(line: usize, fault: Fault) -> Fault {

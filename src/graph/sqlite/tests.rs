@@ -38,8 +38,11 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
     for (stories, what) in [
         (vec![story("A", ""), story("B", "\"C\"")], "line 3: no task 'C'"),
         (vec![story("A", ""), story("A", "")], "line 3: 'A' is there twice, first in line 2"),
-        (vec![story("A", "\"B\""), story("B", "\"A\"")], "a cycle, Story A → Story B → Story A"),
-        (vec![story("A", "\"A\"")], "a cycle, Story A → Story A"),
+        (
+            vec![story("A", "\"B\""), story("B", "\"A\"")],
+            "a cycle, Story A (line 2) → Story B (line 3) → Story A (line 2): leave",
+        ),
+        (vec![story("A", "\"A\"")], "a cycle, Story A (line 2) → Story A (line 2): leave"),
         (vec![story("A", ""), "{\"id\":\"B\"}".into()], "line 3: no prd.json: missing field `title`"),
     ] {
         let said = take(&mut store, &prd(&stories)).unwrap_err().to_string();

@@ -48,6 +48,29 @@ fn others_write_while_an_import_still_reads() {
 }
 
 #[test]
+fn a_long_circle_is_shown_in_a_line() {
+    let ids: Vec<String> = (0..100_u32).map(|number| format!("t-{number:06x}")).collect();
+    let line = |at: usize, after: &str| {
+        format!("{{\"id\":\"{}\",\"title\":\"T{at}\",\"blockers\":[{after}]}}\n", ids[at])
+    };
+    let chain = |first: &str| -> String {
+        let rest = (1..100).map(|at| line(at, &format!("\"{}\"", ids[at - 1])));
+        format!("{}\n{}{}", import::header(), line(0, first), rest.collect::<String>())
+    };
+    let mut store = SqliteStore::nowhere().unwrap();
+    let said = take(&mut store, &chain(&format!("\"{}\"", ids[99]))).unwrap_err().to_string();
+    assert!(
+        said.starts_with("a cycle, T") && said.contains(" → (89 more) → T") && said.contains(" (line "),
+        "{said}"
+    );
+    take(&mut store, &chain("")).unwrap();
+    let said = store.add_dependency(&ids[99], &ids[0]).unwrap_err().to_string();
+    let path =
+        "t-000000 → t-000001 → t-000002 → t-000003 → t-000004 → t-000005 → (89 more) → t-00005f → t-000060";
+    assert!(said.contains(path) && said.contains("t-000063 → t-000000: leave"), "{said}");
+}
+
+#[test]
 fn what_another_file_calls_a_task_is_no_number_of_one() {
     let mut store = SqliteStore::nowhere().unwrap();
     let lines = [
