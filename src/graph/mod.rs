@@ -19,5 +19,5 @@ pub use error::GraphError;
 pub use feature::{Counts, Feature, FeatureStatus};
 pub use holder::Holder;
 pub use limits::feature as check_feature_name;
-pub use store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
+pub use store::{Changes, Claim, Ended, Imported, NewTask, Part, Place, Scope, Selection, Store};
 pub use task::{Details, LogLine, Status, Task, Verification};

@@ -183,6 +183,8 @@ fn bad_input_is_refused_in_a_line() {
         (&["update", &a, "--title", ""], "the title is empty"),
         (&["log", &a, "-m", " "], "the message is empty"),
         (&["fail", &a, "-r", "a\u{1b}"], "control character"),
+        (&["list", "--feature", "none", "--json"], "no feature 'none'"),
+        (&["tree", "t-999999", "--json"], "no task 't-999999'"),
         (&["graph", "--format", "png"], "'png'"),
     ] {
         let said = graph.refused(args);

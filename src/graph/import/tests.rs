@@ -119,7 +119,8 @@ fn a_plan_of_branches_becomes_tasks() {
 #[test]
 fn what_cannot_be_read_is_named_by_its_line() {
     let long = format!("{}\n{{\"id\":\"{}", header(), "x".repeat(17 << 20));
-    let deep: String = (0..101).map(|level| format!("{}- [ ] {level}\n", " ".repeat(level))).collect();
+    let item = |level| format!("{}- [ ] {level}\n", " ".repeat(level));
+    let deep = (0..101).map(item).collect::<Vec<String>>().concat();
     let twenty = "- [ ] a\n".repeat(3 << 20);
     for (text, what) in [
         ("", "there are no tasks in it"),

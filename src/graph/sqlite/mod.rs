@@ -35,7 +35,7 @@ use super::error::GraphError;
 use super::feature::Feature;
 use super::holder::Holder;
 use super::import::Entry;
-use super::store::{Changes, Claim, Ended, Imported, NewTask, Place, Scope, Selection, Store};
+use super::store::{Changes, Claim, Ended, Imported, NewTask, Part, Place, Scope, Selection, Store};
 use super::task::{Details, LogLine, Status, Task};
 use crate::files::own;
 
@@ -337,8 +337,8 @@ impl Store for SqliteStore {
         self.read(|graph| queries::tree(graph, id, each))
     }
 
-    fn dependencies(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::dependencies(graph, each))
+    fn graph(&self, each: &mut dyn FnMut(Part<'_>) -> bool) -> Result<(), GraphError> {
+        self.read(|graph| queries::graph(graph, each))
     }
 }
 

@@ -176,6 +176,28 @@ fn an_export_of_elsewhere_is_looked_at() {
 }
 
 #[test]
+fn a_whole_graph_is_one_state_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    let (mut store, mut other) = (open(&path).unwrap(), open(&path).unwrap());
+    store.add(&new_task("a")).unwrap();
+    let mut titles = Vec::new();
+    let mut edges = 0;
+    let mut each = |part: Part<'_>| {
+        match part {
+            Part::Task(task) => {
+                titles.push(task.title.clone());
+                other.add(&NewTask { after: vec![task.id.clone()], ..new_task("b") }).unwrap();
+            }
+            Part::Dependency { .. } => edges += 1,
+        }
+        true
+    };
+    store.graph(&mut each).unwrap();
+    assert_eq!((titles, edges), (vec!["a".to_owned()], 0));
+}
+
+#[test]
 fn eight_claimers_share_the_work() {
     const TASKS: usize = 400;
     let dir = tempfile::tempdir().unwrap();
