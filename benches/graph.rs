@@ -56,6 +56,9 @@ fn main() -> ExitCode {
             let what = format!("  claim, {what}: {claim:.1?}, update {update:.1?}");
             judge(&what, claim.as_secs_f64() / update.as_secs_f64(), "times an update", 3.0);
         }
+        let took = cycle(&mut store, &path, size);
+        judge("  a cycle over all tasks is refused", took.as_secs_f64(), "s", 30.0);
+        judge("  memory, at its most", peak_memory(), "MB", 60.0);
         medians.push(claims);
     }
     for (at, what) in ["whole graph", "a feature", "a subtree"].into_iter().enumerate() {
@@ -92,6 +95,19 @@ fn claims(store: &mut SqliteStore, path: &Path, size: u64, rounds: u64) -> ([Dur
         }
     }
     (times.map(median), median(updates))
+}
+
+/// Until a dependency of the first task on the last is refused, where every block waits for the one before.
+fn cycle(store: &mut SqliteStore, path: &Path, size: u64) -> Duration {
+    let plain = Connection::open(path).expect("the same database");
+    let wait =
+        "INSERT INTO dependencies SELECT seq, seq + ?1 FROM tasks WHERE seq % ?1 = 1 AND seq + ?1 <= ?2";
+    plain.execute(wait, [BLOCK, size]).expect("SQL");
+    let begun = Instant::now();
+    let refused = store.add_dependency(&id(size - BLOCK), &id(0)).expect_err("a cycle");
+    let took = begun.elapsed();
+    assert!(refused.to_string().contains("that is a cycle"), "{refused}");
+    took
 }
 
 /// Until somebody can read what is ready.

@@ -42,10 +42,13 @@ pub struct FeatureAddArgs {
     /// Which feature.
     #[command(flatten)]
     pub feature: FeatureNameArgs,
-    /// Its spec; copied to features/NAME/spec.md in the ralph dir
+    /// Its spec; copied to features/NAME/spec.md beside the graph
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
-    /// Its plan; copied to features/NAME/plan.md in the ralph dir
+    /// Its plan; copied to features/NAME/plan.md beside the graph
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
+    /// Replace a spec or plan that is there already
+    #[arg(long)]
+    pub force: bool,
 }

@@ -1,20 +1,21 @@
 //! `ralph feature`: tasks that belong together, with a spec and a plan.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+mod files;
 
-use anyhow::{Context as _, bail};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::bail;
 use serde_json::json;
 
 use super::attempt;
 use super::output::print;
-use super::task::{answer, create, open};
+use super::task::{answer, create, look, open};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
-use crate::files::atomic::{self, Durability};
-use crate::files::theirs;
-use crate::graph::{Feature, Store as _};
+use crate::graph::{Feature, GraphError, Store as _};
 use crate::job::workspace::locate;
+
+use files::FeatureFile;
 
 /// `ralph feature`.
 pub(super) fn run(verb: &FeatureVerb) -> anyhow::Result<u8> {
@@ -36,40 +37,38 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
     let name = args.feature.name.as_str();
     let graph = &args.feature.graph;
     crate::graph::check_feature_name(name)?;
-    let is_there = open(graph)?.feature(name).is_ok();
-    if is_there && args.spec.is_none() && args.plan.is_none() {
-        bail!("feature '{name}' is there already: give it another --spec or --plan, or choose another name");
-    }
-    let spec = args.spec.as_deref().map(|path| text(path, "spec")).transpose()?;
-    let plan = args.plan.as_deref().map(|path| text(path, "plan")).transpose()?;
-    let mut store = create(graph)?;
     let project = locate(graph.ralph_dir.as_ref())?;
-    let put = |kind: &str, text: Option<String>| -> anyhow::Result<Option<String>> {
-        let Some(text) = text else { return Ok(None) };
-        let relative = PathBuf::from("features").join(name).join(format!("{kind}.md"));
-        let path = project.ralph_dir().join(&relative);
-        fs::create_dir_all(path.parent().unwrap_or(&path))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        atomic::write_theirs(&path, text.as_bytes(), Durability::Atomic)?;
-        Ok(Some(relative.display().to_string()))
+    let folder = project.graph_dir();
+    let choose = |kind, given: &Option<PathBuf>| {
+        FeatureFile::choose(&folder, name, kind, given.as_deref(), args.force)
     };
-    // The files first: one that is not named yet harms nobody.
-    let (spec, plan) = (put("spec", spec)?, put("plan", plan)?);
-    store.put_feature(name, spec.as_deref(), plan.as_deref())?;
+    let (spec, plan) = (choose("spec", &args.spec)?, choose("plan", &args.plan)?);
+    let named = |file: &Option<FeatureFile>| file.as_ref().map(|file| file.name.clone());
+    let (spec_path, plan_path) = (named(&spec), named(&plan));
+    if let Ok(old) = look(graph)?.feature(name) {
+        let is_known = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
+        let is_same = is_known(&spec_path, &old.spec_path) && is_known(&plan_path, &old.plan_path);
+        if is_same && args.spec.is_none() && args.plan.is_none() {
+            bail!(
+                "feature '{name}' is there already: give it another --spec or --plan, or choose another name"
+            );
+        }
+    }
+    let mut store = create(graph)?;
+    let files: Vec<&FeatureFile> = spec.iter().chain(&plan).collect();
+    let mut written = Vec::new();
+    let write =
+        || files::write(&files, &mut written).map_err(|error| GraphError::BadValue(error.to_string()));
+    if let Err(error) = store.put_feature_with(name, spec_path.as_deref(), plan_path.as_deref(), write) {
+        files::take_back(&written);
+        return Err(error.into());
+    }
     let feature = store.feature(name)?;
     answer(graph, &json!(feature), &line(&feature))
 }
 
-fn text(path: &Path, kind: &str) -> anyhow::Result<String> {
-    let text = theirs::text(path).with_context(|| format!("cannot read the {kind} {}", path.display()))?;
-    if text.trim().is_empty() {
-        bail!("the {kind} {} is empty: write it first", path.display());
-    }
-    Ok(text)
-}
-
 fn list(args: &GraphArgs) -> anyhow::Result<u8> {
-    let features = open(args)?.features()?;
+    let features = look(args)?.features()?;
     if args.json {
         return answer(args, &json!(features), "");
     }
@@ -77,7 +76,7 @@ fn list(args: &GraphArgs) -> anyhow::Result<u8> {
 }
 
 fn show(args: &FeatureNameArgs) -> anyhow::Result<u8> {
-    let feature = open(&args.graph)?.feature(&args.name)?;
+    let feature = look(&args.graph)?.feature(&args.name)?;
     let paths = [("spec", &feature.spec_path), ("plan", &feature.plan_path)];
     let paths = paths.iter().filter_map(|(kind, path)| Some(format!("\n{kind}  {}", path.as_ref()?)));
     let text = line(&feature) + &paths.collect::<String>();

@@ -74,32 +74,48 @@ impl Stream {
     }
 }
 
-/// A JSON array with an item on each line.
+/// A JSON array with an item on each line. It begins with the first: what is refused before that has printed nothing.
 pub(super) struct Array<'a> {
     stream: &'a mut Stream,
+    /// What stands before the first item, until that comes.
+    head: Option<String>,
     /// An item waits: whether a comma follows it is not known before the next one.
     last: Option<String>,
 }
 
 impl<'a> Array<'a> {
     pub(super) fn new(stream: &'a mut Stream) -> Self {
-        stream.line("[");
-        Self { stream, last: None }
+        Self::behind("", stream)
+    }
+
+    /// One that is a part of something larger, of which this comes before it.
+    pub(super) fn behind(before: &str, stream: &'a mut Stream) -> Self {
+        Self { stream, head: Some(format!("{before}[")), last: None }
     }
 
     /// Answers whether anybody wants to read on.
     pub(super) fn item(&mut self, item: &serde_json::Value) -> bool {
+        self.begin();
         match self.last.replace(item.to_string()) {
             Some(last) => self.stream.line(&(last + ",")),
             None => true,
         }
     }
 
-    pub(super) fn end(self) {
+    fn begin(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.stream.line(&head);
+        }
+    }
+
+    /// Answers where it was printed.
+    pub(super) fn end(mut self) -> &'a mut Stream {
+        self.begin();
         if let Some(last) = self.last {
             self.stream.line(&last);
         }
         self.stream.line("]");
+        self.stream
     }
 }
 

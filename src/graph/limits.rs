@@ -11,6 +11,8 @@ const TITLE: usize = 500;
 const NAME: usize = 100;
 /// The longest text, in bytes.
 const TEXT: usize = 1 << 20;
+/// How many tasks may stand below each other: each is listed for all that it is a part of.
+pub(super) const LEVELS: usize = 100;
 /// The largest priority, and without its sign the smallest.
 const PRIORITY: i64 = 1_000_000;
 
@@ -71,6 +73,16 @@ pub(super) fn path(path: &str) -> Result<(), GraphError> {
         return refuse(&format!("'{}' is no path below the ralph dir", escaped(path)));
     }
     Ok(())
+}
+
+/// What is a part of a part of a part is on level 4.
+pub(super) fn level(what: &str, level: usize) -> Result<(), GraphError> {
+    if level <= LEVELS {
+        return Ok(());
+    }
+    refuse(&format!(
+        "{what} would stand on level {level}, {LEVELS} is the deepest: put it below a task further up"
+    ))
 }
 
 pub(super) fn priority(priority: i64) -> Result<(), GraphError> {

@@ -78,6 +78,20 @@ pub struct Place {
     pub is_last: bool,
 }
 
+/// A part of a whole graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// A task.
+    Task(&'a Task),
+    /// One task waits for another.
+    Dependency {
+        /// The id of the one that has to be done first.
+        blocker: &'a str,
+        /// The id of the one that waits.
+        blocked: &'a str,
+    },
+}
+
 /// The right to book the result of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
@@ -241,6 +255,6 @@ pub trait Store {
     fn list(&self, selection: &Selection, each: &mut dyn FnMut(Task) -> bool) -> Result<(), GraphError>;
     /// Shows each task with its place to `each`, parts behind what they are a part of, from one task or from all roots.
     fn tree(&self, id: Option<&str>, each: &mut dyn FnMut(Task, Place) -> bool) -> Result<(), GraphError>;
-    /// Shows every dependency as blocker and blocked to `each`.
-    fn dependencies(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), GraphError>;
+    /// Shows every task, then every dependency between them to `each`.
+    fn graph(&self, each: &mut dyn FnMut(Part<'_>) -> bool) -> Result<(), GraphError>;
 }

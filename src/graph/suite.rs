@@ -12,7 +12,7 @@ type Test = fn(&mut dyn Store);
 
 pub(super) const RETRIES: Retries = Retries { of_run: None, usual: 3 };
 
-pub(super) const TESTS: [Test; 18] = [
+pub(super) const TESTS: [Test; 19] = [
     next_is_the_lowest_priority_then_the_oldest,
     what_waits_is_claimed_when_the_last_blocker_is_done,
     a_child_of_a_blocked_task_is_blocked,
@@ -27,6 +27,7 @@ pub(super) const TESTS: [Test; 18] = [
     the_journal_is_found_by_words,
     steps_by_hand_are_legal_ones,
     dependencies_that_cannot_be_are_refused,
+    what_is_too_deep_is_refused,
     deleting_leaves_no_holes,
     claims_of_the_dead_come_back,
     features_are_what_their_tasks_make_them,
@@ -271,6 +272,28 @@ fn dependencies_that_cannot_be_are_refused(store: &mut dyn Store) {
     assert!(refused(store.add_dependency(&below, &other)).contains("is in_progress and cannot become"));
     assert!(refused(store.remove_dependency(&below, &other)).contains("does not wait for"));
     assert_eq!(store.details(&top).unwrap().children, [below]);
+}
+
+fn what_is_too_deep_is_refused(store: &mut dyn Store) {
+    let mut ids = vec![add(store, "top")];
+    for level in 2..=100 {
+        ids.push(add_below(store, &ids[level - 2], "x"));
+    }
+    let task = NewTask { title: "x".into(), parent: ids.last().cloned(), ..NewTask::default() };
+    let said = refused(store.add(&task));
+    assert_eq!(said, "the task would stand on level 101, 100 is the deepest: put it below a task further up");
+    let line =
+        |id: &str, parent: &str| format!("{{\"id\":\"{id}\",\"title\":\"a\",\"parent_id\":\"{parent}\"}}");
+    let lines = [import::header(), line("t-aaaaaa", &ids[98]), line("t-bbbbbb", "t-aaaaaa")];
+    let mut import = |lines: &[String]| {
+        store.import(&mut import::read(lines.join("\n").as_bytes(), &|_| true).unwrap(), false)
+    };
+    assert!(refused(import(&lines)).starts_with("a (line 3) would stand on level 101"));
+    import(&lines[..2]).unwrap();
+    // A parent comes anew: what is below it goes deeper, too.
+    let moved = line(&ids[0], "t-cccccc");
+    let above = "{\"id\":\"t-cccccc\",\"title\":\"above\"}".to_owned();
+    assert!(refused(import(&[import::header(), above, moved])).contains("would stand on level 101"));
 }
 
 fn deleting_leaves_no_holes(store: &mut dyn Store) {

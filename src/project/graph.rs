@@ -29,8 +29,9 @@ impl Project {
         own::make_folder(path).and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
     }
 
-    /// Looked up only when it is wanted: it takes a few files of git's.
-    fn graph_dir(&self) -> PathBuf {
+    /// The folder of the graph, with the files of its features. Looked up only when it is wanted: it takes a few files of git's.
+    #[must_use]
+    pub fn graph_dir(&self) -> PathBuf {
         let shared = if self.is_named { None } else { graph_dir(&self.cwd, &self.root, self.exe.as_deref()) };
         shared.unwrap_or_else(|| self.run_dir.clone())
     }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use ralph::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use ralph::graph::{Ended, Holder, NewTask, Scope, Store as _};
 
+use rusqlite::Connection;
+
 use crate::scratch::Scratch;
 
 /// The graph of a claimer that another test has started.
@@ -104,6 +106,14 @@ fn what_a_killed_process_had_claimed_is_given_back_at_the_next_look() {
 
     child.kill().unwrap();
     child.wait().unwrap();
+    let writer = Connection::open(scratch.path(".ralph/progress.db")).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for verb in ["task list", "task tree", "task graph", "task export", "feature list"] {
+        let look = scratch.run(verb);
+        assert_eq!((look.code, look.stderr.as_str()), (Some(0), ""), "{verb}: {look:?}");
+        assert!(look.elapsed.as_secs() < 10, "who only looks waits for nobody: {look:?}");
+    }
+    drop(writer);
     let look = scratch.run("task list --ready");
     assert!(look.stdout.starts_with(&id), "{look:?}");
     assert_eq!(look.stderr, "1 task(s) of runs that are gone can be claimed again\n");

@@ -1,9 +1,10 @@
 //! `ralph task import` and `ralph task export`.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::scratch::{Run, Scratch};
+use crate::scratch::{Run, Scratch, finish};
 
 fn good(scratch: &Scratch, args: &str) -> String {
     let run = scratch.run(args);
@@ -81,6 +82,47 @@ fn an_export_can_be_taken_in_elsewhere() {
     from_stdin.stdin(fs::File::open(scratch.path("tasks.jsonl")).unwrap());
     assert_eq!(Scratch::finish(&mut from_stdin).stdout, "{\"added\":3,\"unchanged\":0,\"updated\":0}\n");
     assert_eq!(good(&scratch, "task export --ralph-dir copy/.ralph"), exported);
+}
+
+/// What is written into its stdin is taken in when that ends.
+fn importing(scratch: &Scratch) -> (Child, ChildStdin) {
+    let mut import = scratch.ralph("task import -");
+    import.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut import = import.spawn().unwrap();
+    let mut stdin = import.stdin.take().unwrap();
+    // More than pipes and buffers hold: most of it has been read when this returns.
+    for number in 0..20_000 {
+        writeln!(stdin, "{{\"id\":\"bd-{number}\",\"title\":\"One of many\",\"status\":\"open\"}}").unwrap();
+    }
+    (import, stdin)
+}
+
+#[test]
+fn nobody_waits_for_a_file_that_is_still_written() {
+    let scratch = Scratch::new();
+    good(&scratch, "task add first");
+    let (import, stdin) = importing(&scratch);
+    good(&scratch, "task add meanwhile");
+    drop(stdin);
+    let run = finish(import);
+    assert_eq!(
+        (run.code, run.stdout.as_str()),
+        (Some(0), "20000 added, 0 updated, 0 unchanged\n"),
+        "{run:?}"
+    );
+    assert_eq!(good(&scratch, "task list").lines().count(), 20_002);
+}
+
+#[test]
+fn a_graph_that_another_process_makes_meanwhile_is_no_reason_to_lose_a_file() {
+    let scratch = Scratch::new();
+    let (import, stdin) = importing(&scratch);
+    good(&scratch, "task add meanwhile");
+    drop(stdin);
+    let run = finish(import);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("another process has made a graph meanwhile: try again"), "{run:?}");
+    assert_eq!(good(&scratch, "task list").lines().count(), 1);
 }
 
 #[test]

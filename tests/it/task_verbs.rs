@@ -183,6 +183,8 @@ fn bad_input_is_refused_in_a_line() {
         (&["update", &a, "--title", ""], "the title is empty"),
         (&["log", &a, "-m", " "], "the message is empty"),
         (&["fail", &a, "-r", "a\u{1b}"], "control character"),
+        (&["list", "--feature", "none", "--json"], "no feature 'none'"),
+        (&["tree", "t-999999", "--json"], "no task 't-999999'"),
         (&["graph", "--format", "png"], "'png'"),
     ] {
         let said = graph.refused(args);
@@ -258,6 +260,93 @@ fn features_hold_tasks_together() {
     assert_eq!(feature("delete export").code, Some(0));
     assert_eq!(graph.json(&["list", "--ready"]).as_array().unwrap().len(), 2);
     assert!(graph.0.path(".ralph/features/export/spec.md").exists());
+}
+
+#[test]
+fn files_of_a_feature_are_not_lost() {
+    let graph = Graph::new();
+    let feature = |args: &str| graph.0.run(&format!("feature {args}"));
+    let shown = |name: &str| -> Value {
+        serde_json::from_str(&feature(&format!("show {name} --json")).stdout).unwrap()
+    };
+    let spec = ".ralph/features/x/spec.md";
+    graph.0.write(spec, "committed\n");
+    graph.0.write("other.md", "another\n");
+    let before = graph.0.snapshot();
+    let run = feature("add x --spec other.md");
+    assert_eq!((run.code, run.stderr.lines().count()), (Some(1), 1), "{run:?}");
+    assert!(
+        run.stderr.contains("features/x/spec.md is there already, and is not what other.md is: --force"),
+        "{run:?}"
+    );
+    assert_eq!(graph.0.snapshot(), before);
+    assert_eq!(feature("add x").code, Some(0));
+    assert_eq!(
+        (&shown("x")["spec_path"], &shown("x")["status"]),
+        (&"features/x/spec.md".into(), &"draft".into())
+    );
+    graph.0.write(".ralph/features/x/plan.md", "a plan\n");
+    assert_eq!(feature("add x").code, Some(0), "a plan has come");
+    assert_eq!(shown("x")["status"], "planned");
+    assert!(feature("add x").stderr.contains("is there already"));
+    assert_eq!(feature("add x --spec other.md --force").code, Some(0));
+    assert_eq!(graph.0.read(spec), "another\n");
+
+    graph.0.write(".ralph/features/y/spec.md", "");
+    assert!(feature("add y").stderr.contains("features/y/spec.md is empty: write it first"));
+    // What is refused at the very end takes back what was written: the plan's place is no file.
+    fs::create_dir_all(graph.0.path(".ralph/features/z")).unwrap();
+    std::os::unix::fs::symlink("nowhere/at/all", graph.0.path(".ralph/features/z/plan.md")).unwrap();
+    let before = graph.0.snapshot();
+    let run = feature("add z --spec other.md --plan other.md");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert_eq!(feature("show z").code, Some(1));
+    assert_eq!(graph.0.snapshot(), before);
+}
+
+#[test]
+fn a_feature_that_is_refused_changes_no_file() {
+    let graph = Graph::new();
+    graph.0.write("old.md", "old\n");
+    graph.0.write("new.md", "new\n");
+    assert_eq!(graph.0.run("feature add x --spec old.md").code, Some(0));
+    Connection::open(graph.0.path(".ralph/progress.db"))
+        .unwrap()
+        .execute_batch(
+            "CREATE TRIGGER t BEFORE UPDATE ON features BEGIN SELECT RAISE(ABORT, 'no'); END;
+            CREATE TRIGGER u BEFORE INSERT ON features BEGIN SELECT RAISE(ABORT, 'no'); END;",
+        )
+        .unwrap();
+    for args in ["feature add x --spec new.md --force", "feature add y --spec new.md"] {
+        let run = graph.0.run(args);
+        assert_eq!((run.code, run.stderr.lines().count()), (Some(1), 1), "{run:?}");
+    }
+    assert_eq!(graph.0.read(".ralph/features/x/spec.md"), "old\n");
+    assert!(!graph.0.path(".ralph/features/y").exists());
+}
+
+#[test]
+fn files_of_features_are_beside_the_graph() {
+    let graph = Graph::new();
+    let scratch = &graph.0;
+    scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "begin"]);
+    scratch.git(&["worktree", "add", "--quiet", "../tree"]);
+    scratch.git(&["clone", "--quiet", "--bare", ".", "../bare"]);
+    scratch.git(&["-C", "../bare", "worktree", "add", "--quiet", "../of-bare"]);
+    fs::write(scratch.outside().join("spec.md"), "A spec\n").unwrap();
+    for (folder, place) in [("tree", "project/.ralph"), ("of-bare", "bare/ralph"), ("bare", "bare/ralph")] {
+        let args = format!("feature add of-{folder} --spec ../spec.md");
+        let run = Scratch::finish(scratch.ralph(&args).current_dir(scratch.outside().join(folder)));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let spec = scratch.outside().join(place).join(format!("features/of-{folder}/spec.md"));
+        assert_eq!(fs::read_to_string(spec).unwrap(), "A spec\n", "{folder}");
+        assert!(!scratch.outside().join(folder).join(".ralph").exists(), "{folder}");
+    }
+    let args = "feature add named --spec ../spec.md --ralph-dir mine";
+    assert_eq!(scratch.run(args).code, Some(0));
+    for file in ["progress.db", "features/named/spec.md"] {
+        assert!(scratch.path("mine/.ralph").join(file).exists(), "{file}");
+    }
 }
 
 #[test]
@@ -397,6 +486,50 @@ fn all_work_trees_share_it() {
     fs::create_dir(scratch.outside().join("plain")).unwrap();
     assert_eq!(elsewhere("plain", "task add d").code, Some(0));
     assert!(scratch.outside().join("plain/.ralph/progress.db").is_file());
+}
+
+#[test]
+fn an_agent_in_a_pid_namespace_of_its_own_does_not_certify_either() {
+    let graph = Graph::new();
+    let scratch = &graph.0;
+    let id = graph.add(&["a"]);
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let apart = "unshare --user --map-root-user --pid --fork --kill-child";
+    let call = |mount: &str| {
+        format!("{apart} {mount} \"{ralph}\" task done {id} 2>>\"$HOME/said\"; echo $? >> \"$HOME/codes\"\n")
+    };
+    let calls = call("--mount-proc") + &call("");
+    scratch.agent("claude", &format!("cat >/dev/null\n{calls}say '<promise>COMPLETE</promise>'; result"));
+    let run = scratch.run("prompt p.md 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let home = |name: &str| fs::read_to_string(scratch.home().join(name)).unwrap();
+    assert_eq!(home("codes"), "1\n1\n", "{}", home("said"));
+    assert!(
+        home("said")
+            .lines()
+            .all(|line| line.contains("'ralph task done' is not for agents at work: say what")),
+        "{}",
+        home("said")
+    );
+
+    // The marks have outlived their run, or it is none of this machine.
+    let ended = scratch.state()["run"].as_str().unwrap().to_owned();
+    for (run, code) in [("unknown", 1), (ended.as_str(), 0)] {
+        let mut command = scratch.command("unshare");
+        command.args(&apart.split(' ').collect::<Vec<_>>()[1..]).args([
+            "--mount-proc",
+            ralph,
+            "task",
+            "done",
+            &id,
+        ]);
+        let done = Scratch::finish(command.env("RALPH_RUN", run).env("RALPH_SUPERVISOR", "4194305"));
+        assert_eq!(done.code, Some(code), "{run}: {done:?}");
+        assert!(
+            code == 0 || done.stderr.contains("a run that cannot be found: call it from another terminal"),
+            "{done:?}"
+        );
+    }
 }
 
 #[test]

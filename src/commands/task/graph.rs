@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::open;
+use super::look;
 use crate::cli::{GraphFormat, TaskGraphArgs};
 use crate::commands::output::{Array, Stream};
 use crate::graph::sqlite::SqliteStore;
-use crate::graph::{Selection, Store as _, Task};
+use crate::graph::{Part, Store as _, Task};
 
 pub(super) fn graph(args: &TaskGraphArgs) -> anyhow::Result<u8> {
-    let store = open(&args.graph)?;
+    let store = look(&args.graph)?;
     let mut stream = Stream::new();
     if args.graph.json {
         json(&store, &mut stream)?;
@@ -20,11 +20,15 @@ pub(super) fn graph(args: &TaskGraphArgs) -> anyhow::Result<u8> {
         GraphFormat::Mermaid => ("graph TD", ""),
     };
     stream.line(head);
-    store.list(&Selection::default(), &mut |task| stream.line(&node(args.format, &task)))?;
-    store.dependencies(&mut |blocker, blocked| {
-        stream.line(&match args.format {
-            GraphFormat::Dot => format!("  \"{blocker}\" -> \"{blocked}\";"),
-            GraphFormat::Mermaid => format!("  {} --> {}", word(blocker), word(blocked)),
+    store.graph(&mut |part| {
+        stream.line(&match (part, args.format) {
+            (Part::Task(task), format) => node(format, task),
+            (Part::Dependency { blocker, blocked }, GraphFormat::Dot) => {
+                format!("  \"{blocker}\" -> \"{blocked}\";")
+            }
+            (Part::Dependency { blocker, blocked }, GraphFormat::Mermaid) => {
+                format!("  {} --> {}", word(blocker), word(blocked))
+            }
         })
     })?;
     if !foot.is_empty() {
@@ -62,16 +66,30 @@ fn word(id: &str) -> String {
 }
 
 fn json(store: &SqliteStore, stream: &mut Stream) -> anyhow::Result<()> {
-    stream.line("{\"tasks\":");
-    let mut tasks = Array::new(stream);
-    store.list(&Selection::default(), &mut |task| tasks.item(&json!(task)))?;
-    tasks.end();
-    stream.line(",\"dependencies\":");
-    let mut edges = Array::new(stream);
-    store.dependencies(&mut |blocker, blocked| {
-        edges.item(&json!({ "blocker": blocker, "blocked": blocked }))
+    let mut array = Some(Array::behind("{\"tasks\":\n", stream));
+    let mut is_at_tasks = true;
+    store.graph(&mut |part| {
+        let Some(mut items) = array.take() else { return false };
+        let goes_on = match part {
+            Part::Task(task) => items.item(&json!(task)),
+            Part::Dependency { blocker, blocked } => {
+                if std::mem::take(&mut is_at_tasks) {
+                    items = dependencies(items);
+                }
+                items.item(&json!({ "blocker": blocker, "blocked": blocked }))
+            }
+        };
+        array = Some(items);
+        goes_on
     })?;
-    edges.end();
-    stream.line("}");
+    if let Some(items) = array {
+        let items = if is_at_tasks { dependencies(items) } else { items };
+        items.end().line("}");
+    }
     Ok(())
+}
+
+/// The array behind that of the tasks.
+fn dependencies(tasks: Array<'_>) -> Array<'_> {
+    Array::behind(",\"dependencies\":\n", tasks.end())
 }

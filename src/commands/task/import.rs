@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{answer, make_room, open};
+use super::{answer, look, make_room, open};
 use crate::cli::{GraphArgs, TaskImportArgs};
 use crate::commands::attempt;
 use crate::commands::output::Stream;
@@ -18,12 +18,11 @@ use crate::job::workspace::locate;
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     attempt::refuse("task import")?;
-    let project = locate(args.graph.ralph_dir.as_ref())?;
-    let is_new = project.graph().symlink_metadata().is_err();
     let mut store = open(&args.graph)?;
     let imported = take(&mut store, &args.file, args.dry_run)?;
-    if is_new && !args.dry_run {
+    if !store.has_place() && !args.dry_run {
         // Only now: what is refused makes no graph.
+        let project = locate(args.graph.ralph_dir.as_ref())?;
         make_room(&project)?;
         store.save(&project.graph())?;
     }
@@ -48,7 +47,7 @@ fn take(store: &mut SqliteStore, path: &Path, dry_run: bool) -> anyhow::Result<I
 }
 
 pub(super) fn export(args: &GraphArgs) -> anyhow::Result<u8> {
-    let store = open(args)?;
+    let store = look(args)?;
     let mut stream = Stream::new();
     stream.line(&import::header());
     store.export(&mut |line| stream.line(line))?;

@@ -49,7 +49,7 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
                 store.log(&args.task.id, message)?;
                 if args.task.graph.json { show::log(&store, &args.task) } else { Ok(0) }
             }
-            None => show::log(&open(&args.task.graph)?, &args.task),
+            None => show::log(&look(&args.task.graph)?, &args.task),
         },
         TaskVerb::Deps { verb: DepsVerb::Add(args) } => {
             depend(args, |store| store.add_dependency(&args.blocker, &args.blocked))
@@ -148,13 +148,18 @@ fn description(given: Option<&str>) -> anyhow::Result<Option<String>> {
     Ok(Some(text.trim_end().to_owned()))
 }
 
-/// Opens the graph. Where there is none it is empty, and none is made.
+/// Opens the graph to read from it: nobody is waited for. Where there is none it is empty, and none is made.
+pub(super) fn look(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
+    let Some(mut store) = existing(args)? else { return Ok(SqliteStore::nowhere()?) };
+    tell_recovered(store.recover_at_once());
+    Ok(store)
+}
+
+/// Opens the graph to change it. Where there is none it is empty, and none is made.
 pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let project = locate(args.ralph_dir.as_ref())?;
-    if project.graph().symlink_metadata().is_ok() {
-        return opened(&project);
-    }
-    Ok(SqliteStore::nowhere()?)
+    let Some(mut store) = existing(args)? else { return Ok(SqliteStore::nowhere()?) };
+    tell_recovered(store.recover()?);
+    Ok(store)
 }
 
 /// Opens the graph, and makes it where there is none.
@@ -163,7 +168,15 @@ pub(super) fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     if project.graph().symlink_metadata().is_err() {
         make_room(&project)?;
     }
-    opened(&project)
+    let mut store = opened(&project)?;
+    tell_recovered(store.recover()?);
+    Ok(store)
+}
+
+fn existing(args: &GraphArgs) -> anyhow::Result<Option<SqliteStore>> {
+    let project = locate(args.ralph_dir.as_ref())?;
+    let is_there = project.graph().symlink_metadata().is_ok();
+    is_there.then(|| opened(&project)).transpose()
 }
 
 /// Makes the folder of a graph, which an agent's `git add -A` must not commit.
@@ -172,9 +185,8 @@ pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
     hide(project)
 }
 
-/// Every look gives back what the dead have left.
 pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
-    let mut store = SqliteStore::open(&project.graph(), BUSY_TIMEOUT)?;
+    let store = SqliteStore::open(&project.graph(), BUSY_TIMEOUT)?;
     if let Some(copy) = store.taken_over() {
         hide(project)?;
         let (graph, copy) = (project.graph(), copy.display());
@@ -183,11 +195,14 @@ pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
             graph.display()
         ));
     }
-    match store.recover()? {
-        0 => {}
-        count => remark(&format!("{count} task(s) of runs that are gone can be claimed again")),
-    }
     Ok(store)
+}
+
+/// Every look gives back what the dead have left.
+fn tell_recovered(count: usize) {
+    if count > 0 {
+        remark(&format!("{count} task(s) of runs that are gone can be claimed again"));
+    }
 }
 
 fn hide(project: &Project) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::bail;
 use serde_json::json;
 
-use super::{answer, line, open};
+use super::{answer, line, look};
 use crate::cli::{TaskIdArgs, TaskListArgs};
 use crate::commands::output::{Array, Stream, print};
 use crate::graph::sqlite::SqliteStore;
@@ -14,7 +14,7 @@ use crate::text::nearest::nearest;
 use crate::text::timestamp::local;
 
 pub(super) fn show(args: &TaskIdArgs) -> anyhow::Result<u8> {
-    let details = open(&args.graph)?.details(&args.id)?;
+    let details = look(&args.graph)?.details(&args.id)?;
     answer(&args.graph, &json!(details), text(&details).trim_end())
 }
 
@@ -52,7 +52,7 @@ pub(super) fn list(args: &TaskListArgs) -> anyhow::Result<u8> {
         status: args.status.as_deref().map(status).transpose()?,
         ready: args.ready,
     };
-    let store = open(&args.graph)?;
+    let store = look(&args.graph)?;
     let mut stream = Stream::new();
     if args.graph.json {
         let mut array = Array::new(&mut stream);
@@ -84,7 +84,7 @@ pub(super) fn log(store: &SqliteStore, args: &TaskIdArgs) -> anyhow::Result<u8> 
 }
 
 pub(super) fn dependencies(args: &TaskIdArgs) -> anyhow::Result<u8> {
-    let store = open(&args.graph)?;
+    let store = look(&args.graph)?;
     let Details { blockers, blocks, .. } = store.details(&args.id)?;
     if args.graph.json {
         return answer(&args.graph, &json!({ "blockers": blockers, "blocks": blocks }), "");

@@ -3,13 +3,13 @@
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
-use super::open;
+use super::look;
 use crate::cli::TaskTreeArgs;
 use crate::commands::output::{Array, Stream};
 use crate::graph::{Place, Status, Store as _, Task};
 
 pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
-    let store = open(&args.graph)?;
+    let store = look(&args.graph)?;
     let mut stream = Stream::new();
     if args.graph.json {
         let mut array = Array::new(&mut stream);

@@ -1,37 +1,76 @@
 //! A markdown checklist: nesting makes parts.
 
-use super::{Item, Key};
+use super::{Item, Key, at};
+use crate::graph::error::GraphError;
+use crate::graph::limits;
 use crate::graph::task::Status;
 
-pub(super) fn items(text: &str) -> Vec<Item> {
+/// An item that others may be parts of.
+struct Above {
+    indent: usize,
+    key: Key,
+    /// Its title, then what is above it, each on a line: titles have no line ends.
+    path: String,
+}
+
+pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
     let mut items: Vec<Item> = Vec::new();
-    // The items above the next line, with their indents and their texts.
-    let mut above: Vec<(usize, Key, String)> = Vec::new();
+    let mut above: Vec<Above> = Vec::new();
+    let mut headings: Vec<&str> = Vec::new();
     let mut fence: Option<&str> = None;
     for (number, line) in text.lines().enumerate() {
         let trimmed = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-        if let Some(mark) = mark.filter(|mark| fence.is_none_or(|open| open == *mark)) {
-            fence = if fence.is_some() { None } else { Some(mark) };
+        if let Some(open) = fence {
+            fence = Some(open).filter(|open| !closes(trimmed, open));
             continue;
         }
-        if fence.is_some() || !(trimmed.starts_with('#') || list_item(trimmed).is_some()) {
+        fence = opens(trimmed);
+        let heading = heading_level(trimmed);
+        if fence.is_some() || (heading.is_none() && list_item(trimmed).is_none()) {
             continue;
         }
         // What has no box ends what stands above it all the same.
         let indent = line[..line.len() - trimmed.len()].chars().map(|c| if c == '\t' { 4 } else { 1 }).sum();
-        above.retain(|(other, _, _)| *other < indent);
+        above.retain(|other| other.indent < indent);
+        if let Some(level) = heading {
+            headings.retain(|other| heading_level(other).is_some_and(|other| other < level));
+            headings.push(trimmed.trim_end());
+        }
         let Some((done, title)) = list_item(trimmed).and_then(boxed) else { continue };
-        let path = above.last().map_or(title.to_owned(), |(_, _, path)| format!("{path} > {title}"));
-        let key = Key::Origin(format!("list:{path}"));
+        limits::level(&format!("'{title}'"), above.len() + 1)
+            .map_err(|error| at(number + 1, &error.to_string()))?;
+        let path = above.last().map_or(title.to_owned(), |above| format!("{title}\n{}", above.path));
+        // No title is empty: nothing of the one can be taken for the other.
+        let key = Key::Origin(format!("list:{path}\n\n{}", headings.join("\n")));
         items.push(Item {
-            parent: above.last().map(|(_, key, _)| key.clone()),
+            parent: above.last().map(|above| above.key.clone()),
             status: if done { Status::Done } else { Status::Pending },
             ..Item::new(number + 1, key.clone(), title.to_owned())
         });
-        above.push((indent, key, path));
+        above.push(Above { indent, key, path });
     }
-    items
+    Ok(items)
+}
+
+/// The marks of a fence of code that begins with this line.
+fn opens(line: &str) -> Option<&str> {
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = line.len() - line.trim_start_matches(mark).len();
+    let (marks, rest) = line.split_at(length);
+    // With another one behind them they are code within a line.
+    (length >= 3 && !(mark == '`' && rest.contains('`'))).then_some(marks)
+}
+
+/// Whether a line ends the code behind these marks: by as many at least, and nothing else.
+fn closes(line: &str, marks: &str) -> bool {
+    let rest = line.trim_end().strip_prefix(marks);
+    rest.is_some_and(|rest| rest.chars().all(|mark| marks.starts_with(mark)))
+}
+
+fn heading_level(line: &str) -> Option<usize> {
+    let text = line.trim_start_matches('#');
+    let level = line.len() - text.len();
+    ((1..=6).contains(&level) && (text.is_empty() || text.starts_with([' ', '\t']))).then_some(level)
 }
 
 /// The text of an item of a list.

@@ -33,8 +33,7 @@ pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) parent_id: Option<String>,
     pub(in crate::graph) feature: Option<String>,
     pub(in crate::graph) title: String,
-    #[serde(default)]
-    pub(in crate::graph) description: String,
+    pub(in crate::graph) description: Option<String>,
     #[serde(default)]
     pub(in crate::graph) status: Status,
     pub(in crate::graph) priority: Option<i64>,

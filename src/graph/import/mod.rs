@@ -9,7 +9,7 @@ mod prd;
 use std::io::{self, BufRead, BufReader, Read};
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::GraphError;
 use super::task::{Status, Verification};
@@ -22,7 +22,7 @@ pub(super) use exported::{ExportedFeature, ExportedTask};
 const LARGEST: u64 = 16 << 20;
 
 /// How a thing is known again when its file is read a second time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Key {
     /// By our own id.
     Id(String),
@@ -44,7 +44,7 @@ impl Key {
 }
 
 /// A task that a file describes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
     /// Where, from 1.
     pub line: usize,
@@ -56,8 +56,8 @@ pub struct Item {
     pub after: Vec<Key>,
     /// One line.
     pub title: String,
-    /// More about it.
-    pub description: String,
+    /// More about it; without one it stays as it is, or there is none.
+    pub description: Option<String>,
     /// Lower numbers go first; without one it stays as it is, or is 0.
     pub priority: Option<i64>,
     /// Where it stands; what follows from other tasks is found out anew.
@@ -85,7 +85,7 @@ impl Item {
             parent: None,
             after: Vec::new(),
             title,
-            description: String::new(),
+            description: None,
             priority: None,
             status: Status::Pending,
             feature: None,
@@ -99,7 +99,7 @@ impl Item {
 }
 
 /// A feature that a file describes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureItem {
     /// Where, from 1.
     pub line: usize,
@@ -116,7 +116,7 @@ pub struct FeatureItem {
 }
 
 /// What a file has to say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
     /// There is this task.
     Task(Box<Item>),
@@ -158,7 +158,7 @@ pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Resul
     } else if plan::is_one(&whole) {
         plan::items(&whole, is_branch)?
     } else {
-        checklist::items(&whole)
+        checklist::items(&whole)?
     };
     if items.is_empty() {
         let known = "a list of '- [ ] task', a prd.json, beads' JSONL, an IMPLEMENTATION_PLAN.md or what 'ralph task export' prints";
@@ -231,9 +231,9 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(value: D
 }
 
 /// What the paragraphs that are there make together.
-fn paragraphs<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join("\n\n")
+fn paragraphs<'a>(parts: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let parts: Vec<&str> = parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 #[cfg(test)]

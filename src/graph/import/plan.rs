@@ -19,7 +19,7 @@ pub(super) fn items(text: &str, is_branch: &dyn Fn(&str) -> bool) -> Result<Vec<
         let base = section.base.iter().map(|(base, _)| base.as_str()).filter(|base| is_section(base));
         items.push(Item {
             after: base.map(key).collect(),
-            description: section.goal.clone(),
+            description: Some(section.goal.clone()),
             ..Item::new(section.line, key(&section.name), section.name.clone())
         });
         for task in &section.tasks {

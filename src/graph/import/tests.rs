@@ -27,7 +27,7 @@ fn nesting_makes_parts() {
         [
             "2 a | - |  | Open",
             "3 b | a |  | Done",
-            "4 c | a > b |  | Done",
+            "4 c | b |  | Done",
             "5 d | - |  | Open",
             "11 e | - |  | Open"
         ]
@@ -37,6 +37,35 @@ fn nesting_makes_parts() {
         shown(text),
         ["1 a | - |  | Open", "3 part | a |  | Open", "5 b | - |  | Open", "7 c | - |  | Open"],
         "what has no box is nothing to be a part of"
+    );
+}
+
+#[test]
+fn a_fence_ends_where_it_does() {
+    let text = "````\n```\n- [ ] code\n```\n````\n- [ ] a\n~~~ sh\n```\n- [ ] code\n~~~ not yet\n~~~~  \n- [ ] b\n```in a line```\n- [ ] c\n```\n- [ ] code\n";
+    assert_eq!(shown(text), ["6 a | - |  | Open", "12 b | - |  | Open", "14 c | - |  | Open"]);
+}
+
+#[test]
+fn an_item_is_known_by_what_it_stands_below() {
+    let keys = |text: &str| -> Vec<Key> { items(text).unwrap().into_iter().map(|item| item.key).collect() };
+    for (one, other) in [
+        (
+            "# One\n- [ ] Test it\n# Two\n- [ ] Test it\n",
+            "# One\n## Two\n- [ ] Test it\n### Two\n- [ ] Test it\n",
+        ),
+        ("- [ ] a\n  - [ ] b\n", "- [ ] a > b\n- [ ] b > a\n"),
+        ("# a\n- [ ] b\n- [ ] # a\n", "- [ ] # a\n  - [ ] b\n"),
+    ] {
+        let keys = [keys(one), keys(other)].concat();
+        for (at, key) in keys.iter().enumerate() {
+            assert!(!keys[..at].contains(key), "{key:?}");
+        }
+    }
+    assert_eq!(
+        keys("# A\n## B\n# C\n- [x] d\n"),
+        keys("# C\n\nText.\n\n* [ ]  d \n"),
+        "only what is above it counts"
     );
 }
 
@@ -52,7 +81,7 @@ fn stories_become_tasks() {
 }"#;
     assert_eq!(shown(text), ["4 One | - |  | Done", "5 Two | - | US-1 | Open"]);
     let stories = items(text).unwrap();
-    assert_eq!(stories[0].description, "D\n\nAcceptance criteria:\n- x\n- y\n\nN");
+    assert_eq!(stories[0].description.as_deref(), Some("D\n\nAcceptance criteria:\n- x\n- y\n\nN"));
     assert_eq!((stories[0].priority, stories[1].priority), (None, Some(4)));
     let next = text.replace("\"p\"", "\"q\"");
     assert_ne!(items(&next).unwrap()[0].key, stories[0].key);
@@ -90,6 +119,8 @@ fn a_plan_of_branches_becomes_tasks() {
 #[test]
 fn what_cannot_be_read_is_named_by_its_line() {
     let long = format!("{}\n{{\"id\":\"{}", header(), "x".repeat(17 << 20));
+    let item = |level| format!("{}- [ ] {level}\n", " ".repeat(level));
+    let deep = (0..101).map(item).collect::<Vec<String>>().concat();
     let twenty = "- [ ] a\n".repeat(3 << 20);
     for (text, what) in [
         ("", "there are no tasks in it"),
@@ -99,6 +130,7 @@ fn what_cannot_be_read_is_named_by_its_line() {
         ("{\"ralph_tasks\":2}\n", "use the ralph that wrote it"),
         ("{\"ralph_tasks\":1}\n{}\n", "line 2: no task of an export: missing field `id` (column 2)"),
         (&long, "line 2: it is longer than 16777216 bytes"),
+        (&deep, "line 101: '100' would stand on level 101, 100 is the deepest"),
         (&twenty, "the file is larger than"),
     ] {
         let error = items(text).unwrap_err().to_string();

@@ -3,31 +3,33 @@
 //! A task begins after the one that it is a part of has begun, and after those that it waits for have ended; it ends after
 //! its parts have. A circle is a beginning that waits for itself.
 
-use std::collections::HashMap;
-
 use rusqlite::Connection;
 
 use super::settle::numbers;
 use super::{Fallible, queries};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Point {
-    Begin(i64),
-    End(i64),
-}
+/// A begin or an end of a task: its number times two, one more for the end. Half as large as it might be: a search may come by
+/// millions of them.
+type Point = u32;
 
-/// The way from the beginning of `blocked` to the end of `blocker`, as ids; `None` where there is none.
-pub(super) fn way(graph: &Connection, blocked: i64, blocker: i64) -> Fallible<Option<Vec<String>>> {
-    let (start, goal) = (Point::Begin(blocked), Point::End(blocker));
-    let mut came_from: HashMap<Point, Point> = HashMap::new();
+/// The longest way that is shown whole.
+const SHOWN: usize = 12;
+
+/// The way from the beginning of `blocked` to the end of `blocker` and back, in ids; `None` where there is none.
+pub(super) fn way(graph: &Connection, blocked: i64, blocker: i64) -> Fallible<Option<String>> {
+    let (start, goal) = (begin(blocked)?, begin(blocker)? + 1);
+    let last: i64 = graph.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| row.get(0))?;
+    // Zeroes take memory only where they are written over. No point is 0.
+    let mut came_from: Vec<Point> = vec![0; begin(last)? as usize + 2];
     let mut open = vec![start];
     while let Some(point) = open.pop() {
         if point == goal {
             return names(graph, &came_from, start, goal).map(Some);
         }
         for next in following(graph, point)? {
-            if next != start && !came_from.contains_key(&next) {
-                came_from.insert(next, point);
+            let before = &mut came_from[next as usize];
+            if next != start && *before == 0 {
+                *before = point;
                 open.push(next);
             }
         }
@@ -35,37 +37,51 @@ pub(super) fn way(graph: &Connection, blocked: i64, blocker: i64) -> Fallible<Op
     Ok(None)
 }
 
+fn begin(seq: i64) -> Fallible<Point> {
+    let point = u32::try_from(seq).ok().and_then(|seq| seq.checked_mul(2));
+    Ok(point.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+}
+
 fn following(graph: &Connection, point: Point) -> Fallible<Vec<Point>> {
-    let (seq, begins, ends) = match point {
-        Point::Begin(seq) => (seq, "SELECT seq FROM tasks WHERE parent = ?1", None),
-        Point::End(seq) => (
-            seq,
-            "SELECT blocked FROM dependencies WHERE blocker = ?1",
-            Some("SELECT parent FROM tasks WHERE seq = ?1 AND parent IS NOT NULL"),
-        ),
+    let seq = i64::from(point / 2);
+    let begins = |query: &str| -> Fallible<Vec<Point>> {
+        numbers(graph, query, seq)?.into_iter().map(begin).collect()
     };
-    let mut points: Vec<Point> = numbers(graph, begins, seq)?.into_iter().map(Point::Begin).collect();
-    match ends {
-        Some(ends) => points.extend(numbers(graph, ends, seq)?.into_iter().map(Point::End)),
-        None => points.push(Point::End(seq)),
+    if point.is_multiple_of(2) {
+        let mut points = begins("SELECT seq FROM tasks WHERE parent = ?1")?;
+        points.push(point + 1);
+        return Ok(points);
     }
+    let mut points = begins("SELECT blocked FROM dependencies WHERE blocker = ?1")?;
+    let above = begins("SELECT parent FROM tasks WHERE seq = ?1 AND parent IS NOT NULL")?;
+    points.extend(above.into_iter().map(|parent| parent + 1));
     Ok(points)
 }
 
-fn names(
-    graph: &Connection,
-    came_from: &HashMap<Point, Point>,
-    start: Point,
-    goal: Point,
-) -> Fallible<Vec<String>> {
-    let mut way = vec![goal];
-    while let Some(&before) =
-        way.last().filter(|&&point| point != start).and_then(|point| came_from.get(point))
-    {
-        way.push(before);
+fn names(graph: &Connection, came_from: &[Point], start: Point, goal: Point) -> Fallible<String> {
+    let mut tasks = vec![start / 2];
+    let mut point = goal;
+    while point != start {
+        tasks.push(point / 2);
+        point = came_from[point as usize];
     }
-    let mut tasks: Vec<i64> =
-        way.into_iter().rev().map(|(Point::Begin(seq) | Point::End(seq))| seq).collect();
+    tasks.push(start / 2);
+    tasks.reverse();
     tasks.dedup();
-    tasks.into_iter().map(|seq| queries::id(graph, seq)).collect()
+    shown(&tasks, |seq| queries::id(graph, i64::from(seq)))
+}
+
+/// A circle in a line: of a long one its beginning and its end.
+pub(super) fn shown(tasks: &[u32], name: impl Fn(u32) -> Fallible<String>) -> Fallible<String> {
+    let left_out = tasks.len().saturating_sub(SHOWN);
+    let head = if left_out == 0 { tasks.len() } else { SHOWN / 2 };
+    let (head, tail) = tasks.split_at(head);
+    let mut names: Vec<String> = head.iter().map(|&task| name(task)).collect::<Fallible<_>>()?;
+    if left_out > 0 {
+        names.push(format!("({left_out} more)"));
+        for &task in &tail[left_out..] {
+            names.push(name(task)?);
+        }
+    }
+    Ok(names.join(" → "))
 }

@@ -30,6 +30,9 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
         (None, Some(parent)) => Node::read(graph, parent)?.feature,
         (None, None) => None,
     };
+    if let Some(parent) = parent {
+        limits::level("the task", level(graph, parent)? + 1)?;
+    }
     let max_retries = task.max_retries.unwrap_or(MAX_RETRIES);
     let (id, now) = (new_id(graph)?, now());
     let insert =
@@ -233,8 +236,7 @@ pub(super) fn add_dependency(graph: &Connection, blocker: i64, blocked: i64) -> 
         let (to, advice) = (Status::Blocked, "'ralph task reset' it first");
         return Err(GraphError::Illegal { id: blocked_id, from, to, advice }.into());
     }
-    if let Some(way) = cycle::way(graph, blocked, blocker)? {
-        let path = way.join(" → ") + " → " + &blocked_id;
+    if let Some(path) = cycle::way(graph, blocked, blocker)? {
         return Err(GraphError::Cycle { blocked: blocked_id, blocker: blocker_id, path }.into());
     }
     let insert = "INSERT INTO dependencies (blocker, blocked) VALUES (?1, ?2)";
@@ -278,6 +280,17 @@ fn is_above(graph: &Connection, above: i64, below: i64) -> Fallible<bool> {
         at = Node::read(graph, seq)?.parent;
     }
     Ok(false)
+}
+
+/// How many tasks are above a task, itself included.
+fn level(graph: &Connection, seq: i64) -> Fallible<usize> {
+    let mut level = 1;
+    let mut at = Node::read(graph, seq)?.parent;
+    while let Some(Parent { seq, .. }) = at {
+        level += 1;
+        at = Node::read(graph, seq)?.parent;
+    }
+    Ok(level)
 }
 
 pub(super) fn log(graph: &Connection, id: &str, message: &str) -> Fallible<()> {

@@ -44,10 +44,18 @@ pub(super) fn import(
     }
     changed += imported.added + connect(graph)?;
     if changed > 0 {
-        rebuild(graph)?;
+        rebuild(graph, &|seq| title(graph, seq))?;
     }
     graph.execute_batch("DROP TABLE seen; DROP TABLE said;")?;
     Ok(imported)
+}
+
+/// A task and where it is in the file.
+fn title(graph: &Transaction<'_>, seq: i64) -> Fallible<String> {
+    let title = queries::title(graph, seq)?;
+    let line = "SELECT line FROM seen WHERE task = ?1";
+    let line: Option<i64> = graph.prepare_cached(line)?.query_row([seq], |row| row.get(0)).optional()?;
+    Ok(line.map_or_else(|| title.clone(), |line| format!("{title} (line {line})")))
 }
 
 fn on_line(line: usize, fault: Fault) -> Fault {
@@ -67,7 +75,7 @@ enum Taken {
 
 fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
     limits::title(&item.title)?;
-    limits::text("the description", &item.description)?;
+    item.description.as_deref().map_or(Ok(()), |text| limits::text("the description", text))?;
     item.priority.map_or(Ok(()), limits::priority)?;
     item.log.iter().try_for_each(|(message, _)| limits::text("a line of the log", message))?;
     let known = find(graph, &item.key)?;
@@ -89,7 +97,8 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
             Key::Id(id) => (true, id),
             Key::Origin(origin) => (false, origin),
         };
-        let insert = "INSERT INTO said (line, task, is_parent, is_id, name, other) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2), ?3, ?4, ?5, ?6)";
+        let insert =
+            "INSERT INTO said (line, task, is_parent, is_id, name, other) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let values = params![item.line, seq, is_parent, is_id, key.name(), other];
         graph.prepare_cached(insert)?.execute(values)?;
     }
@@ -139,7 +148,7 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
     ];
     graph.prepare_cached(insert)?.execute(values)?;
     let seq = graph.last_insert_rowid();
-    describe(graph, seq, &item.description)?;
+    describe(graph, seq, item.description.as_deref().unwrap_or_default())?;
     for (message, at) in &item.log {
         let insert = "INSERT INTO task_logs (task, message, at) VALUES (?1, ?2, ?3)";
         graph.prepare_cached(insert)?.execute(params![seq, message, at.timestamp_millis()])?;
@@ -185,11 +194,14 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     let is_leaf: bool = graph
         .prepare_cached("SELECT children = 0 FROM tasks WHERE seq = ?1")?
         .query_row([seq], |row| row.get(0))?;
-    let is_same = old.title == item.title && old.description == item.description && old.priority == priority;
+    let is_described = item.description.as_ref().is_none_or(|description| *description == old.description);
+    let is_same = old.title == item.title && is_described && old.priority == priority;
     if is_same && !(is_finished && is_leaf) {
         return Ok(Taken::Same);
     }
-    describe(graph, seq, &item.description)?;
+    if let Some(description) = &item.description {
+        describe(graph, seq, description)?;
+    }
     let update = "UPDATE tasks SET title = ?2, priority = ?3, updated_at = ?4, status = coalesce(?5, status) WHERE seq = ?1";
     let finished = (is_finished && is_leaf).then(|| number(Status::Done));
     graph.prepare_cached(update)?.execute(params![seq, item.title, priority, now(), finished])?;
@@ -208,7 +220,8 @@ fn connect(graph: &Transaction<'_>) -> Fallible<usize> {
         return Err(at(line, &format!("no task '{name}': add it to the file, or leave it out there")).into());
     }
     let waits = format!(
-        "INSERT OR IGNORE INTO dependencies (blocker, blocked) SELECT {other}, task FROM said WHERE NOT is_parent"
+        "INSERT INTO dependencies (blocker, blocked) SELECT {other}, task FROM said WHERE NOT is_parent
+        ON CONFLICT (blocker, blocked) DO NOTHING"
     );
     let parents = format!(
         "UPDATE tasks SET parent = said_parent FROM (SELECT task, {other} AS said_parent FROM said WHERE is_parent)

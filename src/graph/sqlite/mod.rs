@@ -18,9 +18,11 @@ mod open;
 mod queries;
 mod rebuild;
 mod settle;
+mod spool;
 #[cfg(test)]
 mod tests;
 
+use std::env;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -35,11 +37,14 @@ use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::Entry;
 use super::store::{
-    Changes, Claim, Ended, Imported, JournalQuery, NewTask, Place, Retries, Scope, Selection, Store, Stuck,
+    Changes, Claim, Ended, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection, Store,
+    Stuck,
 };
 use super::task::{Details, LogLine, Status, Task};
 use crate::files::own;
 use crate::memory::journal::Entry as JournalEntry;
+
+use spool::Spool;
 
 pub use open::BUSY_TIMEOUT;
 
@@ -48,6 +53,8 @@ pub use open::BUSY_TIMEOUT;
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
+    /// It is at that path; else it is in no file yet.
+    has_place: bool,
     /// The copy of an older program's database that was taken over when this one was opened.
     taken_over: Option<PathBuf>,
 }
@@ -138,6 +145,34 @@ impl SqliteStore {
             look(&transaction)
         };
         all().map_err(|fault: Fault| fault.at(&self.path))
+    }
+
+    /// [`Store::put_feature`], and what belongs to it outside of the store: `also` is done when nothing but the last step of
+    /// the transaction can fail any more.
+    pub fn put_feature_with(
+        &mut self,
+        name: &str,
+        spec: Option<&str>,
+        plan: Option<&str>,
+        also: impl FnOnce() -> Result<(), GraphError>,
+    ) -> Result<(), GraphError> {
+        self.write(|graph| {
+            features::put(graph, name, spec, plan)?;
+            Ok(also()?)
+        })
+    }
+
+    /// Takes back the claims of holders that are gone where that can be done without waiting, and answers how many there were.
+    /// For who only wants to look: what is not taken back now is so at the next look.
+    pub fn recover_at_once(&mut self) -> usize {
+        let patience = |connection: &Connection| {
+            connection.pragma_query_value(None, "busy_timeout", |row| row.get(0)).map(Duration::from_millis)
+        };
+        let Ok(patience) = patience(&self.connection) else { return 0 };
+        let _ = self.connection.busy_timeout(Duration::ZERO);
+        let count = self.recover().unwrap_or(0);
+        let _ = self.connection.busy_timeout(patience);
+        count
     }
 
     /// Brings what is booked onto the disk: a power cut must not take back what is done.
@@ -286,9 +321,13 @@ impl Store for SqliteStore {
         entries: &mut dyn Iterator<Item = Result<Entry, GraphError>>,
         dry_run: bool,
     ) -> Result<Imported, GraphError> {
+        let folder = if self.has_place() { self.path.parent() } else { None };
+        let folder = folder.map_or_else(env::temp_dir, Path::to_owned);
+        // Nobody has to wait for us while we wait for what is to be read.
+        let read = Spool::fill(&folder, entries)?;
         let mut all = || {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let imported = import::import(&transaction, entries)?;
+            let imported = import::import(&transaction, &mut read.entries(&folder))?;
             if dry_run {
                 transaction.rollback()?;
             } else {
@@ -300,7 +339,7 @@ impl Store for SqliteStore {
     }
 
     fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {
-        self.write(|graph| features::put(graph, name, spec, plan))
+        self.put_feature_with(name, spec, plan, || Ok(()))
     }
 
     fn delete_feature(&mut self, name: &str) -> Result<(), GraphError> {
@@ -339,8 +378,8 @@ impl Store for SqliteStore {
         self.read(|graph| queries::tree(graph, id, each))
     }
 
-    fn dependencies(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), GraphError> {
-        self.read(|graph| queries::dependencies(graph, each))
+    fn graph(&self, each: &mut dyn FnMut(Part<'_>) -> bool) -> Result<(), GraphError> {
+        self.read(|graph| queries::graph(graph, each))
     }
 }
 

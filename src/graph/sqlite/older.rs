@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Transaction};
 
 use super::rebuild::rebuild;
-use super::{Fallible, Fault, now};
+use super::{Fallible, Fault, now, queries};
 use crate::files::own;
 use crate::graph::error::GraphError;
 
@@ -63,7 +63,7 @@ pub(super) fn take_over(graph: &Transaction<'_>, schema: &[&str], path: &Path) -
     for table in tables(graph, "name LIKE 'older\\_%' ESCAPE '\\'")? {
         graph.execute_batch(&format!("DROP TABLE {}", quoted(&table)))?;
     }
-    rebuild(graph).map_err(|fault| match fault {
+    rebuild(graph, &|seq| queries::title(graph, seq)).map_err(|fault| match fault {
         Fault::Graph(error) => Fault::Graph(GraphError::Foreign {
             path: path.to_owned(),
             what: format!("is of an older program and cannot be taken over: {error}"),

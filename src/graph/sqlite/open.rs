@@ -1,5 +1,6 @@
 //! Opens a database: a new one is made, an older one is brought up to date, and what is not ours is left alone.
 
+use std::env;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ impl SqliteStore {
             let origin = origin(&connection, path)?;
             set_wal(&connection, busy_timeout)?;
             let taken_over = set_up(&mut connection, path, origin)?;
-            Ok(Self { connection, path: path.to_owned(), taken_over })
+            Ok(Self { connection, path: path.to_owned(), has_place: true, taken_over })
         };
         open().map_err(|fault: Fault| fault.at(path))
     }
@@ -43,14 +44,14 @@ impl SqliteStore {
     /// A graph that is empty and has no place, for verbs that only look, or do not know yet whether there will be one.
     pub fn nowhere() -> Result<Self, GraphError> {
         // What does not fit into memory goes into a file without a name.
-        let path = std::env::temp_dir();
+        let path = env::temp_dir();
         let open = || {
             let mut connection = Connection::open("")?;
             set_up(&mut connection, &path, Origin::Empty)?;
             Ok(connection)
         };
         let connection = open().map_err(|fault: Fault| fault.at(&path))?;
-        Ok(Self { connection, path, taken_over: None })
+        Ok(Self { connection, path, has_place: false, taken_over: None })
     }
 
     /// Gives a graph that has no place one, where nothing is.
@@ -67,6 +68,12 @@ impl SqliteStore {
             }
             fault => fault.at(path),
         })
+    }
+
+    /// Whether it is in a file, or has to be [saved](SqliteStore::save) to stay.
+    #[must_use]
+    pub fn has_place(&self) -> bool {
+        self.has_place
     }
 
     /// The copy that was kept of an older program's database, if this one was made of it just now.

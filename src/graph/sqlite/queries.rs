@@ -8,7 +8,7 @@ use super::{Fallible, features, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
 use crate::graph::import::{ExportedFeature, ExportedTask};
-use crate::graph::store::{Place, Scope, Selection, Stuck};
+use crate::graph::store::{Part, Place, Scope, Selection, Stuck};
 use crate::graph::task::{Details, LogLine, Status, Task, Verification};
 use crate::text::list::some_of;
 use crate::text::nearest::nearest;
@@ -199,7 +199,15 @@ pub(super) fn tree(
     Ok(())
 }
 
-pub(super) fn dependencies(graph: &Connection, each: &mut dyn FnMut(&str, &str) -> bool) -> Fallible<()> {
+pub(super) fn graph(graph: &Connection, each: &mut dyn FnMut(Part<'_>) -> bool) -> Fallible<()> {
+    let mut goes_on = true;
+    list(graph, &Selection::default(), &mut |task| {
+        goes_on = each(Part::Task(&task));
+        goes_on
+    })?;
+    if !goes_on {
+        return Ok(());
+    }
     let query =
         "SELECT a.id, b.id FROM dependencies JOIN tasks a ON a.seq = blocker JOIN tasks b ON b.seq = blocked
         ORDER BY blocked, blocker";
@@ -207,7 +215,7 @@ pub(super) fn dependencies(graph: &Connection, each: &mut dyn FnMut(&str, &str) 
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (blocker, blocked): (String, String) = (row.get(0)?, row.get(1)?);
-        if !each(&blocker, &blocked) {
+        if !each(Part::Dependency { blocker: &blocker, blocked: &blocked }) {
             break;
         }
     }
@@ -232,7 +240,7 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
             id: task.id,
             parent_id: task.parent_id,
             title: task.title,
-            description: task.description,
+            description: Some(task.description),
             status: task.status,
             priority: Some(task.priority),
             created_at: Some(task.created_at),

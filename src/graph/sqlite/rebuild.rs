@@ -4,8 +4,9 @@
 use rusqlite::{Connection, params};
 
 use super::settle::{Node, list_as_ready, numbers};
-use super::{Fallible, now, number, queries, status};
+use super::{Fallible, cycle, now, number, status};
 use crate::graph::error::GraphError;
+use crate::graph::limits;
 use crate::graph::task::Status;
 use crate::graph::transitions::{self, Facts, Own};
 
@@ -42,8 +43,12 @@ impl Found {
     }
 }
 
+/// What people call the task with this number.
+type Name<'a> = &'a dyn Fn(i64) -> Fallible<String>;
+
 struct Rebuild<'a> {
     graph: &'a Connection,
+    name: Name<'a>,
     /// Their numbers, in order; half as large as they might be.
     seqs: Vec<u32>,
     found: Vec<Found>,
@@ -52,11 +57,13 @@ struct Rebuild<'a> {
 /// A begin or an end of a task: its place times two, one more for the end.
 type Point = u32;
 
-/// Brings everything that follows from the graph up to date. Refused where there is a circle.
-pub(super) fn rebuild(graph: &Connection) -> Fallible<()> {
-    let mut all = Rebuild { graph, seqs: Vec::new(), found: Vec::new() };
+/// Brings everything that follows from the graph up to date. Refused where there is a circle, or something is too deep.
+/// `name` says which task is meant.
+pub(super) fn rebuild(graph: &Connection, name: Name<'_>) -> Fallible<()> {
+    let mut all = Rebuild { graph, name, seqs: Vec::new(), found: Vec::new() };
     all.load()?;
     all.walk()?;
+    all.require_levels()?;
     all.write()
 }
 
@@ -178,13 +185,15 @@ impl Rebuild<'_> {
     /// A circle among the points that were never passed.
     fn circle(&self) -> Fallible<GraphError> {
         let is_open = |point: &Point| self.found[(point / 2) as usize].waits[(point % 2) as usize] > 0;
-        let points = 0..u32::try_from(self.found.len()).unwrap_or(NONE) * 2;
-        let mut way: Vec<Point> = points.into_iter().filter(is_open).take(1).collect();
+        let points = u32::try_from(self.found.len()).unwrap_or(NONE) * 2;
+        let mut way: Vec<Point> = (0..points).find(is_open).into_iter().collect();
+        // Where each point has its place on the way, from 1.
+        let mut places: Vec<u32> = vec![0; points as usize];
         while let Some(&last) = way.last() {
-            let before = self.before(last)?;
-            let Some(next) = before.into_iter().find(is_open) else { break };
-            if let Some(at) = way.iter().position(|&point| point == next) {
-                way.drain(..at);
+            places[last as usize] = u32::try_from(way.len()).unwrap_or(NONE);
+            let Some(next) = self.before(last)?.into_iter().find(is_open) else { break };
+            if let Some(at) = places[next as usize].checked_sub(1) {
+                way.drain(..at as usize);
                 break;
             }
             way.push(next);
@@ -194,12 +203,21 @@ impl Rebuild<'_> {
         if tasks.len() > 1 && tasks.first() == tasks.last() {
             tasks.pop();
         }
-        let ids: Fallible<Vec<String>> =
-            tasks.iter().map(|&place| queries::title(self.graph, self.seq(place as usize))).collect();
-        let mut ids = ids?;
-        ids.extend(ids.first().cloned());
-        let what = format!("a cycle, {}: leave one of these out", ids.join(" → "));
-        Ok(GraphError::BadValue(what))
+        tasks.extend(tasks.first().copied());
+        let shown = cycle::shown(&tasks, |place| (self.name)(self.seq(place as usize)))?;
+        Ok(GraphError::BadValue(format!("a cycle, {shown}: leave one of these out")))
+    }
+
+    /// Nothing may be too deep. Only asked where there is no circle.
+    fn require_levels(&self) -> Fallible<()> {
+        for (place, task) in self.found.iter().enumerate() {
+            let above = std::iter::successors(Some(task), |task| self.found.get(task.parent as usize));
+            let level = above.take(limits::LEVELS + 1).count();
+            if level > limits::LEVELS {
+                limits::level(&(self.name)(self.seq(place))?, level)?;
+            }
+        }
+        Ok(())
     }
 
     /// What has to come before a point.

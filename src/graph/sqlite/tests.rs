@@ -1,4 +1,5 @@
 mod histories;
+mod imports;
 mod opening;
 
 use std::collections::{BTreeSet, HashMap};
@@ -37,8 +38,11 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
     for (stories, what) in [
         (vec![story("A", ""), story("B", "\"C\"")], "line 3: no task 'C'"),
         (vec![story("A", ""), story("A", "")], "line 3: 'A' is there twice, first in line 2"),
-        (vec![story("A", "\"B\""), story("B", "\"A\"")], "a cycle, Story A → Story B → Story A"),
-        (vec![story("A", "\"A\"")], "a cycle, Story A → Story A"),
+        (
+            vec![story("A", "\"B\""), story("B", "\"A\"")],
+            "a cycle, Story A (line 2) → Story B (line 3) → Story A (line 2): leave",
+        ),
+        (vec![story("A", "\"A\"")], "a cycle, Story A (line 2) → Story A (line 2): leave"),
         (vec![story("A", ""), "{\"id\":\"B\"}".into()], "line 3: no prd.json: missing field `title`"),
     ] {
         let said = take(&mut store, &prd(&stories)).unwrap_err().to_string();
@@ -169,6 +173,28 @@ fn an_export_of_elsewhere_is_looked_at() {
         .unwrap();
     let by_hand = store.task("t-abcdef").unwrap();
     assert_eq!((by_hand.status, by_hand.max_retries), (Status::Pending, 3));
+}
+
+#[test]
+fn a_whole_graph_is_one_state_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    let (mut store, mut other) = (open(&path).unwrap(), open(&path).unwrap());
+    store.add(&new_task("a")).unwrap();
+    let mut titles = Vec::new();
+    let mut edges = 0;
+    let mut each = |part: Part<'_>| {
+        match part {
+            Part::Task(task) => {
+                titles.push(task.title.clone());
+                other.add(&NewTask { after: vec![task.id.clone()], ..new_task("b") }).unwrap();
+            }
+            Part::Dependency { .. } => edges += 1,
+        }
+        true
+    };
+    store.graph(&mut each).unwrap();
+    assert_eq!((titles, edges), (vec!["a".to_owned()], 0));
 }
 
 #[test]

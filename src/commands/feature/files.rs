@@ -1,0 +1,87 @@
+//! Spec and plan of a feature: people's files, in a folder of its name beside the graph.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, if_there, theirs};
+
+/// A spec or a plan.
+pub(super) struct FeatureFile {
+    /// Below the folder of the graph.
+    pub(super) name: String,
+    path: PathBuf,
+    /// What is there, byte for byte.
+    old: Option<Vec<u8>>,
+    /// What is to be there instead.
+    new: Option<String>,
+}
+
+impl FeatureFile {
+    /// The `kind` of a feature: what was `given`, else what lies at its place already. `None` where there is neither. Another
+    /// text than that of the file that lies there is refused, unless it may `replace` it.
+    pub(super) fn choose(
+        folder: &Path,
+        feature: &str,
+        kind: &str,
+        given: Option<&Path>,
+        replace: bool,
+    ) -> anyhow::Result<Option<Self>> {
+        let name = format!("features/{feature}/{kind}.md");
+        let path = folder.join(&name);
+        let old = if_there(theirs::read(&path, theirs::MAX_TEXT))
+            .with_context(|| format!("cannot read the {kind} {}", path.display()))?;
+        let Some(given) = given else {
+            if old.is_some() {
+                text(&path, kind)?;
+            }
+            return Ok(old.map(|old| Self { name, path, old: Some(old), new: None }));
+        };
+        let new = Some(text(given, kind)?).filter(|new| old.as_deref() != Some(new.as_bytes()));
+        if new.is_some() && old.is_some() && !replace {
+            let (given, path) = (given.display(), path.display());
+            bail!("{path} is there already, and is not what {given} is: --force replaces it");
+        }
+        Ok(Some(Self { name, path, old, new }))
+    }
+}
+
+fn text(path: &Path, kind: &str) -> anyhow::Result<String> {
+    let text = theirs::text(path).with_context(|| format!("cannot read the {kind} {}", path.display()))?;
+    if text.trim().is_empty() {
+        bail!("the {kind} {} is empty: write it first", path.display());
+    }
+    Ok(text)
+}
+
+/// Writes those that are to be another text, and tells which these were.
+pub(super) fn write<'a>(
+    files: &[&'a FeatureFile],
+    written: &mut Vec<&'a FeatureFile>,
+) -> Result<(), FileError> {
+    for file in files {
+        let FeatureFile { path, new: Some(new), .. } = file else { continue };
+        let folder = path.parent().unwrap_or(path);
+        fs::create_dir_all(folder).map_err(FileError::at(folder))?;
+        atomic::write_theirs(path, new.as_bytes(), Durability::Atomic)?;
+        written.push(file);
+    }
+    Ok(())
+}
+
+/// Brings back what was there before, as far as that can be done.
+pub(super) fn take_back(written: &[&FeatureFile]) {
+    for FeatureFile { path, old, .. } in written {
+        if let Some(old) = old {
+            let _ = atomic::write_theirs(path, old, Durability::Atomic);
+            continue;
+        }
+        let _ = fs::remove_file(path);
+        // Folders that are not empty stay.
+        for folder in path.ancestors().skip(1).take(2) {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
