@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 
+use super::output::{print_as_it_is, remark};
 use super::plain_loop::count;
 use super::task;
 use crate::cli::RunArgs;
@@ -20,6 +21,7 @@ use crate::job::variables::agent_env;
 use crate::job::workspace::{Workspace, find_program, open_loop, search_path};
 use crate::memory::model::Strategy;
 use crate::project::Project;
+use crate::record::log_dir::LogDir;
 
 use crate::settings::{Origin, Settings, Verb};
 use crate::source::tasks::{Models, Places, Target, Tasks};
@@ -34,6 +36,7 @@ const MODE: &str = "tasks";
 /// `ralph run` over tasks.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let limit = match &args.max_iterations {
+        Some(limit) if limit == "0" => None,
         Some(limit) => count(limit).map(Some)?,
         None => args.tasks.once.then_some(1),
     };
@@ -59,9 +62,18 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
     let target = Target { scope: scope.clone(), holder, retries: retries(settings), models, places };
     let source = Tasks::new(Rc::new(RefCell::new(store)), target, is_verified);
+    if args.dry_run {
+        if let Some(prompt) = source.preview().map_err(Refused::from)? {
+            return print_as_it_is(&prompt);
+        }
+        remark("nothing is ready: no agent would be started");
+        return Ok(0);
+    }
     let verifier = source.verifier(command, asks);
+    let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
     let ready = Ready {
         name: name_of(&scope),
+        sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
         validator: Some(Box::new(verifier)),
         ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)
     };

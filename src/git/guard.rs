@@ -10,12 +10,35 @@ const RECENT: &str = "-20";
 /// So many of them are of interest.
 const MOST: usize = 200;
 
-/// What of a work tree must stay as it is: HEAD, all refs, and the files that git tracks.
+/// What of a work tree must stay as it is: HEAD, the branches and tags that nobody else is at work on, and the files that git
+/// tracks, but for ralph's own.
 #[derive(Debug, Clone, Default)]
 pub struct Guarded {
     head: Option<String>,
-    refs: Option<Vec<u8>>,
+    /// The branch that HEAD stands on.
+    branch: Option<String>,
+    refs: Vec<String>,
     files: Option<Vec<Changed>>,
+}
+
+/// What is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// HEAD stands somewhere else.
+    Head(String),
+    /// A branch or a tag.
+    Ref(String),
+    /// A file.
+    File(String),
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Head(now) => write!(f, "HEAD, which is {now} now"),
+            Self::Ref(name) | Self::File(name) => f.write_str(name),
+        }
+    }
 }
 
 impl Guarded {
@@ -25,19 +48,36 @@ impl Guarded {
         if !in_git {
             return Self::default();
         }
-        let tracked = |files: Vec<Changed>| files.into_iter().filter(|file| file.state != *b"??").collect();
-        let refs = run(root, &["for-each-ref", "--format=%(objectname) %(refname)"], LIMIT);
-        Self { head: head(root), refs: refs.ok(), files: changes(root).map(tracked) }
+        let is_theirs = |file: &Changed| {
+            let own = file.path.strip_prefix(".ralph").ok();
+            let own = own.filter(|path| !path.starts_with("features") && !path.starts_with("knowledge"));
+            file.state != *b"??" && own.is_none()
+        };
+        let tracked = |files: Vec<Changed>| files.into_iter().filter(is_theirs).collect();
+        // Branches that are checked out elsewhere are built by others meanwhile.
+        let format = "--format=%(objectname) %(refname)%00%(worktreepath)";
+        let refs = run(root, &["for-each-ref", format, "refs/heads", "refs/tags"], LIMIT).unwrap_or_default();
+        let refs = String::from_utf8_lossy(&refs).into_owned();
+        let is_free = |(_, tree): &(&str, &str)| tree.is_empty() || Path::new(tree) == root;
+        let refs = refs.lines().filter_map(|line| line.split_once('\0')).filter(is_free);
+        let refs = refs.map(|(line, _)| line.to_owned()).collect();
+        let branch = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
+        let branch = branch.map(|name| String::from_utf8_lossy(&name).trim().to_owned());
+        Self { head: head(root), branch, refs, files: changes(root).map(tracked) }
     }
 
-    /// What is not as it was before, in words.
+    /// What is not as it was before.
     #[must_use]
-    pub fn differs_from(&self, before: &Self) -> Option<String> {
-        if self.head != before.head {
-            return Some("HEAD".to_owned());
+    pub fn differs_from(&self, before: &Self) -> Option<Difference> {
+        if (&self.head, &self.branch) != (&before.head, &before.branch) {
+            let now = self.branch.as_deref().or(self.head.as_deref()).unwrap_or("gone");
+            let at = self.head.as_deref().map_or_else(String::new, |head| format!(" at {head:.10}"));
+            return Some(Difference::Head(format!("{}{at}", now.trim_start_matches("refs/heads/"))));
         }
-        if self.refs != before.refs {
-            return Some("a branch or a tag".to_owned());
+        let name = |line: &String| line.split_once(' ').map_or(line.clone(), |(_, name)| name.to_owned());
+        let other = self.refs.iter().find(|line| !before.refs.contains(line));
+        if let Some(line) = other.or_else(|| before.refs.iter().find(|line| !self.refs.contains(line))) {
+            return Some(Difference::Ref(name(line)));
         }
         if self.files == before.files {
             return None;
@@ -45,7 +85,7 @@ impl Guarded {
         let (now, known) = (self.files.as_deref()?, before.files.as_deref()?);
         let mut others = now.iter().filter(|file| !known.contains(file));
         let other = others.next().or_else(|| known.iter().find(|file| !now.contains(file)));
-        other.map(|file| file.path.display().to_string())
+        other.map(|file| Difference::File(file.path.display().to_string()))
     }
 }
 
@@ -60,10 +100,13 @@ pub fn keep_changes(root: &Path, name: &str) -> Result<Option<String>, GitError>
     keep(root, name, &id, what).map(|saved| Some(saved.reference))
 }
 
-/// Whether HEAD has this commit in its history. One that nobody knows here is not in it.
+/// Whether HEAD has this commit in its history, or nothing leads to it any more: after an amend, a rebase or a squashed merge its
+/// work is in another one.
 #[must_use]
 pub fn contains(root: &Path, commit: &str) -> bool {
+    let leads_there = || run(root, &["for-each-ref", "--count=1", "--contains", commit], LIMIT);
     run(root, &["merge-base", "--is-ancestor", commit, "HEAD"], LIMIT).is_ok()
+        || leads_there().is_ok_and(|refs| refs.is_empty())
 }
 
 /// The files that are not the same in two commits; none where that cannot be told.

@@ -200,6 +200,8 @@ pub trait Store {
     /// Tasks without parts that have failed, at most so many.
     fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError>;
 
+    /// Makes sure that the graph is still where it was opened: nobody else would see what is booked.
+    fn look_after(&self) -> Result<(), GraphError>;
     /// Enters an attempt in the journal.
     fn note(&mut self, entry: &JournalEntry) -> Result<(), GraphError>;
     /// Shows entries of the journal to `each` until it says no.

@@ -93,6 +93,9 @@ pub struct Task {
 pub struct LogLine {
     /// What happened.
     pub message: String,
+    /// A person or an agent has written it, and not ralph.
+    #[serde(default)]
+    pub said: bool,
     /// When.
     pub timestamp: DateTime<Utc>,
 }

@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
 use crate::prompt::front_matter;
-use crate::prompt::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, quoted, quoted_line};
+use crate::prompt::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, cut, quoted, quoted_line};
 
 /// A larger file is no knowledge, in bytes.
 const LARGEST: u64 = 64 << 10;
 /// What an agent says at greater length is cut, in words.
 const MOST_WORDS: usize = 500;
+/// The same in characters, far below what a file may have.
+const LONGEST_BODY: usize = 8000;
 const MOST_TAGS: usize = 20;
 /// How much of a prompt knowledge may take, in characters.
 const ROOM: usize = 2000 * CHARS_PER_TOKEN;
@@ -78,6 +80,8 @@ impl Knowledge {
             Some((at, _)) => format!("{} …", words[..at].concat().trim()),
             None => body.trim().to_owned(),
         };
+        // Some scripts have no blanks.
+        let body = cut(&body, LONGEST_BODY);
         let known = !title.is_empty() && !body.is_empty();
         known.then(|| Self {
             slug: String::new(),
@@ -217,6 +221,8 @@ pub fn search<'a>(all: &'a [Knowledge], words: &[String]) -> Vec<&'a Knowledge> 
 /// # Errors
 /// When it cannot be written.
 pub fn keep(folder: &Path, new: Knowledge) -> Result<PathBuf, FileError> {
+    // Where a link leads is not ours.
+    own::entries(folder).map_err(FileError::at(folder))?;
     fs::create_dir_all(folder).map_err(FileError::at(folder))?;
     let known = read(folder).0.into_iter().find(|known| known.is_about_the_same(&new));
     let (slug, tags) = match known {

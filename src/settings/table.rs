@@ -147,7 +147,7 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "loop.max_iterations",
         shell: "DEFAULT_MAX_ITERATIONS",
-        env: &["RALPH_DEFAULT_MAX_ITERATIONS"],
+        env: &["RALPH_DEFAULT_MAX_ITERATIONS", "RALPH_LIMIT"],
         default: "10",
         except: &[(&[Verb::Run, Verb::Tasks], ""), (&[Verb::LoopBuild], "20")],
         empty: "no limit",

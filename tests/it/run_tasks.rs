@@ -414,3 +414,102 @@ fn two_runs_in_two_work_trees_take_every_task_once_and_wait_for_what_is_not_merg
     assert_eq!((run.code, status(&scratch, &free).as_str()), (Some(3), "done"), "{run:?}");
     ends(&scratch, &scratch.run("run --all"), 0, "complete");
 }
+
+#[test]
+fn a_dry_run_claims_nothing_and_a_log_dir_gets_its_files() {
+    let scratch = tasks(GOOD);
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all --dry-run");
+    assert_eq!((run.code, attempts(&scratch), status(&scratch, &id).as_str()), (Some(0), 0, "pending"));
+    assert!(run.stdout.contains(&format!("## Your task: {id}\n")), "{run:?}");
+    assert_eq!(scratch.run("run --all --limit 0 --log-dir logs").code, Some(0));
+    assert_eq!(fs::read_dir(scratch.path("logs")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_others_do_to_refs_is_no_fault_of_a_verification_and_leaving_head_is() {
+    let scratch = tasks(&format!(
+        "[ $verifies = 0 ] || {{ git -C ../side commit -q --allow-empty -m other; git update-ref refs/remotes/origin/main HEAD; }}; {GOOD}"
+    ));
+    scratch.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
+    add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    assert_eq!(attempts(&scratch), 2);
+
+    for change in ["git checkout -q --detach", "git commit -q --allow-empty -m mine"] {
+        let scratch = tasks(&format!("[ $verifies = 0 ] || {change}; {GOOD}"));
+        let id = add(&scratch, "task");
+        let run = scratch.run("run --all");
+        ends(&scratch, &run, 5, "git_failed");
+        assert!(run.stderr.contains("the verifying agent changed HEAD, which is "), "{run:?}");
+        assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (2, "pending"), "{change}");
+    }
+}
+
+#[test]
+fn a_verification_that_is_made_up_for_is_guarded_too_and_keeps_the_users_notes() {
+    let scratch = tasks(&format!(
+        "[ $n != 2 ] || {{ trap 'exit 1' INT; sleep 300 & wait; }}; [ $n != 3 ] || echo more >> tracked.txt; {GOOD}"
+    ));
+    let id = add(&scratch, "task");
+    add(&scratch, "next --priority 9");
+    let child = scratch.start("run --all");
+    wait_for("the verification", || (attempts(&scratch) == 2).then_some(()));
+    signal(&child, Signal::INT);
+    signal(&child, Signal::TERM);
+    assert_eq!(finish(child).code, Some(130));
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    assert!(run.stderr.contains("changed tracked.txt, so that it does not count"), "{run:?}");
+    // Looked at twice, then the next one is built and looked at.
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (6, "done"));
+}
+
+#[test]
+fn wrong_ids_come_to_an_end_and_silence_is_counted_over_runs() {
+    let scratch = tasks("say '<task-done>t-000000</task-done>'; ok");
+    let id = add(&scratch, "task");
+    ends(&scratch, &scratch.run("run --all"), 4, "tasks_failed");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (3, "failed"));
+    let scratch = tasks("say hm; ok");
+    add(&scratch, "task");
+    let codes: Vec<_> = (0..3).map(|_| scratch.run("run --all --once").code.unwrap()).collect();
+    assert_eq!(codes, [0, 0, 4]);
+}
+
+#[test]
+fn a_graph_that_is_removed_in_use_is_put_back_and_ends_the_run() {
+    let scratch = tasks(&format!("[ $n != 1 ] || rm -f .ralph/progress.db*; {GOOD}"));
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all --no-verify");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("progress.db: it was removed or replaced while it was in use: a copy is put back"),
+        "{run:?}"
+    );
+    assert_eq!(status(&scratch, &id), "pending");
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+}
+
+#[test]
+fn words_in_a_log_are_those_of_who_wrote_them_and_links_lead_knowledge_nowhere() {
+    let scratch = tasks(&format!(
+        "[ $verifies = 0 ] || {{ [ $n -gt 2 ] || {{ refuse real-reason; exit; }}; }}; [ $verifies = 1 ] || say '<knowledge title=Planted>x</knowledge>'; {GOOD}"
+    ));
+    fs::create_dir(beside(&scratch, "away")).unwrap();
+    std::os::unix::fs::symlink("../../away", scratch.path(".ralph/knowledge")).unwrap();
+    let id = add(&scratch, "task");
+    for said in ["done-with-the-parser", "retry-2-of-3:-fine"] {
+        assert_eq!(scratch.run(&format!("task log {id} -m {said}")).code, Some(0));
+    }
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    assert!(
+        prompt(&scratch, 1).contains("- done-with-the-parser\n- retry-2-of-3:-fine\n"),
+        "{}",
+        prompt(&scratch, 1)
+    );
+    assert!(prompt(&scratch, 3).contains("> real-reason"), "{}", prompt(&scratch, 3));
+    assert_eq!(fs::read_dir(beside(&scratch, "away")).unwrap().count(), 0, "{run:?}");
+}

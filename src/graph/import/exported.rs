@@ -90,7 +90,7 @@ fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
         verification: task.verification_status,
         times: task.created_at.map(|created| (created, task.updated_at.unwrap_or(created))),
         origin: task.origin,
-        log: task.log.into_iter().map(|line| (line.message, line.timestamp)).collect(),
+        log: task.log,
         ..Item::new(line, Key::Id(task.id), task.title)
     })))
 }

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::error::GraphError;
-use super::task::{Status, Verification};
+use super::task::{LogLine, Status, Verification};
 
 use exported::HEADER;
 pub use exported::header;
@@ -73,7 +73,7 @@ pub struct Item {
     /// What another file calls it, of a task that is known by its id.
     pub origin: Option<String>,
     /// What happened to it, of a task that is new here.
-    pub log: Vec<(String, DateTime<Utc>)>,
+    pub log: Vec<LogLine>,
 }
 
 impl Item {

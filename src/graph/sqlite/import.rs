@@ -10,7 +10,7 @@ use crate::graph::error::GraphError;
 use crate::graph::import::{Entry, FeatureItem, Item, Key, at};
 use crate::graph::limits;
 use crate::graph::store::Imported;
-use crate::graph::task::{Status, Verification};
+use crate::graph::task::{LogLine, Status, Verification};
 
 /// What the file says of tasks that may come later in it.
 const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER);
@@ -77,7 +77,7 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
     limits::title(&item.title)?;
     item.description.as_deref().map_or(Ok(()), |text| limits::text("the description", text))?;
     item.priority.map_or(Ok(()), limits::priority)?;
-    item.log.iter().try_for_each(|(message, _)| limits::text("a line of the log", message))?;
+    item.log.iter().try_for_each(|line| limits::text("a line of the log", &line.message))?;
     let known = find(graph, &item.key)?;
     let (seq, taken) = match known {
         Some(seq) => (seq, renew(graph, seq, item)?),
@@ -149,9 +149,9 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
     graph.prepare_cached(insert)?.execute(values)?;
     let seq = graph.last_insert_rowid();
     describe(graph, seq, item.description.as_deref().unwrap_or_default())?;
-    for (message, at) in &item.log {
-        let insert = "INSERT INTO task_logs (task, message, at) VALUES (?1, ?2, ?3)";
-        graph.prepare_cached(insert)?.execute(params![seq, message, at.timestamp_millis()])?;
+    for LogLine { message, timestamp, said } in &item.log {
+        let insert = "INSERT INTO task_logs (task, message, at, said) VALUES (?1, ?2, ?3, ?4)";
+        graph.prepare_cached(insert)?.execute(params![seq, message, timestamp.timestamp_millis(), said])?;
     }
     Ok(seq)
 }

@@ -41,7 +41,7 @@ use super::store::{
     Stuck,
 };
 use super::task::{Details, LogLine, Status, Task};
-use crate::files::own;
+use crate::files::{FileId, own};
 use crate::memory::journal::Entry as JournalEntry;
 
 use spool::Spool;
@@ -55,6 +55,8 @@ pub struct SqliteStore {
     path: PathBuf,
     /// It is at that path; else it is in no file yet.
     has_place: bool,
+    /// Which file it is, where that is known.
+    file: Option<FileId>,
     /// The copy of an older program's database that was taken over when this one was opened.
     taken_over: Option<PathBuf>,
 }
@@ -253,6 +255,21 @@ impl Store for SqliteStore {
 
     fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError> {
         self.read(|graph| queries::failed(graph, &claims::resolved(graph, scope)?, most))
+    }
+
+    fn look_after(&self) -> Result<(), GraphError> {
+        if self.file.is_none_or(|file| file.is_at(&self.path)) {
+            return Ok(());
+        }
+        let reason = "it was removed or replaced while it was in use".to_owned();
+        let is_gone = self.path.symlink_metadata().is_err();
+        // What is still open has all of it.
+        let advice = if is_gone && self.save(&self.path).is_ok() {
+            "a copy is put back; start again"
+        } else {
+            "look at what is there now, and start again"
+        };
+        Err(GraphError::Storage { path: self.path.clone(), reason, advice })
     }
 
     fn note(&mut self, entry: &JournalEntry) -> Result<(), GraphError> {

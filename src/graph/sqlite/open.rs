@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{Fallible, Fault, SqliteStore, copy_into, older};
-use crate::files::own;
+use crate::files::{FileId, own};
 use crate::graph::error::GraphError;
 
 /// How long an operation waits for other programs.
@@ -36,7 +36,8 @@ impl SqliteStore {
             let origin = origin(&connection, path)?;
             set_wal(&connection, busy_timeout)?;
             let taken_over = set_up(&mut connection, path, origin)?;
-            Ok(Self { connection, path: path.to_owned(), has_place: true, taken_over })
+            let file = own::open_to_read(path).and_then(|file| FileId::of(&file)).ok();
+            Ok(Self { connection, path: path.to_owned(), has_place: true, file, taken_over })
         };
         open().map_err(|fault: Fault| fault.at(path))
     }
@@ -51,7 +52,7 @@ impl SqliteStore {
             Ok(connection)
         };
         let connection = open().map_err(|fault: Fault| fault.at(&path))?;
-        Ok(Self { connection, path, has_place: false, taken_over: None })
+        Ok(Self { connection, path, has_place: false, file: None, taken_over: None })
     }
 
     /// Gives a graph that has no place one, where nothing is.

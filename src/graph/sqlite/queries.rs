@@ -122,9 +122,10 @@ pub(super) fn details(graph: &Connection, seq: i64) -> Fallible<Details> {
 
 pub(super) fn logs(graph: &Connection, seq: i64) -> Fallible<Vec<LogLine>> {
     let mut statement =
-        graph.prepare_cached("SELECT message, at FROM task_logs WHERE task = ?1 ORDER BY seq")?;
-    let rows = statement
-        .query_map([seq], |row| Ok(LogLine { message: row.get(0)?, timestamp: moment(row.get(1)?) }))?;
+        graph.prepare_cached("SELECT message, at, said FROM task_logs WHERE task = ?1 ORDER BY seq")?;
+    let rows = statement.query_map([seq], |row| {
+        Ok(LogLine { message: row.get(0)?, timestamp: moment(row.get(1)?), said: row.get(2)? })
+    })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

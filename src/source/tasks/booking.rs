@@ -3,12 +3,14 @@
 use chrono::Utc;
 
 use super::trace::Snapshot;
+use super::verifier::kept;
 use super::{Current, Tasks, failed};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::graph::{Ended, GraphError};
+use crate::git::guard::Guarded;
+use crate::graph::{Ended, GraphError, JournalQuery};
 use crate::memory::journal::{Became, Entry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
@@ -23,6 +25,8 @@ const SILENT: u32 = 5;
 const UNDECIDED: u32 = 2;
 /// The longest reason that is kept, in characters.
 const REASON: usize = 8000;
+/// What is said of an agent that said nothing, in the journal and in the log.
+const SAID_NOTHING: &str = "its agent said neither that it is done nor that it failed";
 /// What a verification without a verdict says.
 pub(super) const NO_VERDICT: &str = "the verifying agent did not emit a verification sigil";
 
@@ -107,13 +111,19 @@ impl Tasks {
     ) -> Result<Decision, End> {
         let (id, sigils) = (&current.task.id, &booked.report.sigils);
         if booked.signal == Signal::Failure {
-            return Ok(Decision::Release("its agent has given everything up".to_owned()));
+            return Ok(Decision::Release(format!(
+                "its agent has given everything up: {}",
+                last_words(booked.report)
+            )));
         }
         if sigils.complete() {
             context.notice("the agent says that all is done: the graph of tasks decides that")?;
         }
         if current.only_verifies {
-            return Ok(self.decide_verification(current, booked));
+            let places = &self.target.places;
+            let now = Guarded::take(&places.root, places.in_git);
+            let fault = now.differs_from(&current.guarded).map(|what| kept(places, &what)).transpose()?;
+            return Ok(self.decide_verification(current, booked, fault));
         }
         let names = |kind| sigils.claimed(kind).any(|sigil| sigil.body.trim() == id);
         if names(TASK_DONE) {
@@ -132,46 +142,59 @@ impl Tasks {
         let mut others = sigils.claimed(TASK_DONE).chain(sigils.claimed(TASK_FAILED));
         if let Some(other) = others.next() {
             let said = format!("the agent named {} and not {id}", quoted_line(&other.body, 40));
-            context.notice(&format!("{said}: {id} is left as it was"))?;
+            context.notice(&format!("{said}: that says nothing about {id}"))?;
             self.remarks.entry(id.clone()).or_default().push(format!(
                 "an agent before you ended with the id {}; the id of this task is {id}",
                 quoted_line(&other.body, 40)
             ));
-            return Ok(Decision::Release(said));
         }
-        Ok(self.decide_silence(id, changed))
+        self.decide_silence(id, changed)
     }
 
-    /// An agent said nothing about its task.
-    fn decide_silence(&mut self, id: &str, changed: bool) -> Decision {
-        let (silent, idle) = self.silent.entry(id.to_owned()).or_default();
-        *silent += 1;
-        *idle = if changed { 0 } else { *idle + 1 };
-        if *idle >= SILENT_AND_IDLE {
-            return Decision::Failed(format!(
-                "{idle} agents in a row said nothing about it and changed nothing"
-            ));
-        }
-        if *silent >= SILENT {
-            return Decision::Failed(format!("{silent} agents in a row said nothing about it"));
-        }
-        Decision::Release("its agent said neither that it is done nor that it failed".to_owned())
+    /// An agent said nothing about its task. How many before it did is in the journal, whichever run they were of.
+    fn decide_silence(&self, id: &str, changed: bool) -> Result<Decision, End> {
+        let (mut silent, mut idle, mut is_idle) = (1, u32::from(!changed), !changed);
+        let query = JournalQuery {
+            task: Some(id.to_owned()),
+            limit: Some(SILENT as usize),
+            ..JournalQuery::default()
+        };
+        let mut count = |entry: Entry| {
+            if entry.reason != SAID_NOTHING {
+                return false;
+            }
+            silent += 1;
+            is_idle &= entry.files_modified.is_empty();
+            idle += u32::from(is_idle);
+            true
+        };
+        self.graph.borrow().journal(&query, &mut count).map_err(failed)?;
+        Ok(if idle >= SILENT_AND_IDLE {
+            Decision::Failed(format!("{idle} agents in a row said nothing about it and changed nothing"))
+        } else if silent >= SILENT {
+            Decision::Failed(format!("{silent} agents in a row said nothing about it"))
+        } else {
+            Decision::Release(SAID_NOTHING.to_owned())
+        })
     }
 
     /// What an agent means that only looked whether a task is done.
-    fn decide_verification(&mut self, current: &Current, booked: &Booked<'_>) -> Decision {
-        match (booked.report.sigils.verification(), booked.proof) {
+    fn decide_verification(
+        &mut self,
+        current: &Current,
+        booked: &Booked<'_>,
+        fault: Option<String>,
+    ) -> Decision {
+        let verdict = booked.report.sigils.verification().filter(|_| fault.is_none());
+        match (verdict, booked.proof) {
             (Some(Ok(())), Some(proof)) if !proof.ok => Decision::Retry(proof.output.trim().to_owned()),
             (Some(Ok(())), _) => Decision::Done,
             (Some(Err(reason)), _) => Decision::Retry(reason.to_owned()),
             (None, _) => {
                 let count = self.undecided.entry(current.task.id.clone()).or_default();
                 *count += 1;
-                if *count < UNDECIDED {
-                    Decision::Unverified(NO_VERDICT.to_owned())
-                } else {
-                    Decision::Retry(NO_VERDICT.to_owned())
-                }
+                let why = fault.unwrap_or_else(|| NO_VERDICT.to_owned());
+                if *count < UNDECIDED { Decision::Unverified(why) } else { Decision::Retry(why) }
             }
         }
     }
@@ -185,13 +208,11 @@ impl Tasks {
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
         let (claim, id) = (&current.claim, &current.task.id);
-        if !matches!(decision, Decision::Release(_)) {
-            self.silent.remove(id);
-        }
         if !matches!(decision, Decision::Unverified(_)) {
             self.undecided.remove(id);
         }
         let mut graph = self.graph.borrow_mut();
+        graph.look_after().map_err(failed)?;
         let (ended, reason) = match decision {
             Decision::Done => (graph.complete(claim, head), String::new()),
             Decision::Failed(reason) => (graph.fail(claim, &cut(&reason, REASON)), reason),

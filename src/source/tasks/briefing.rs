@@ -13,8 +13,6 @@ use crate::prompt::task::{CORE, Facts, Retry, Words};
 
 /// Where knowledge for every agent may be, the usual place first.
 const MEMORY_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// Lines of a task's log that people and agents wrote begin with none of these.
-const OWN_LOG_WORDS: [&str; 5] = ["released: ", "retry ", "failed: ", "done", "reset"];
 
 /// What a prompt is made of.
 pub(super) struct Briefing<'a> {
@@ -52,8 +50,9 @@ impl Briefing<'_> {
         for id in &details.blockers {
             let before = self.graph.details(id).map_err(failed)?;
             if before.task.status == Status::Done {
-                let summary = before.log.iter().rev().map(|line| &line.message).find(|said| is_said(said));
-                let text = summary.cloned().unwrap_or_else(|| before.task.description.clone());
+                let summary = before.log.iter().rev().find(|line| line.said);
+                let text =
+                    summary.map_or_else(|| before.task.description.clone(), |line| line.message.clone());
                 prerequisites.push(Words { text, ..words(&before.task) });
             }
         }
@@ -126,14 +125,9 @@ fn words(task: &Task) -> Words {
     Words { id: task.id.clone(), title: task.title.clone(), text: task.description.clone() }
 }
 
-/// Whether a person or an agent has written this line of a log.
-fn is_said(message: &str) -> bool {
-    !OWN_LOG_WORDS.iter().any(|words| message.starts_with(words))
-}
-
 /// What people and agents have written into the task's log.
 fn said(details: &Details) -> impl Iterator<Item = String> + '_ {
-    details.log.iter().map(|line| &line.message).filter(|said| is_said(said)).cloned()
+    details.log.iter().filter(|line| line.said).map(|line| line.message.clone())
 }
 
 /// Why the task is given out once more, where it is.
@@ -141,7 +135,7 @@ fn retry(task: &Task, details: &Details) -> Option<Retry> {
     if task.retry_count == 0 {
         return None;
     }
-    let reason = details.log.iter().rev().find_map(|line| {
+    let reason = details.log.iter().rev().filter(|line| !line.said).find_map(|line| {
         let rest = line.message.strip_prefix("retry ")?;
         rest.split_once(": ").map(|(_, reason)| reason.to_owned())
     });

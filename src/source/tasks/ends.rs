@@ -33,7 +33,10 @@ impl Tasks {
         let mut why = Vec::new();
         for one in &stuck {
             why.push(match self.missing_here(&*graph, &one.task.id)? {
-                Some(task) => format!("{} waits for a merge of {task}", one.task.id),
+                Some((task, commit)) => format!(
+                    "{id} waits for a merge of {task}: merge {commit:.10}, or 'ralph task deps rm {task} {id}' if its work is here",
+                    id = one.task.id
+                ),
                 None => reason(one),
             });
         }

@@ -19,7 +19,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
-use crate::git::guard;
+use crate::git::guard::{self, Guarded};
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
 use crate::prompt::task::{Facts, task_prompt, verification_prompt};
 use briefing::Briefing;
@@ -77,6 +77,8 @@ pub(crate) struct Current {
     only_verifies: bool,
     model: Option<String>,
     before: Snapshot,
+    /// What an agent must not change that only looks.
+    guarded: Guarded,
     /// Why the attempt at it failed, which may be repeated without asking for work.
     failed: Option<String>,
 }
@@ -92,8 +94,8 @@ pub(crate) struct Tasks {
     is_verified: bool,
     /// What the next agent of a task has to know, by the task's id.
     remarks: HashMap<String, Vec<String>>,
-    /// How many agents in a row have said nothing about a task, and how many of the last of them changed nothing.
-    silent: HashMap<String, (u32, u32)>,
+    /// Notes of the user that came before an agent that only looks.
+    notes: Vec<String>,
     /// Verifications in a row of a task that came to no verdict.
     undecided: HashMap<String, u32>,
 }
@@ -108,9 +110,36 @@ impl Tasks {
             current: Rc::default(),
             traces: Vec::new(),
             remarks: HashMap::new(),
-            silent: HashMap::new(),
+            notes: Vec::new(),
             undecided: HashMap::new(),
         }
+    }
+
+    /// The prompt of the first iteration; nothing is claimed. `None`: nothing is ready.
+    ///
+    /// # Errors
+    /// When what it is made of cannot be read.
+    pub(crate) fn preview(&self) -> Result<Option<String>, End> {
+        let graph = self.graph.borrow();
+        for id in ends::ready(&*graph, &self.target.scope, CANDIDATES).map_err(failed)? {
+            if self.missing_here(&*graph, &id)?.is_none() {
+                let task = graph.task(&id).map_err(failed)?;
+                let briefing = self.briefing(&*graph);
+                let (mut facts, _) = briefing.facts(&task, Vec::new(), &[])?;
+                facts.models = self.target.models.ladder().to_vec();
+                let only_verifies = graph.is_unverified(&id).map_err(failed)?;
+                return Ok(Some(if only_verifies {
+                    verification_prompt(&facts, None)
+                } else {
+                    task_prompt(&briefing.core()?, &facts)
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn briefing<'a>(&'a self, graph: &'a dyn Store) -> Briefing<'a> {
+        Briefing { graph, places: &self.target.places, run: &self.target.holder.run }
     }
 
     /// What proves the work of this source: a `command` of the user's, and an agent where `asks`.
@@ -125,6 +154,7 @@ impl Tasks {
     /// Claims a task that can be worked on in this work tree; `None`: there is none.
     fn claim(&self) -> Result<Option<(Claim, Task)>, End> {
         let mut graph = self.graph.borrow_mut();
+        graph.look_after().map_err(failed)?;
         graph.recover().map_err(failed)?;
         let Target { scope, holder, .. } = &self.target;
         let Some(claim) = graph.claim(scope, holder, LEASE).map_err(failed)? else { return Ok(None) };
@@ -146,12 +176,12 @@ impl Tasks {
         Ok(None)
     }
 
-    /// The task that this one builds on and whose commit is not in this work tree.
-    fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<String>, End> {
+    /// The task that this one builds on and whose commit is not in this work tree, and that commit.
+    fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
         let Places { root, in_git, .. } = &self.target.places;
         let commits = if *in_git { graph.commits_before(id).map_err(failed)? } else { Vec::new() };
         let is_missing = |(_, commit): &(String, String)| !guard::contains(root, commit);
-        Ok(commits.into_iter().find(is_missing).map(|(task, _)| task))
+        Ok(commits.into_iter().find(is_missing))
     }
 
     /// Puts an agent to a task that was claimed.
@@ -165,12 +195,14 @@ impl Tasks {
         let graph = self.graph.borrow();
         let briefing = Briefing { graph: &*graph, places: &self.target.places, run: &self.target.holder.run };
         let remarks = self.remarks.get(&task.id).cloned().unwrap_or_default();
-        let (mut facts, notices) = briefing.facts(&task, remarks, &given.notes)?;
+        let only_verifies = graph.is_unverified(&task.id).map_err(failed)?;
+        self.notes.extend(given.notes.iter().cloned());
+        let notes = if only_verifies { Vec::new() } else { std::mem::take(&mut self.notes) };
+        let (mut facts, notices) = briefing.facts(&task, remarks, &notes)?;
         for notice in notices {
             context.notice(&notice)?;
         }
         let core = briefing.core()?;
-        let only_verifies = graph.is_unverified(&task.id).map_err(failed)?;
         drop(graph);
         facts.models = self.target.models.ladder().to_vec();
         let choice = self.target.models.choose(&self.traces);
@@ -188,9 +220,12 @@ impl Tasks {
             ..How::default()
         };
         self.renew(&claim, context);
-        let before = Snapshot::take(&self.target.places);
+        let places = &self.target.places;
+        let before = Snapshot::take(places);
+        let guarded =
+            if only_verifies { Guarded::take(&places.root, places.in_git) } else { Guarded::default() };
         *self.current.borrow_mut() =
-            Some(Current { claim, task, facts, only_verifies, model, before, failed: None });
+            Some(Current { claim, task, facts, only_verifies, model, before, guarded, failed: None });
         Ok(Work { prompt, how })
     }
 

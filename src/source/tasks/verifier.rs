@@ -7,10 +7,10 @@ use super::booking::NO_VERDICT;
 use super::{Current, Places};
 use crate::engine::agent::{Attempt, How};
 use crate::engine::context::Context;
-use crate::engine::outcome::End;
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::{Proof, Validation, Validator, Verdict};
-use crate::git::guard::{self, Guarded};
+use crate::git::guard::{self, Difference, Guarded};
 use crate::prompt::task::verification_prompt;
 use crate::reply::sigil::TASK_DONE;
 use crate::reply::usage::{Class, Usage};
@@ -66,16 +66,18 @@ impl Verifier {
                 return Ok(Verdict::Unable(report));
             }
             self.state.usage.add(&report.usage);
-            if report.status == AttemptStatus::Interrupted || context.is_held_up() {
+            let verdict = report.sigils.verification();
+            // A verdict that has come counts, whatever was asked of the loop meanwhile.
+            if report.status == AttemptStatus::Interrupted || verdict.is_none() && context.is_held_up() {
                 return Ok(Verdict::CutOff);
             }
             self.state.tries += 1;
             let now = Guarded::take(&self.places.root, self.places.in_git);
             let fault = match now.differs_from(&before) {
-                Some(what) => self.kept(&what),
+                Some(what) => kept(&self.places, &what)?,
                 None => match (report.status, report.sigils.verification()) {
                     (AttemptStatus::Success, Some(found)) => {
-                        return Ok(self.found(found.map_err(str::to_owned)));
+                        return Ok(self.found(found));
                     }
                     (AttemptStatus::Success, None) => NO_VERDICT.to_owned(),
                     _ => report.failure.map_or_else(|| NO_VERDICT.to_owned(), |failure| failure.message),
@@ -83,24 +85,18 @@ impl Verifier {
             };
             context.notice(&fault)?;
             if self.state.tries >= TRIES {
-                return Ok(self.found(Err(fault)));
+                return Ok(self.found(Err(&fault)));
             }
         }
     }
 
-    /// Keeps what the verifying agent has changed, and says so. Nothing is taken back in a checkout that ralph did not make.
-    fn kept(&self, what: &str) -> String {
-        let said = format!("the verifying agent changed {what}, so that it does not count");
-        match guard::keep_changes(&self.places.root, "verification") {
-            Ok(Some(reference)) => format!("{said}; {reference} has what is not committed"),
-            Ok(None) => said,
-            Err(error) => format!("{said}; it could not be saved: {error}"),
-        }
-    }
-
-    fn found(&mut self, found: Result<(), String>) -> Verdict {
+    fn found(&mut self, found: Result<(), &str>) -> Verdict {
         let usage = std::mem::take(&mut self.state.usage);
-        Verdict::Found(Validation { ok: found.is_ok(), output: found.err().unwrap_or_default(), usage })
+        let output = found.as_ref().err().map(|reason| match reason.trim() {
+            "" => "the verifying agent gave no reason".to_owned(),
+            reason => reason.to_owned(),
+        });
+        Verdict::Found(Validation { ok: found.is_ok(), output: output.unwrap_or_default(), usage })
     }
 }
 
@@ -136,6 +132,24 @@ impl Validator for Verifier {
         }
         self.ask(&mut proof, context)
     }
+}
+
+/// Keeps what a verifying agent has changed, and says so. Nothing is taken back in a checkout that ralph did not make.
+///
+/// # Errors
+/// When HEAD is not where the work is any more: nothing can be verified or built there.
+pub(super) fn kept(places: &Places, what: &Difference) -> Result<String, End> {
+    let said = format!("the verifying agent changed {what}, so that it does not count");
+    if let Difference::Head(_) = what {
+        let advice =
+            "look at what it did, and bring HEAD back before you run again ('git reflog' has where it was)";
+        return Err(End::because(Outcome::GitFailed, format!("{said}: {advice}")));
+    }
+    Ok(match guard::keep_changes(&places.root, "verification") {
+        Ok(Some(reference)) => format!("{said}; {reference} has what is not committed"),
+        Ok(None) => said,
+        Err(error) => format!("{said}; it could not be saved: {error}"),
+    })
 }
 
 /// Whether an agent could not work for a reason that passes with time or ends the loop.

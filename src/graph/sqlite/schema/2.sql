@@ -6,6 +6,9 @@ ALTER TABLE tasks ADD COLUMN unverified INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN retries_given INTEGER NOT NULL DEFAULT 0;
 UPDATE tasks SET retries_given = 1 WHERE max_retries <> 3;
 
+-- A person or an agent has written the line.
+ALTER TABLE task_logs ADD COLUMN said INTEGER NOT NULL DEFAULT 0;
+
 -- One row for each attempt at a task; it outlives the task.
 CREATE TABLE journal (
   seq INTEGER PRIMARY KEY,
