@@ -1,5 +1,7 @@
 //! Takes over a graph of the program that was here before, whose database may lie at our path.
 
+mod tidy;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,6 +56,7 @@ pub(super) fn take_over(graph: &Transaction<'_>, schema: &[&str], path: &Path) -
         graph.execute_batch(step)?;
     }
     graph.execute_batch(&TAKE_OVER.replace("$now", &now().to_string()))?;
+    tidy::tidy(graph)?;
     for table in tables(graph, "name LIKE 'older\\_%' ESCAPE '\\' AND name <> 'older_journal'")? {
         graph.execute_batch(&format!("DROP TABLE {}", quoted(&table)))?;
     }
