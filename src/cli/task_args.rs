@@ -208,7 +208,14 @@ pub struct TaskFailArgs {
     #[command(flatten)]
     pub task: TaskIdArgs,
     /// Why, for its log
-    #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
     pub reason: String,
 }
 
@@ -230,7 +237,7 @@ pub struct TaskLogArgs {
     #[command(flatten)]
     pub task: TaskIdArgs,
     /// A line to be written
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub message: Option<String>,
 }
 

@@ -6,11 +6,11 @@ use super::error::GraphError;
 use crate::text::line::escaped;
 
 /// The longest title, in characters.
-const TITLE: usize = 500;
+pub(super) const TITLE: usize = 500;
 /// The longest name of a feature, in bytes.
-const NAME: usize = 100;
+pub(super) const NAME: usize = 100;
 /// The longest text, in bytes.
-const TEXT: usize = 1 << 20;
+pub(super) const TEXT: usize = 1 << 20;
 /// How many tasks may stand below each other: each is listed for all that it is a part of.
 pub(super) const LEVELS: usize = 100;
 /// The largest priority, and without its sign the smallest.
@@ -40,7 +40,7 @@ pub(super) fn text(what: &str, text: &str) -> Result<(), GraphError> {
             text.len()
         ));
     }
-    let bad = |char: &char| char.is_control() && !matches!(char, '\n' | '\t' | '\r');
+    let bad = |char: &char| char.is_control() && !is_of_text(*char);
     if let Some(control) = text.chars().find(bad) {
         let shown = escaped(&control.to_string());
         return refuse(&format!("{what} has a control character, {shown}: leave that out"));
@@ -48,10 +48,19 @@ pub(super) fn text(what: &str, text: &str) -> Result<(), GraphError> {
     Ok(())
 }
 
+/// The control characters that a text may have.
+pub(super) fn is_of_text(char: char) -> bool {
+    matches!(char, '\n' | '\t' | '\r')
+}
+
+/// Whether the name of a feature may have it.
+pub(super) fn is_of_name(char: char) -> bool {
+    char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ')
+}
+
 /// A feature has a folder of its name.
 pub fn feature(name: &str) -> Result<(), GraphError> {
-    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ' ');
-    if !name.chars().all(is_plain) || name.starts_with(['.', '-', ' ']) || name.ends_with(' ') {
+    if !name.chars().all(is_of_name) || name.starts_with(['.', '-', ' ']) || name.ends_with(' ') {
         let shown = escaped(name);
         return refuse(&format!(
             "feature '{shown}': give a name of letters, digits, '-', '_' and '.', and no path"

@@ -82,9 +82,10 @@ pub fn is_listed(facts: &Facts, parent: Option<Status>) -> bool {
     is_ready(status(&Facts { claimed: false, ..*facts }), facts.children, parent)
 }
 
-/// Whether a task may go from one state to the other in a single step. `done` is left by a reset alone.
-#[must_use]
-pub fn is_legal(from: Status, to: Status) -> bool {
+/// Whether a task without parts may go from one state to the other in a single step. `done` is left by a reset alone. What a
+/// store shows of each change is held to this; [`steps`] are made of it.
+#[cfg(test)]
+pub(super) fn is_legal(from: Status, to: Status) -> bool {
     use Status::{Blocked, Done, Failed, InProgress, Pending};
     matches!(
         (from, to),

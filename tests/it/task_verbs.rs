@@ -104,8 +104,10 @@ fn a_graph_grows_and_is_worked_off() {
     assert_eq!(ready[0]["id"], part.as_str());
     assert!(graph.good(&["done", &part]).starts_with(&format!("{part}  done")));
     assert_eq!((graph.status(&parse), graph.status(&test)), ("done".into(), "pending".into()));
-    graph.good(&["fail", &test, "-r", "no time"]);
-    assert!(graph.good(&["log", &test]).contains("failed: no time"));
+    graph.good(&["fail", &test, "-r", "- no time"]);
+    graph.good(&["log", &test, "-m", "- tomorrow"]);
+    let log = graph.good(&["log", &test]);
+    assert!(log.contains("failed: - no time") && log.contains("  - tomorrow\n"), "{log}");
     graph.good(&["reset", &part]);
     assert_eq!((graph.status(&parse), graph.status(&test)), ("pending".into(), "failed".into()));
     graph.good(&["deps", "rm", &parse, &test]);
@@ -183,6 +185,12 @@ fn bad_input_is_refused_in_a_line() {
         (&["update", &a, "--title", ""], "the title is empty"),
         (&["log", &a, "-m", " "], "the message is empty"),
         (&["fail", &a, "-r", "a\u{1b}"], "control character"),
+        (&["add", "x", "--after", &a, "--after", &a], &format!("error: the new task waits for {a} already")),
+        (
+            &["add", "x", "--parent", &a, "--after", &a],
+            &format!("error: the new task cannot wait for {a}: one is"),
+        ),
+        (&["add", "x", "--parent", &a, "--after", &b], "error: the new task cannot wait for"),
         (&["list", "--feature", "none", "--json"], "no feature 'none'"),
         (&["tree", "t-999999", "--json"], "no task 't-999999'"),
         (&["graph", "--format", "png"], "'png'"),

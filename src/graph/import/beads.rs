@@ -56,6 +56,14 @@ fn item(line: usize, text: &str) -> Result<Item, GraphError> {
             .filter(move |other| other.kind == kind)
             .map(|other| key(&other.depends_on_id))
     };
+    let parents: Vec<Key> = of_kind("parent-child").collect();
+    if parents.len() > 1 {
+        let id = &issue.id;
+        return Err(at(
+            line,
+            &format!("'{id}' is a part of {} others: a task has one parent at most", parents.len()),
+        ));
+    }
     let status = match issue.status.as_str() {
         "closed" => Status::Done,
         "open" | "in_progress" | "blocked" => Status::Pending,
@@ -65,7 +73,7 @@ fn item(line: usize, text: &str) -> Result<Item, GraphError> {
         }
     };
     Ok(Item {
-        parent: of_kind("parent-child").next(),
+        parent: parents.into_iter().next(),
         after: of_kind("blocks").collect(),
         description: paragraphs([issue.description.as_str(), &issue.acceptance_criteria, &issue.notes]),
         priority: issue.priority,

@@ -95,11 +95,14 @@ fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
     })))
 }
 
-fn require_id(line: usize, kind: &str, id: &str) -> Result<(), GraphError> {
+/// Whether this is an id of tasks (`t-`) or of features (`f-`).
+pub(in crate::graph) fn is_id(kind: &str, id: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
-    let is_id =
-        id.strip_prefix(kind).is_some_and(|hex| (6..=16).contains(&hex.len()) && hex.bytes().all(is_digit));
-    if is_id {
+    id.strip_prefix(kind).is_some_and(|hex| (6..=16).contains(&hex.len()) && hex.bytes().all(is_digit))
+}
+
+fn require_id(line: usize, kind: &str, id: &str) -> Result<(), GraphError> {
+    if is_id(kind, id) {
         return Ok(());
     }
     Err(at(line, &format!("'{id}' is no id: it has to be '{kind}' and 6 to 16 hexadecimal digits")))

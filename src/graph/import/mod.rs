@@ -16,7 +16,7 @@ use super::task::{LogLine, Status, Verification};
 
 use exported::HEADER;
 pub use exported::header;
-pub(super) use exported::{ExportedFeature, ExportedTask};
+pub(super) use exported::{ExportedFeature, ExportedTask, is_id};
 
 /// The longest line of a file, in bytes, and the largest file of those that are read whole.
 const LARGEST: u64 = 16 << 20;

@@ -17,7 +17,7 @@ struct Prd {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Story {
-    id: String,
+    id: Name,
     title: String,
     #[serde(default, deserialize_with = "or_default")]
     description: String,
@@ -29,7 +29,32 @@ struct Story {
     #[serde(default, deserialize_with = "or_default")]
     notes: String,
     #[serde(default, deserialize_with = "or_default")]
-    depends_on: Vec<String>,
+    depends_on: Vec<Name>,
+}
+
+/// What a story is called: also by a number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Name {
+    Text(String),
+    Number(u64),
+}
+
+impl Name {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
+
+    /// As it is written in all but the strangest files.
+    fn written(&self) -> String {
+        match self {
+            Self::Text(text) => serde_json::to_string(text).unwrap_or_default(),
+            Self::Number(number) => number.to_string(),
+        }
+    }
 }
 
 pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
@@ -37,7 +62,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
         serde_json::from_str(text).map_err(|error| bad_json(error.line(), "no prd.json", &error))?;
     // The stories of the next one have the same ids.
     let name = prd.branch_name.or(prd.project).unwrap_or_default();
-    let key = |id: &str| Key::Origin(format!("prd:{id}\n{name}"));
+    let key = |id: &Name| Key::Origin(format!("prd:{}\n{name}", id.text()));
     let lines = lines_of(text, &prd.user_stories);
     let items = prd.user_stories.iter().zip(lines).map(|(story, line)| {
         let criteria: Vec<String> =
@@ -45,7 +70,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
         let heading = if criteria.is_empty() { "" } else { "Acceptance criteria:" };
         let criteria = heading.to_owned() + &criteria.concat();
         Item {
-            after: story.depends_on.iter().map(|id| key(id)).collect(),
+            after: story.depends_on.iter().map(key).collect(),
             description: paragraphs([story.description.as_str(), &criteria, &story.notes]),
             priority: story.priority,
             status: if story.passes { Status::Done } else { Status::Pending },
@@ -60,8 +85,7 @@ fn lines_of(text: &str, stories: &[Story]) -> Vec<usize> {
     let (mut from, mut line) = (0, 1);
     let mut lines = Vec::new();
     for story in stories {
-        // As it is written in all but the strangest files.
-        let written = serde_json::to_string(&story.id).unwrap_or_default();
+        let written = story.id.written();
         let rest = &text[from..];
         let key = rest.match_indices("\"id\"").find(|(at, _)| {
             rest[at + 4..].trim_start_matches([' ', '\t', '\n', '\r', ':']).starts_with(&written)

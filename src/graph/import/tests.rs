@@ -83,6 +83,9 @@ fn stories_become_tasks() {
     let stories = items(text).unwrap();
     assert_eq!(stories[0].description.as_deref(), Some("D\n\nAcceptance criteria:\n- x\n- y\n\nN"));
     assert_eq!((stories[0].priority, stories[1].priority), (None, Some(4)));
+    let numbered = text.replace("\"US-1\"", "1").replace("\"US-2\"", "2");
+    assert_eq!(shown(&numbered), ["4 One | - |  | Done", "5 Two | - | 1 | Open"]);
+    assert_eq!(items(&numbered).unwrap()[0].key, items(&text.replace("US-", "")).unwrap()[0].key);
     let next = text.replace("\"p\"", "\"q\"");
     assert_ne!(items(&next).unwrap()[0].key, stories[0].key);
 }
@@ -95,6 +98,8 @@ fn issues_of_beads_become_tasks() {
 {"id":"bd-2","title":"Two","status":"in_progress","dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"related"},{"issue_id":"bd-2","depends_on_id":"bd-4","type":"blocks"}]}
 "#;
     assert_eq!(shown(text), ["2 One | - |  | Done", "4 Two | bd-1 | bd-4 | Open"]);
+    let two = items(&text.replace("related", "parent-child")).unwrap_err().to_string();
+    assert_eq!(two, "line 4: 'bd-2' is a part of 2 others: a task has one parent at most");
     let error = items(&text.replace("in_progress", "sleeping")).unwrap_err().to_string();
     assert!(error.starts_with("line 4: 'sleeping' is no status"), "{error}");
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::claims::leave;
 use super::settle::{Node, Parent, count_child, list_as_ready, numbers, settle};
-use super::{Fallible, cycle, now, queries};
+use super::{Fallible, Fault, cycle, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
 use crate::graph::store::{Changes, NewTask};
@@ -49,7 +49,14 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     }
     settle(graph, seq, Some(Own::Open))?;
     for blocker in &task.after {
-        add_dependency(graph, queries::find(graph, blocker)?, seq)?;
+        let blocker = queries::find(graph, blocker)?;
+        // What is refused has no id.
+        add_dependency(graph, blocker, seq).map_err(|fault| match fault {
+            Fault::Graph(error) => {
+                GraphError::BadValue(error.to_string().replace(&id, "the new task")).into()
+            }
+            fault => fault,
+        })?;
     }
     Ok(id)
 }

@@ -2,18 +2,19 @@
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
-use super::edits::{MAX_RETRIES, describe, new_id};
+use super::edits::{MAX_RETRIES, describe, new_id, write_log};
 use super::features;
 use super::rebuild::rebuild;
-use super::{Fallible, Fault, now, number, queries};
+use super::settle::Node;
+use super::{Fallible, Fault, now, number, queries, status};
 use crate::graph::error::GraphError;
 use crate::graph::import::{Entry, FeatureItem, Item, Key, at};
 use crate::graph::limits;
 use crate::graph::store::Imported;
 use crate::graph::task::{LogLine, Status, Verification};
 
-/// What the file says of tasks that may come later in it.
-const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER);
+/// What the file says of tasks that may come later in it, and in which states those were that were known before.
+const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER);
     CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT);";
 
 pub(super) fn import(
@@ -79,12 +80,13 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
     item.priority.map_or(Ok(()), limits::priority)?;
     item.log.iter().try_for_each(|line| limits::text("a line of the log", &line.message))?;
     let known = find(graph, &item.key)?;
+    let was = known.map(|seq| Node::read(graph, seq)).transpose()?.map(|node| number(node.status));
     let (seq, taken) = match known {
         Some(seq) => (seq, renew(graph, seq, item)?),
         None => (insert(graph, item)?, Taken::New),
     };
-    let insert = "INSERT INTO seen (task, line) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-    if graph.prepare_cached(insert)?.execute(params![seq, item.line])? == 0 {
+    let insert = "INSERT INTO seen (task, line, status) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    if graph.prepare_cached(insert)?.execute(params![seq, item.line, was])? == 0 {
         let first = "SELECT line FROM seen WHERE task = ?1";
         let first: i64 = graph.prepare_cached(first)?.query_row([seq], |row| row.get(0))?;
         let name = item.key.name();
@@ -185,12 +187,12 @@ fn take_feature(graph: &Transaction<'_>, item: &FeatureItem) -> Fallible<()> {
 }
 
 /// Brings a task that is known up to date. What was done by other hands meanwhile stays done; what somebody is at work on
-/// stays theirs.
+/// stays theirs. In a file of people's a tick says that it is done; an export tells how it was once, and takes no reset back.
 fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     let old = queries::task(graph, seq)?;
     let priority = item.priority.unwrap_or(old.priority);
-    let is_finished = item.status == Status::Done
-        && matches!(old.status, Status::Pending | Status::Blocked | Status::Failed);
+    let is_tick = item.status == Status::Done && matches!(item.key, Key::Origin(_));
+    let is_finished = is_tick && matches!(old.status, Status::Pending | Status::Blocked | Status::Failed);
     let is_leaf: bool = graph
         .prepare_cached("SELECT children = 0 FROM tasks WHERE seq = ?1")?
         .query_row([seq], |row| row.get(0))?;
@@ -205,8 +207,25 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     let update = "UPDATE tasks SET title = ?2, priority = ?3, updated_at = ?4, status = coalesce(?5, status) WHERE seq = ?1";
     let finished = (is_finished && is_leaf).then(|| number(Status::Done));
     graph.prepare_cached(update)?.execute(params![seq, item.title, priority, now(), finished])?;
+    if finished.is_some() {
+        write_log(graph, seq, "done, by an import")?;
+    }
     // It is listed by its priority.
     Ok(if finished.is_some() || old.priority != priority { Taken::Reopened } else { Taken::Updated })
+}
+
+/// Refuses what is new to wait for where a task is claimed or done, as `task deps add` does. `other` finds that in SQL.
+fn require_open(graph: &Transaction<'_>, other: &str) -> Fallible<()> {
+    let query = format!(
+        "SELECT said.line, said.task, seen.status FROM said JOIN seen ON seen.task = said.task
+        WHERE NOT is_parent AND seen.status IN (?1, ?2) AND NOT EXISTS
+        (SELECT 1 FROM dependencies WHERE blocked = said.task AND blocker = {other}) ORDER BY said.line LIMIT 1"
+    );
+    let closed = [number(Status::InProgress), number(Status::Done)];
+    let first = graph.query_row(&query, closed, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let Some((line, seq, from)) = first.optional()? else { return Ok(()) };
+    let (id, to, advice) = (queries::id(graph, seq)?, Status::Blocked, "'ralph task reset' it first");
+    Err(on_line(line, GraphError::Illegal { id, from: status(from), to, advice }.into()))
 }
 
 /// Books what the file says of parents and dependencies, and answers how much of that is new.
@@ -219,6 +238,7 @@ fn connect(graph: &Transaction<'_>) -> Fallible<usize> {
         let name: String = name;
         return Err(at(line, &format!("no task '{name}': add it to the file, or leave it out there")).into());
     }
+    require_open(graph, other)?;
     let waits = format!(
         "INSERT INTO dependencies (blocker, blocked) SELECT {other}, task FROM said WHERE NOT is_parent
         ON CONFLICT (blocker, blocked) DO NOTHING"

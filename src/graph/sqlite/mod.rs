@@ -352,7 +352,11 @@ impl Store for SqliteStore {
             }
             Ok(imported)
         };
-        all().map_err(|fault: Fault| fault.at(&self.path))
+        let imported = all().map_err(|fault: Fault| fault.at(&self.path))?;
+        if !dry_run {
+            self.synchronise();
+        }
+        Ok(imported)
     }
 
     fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {

@@ -1,5 +1,7 @@
 //! Takes over a graph of the program that was here before, whose database may lie at our path.
 
+mod tidy;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,9 +59,11 @@ pub(super) fn take_over(graph: &Transaction<'_>, schema: &[&str], path: &Path) -
     }
     let now = now().to_string();
     graph.execute_batch(&TAKE_OVER.replace("$now", &now))?;
+    // It names what it was about; what has no name any more gets another one after that.
     if graph.table_exists(None, "older_journal")? {
         graph.execute_batch(&TAKE_OVER_JOURNAL.replace("$now", &now))?;
     }
+    tidy::tidy(graph)?;
     for table in tables(graph, "name LIKE 'older\\_%' ESCAPE '\\'")? {
         graph.execute_batch(&format!("DROP TABLE {}", quoted(&table)))?;
     }

@@ -1,6 +1,6 @@
 -- Moments are text there: RFC 3339, or as SQLite writes them.
 INSERT INTO features (id, name, spec_path, plan_path, created_at, updated_at)
-SELECT id, name,
+SELECT id, coalesce(name, ''),
   iif(spec_path IS NULL, NULL, 'features/' || name || '/spec.md'),
   iif(plan_path IS NULL, NULL, 'features/' || name || '/plan.md'),
   coalesce(CAST(round(unixepoch(created_at, 'subsec') * 1000) AS INTEGER), $now),
@@ -10,13 +10,13 @@ FROM older_features ORDER BY created_at, rowid;
 INSERT INTO tasks (id, feature, title, status, priority, created_at, updated_at, retry_count, max_retries, retries_given,
   verification)
 SELECT t.id, f.seq,
-  substr(replace(replace(replace(t.title, char(10), ' '), char(13), ' '), char(9), ' '), 1, 500),
+  substr(replace(replace(replace(coalesce(t.title, ''), char(10), ' '), char(13), ' '), char(9), ' '), 1, 500),
   CASE t.status WHEN 'done' THEN 2 WHEN 'failed' THEN 4 ELSE 0 END,
   max(-1000000, min(1000000, CAST(coalesce(t.priority, 0) AS INTEGER))),
   coalesce(CAST(round(unixepoch(t.created_at, 'subsec') * 1000) AS INTEGER), $now),
   coalesce(CAST(round(unixepoch(t.updated_at, 'subsec') * 1000) AS INTEGER), $now),
-  max(0, min(CAST(coalesce(t.retry_count, 0) AS INTEGER), CAST(coalesce(t.max_retries, 3) AS INTEGER))),
-  max(0, CAST(coalesce(t.max_retries, 3) AS INTEGER)),
+  max(0, min(CAST(coalesce(t.retry_count, 0) AS INTEGER), CAST(coalesce(t.max_retries, 3) AS INTEGER), 1000000)),
+  max(0, min(CAST(coalesce(t.max_retries, 3) AS INTEGER), 1000000)),
   coalesce(t.max_retries, 3) <> 3,
   CASE t.verification_status WHEN 'passed' THEN 1 WHEN 'failed' THEN 2 ELSE 0 END
 FROM older_tasks t LEFT JOIN features f ON f.id = t.feature_id ORDER BY t.created_at, t.rowid;

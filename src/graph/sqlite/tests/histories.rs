@@ -88,8 +88,36 @@ impl History {
         all
     }
 
-    /// Does what is asked; that it may be refused is part of the history.
+    /// Every task with its state, and whether it has parts.
+    fn states(&self) -> HashMap<String, (Status, bool)> {
+        let mut states = HashMap::new();
+        let mut each = |task: Task, _| states.insert(task.id, (task.status, task.parent_id)).is_none();
+        self.store.tree(None, &mut each).unwrap();
+        let parents: BTreeSet<String> = states.values().filter_map(|(_, parent)| parent.clone()).collect();
+        states.into_iter().map(|(id, (status, _))| (id.clone(), (status, parents.contains(&id)))).collect()
+    }
+
+    /// Does what is asked, by legal steps alone.
     fn run(&mut self, command: &Command) {
+        let before = self.states();
+        self.perform(command);
+        for (id, (to, has_parts)) in self.states() {
+            let Some(&(from, had_parts)) = before.get(&id) else { continue };
+            let by_hand = matches!(command, Command::ByHand { .. });
+            // These follow from other tasks: what has parts is what they make it, and who goes back to pending may be held.
+            let is_parent = (has_parts || had_parts) && to != Status::InProgress;
+            let is_held = to == Status::Blocked && transitions::is_legal(from, Status::Pending);
+            let is_by_hand = by_hand && transitions::steps(from, to).is_some();
+            let is_legal = from == to || transitions::is_legal(from, to);
+            assert!(
+                is_legal || is_parent || is_held || is_by_hand,
+                "{id}: {from:?} to {to:?} by {command:?}"
+            );
+        }
+    }
+
+    /// That it may be refused is part of the history.
+    fn perform(&mut self, command: &Command) {
         let before = self.all(Status::Done);
         match *command {
             Command::Add { parent, after, feature, priority } => {

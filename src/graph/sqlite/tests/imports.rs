@@ -71,6 +71,45 @@ fn a_long_circle_is_shown_in_a_line() {
 }
 
 #[test]
+fn a_file_gives_nothing_new_to_wait_for_to_what_is_claimed_or_done() {
+    let story = |id: &str, after: &str| format!(r#"{{"id":"{id}","title":"{id}","dependsOn":[{after}]}}"#);
+    let prd = |after: &str| format!("{{\"userStories\":[\n{},\n{}]}}", story("A", ""), story("B", after));
+    let mut store = SqliteStore::nowhere().unwrap();
+    take(&mut store, &prd("")).unwrap();
+    let b = ids(&store)["B"].clone();
+    let claim = store.claim(&Scope::Subtree(b.clone()), &us("run-1"), LEASE).unwrap().unwrap();
+    for state in ["in_progress", "done"] {
+        let said = take(&mut store, &prd("\"A\"")).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            format!("line 3: {b} is {state} and cannot become blocked: 'ralph task reset' it first")
+        );
+        let _ = store.complete(&claim, None);
+    }
+    store.reset(&b).unwrap();
+    take(&mut store, &prd("\"A\"")).unwrap();
+    store.force_done(&b, true).unwrap();
+    assert_eq!(take(&mut store, &prd("\"A\"")).unwrap().unchanged, 2, "it waited for that before");
+}
+
+#[test]
+fn a_tick_is_booked_and_an_export_takes_no_reset_back() {
+    let mut store = SqliteStore::nowhere().unwrap();
+    take(&mut store, "- [ ] a\n").unwrap();
+    let id = ids(&store)["a"].clone();
+    take(&mut store, "- [x] a\n").unwrap();
+    assert_eq!(store.task(&id).unwrap().status, Status::Done);
+    let log = store.logs(&id).unwrap();
+    assert_eq!(log.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["done, by an import"]);
+    let old = export(&store);
+    store.reset(&id).unwrap();
+    assert_eq!(take(&mut store, &old).unwrap().unchanged, 1);
+    assert_eq!(store.task(&id).unwrap().status, Status::Pending);
+    take(&mut store, "- [x] a\n").unwrap();
+    assert_eq!(store.task(&id).unwrap().status, Status::Done, "whoever ticks it means it");
+}
+
+#[test]
 fn what_another_file_calls_a_task_is_no_number_of_one() {
     let mut store = SqliteStore::nowhere().unwrap();
     let lines = [

@@ -221,6 +221,53 @@ fn a_graph_of_the_older_program_is_taken_over_and_a_copy_kept() {
 }
 
 #[test]
+fn what_was_taken_over_can_be_given_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    older(&path, 4, false);
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(
+        "UPDATE tasks SET title = ' '||char(10) WHERE id = 't-aaaaaa';
+        UPDATE tasks SET title = 'a'||char(27)||'[2Jb', description = 'c'||char(7)||char(10), max_retries = 9000000000000
+          WHERE id = 't-bbbbbb';
+        UPDATE tasks SET title = CAST(x'ff61' AS TEXT), description = printf('%.*c', 1500000, 'x') WHERE id = 't-eeeeee';
+        UPDATE task_logs SET message = 'd'||char(27);
+        INSERT INTO task_logs (task_id, message, timestamp) VALUES ('t-eeeeee', '', '');
+        INSERT INTO tasks (id, parent_id, title, created_at, updated_at) VALUES ('TASK 1', 't-aaaaaa', 'e', '', '');
+        INSERT INTO dependencies VALUES ('TASK 1', 't-dddddd');
+        INSERT INTO features VALUES ('f-1', '../../etc', 'spec.md', 'plan.md', 'draft', '', ''),
+          ('f-000002', '', NULL, NULL, 'draft', '', ''), ('f-000003', 'a/b', 'spec.md', NULL, 'draft', '', ''),
+          ('f-000004', 'a-b', NULL, NULL, 'draft', '', '');",
+    )
+    .unwrap();
+    drop(old);
+    let mut store = open(&path).unwrap();
+    let text = export(&store);
+    let mut copy = SqliteStore::nowhere().unwrap();
+    take(&mut copy, &text).unwrap();
+    assert_eq!(export(&copy), text);
+    oracle(&store.connection);
+    let title = |id: &str| store.task(id).unwrap().title;
+    assert_eq!(["t-aaaaaa", "t-bbbbbb", "t-eeeeee"].map(title), ["(untitled)", "a [2Jb", "\u{fffd}a"]);
+    assert_eq!(store.task("t-eeeeee").unwrap().description.len(), 1 << 20);
+    let blockers = store.details("t-dddddd").unwrap().blockers;
+    let logs = blockers.iter().map(|id| store.logs(id).unwrap().remove(0).message);
+    assert!(logs.into_iter().any(|log| log == "the older program called it 'TASK 1'"), "{blockers:?}");
+    let features: Vec<(String, Option<String>)> =
+        store.features().unwrap().into_iter().map(|feature| (feature.name, feature.spec_path)).collect();
+    let named = |name: &str, path: Option<&str>| (name.to_owned(), path.map(str::to_owned));
+    for expected in [
+        named("etc", None),
+        named("feature", None),
+        named("a-b-2", Some("features/a/b/spec.md")),
+        named("a-b", None),
+    ] {
+        assert!(features.contains(&expected), "{features:?}");
+    }
+    store.add(&new_task("new")).unwrap();
+}
+
+#[test]
 fn what_of_the_older_program_cannot_be_taken_over_stays() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("progress.db");
