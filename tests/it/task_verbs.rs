@@ -422,8 +422,8 @@ fn every_verb_answers_in_json() {
         (&["deps", "add", &a, &b], TASK),
         (&["deps", "list", &b], "blockers blocks"),
         (&["deps", "rm", &a, &b], TASK),
-        (&["log", &a, "-m", "note"], "message timestamp"),
-        (&["log", &a], "message timestamp"),
+        (&["log", &a, "-m", "note"], "message said timestamp"),
+        (&["log", &a], "message said timestamp"),
         (&["tree"], &TASK.replace("created_at", "created_at depth")),
         (&["graph"], "dependencies tasks"),
         (&["import", "TODO.md"], "added unchanged updated"),
@@ -601,4 +601,53 @@ fn agents_add_and_read_but_do_not_certify() {
     let mut after = graph.0.ralph(&format!("task done {a}"));
     let run = Scratch::finish(after.env("RALPH_RUN", "run-1").env("RALPH_SUPERVISOR", "4194000"));
     assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[test]
+fn git_never_sees_the_graph_whenever_the_repository_came() {
+    let graph = Graph::new();
+    let scratch = &graph.0;
+    graph.add(&["a"]);
+    let unseen = || scratch.git(&["status", "--porcelain", "--untracked-files=all"]);
+    assert!(!unseen().contains("progress.db"), "{}", unseen());
+    scratch.write(".git/info/exclude", "");
+    graph.add(&["b"]);
+    assert!(!unseen().contains("progress.db"), "{}", unseen());
+}
+
+#[test]
+fn a_work_tree_whose_main_checkout_was_moved_gets_no_graph_of_its_own() {
+    let graph = Graph::new();
+    let scratch = &graph.0;
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    graph.add(&["a"]);
+    scratch.git(&["worktree", "add", "-q", "../tree"]);
+    let moved = scratch.outside().join("moved");
+    fs::rename(scratch.root(), &moved).unwrap();
+    let mut add = scratch.command(env!("CARGO_BIN_EXE_ralph"));
+    let run = Scratch::finish(add.args(["task", "add", "lost"]).current_dir(scratch.outside().join("tree")));
+    assert!(run.code == Some(1) && run.stderr.contains("git worktree repair"), "{run:?}");
+    assert!(!scratch.outside().join("tree/.ralph").exists());
+    fs::rename(&moved, scratch.root()).unwrap();
+}
+
+#[test]
+fn no_spec_is_written_where_a_link_of_the_repository_leads() {
+    let graph = Graph::new();
+    let scratch = &graph.0;
+    graph.add(&["a"]);
+    scratch.write("spec.md", "It exports.\n");
+    scratch.write("mine", "mine\n");
+    for link in ["features/x/spec.md", "features/x", "features"] {
+        let path = scratch.path(&format!(".ralph/{link}"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let target = if link.contains("spec") { scratch.path("mine") } else { scratch.root() };
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        let run = scratch.run("feature add x --spec spec.md --force");
+        assert!(run.code == Some(1) && run.stderr.contains("is a symbolic link"), "{link}: {run:?}");
+        fs::remove_file(&path).unwrap();
+        let _ = fs::remove_dir_all(scratch.path(".ralph/features"));
+    }
+    assert_eq!(scratch.read("mine"), "mine\n");
+    assert!(!scratch.path("x").exists());
 }

@@ -17,7 +17,7 @@ use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, NewTask, Store, Task};
 use crate::job::workspace::locate;
-use crate::project::Project;
+use crate::project::{Project, ProjectError};
 
 /// More of a description than this is not read from stdin, in bytes: enough to tell that it is too long.
 const MOST: u64 = 2 << 20;
@@ -158,23 +158,37 @@ pub(super) fn look(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
 /// Opens the graph to change it. Where there is none it is empty, and none is made.
 pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     let Some(mut store) = existing(args)? else { return Ok(SqliteStore::nowhere()?) };
+    hide(&place(args)?)?;
     tell_recovered(store.recover()?);
     Ok(store)
 }
 
 /// Opens the graph, and makes it where there is none.
 pub(super) fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let project = locate(args.ralph_dir.as_ref())?;
+    let project = place(args)?;
     if project.graph().symlink_metadata().is_err() {
         make_room(&project)?;
+    } else {
+        // The repository may have come later, and its rules may have been changed.
+        hide(&project)?;
     }
     let mut store = opened(&project)?;
     tell_recovered(store.recover()?);
     Ok(store)
 }
 
-fn existing(args: &GraphArgs) -> anyhow::Result<Option<SqliteStore>> {
+/// Where the graph is. In a work tree whose repository is gone or was moved nobody can tell: a graph of its own would be lost when
+/// that is mended.
+fn place(args: &GraphArgs) -> anyhow::Result<Project> {
     let project = locate(args.ralph_dir.as_ref())?;
+    match project.require_git() {
+        Err(error @ ProjectError::DanglingWorkTree { .. }) if args.ralph_dir.is_none() => Err(error.into()),
+        _ => Ok(project),
+    }
+}
+
+fn existing(args: &GraphArgs) -> anyhow::Result<Option<SqliteStore>> {
+    let project = place(args)?;
     let is_there = project.graph().symlink_metadata().is_ok();
     is_there.then(|| opened(&project)).transpose()
 }
