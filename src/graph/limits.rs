@@ -16,6 +16,16 @@ pub(super) const LEVELS: usize = 100;
 /// The largest priority, and without its sign the smallest.
 const PRIORITY: i64 = 1_000_000;
 
+/// Characters that take no room.
+fn is_unseen(char: char) -> bool {
+    matches!(char, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
+/// Characters that end a line or turn the text that follows around, so that it reads as another one.
+fn turns_text(char: char) -> bool {
+    matches!(char, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 pub(super) fn title(title: &str) -> Result<(), GraphError> {
     if title.trim().is_empty() {
         return refuse("the title is empty: say in a line what is to be done");
@@ -26,8 +36,11 @@ pub(super) fn title(title: &str) -> Result<(), GraphError> {
             "the title has {length} characters, {TITLE} is the most: put the rest into the description"
         ));
     }
-    if let Some(control) = title.chars().find(|char| char.is_control()) {
-        let shown = escaped(&control.to_string());
+    if title.chars().all(|char| char.is_whitespace() || is_unseen(char)) {
+        return refuse("nothing of the title can be seen: say in a line what is to be done");
+    }
+    if let Some(control) = title.chars().find(|char| char.is_control() || turns_text(*char)) {
+        let shown = control.escape_default();
         return refuse(&format!("the title has a control character, {shown}: write it in one plain line"));
     }
     Ok(())

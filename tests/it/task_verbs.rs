@@ -164,6 +164,8 @@ fn bad_input_is_refused_in_a_line() {
     for (args, what) in [
         (&["add", &long] as &[&str], "has 100000 characters"),
         (&["add", "a\nb"], "control character, \\n"),
+        (&["add", "a\u{202e}b"], "control character, \\u{202e}"),
+        (&["add", "\u{200b} "], "nothing of the title can be seen"),
         (&["add", "x", "--priority", "1000001"], "from -1000000 to 1000000"),
         (&["add", "x", "--priority", "high"], "invalid value 'high'"),
         (&["add", "x", "--max-retries", "-1"], "'-1'"),

@@ -7,10 +7,25 @@ use super::{Entry, FeatureItem, Item, Key, Lines, at, bad_json};
 use crate::graph::error::GraphError;
 use crate::graph::task::{LogLine, Status, Verification};
 
-/// What the first line begins with.
-pub(in crate::graph) const HEADER: &str = "{\"ralph_tasks\":";
 /// The version of the format.
 const VERSION: u64 = 1;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    /// The version of the format.
+    ralph_tasks: u64,
+}
+
+fn read_header(line: &str) -> Option<u64> {
+    serde_json::from_str(line).ok().map(|Header { ralph_tasks }| ralph_tasks)
+}
+
+/// Whether a file with this first line is an export, of whichever version.
+pub(super) fn is_header(line: &str) -> bool {
+    read_header(line).is_some()
+}
 
 /// A feature as it is exported.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,14 +68,14 @@ pub(in crate::graph) struct ExportedTask {
 /// The first line of an export.
 #[must_use]
 pub fn header() -> String {
-    format!("{HEADER}{VERSION}}}")
+    format!("{{\"ralph_tasks\":{VERSION}}}")
 }
 
 pub(super) fn entries<'a>(
     first: &str,
     lines: Lines<'a>,
 ) -> Result<impl Iterator<Item = Result<Entry, GraphError>> + 'a, GraphError> {
-    if first != header() {
+    if read_header(first) != Some(VERSION) {
         return Err(at(1, &format!("'{first}' is not '{}': use the ralph that wrote it", header())));
     }
     let full = lines.filter(|line| line.as_ref().map_or(true, |(_, text)| !text.trim().is_empty()));

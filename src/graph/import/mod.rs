@@ -14,7 +14,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::error::GraphError;
 use super::task::{LogLine, Status, Verification};
 
-use exported::HEADER;
 pub use exported::header;
 pub(super) use exported::{ExportedFeature, ExportedTask, is_id};
 
@@ -141,7 +140,7 @@ pub fn read<'a>(file: impl Read + 'a, is_branch: &dyn Fn(&str) -> bool) -> Resul
         require_size(&whole)?;
         whole.push('\n');
     };
-    if first.starts_with(HEADER) {
+    if exported::is_header(&first) {
         return Ok(Box::new(exported::entries(&first, lines)?));
     }
     if beads::is_one(&first) {

@@ -14,7 +14,7 @@ use crate::graph::store::Imported;
 use crate::graph::task::{LogLine, Status, Verification};
 
 /// What the file says of tasks that may come later in it, and in which states those were that were known before.
-const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER);
+const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER);
     CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT);";
 
 pub(super) fn import(
@@ -43,7 +43,10 @@ pub(super) fn import(
             }
         }
     }
-    changed += imported.added + connect(graph)?;
+    let Connected { changes, tasks } = connect(graph)?;
+    changed += imported.added + changes;
+    imported.unchanged -= tasks;
+    imported.updated += tasks;
     if changed > 0 {
         rebuild(graph, &|seq| title(graph, seq))?;
     }
@@ -85,8 +88,9 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
         Some(seq) => (seq, renew(graph, seq, item)?),
         None => (insert(graph, item)?, Taken::New),
     };
-    let insert = "INSERT INTO seen (task, line, status) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    if graph.prepare_cached(insert)?.execute(params![seq, item.line, was])? == 0 {
+    let insert = "INSERT INTO seen (task, line, status, same) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+    let is_same = matches!(taken, Taken::Same);
+    if graph.prepare_cached(insert)?.execute(params![seq, item.line, was, is_same])? == 0 {
         let first = "SELECT line FROM seen WHERE task = ?1";
         let first: i64 = graph.prepare_cached(first)?.query_row([seq], |row| row.get(0))?;
         let name = item.key.name();
@@ -228,8 +232,16 @@ fn require_open(graph: &Transaction<'_>, other: &str) -> Fallible<()> {
     Err(on_line(line, GraphError::Illegal { id, from: status(from), to, advice }.into()))
 }
 
-/// Books what the file says of parents and dependencies, and answers how much of that is new.
-fn connect(graph: &Transaction<'_>) -> Fallible<usize> {
+/// What is new of parents and dependencies.
+struct Connected {
+    /// How many of them.
+    changes: usize,
+    /// Of how many tasks that are the same but for that.
+    tasks: usize,
+}
+
+/// Books what the file says of parents and dependencies.
+fn connect(graph: &Transaction<'_>) -> Fallible<Connected> {
     let other = "coalesce((SELECT seq FROM tasks WHERE NOT is_id AND origin = other),
         (SELECT seq FROM tasks WHERE is_id AND id = other))";
     let missing = format!("SELECT line, name FROM said WHERE {other} IS NULL ORDER BY line LIMIT 1");
@@ -247,5 +259,12 @@ fn connect(graph: &Transaction<'_>) -> Fallible<usize> {
         "UPDATE tasks SET parent = said_parent FROM (SELECT task, {other} AS said_parent FROM said WHERE is_parent)
         WHERE seq = task AND parent IS NOT said_parent"
     );
-    Ok(graph.execute(&waits, [])? + graph.execute(&parents, [])?)
+    let tasks = format!(
+        "SELECT count(DISTINCT said.task) FROM said JOIN seen ON seen.task = said.task JOIN tasks ON seq = said.task
+        WHERE same AND iif(is_parent, parent IS NOT {other}, NOT EXISTS
+        (SELECT 1 FROM dependencies WHERE blocked = said.task AND blocker = {other}))"
+    );
+    let tasks: i64 = graph.query_row(&tasks, [], |row| row.get(0))?;
+    let changes = graph.execute(&waits, [])? + graph.execute(&parents, [])?;
+    Ok(Connected { changes, tasks: usize::try_from(tasks).unwrap_or_default() })
 }

@@ -122,3 +122,20 @@ fn what_another_file_calls_a_task_is_no_number_of_one() {
     assert_eq!(store.details("t-aaaaaa").unwrap().children, ["t-cccccc"]);
     oracle(&store.connection);
 }
+
+#[test]
+fn what_only_moves_or_waits_is_updated_too() {
+    let mut store = SqliteStore::nowhere().unwrap();
+    let task = |id: &str, rest: &str| format!("{{\"id\":\"t-00000{id}\",\"title\":\"{id}\"{rest}}}\n");
+    let mut imported = |rest: [&str; 3]| {
+        let lines: String = ["1", "2", "3"].into_iter().zip(rest).map(|(id, rest)| task(id, rest)).collect();
+        // As any program that reads and writes JSON has it.
+        let text = format!("{{ \"ralph_tasks\": 1 }}\n{lines}");
+        let Imported { added, updated, unchanged } = take(&mut store, &text).unwrap();
+        (added, updated, unchanged)
+    };
+    assert_eq!(imported(["", "", ""]), (3, 0, 0));
+    let moved = [r#","parent_id":"t-000002""#, "", r#","blockers":["t-000002"]"#];
+    assert_eq!(imported(moved), (0, 2, 1));
+    assert_eq!(imported(moved), (0, 0, 3));
+}
