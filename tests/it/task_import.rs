@@ -167,3 +167,18 @@ fn an_agent_takes_nothing_in() {
     assert!(scratch.read("said").contains("'ralph task import' is not for agents at work"));
     assert!(!scratch.path(".ralph/progress.db").exists());
 }
+
+#[test]
+fn imports_that_all_find_no_graph_end_up_in_one() {
+    let scratch = Scratch::new();
+    let list: Vec<String> = (0..2000).map(|number| format!("- [ ] task {number}\n")).collect();
+    scratch.write("list.md", list.concat());
+    let children: Vec<_> = (0..6).map(|_| scratch.start("task import list.md")).collect();
+    for run in children.into_iter().map(finish) {
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    assert_eq!(scratch.run("task list --all").stdout.lines().count(), 2000);
+    let left = fs::read_dir(scratch.path(".ralph")).unwrap().flatten();
+    let left: Vec<_> = left.filter(|entry| entry.file_name().to_string_lossy().contains(".tmp")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

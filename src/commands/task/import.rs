@@ -19,12 +19,19 @@ use crate::job::workspace::locate;
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     attempt::refuse("task import")?;
     let mut store = open(&args.graph)?;
-    let imported = take(&mut store, &args.file, args.dry_run)?;
+    let mut imported = take(&mut store, &args.file, args.dry_run)?;
     if !store.has_place() && !args.dry_run {
         // Only now: what is refused makes no graph.
         let project = locate(args.graph.ralph_dir.as_ref())?;
         make_room(&project)?;
-        store.save(&project.graph())?;
+        let is_stdin = args.file == Path::new("-");
+        match store.save(&project.graph()) {
+            // Another process has made a graph meanwhile. A file can be read once more.
+            Err(_) if project.graph().exists() && !is_stdin => {
+                imported = take(&mut open(&args.graph)?, &args.file, false)?;
+            }
+            saved => saved?,
+        }
     }
     let Imported { added, updated, unchanged } = imported;
     let would = if args.dry_run { "would be " } else { "" };
