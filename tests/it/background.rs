@@ -123,7 +123,7 @@ fn what_is_announced_in_the_middle_of_a_turn_hides_no_hang() {
     // As long as it is at work it is a sign of life; it still is when the agent goes on.
     let scratch = self::scratch(
         "sleep 0.2; sleep 60 & background \"$tests\"; mkfifo $HOME/later; exec 3<> $HOME/later
-        read -r -t 3 <&3; say '<promise>COMPLETE</promise>'; kill %1; background ''; result",
+        read -r -t 2.6 <&3; say '<promise>COMPLETE</promise>'; kill %1; background ''; result",
     );
     let run = scratch.run("prompt p.md 1 --inactivity-timeout 1s --max-retries 0");
     ends(&run, "completion signal detected");
