@@ -10,10 +10,9 @@ use serde_json::json;
 
 use super::attempt;
 use super::output::print;
-use super::task::{answer, create, look, open};
+use super::task::{answer, create, look, open, place};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
 use crate::graph::{Feature, GraphError, Store as _};
-use crate::job::workspace::locate;
 
 use files::FeatureFile;
 
@@ -37,7 +36,7 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
     let name = args.feature.name.as_str();
     let graph = &args.feature.graph;
     crate::graph::check_feature_name(name)?;
-    let project = locate(graph.ralph_dir.as_ref())?;
+    let project = place(graph)?;
     let folder = project.graph_dir();
     let choose = |kind, given: &Option<PathBuf>| {
         FeatureFile::choose(&folder, name, kind, given.as_deref(), args.force)
@@ -54,7 +53,7 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
             );
         }
     }
-    let mut store = create(graph)?;
+    let mut store = create(&project)?;
     let files: Vec<&FeatureFile> = spec.iter().chain(&plan).collect();
     let mut written = Vec::new();
     let write =

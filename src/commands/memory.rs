@@ -1,13 +1,12 @@
 //! `ralph journal` and `ralph knowledge`: what agents have left for others.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use anyhow::bail;
 use serde_json::json;
 
 use super::output::{Array, Stream, print, remark};
-use super::task::{answer, open};
+use super::task::{answer, look};
 use crate::cli::{GraphArgs, JournalArgs, KnowledgeVerb};
 use crate::graph::{JournalQuery, Store as _, Words};
 use crate::job::workspace::locate;
@@ -19,7 +18,7 @@ use crate::text::timestamp::local;
 
 /// `ralph journal`.
 pub(super) fn journal(args: &JournalArgs) -> anyhow::Result<u8> {
-    let store = open(&args.graph)?;
+    let store = look(&args.graph)?;
     let query = JournalQuery {
         run: args.run.clone(),
         but_run: None,
@@ -86,14 +85,9 @@ pub(super) fn knowledge(verb: &KnowledgeVerb) -> anyhow::Result<u8> {
     }
 }
 
-fn folder(args: &GraphArgs) -> anyhow::Result<PathBuf> {
-    let project = locate(args.ralph_dir.as_ref())?;
-    let graph = project.graph();
-    Ok(graph.parent().unwrap_or(project.ralph_dir()).join("knowledge"))
-}
-
 fn read(args: &GraphArgs) -> anyhow::Result<Vec<Knowledge>> {
-    let (all, notices) = knowledge::read(&folder(args)?);
+    let folder = locate(args.ralph_dir.as_ref())?.graph_dir().join("knowledge");
+    let (all, notices) = knowledge::read(&folder);
     for notice in &notices {
         remark(notice);
     }

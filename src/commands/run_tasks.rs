@@ -22,9 +22,8 @@ use crate::job::workspace::{Workspace, find_program, open_loop, search_path};
 use crate::memory::model::Strategy;
 use crate::project::Project;
 use crate::record::log_dir::LogDir;
-
 use crate::settings::{Origin, Settings, Verb};
-use crate::source::tasks::{Models, Places, Target, Tasks};
+use crate::source::tasks::{Models, Places, Target, Tasks, no_tasks};
 use crate::text::line::shell_words;
 use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
@@ -46,7 +45,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let store = if has_graph { task::opened(project)? } else { SqliteStore::nowhere()? };
     let scope = scope(args, &store)?;
     if !has_graph {
-        return Err(no_tasks().into());
+        return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
     }
     let preflight = Preflight::of_settings(&workspace, limit)?;
     let models = models(args, settings, preflight.ladder())?;
@@ -78,11 +77,6 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)
     };
     ready.run(&args.flags, Frame::Lines(RunLines::default()))
-}
-
-fn no_tasks() -> Refused {
-    let how = "No tasks: add one with 'ralph task add TITLE', or import some with 'ralph task import FILE'";
-    Refused::from(End::because(Outcome::NoTasks, how))
 }
 
 /// Which tasks are meant.
@@ -179,7 +173,6 @@ fn places(
     settings: &Settings,
     looks_only: bool,
 ) -> anyhow::Result<Places> {
-    let graph = project.graph();
     let core = match &args.tasks.prompt {
         Some(path) => {
             let path = project.cwd().join(path);
@@ -193,7 +186,7 @@ fn places(
     Ok(Places {
         root: project.root().to_owned(),
         in_git: project.in_git(),
-        documents: graph.parent().unwrap_or(project.ralph_dir()).to_owned(),
+        documents: project.graph_dir(),
         core,
         ralph: own_name(settings)?,
         looks_only,

@@ -27,12 +27,8 @@ impl Loop<'_> {
         self.tell_resumed()
     }
 
-    /// Waits for a usage limit to pass, or for a provider.
-    pub(super) fn wait_for_limit(&mut self, until: DateTime<Utc>) -> Result<(), End> {
-        self.wait_for_provider(until).map(drop)
-    }
-
-    /// The same; `false` when something else came first: then it is taken up again after that.
+    /// Waits for a usage limit to pass, or for a provider; `false` when something else came first: then it is taken up again
+    /// after that.
     pub(super) fn wait_for_provider(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         let began = Utc::now();
         let Job { context, tally, .. } = &mut self.job;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::reply::sigil::Sigils;
-use crate::reply::usage::Usage;
+use crate::reply::usage::{Class, Usage};
 use crate::reply::verdict::Failure;
 
 /// How an attempt is booked.
@@ -112,6 +112,14 @@ impl Report {
             balance: None,
             skipped_lines: 0,
         }
+    }
+
+    /// Whether it is one that is waited for and uses up nothing: the same work is done once more then, and none is asked for.
+    #[must_use]
+    pub fn is_waited_for(&self) -> bool {
+        let is_overload = self.failure.as_ref().is_some_and(|failure| failure.class == Class::Overload);
+        self.status == AttemptStatus::UsageLimit
+            || self.status == AttemptStatus::AgentFailure && is_overload && !self.usage.called_tools
     }
 
     /// What the attempt cost in US dollars: as the agent said, else as its account shows.

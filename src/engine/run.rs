@@ -94,7 +94,7 @@ impl Loop<'_> {
         match step(&self.job.limits, &self.job.tally, self.now()) {
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),
             _ if self.job.context.stop.holds() => self.hold(),
-            Step::Wait(until) => self.wait_for_limit(until),
+            Step::Wait(until) => self.wait_for_provider(until).map(drop),
             step if self.admit()? => self.put_to_work(step),
             _ => Ok(()),
         }

@@ -232,8 +232,7 @@ impl Tally {
                 self.error_count += 1;
                 self.timeouts += u64::from(report.status == AttemptStatus::Timeout);
                 let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
-                let is_overload = report.status == AttemptStatus::AgentFailure && class == Class::Overload;
-                if is_overload && !report.usage.called_tools {
+                if report.is_waited_for() {
                     self.last = Last::Overloaded;
                     return;
                 }
@@ -248,7 +247,7 @@ impl Tally {
                         self.validation_error.take().or(self.given.validation_error.take());
                 }
                 self.last = Last::Failed(class);
-                if is_overload {
+                if report.status == AttemptStatus::AgentFailure && class == Class::Overload {
                     return;
                 }
             }

@@ -1,6 +1,7 @@
 //! Words of others in a prompt: data, never instructions.
 
 use crate::reply::sigil::KINDS;
+use crate::text::line::one_line;
 
 /// A token of a model has about so many characters.
 pub const CHARS_PER_TOKEN: usize = 4;
@@ -24,9 +25,7 @@ pub fn quoted(text: &str, room: usize) -> String {
 /// The same on one line, without the sign of a quotation.
 #[must_use]
 pub fn quoted_line(text: &str, room: usize) -> String {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    defused(&cut(&line, room))
+    defused(&cut(&one_line(text), room))
 }
 
 /// At most so many characters of a text, with a sign where it is cut.

@@ -113,6 +113,12 @@ impl Sigils {
         self.of(kind).filter(|said| said.claimed.is_some()).map(|said| &said.sigil)
     }
 
+    /// Whether a sigil of a kind was claimed whose body is this id.
+    #[must_use]
+    pub fn names(&self, kind: SigilKind, id: &str) -> bool {
+        self.claimed(kind).any(|sigil| sigil.body.trim() == id)
+    }
+
     /// The sigils of a kind, claimed or not.
     pub fn said(&self, kind: SigilKind) -> impl Iterator<Item = &Sigil> {
         self.of(kind).map(|said| &said.sigil)

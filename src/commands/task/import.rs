@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::{answer, look, make_room, open};
+use super::{answer, look, make_room, open, place};
 use crate::cli::{GraphArgs, TaskImportArgs};
 use crate::commands::attempt;
 use crate::commands::output::Stream;
@@ -14,7 +14,6 @@ use crate::files::theirs;
 use crate::git::refs::is_valid_branch;
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Imported, Store, import};
-use crate::job::workspace::locate;
 
 pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     attempt::refuse("task import")?;
@@ -22,7 +21,7 @@ pub(super) fn import(args: &TaskImportArgs) -> anyhow::Result<u8> {
     let mut imported = take(&mut store, &args.file, args.dry_run)?;
     if !store.has_place() && !args.dry_run {
         // Only now: what is refused makes no graph.
-        let project = locate(args.graph.ralph_dir.as_ref())?;
+        let project = place(&args.graph)?;
         make_room(&project)?;
         let is_stdin = args.file == Path::new("-");
         match store.save(&project.graph()) {

@@ -76,11 +76,12 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
         priority: args.priority,
         max_retries: args.max_retries,
     };
-    if !locate(args.graph.ralph_dir.as_ref())?.graph().exists() {
+    let project = place(&args.graph)?;
+    if !project.graph().exists() {
         // What would be refused makes no graph either.
         SqliteStore::nowhere()?.add(&task)?;
     }
-    let id = create(&args.graph)?.add(&task)?;
+    let id = create(&project)?.add(&task)?;
     answer(&args.graph, &json!({ "id": id }), &id)
 }
 
@@ -150,36 +151,36 @@ fn description(given: Option<&str>) -> anyhow::Result<Option<String>> {
 
 /// Opens the graph to read from it: nobody is waited for. Where there is none it is empty, and none is made.
 pub(super) fn look(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let Some(mut store) = existing(args)? else { return Ok(SqliteStore::nowhere()?) };
+    let Some(mut store) = existing(&place(args)?)? else { return Ok(SqliteStore::nowhere()?) };
     tell_recovered(store.recover_at_once());
     Ok(store)
 }
 
 /// Opens the graph to change it. Where there is none it is empty, and none is made.
 pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let Some(mut store) = existing(args)? else { return Ok(SqliteStore::nowhere()?) };
-    hide(&place(args)?)?;
+    let project = place(args)?;
+    let Some(mut store) = existing(&project)? else { return Ok(SqliteStore::nowhere()?) };
+    hide(&project)?;
     tell_recovered(store.recover()?);
     Ok(store)
 }
 
 /// Opens the graph, and makes it where there is none.
-pub(super) fn create(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let project = place(args)?;
+pub(super) fn create(project: &Project) -> anyhow::Result<SqliteStore> {
     if project.graph().symlink_metadata().is_err() {
-        make_room(&project)?;
+        make_room(project)?;
     } else {
         // The repository may have come later, and its rules may have been changed.
-        hide(&project)?;
+        hide(project)?;
     }
-    let mut store = opened(&project)?;
+    let mut store = opened(project)?;
     tell_recovered(store.recover()?);
     Ok(store)
 }
 
 /// Where the graph is. In a work tree whose repository is gone or was moved nobody can tell: a graph of its own would be lost when
 /// that is mended.
-fn place(args: &GraphArgs) -> anyhow::Result<Project> {
+pub(super) fn place(args: &GraphArgs) -> anyhow::Result<Project> {
     let project = locate(args.ralph_dir.as_ref())?;
     match project.require_git() {
         Err(error @ ProjectError::DanglingWorkTree { .. }) if args.ralph_dir.is_none() => Err(error.into()),
@@ -187,10 +188,9 @@ fn place(args: &GraphArgs) -> anyhow::Result<Project> {
     }
 }
 
-fn existing(args: &GraphArgs) -> anyhow::Result<Option<SqliteStore>> {
-    let project = place(args)?;
+fn existing(project: &Project) -> anyhow::Result<Option<SqliteStore>> {
     let is_there = project.graph().symlink_metadata().is_ok();
-    is_there.then(|| opened(&project)).transpose()
+    is_there.then(|| opened(project)).transpose()
 }
 
 /// Makes the folder of a graph, which an agent's `git add -A` must not commit.

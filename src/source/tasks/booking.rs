@@ -9,14 +9,12 @@ use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::git::guard::Guarded;
 use crate::graph::{Ended, GraphError, JournalQuery};
 use crate::memory::journal::{Became, Entry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
 use crate::prompt::quote::{cut, quoted_line};
 use crate::reply::sigil::{JOURNAL, KNOWLEDGE, NEXT_MODEL, TASK_DONE, TASK_FAILED};
-use crate::reply::usage::Class;
 
 /// Agents in a row that said nothing about a task and changed nothing, or said nothing whatever they changed, fail it.
 const SILENT_AND_IDLE: u32 = 3;
@@ -52,9 +50,9 @@ struct Left {
 
 impl Tasks {
     pub(super) fn book_attempt(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
-        let Some(mut current) = self.current.borrow_mut().take() else { return Ok(()) };
+        let Some(current) = self.current.borrow_mut().take() else { return Ok(()) };
         let report = booked.report;
-        if is_repeated(report) {
+        if report.is_waited_for() {
             // It is waited for, and the same work is done once more.
             *self.current.borrow_mut() = Some(current);
             return Ok(());
@@ -70,35 +68,29 @@ impl Tasks {
                 self.remember(&current, booked, (became, &reason), left, context)
             }
             AttemptStatus::Interrupted => {
-                *self.current.borrow_mut() = Some(current);
-                self.give_back_noted(booked, Became::Interrupted, "the loop was asked to stop", left, context)
+                let reason = "the loop was asked to stop";
+                self.give_up_noted(&current, booked, (Became::Interrupted, reason), left, context)
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
-                let said = report.failure.as_ref().map(|failure| failure.message.clone());
-                let said = said.unwrap_or_else(|| "its agent failed".to_owned());
-                current.failed = Some(said.clone());
-                *self.current.borrow_mut() = Some(current);
-                self.give_back_noted(booked, Became::Blocked, &said, left, context)
+                let said = report.failure.as_ref().map(|failure| failure.message.as_str());
+                let reason = said.unwrap_or("its agent failed");
+                self.give_up_noted(&current, booked, (Became::Blocked, reason), left, context)
             }
         }
     }
 
     /// Gives the task back that an attempt came to no end with, and remembers that.
-    fn give_back_noted(
-        &mut self,
+    fn give_up_noted(
+        &self,
+        current: &Current,
         booked: &Booked<'_>,
-        became: Became,
-        reason: &str,
+        (became, reason): (Became, &str),
         left: Left,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
-        let entry =
-            self.current.borrow().as_ref().map(|current| self.entry(current, booked, became, reason, left));
-        self.give_back(reason, context)?;
-        match entry {
-            Some(entry) => self.graph.borrow_mut().note(&entry).map_err(failed),
-            None => Ok(()),
-        }
+        let entry = self.entry(current, booked, became, reason, left);
+        self.give_up(current, reason, context)?;
+        self.graph.borrow_mut().note(&entry).map_err(failed)
     }
 
     /// What a successful attempt means for its task.
@@ -121,12 +113,14 @@ impl Tasks {
         }
         if current.only_verifies {
             let places = &self.target.places;
-            let now = Guarded::take(&places.root, places.in_git);
-            let fault = now.differs_from(&current.guarded).map(|what| kept(places, &what)).transpose()?;
+            let fault = places
+                .guarded()
+                .differs_from(&current.guarded)
+                .map(|what| kept(places, &what))
+                .transpose()?;
             return Ok(self.decide_verification(current, booked, fault));
         }
-        let names = |kind| sigils.claimed(kind).any(|sigil| sigil.body.trim() == id);
-        if names(TASK_DONE) {
+        if sigils.names(TASK_DONE, id) {
             return Ok(match booked.proof {
                 _ if !self.is_verified => Decision::Done,
                 Some(proof) if proof.ok => Decision::Done,
@@ -136,7 +130,7 @@ impl Tasks {
                 }
             });
         }
-        if names(TASK_FAILED) {
+        if sigils.names(TASK_FAILED, id) {
             return Ok(Decision::Failed(last_words(booked.report)));
         }
         let mut others = sigils.claimed(TASK_DONE).chain(sigils.claimed(TASK_FAILED));
@@ -294,11 +288,11 @@ impl Tasks {
     ) -> Entry {
         let Booked { report, proof, iteration, .. } = booked;
         let notes: Vec<&str> = report.sigils.said(JOURNAL).map(|sigil| sigil.body.trim()).collect();
-        let asked = proof.map(|proof| &proof.usage);
-        let tokens = |of: fn(&crate::reply::usage::Usage) -> Option<u64>| {
-            of(&report.usage).unwrap_or_default() + asked.and_then(of).unwrap_or_default()
-        };
-        let costs = [report.cost_usd(), asked.and_then(|usage| usage.cost_usd)];
+        let mut usage = report.usage.clone();
+        usage.cost_usd = report.cost_usd();
+        if let Some(proof) = proof {
+            usage.add(&proof.usage);
+        }
         Entry {
             run_id: self.target.holder.run.clone(),
             iteration: *iteration,
@@ -306,24 +300,17 @@ impl Tasks {
             title: current.task.title.clone(),
             feature: current.facts.feature.clone(),
             outcome: became,
-            model: report.usage.model.clone().or_else(|| current.model.clone()),
+            model: usage.model.or_else(|| current.model.clone()),
             duration_secs: report.duration.as_secs_f64(),
-            cost_usd: costs.iter().any(Option::is_some).then(|| costs.iter().flatten().sum()),
-            input_tokens: tokens(|usage| usage.input_tokens),
-            output_tokens: tokens(|usage| usage.output_tokens),
+            cost_usd: usage.cost_usd,
+            input_tokens: usage.input_tokens.unwrap_or_default(),
+            output_tokens: usage.output_tokens.unwrap_or_default(),
             files_modified: left.files,
             notes: notes.join("\n\n"),
             reason: cut(reason, REASON),
             created_at: Utc::now(),
         }
     }
-}
-
-/// Whether the loop waits and then has the same work done once more, without asking for any.
-fn is_repeated(report: &Report) -> bool {
-    let is_overload = report.failure.as_ref().is_some_and(|failure| failure.class == Class::Overload);
-    report.status == AttemptStatus::UsageLimit
-        || report.status == AttemptStatus::AgentFailure && is_overload && !report.usage.called_tools
 }
 
 /// The end of what an agent said before it gave a task up.

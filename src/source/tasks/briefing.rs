@@ -9,7 +9,7 @@ use crate::git::guard;
 use crate::graph::{Details, JournalQuery, Status, Store, Task, Words as Search};
 use crate::memory::journal::{self, Entry, SHOWN};
 use crate::memory::knowledge::{self, Topic};
-use crate::prompt::task::{CORE, Facts, Retry, Words};
+use crate::prompt::task::{CORE, Facts, Retry, Words, task_prompt, verification_prompt};
 
 /// Where knowledge for every agent may be, the usual place first.
 const MEMORY_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -19,11 +19,21 @@ pub(super) struct Briefing<'a> {
     pub(super) graph: &'a dyn Store,
     pub(super) places: &'a Places,
     pub(super) run: &'a str,
+    /// The models that an agent may ask for.
+    pub(super) models: &'a [String],
 }
 
 impl Briefing<'_> {
+    /// What the agent of a task is told: one that does it, or one that only looks whether it is done.
+    pub(super) fn prompt(&self, facts: &Facts, only_verifies: bool) -> Result<String, End> {
+        if only_verifies {
+            return Ok(verification_prompt(facts, None));
+        }
+        Ok(task_prompt(&self.core()?, facts))
+    }
+
     /// The instructions: the user's, else the built-in ones.
-    pub(super) fn core(&self) -> Result<String, End> {
+    fn core(&self) -> Result<String, End> {
         let Some(path) = &self.places.core else { return Ok(CORE.to_owned()) };
         match theirs::text(path) {
             Ok(text) if !text.trim().is_empty() => Ok(text),
@@ -69,7 +79,7 @@ impl Briefing<'_> {
             knowledge,
             ralph: self.places.ralph.clone(),
             memory_file: memory_file(&self.places.root).to_owned(),
-            models: Vec::new(),
+            models: self.models.to_vec(),
             feature: details.feature,
         };
         Ok((facts, notices))

@@ -47,7 +47,8 @@ impl Tasks {
     }
 }
 
-fn no_tasks(scope: &Scope) -> String {
+/// What to do where there are no tasks.
+pub(crate) fn no_tasks(scope: &Scope) -> String {
     match scope {
         Scope::Feature(name) => format!(
             "No tasks: feature '{name}' has none: add some with 'ralph task add TITLE --feature {name}', or import them with \

@@ -21,8 +21,9 @@ use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
 use crate::git::guard::{self, Guarded};
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
-use crate::prompt::task::{Facts, task_prompt, verification_prompt};
+use crate::prompt::task::Facts;
 use briefing::Briefing;
+pub(crate) use ends::no_tasks;
 pub(crate) use model::Models;
 use trace::Snapshot;
 pub(crate) use verifier::Verifier;
@@ -68,6 +69,13 @@ pub(crate) struct Places {
     pub(crate) looks_only: bool,
 }
 
+impl Places {
+    /// What must stay as it is where an agent only looks.
+    fn guarded(&self) -> Guarded {
+        Guarded::take(&self.root, self.in_git)
+    }
+}
+
 /// A task at which an agent is at work.
 pub(crate) struct Current {
     claim: Claim,
@@ -79,8 +87,6 @@ pub(crate) struct Current {
     before: Snapshot,
     /// What an agent must not change that only looks.
     guarded: Guarded,
-    /// Why the attempt at it failed, which may be repeated without asking for work.
-    failed: Option<String>,
 }
 
 /// A source over a graph of tasks.
@@ -125,21 +131,17 @@ impl Tasks {
             if self.missing_here(&*graph, &id)?.is_none() {
                 let task = graph.task(&id).map_err(failed)?;
                 let briefing = self.briefing(&*graph);
-                let (mut facts, _) = briefing.facts(&task, Vec::new(), &[])?;
-                facts.models = self.target.models.ladder().to_vec();
+                let (facts, _) = briefing.facts(&task, Vec::new(), &[])?;
                 let only_verifies = graph.is_unverified(&id).map_err(failed)?;
-                return Ok(Some(if only_verifies {
-                    verification_prompt(&facts, None)
-                } else {
-                    task_prompt(&briefing.core()?, &facts)
-                }));
+                return briefing.prompt(&facts, only_verifies).map(Some);
             }
         }
         Ok(None)
     }
 
     fn briefing<'a>(&'a self, graph: &'a dyn Store) -> Briefing<'a> {
-        Briefing { graph, places: &self.target.places, run: &self.target.holder.run }
+        let Target { places, holder, models, .. } = &self.target;
+        Briefing { graph, places, run: &holder.run, models: models.ladder() }
     }
 
     /// What proves the work of this source: a `command` of the user's, and an agent where `asks`.
@@ -192,19 +194,18 @@ impl Tasks {
         given: &Given,
         context: &mut Context<'_>,
     ) -> Result<Work, End> {
-        let graph = self.graph.borrow();
-        let briefing = Briefing { graph: &*graph, places: &self.target.places, run: &self.target.holder.run };
+        let only_verifies = self.graph.borrow().is_unverified(&task.id).map_err(failed)?;
         let remarks = self.remarks.get(&task.id).cloned().unwrap_or_default();
-        let only_verifies = graph.is_unverified(&task.id).map_err(failed)?;
         self.notes.extend(given.notes.iter().cloned());
         let notes = if only_verifies { Vec::new() } else { std::mem::take(&mut self.notes) };
-        let (mut facts, notices) = briefing.facts(&task, remarks, &notes)?;
+        let graph = self.graph.borrow();
+        let briefing = self.briefing(&*graph);
+        let (facts, notices) = briefing.facts(&task, remarks, &notes)?;
         for notice in notices {
             context.notice(&notice)?;
         }
-        let core = briefing.core()?;
+        let prompt = briefing.prompt(&facts, only_verifies)?;
         drop(graph);
-        facts.models = self.target.models.ladder().to_vec();
         let choice = self.target.models.choose(&self.traces);
         if let Some((model, Some(instead_of))) = &choice {
             context.notice(&format!("model {model}, as the last agent asked, instead of {instead_of}"))?;
@@ -212,8 +213,6 @@ impl Tasks {
         let model = choice.map(|(model, _)| model);
         let what = if only_verifies { "verifies" } else { "works on" };
         context.notice(&format!("{what} {}: {}", task.id, task.title))?;
-        let prompt =
-            if only_verifies { verification_prompt(&facts, None) } else { task_prompt(&core, &facts) };
         let how = How {
             model: model.clone(),
             read_only: only_verifies && self.target.places.looks_only,
@@ -222,10 +221,9 @@ impl Tasks {
         self.renew(&claim, context);
         let places = &self.target.places;
         let before = Snapshot::take(places);
-        let guarded =
-            if only_verifies { Guarded::take(&places.root, places.in_git) } else { Guarded::default() };
+        let guarded = if only_verifies { places.guarded() } else { Guarded::default() };
         *self.current.borrow_mut() =
-            Some(Current { claim, task, facts, only_verifies, model, before, guarded, failed: None });
+            Some(Current { claim, task, facts, only_verifies, model, before, guarded });
         Ok(Work { prompt, how })
     }
 
@@ -237,9 +235,13 @@ impl Tasks {
 
     /// Gives the claimed task back that nothing was booked of.
     fn give_back(&mut self, why: &str, context: &mut Context<'_>) -> Result<(), End> {
+        let current = self.current.borrow_mut().take();
+        current.map_or(Ok(()), |current| self.give_up(&current, why, context))
+    }
+
+    /// Gives this task back, for whoever claims it next.
+    fn give_up(&self, current: &Current, why: &str, context: &mut Context<'_>) -> Result<(), End> {
         context.renew_no_more();
-        let Some(current) = self.current.borrow_mut().take() else { return Ok(()) };
-        let why = current.failed.as_deref().unwrap_or(why);
         let mut graph = self.graph.borrow_mut();
         let given_back = if current.only_verifies {
             graph.release_unverified(&current.claim, why)

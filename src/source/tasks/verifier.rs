@@ -10,7 +10,7 @@ use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::{Proof, Validation, Validator, Verdict};
-use crate::git::guard::{self, Difference, Guarded};
+use crate::git::guard::{self, Difference};
 use crate::prompt::task::verification_prompt;
 use crate::reply::sigil::TASK_DONE;
 use crate::reply::usage::{Class, Usage};
@@ -60,7 +60,7 @@ impl Verifier {
         let attempt =
             Attempt { iteration: proof.iteration, prompt: &prompt, how: &how, deadline: proof.deadline };
         loop {
-            let before = Guarded::take(&self.places.root, self.places.in_git);
+            let before = self.places.guarded();
             let report = proof.agent.run(&attempt, context)?;
             if is_unable(&report) {
                 return Ok(Verdict::Unable(report));
@@ -72,10 +72,9 @@ impl Verifier {
                 return Ok(Verdict::CutOff);
             }
             self.state.tries += 1;
-            let now = Guarded::take(&self.places.root, self.places.in_git);
-            let fault = match now.differs_from(&before) {
+            let fault = match self.places.guarded().differs_from(&before) {
                 Some(what) => kept(&self.places, &what)?,
-                None => match (report.status, report.sigils.verification()) {
+                None => match (report.status, verdict) {
                     (AttemptStatus::Success, Some(found)) => {
                         return Ok(self.found(found));
                     }
@@ -107,7 +106,7 @@ impl Validator for Verifier {
         if current.only_verifies {
             return self.command.is_some() && report.sigils.verification() == Some(Ok(()));
         }
-        let is_done = report.sigils.claimed(TASK_DONE).any(|sigil| sigil.body.trim() == current.task.id);
+        let is_done = report.sigils.names(TASK_DONE, &current.task.id);
         is_done && !report.sigils.failure() && (self.asks || self.command.is_some())
     }
 
