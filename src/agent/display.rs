@@ -225,7 +225,6 @@ impl Display {
             // Without it the display may come to hang, which is noticed.
             let _ = threads::start(move || pump(stderr, &stop, |_| true));
         }
-
         let (ended, end) = channel();
         let listens = threads::start(move || {
             for note in notes {

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Timeouts;
@@ -15,133 +15,16 @@ use super::message::Message;
 use super::preset::ToolCalls;
 use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
-use crate::engine::agent::{Agent, Attempt, How};
+use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::inbox::{Inbox, Wake};
-use crate::engine::outcome::{End, Outcome};
-use crate::engine::policy::Limits;
-use crate::engine::report::{AttemptStatus, Report, Signal};
-use crate::engine::run::run;
-use crate::engine::source::{Booked, Source, Work};
-use crate::engine::tally::{Given, Tally};
-use crate::engine::testing::{TestAgent, context, job, success};
-use crate::engine::validator::{Proof, Validation, Validator, Verdict};
+use crate::engine::outcome::End;
+use crate::engine::report::{AttemptStatus, Report};
 use crate::process::launch::Launch;
 use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::decode::Item;
-use crate::reply::sigil::{PROMISE, Sigil};
 use crate::reply::usage::UsageNote;
 use crate::reply::verdict::{Asides, Readers};
-
-/// A list of tasks that several loops share: who has claimed each, and whether it is done.
-type Tasks = Arc<Mutex<Vec<(Option<u32>, bool)>>>;
-
-/// A source that claims from the list, one task for each iteration.
-struct Claims {
-    tasks: Tasks,
-    holder: u32,
-    claimed: Option<usize>,
-}
-
-impl Claims {
-    fn give_back(&mut self, context: &mut Context<'_>, done: bool) {
-        context.renew_no_more();
-        if let Some(task) = self.claimed.take() {
-            self.tasks.lock().unwrap()[task] = (None, done);
-        }
-    }
-}
-
-impl Source for Claims {
-    fn next(&mut self, _: u64, _: &Given, context: &mut Context<'_>) -> Result<Work, End> {
-        // What failed for good goes back.
-        self.give_back(context, false);
-        let mut tasks = self.tasks.lock().unwrap();
-        let free = |task: &usize| tasks[*task] == (None, false);
-        let task = (0..tasks.len()).find(free).ok_or(Outcome::Complete)?;
-        tasks[task].0 = Some(self.holder);
-        drop(tasks);
-        self.claimed = Some(task);
-        let (lease, holder) = (Arc::clone(&self.tasks), self.holder);
-        context.renew(Duration::from_millis(1), move || {
-            let is_ours = lease.lock().unwrap()[task].0 == Some(holder);
-            if is_ours { Ok(()) } else { Err(End::because(Outcome::GitFailed, "the claim is lost")) }
-        });
-        Ok(Work { prompt: format!("task {task}"), how: How::default() })
-    }
-
-    fn settle(&self, _: &Report) -> Signal {
-        Signal::Continue
-    }
-
-    fn book(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
-        // An attempt that failed may be repeated without being asked for: its claim is kept.
-        if booked.report.status != AttemptStatus::AgentFailure {
-            self.give_back(context, booked.proof.is_some_and(|proof| proof.ok));
-        }
-        Ok(())
-    }
-
-    fn release(&mut self, context: &mut Context<'_>) -> Result<(), End> {
-        self.give_back(context, false);
-        Ok(())
-    }
-
-    fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
-        self.give_back(context, false);
-        end
-    }
-}
-
-/// A validator that asks a second agent, which may not change anything.
-struct Verifier;
-
-impl Validator for Verifier {
-    fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        let how = How { read_only: true, ..proof.work.how.clone() };
-        let prompt = format!("is this done: {}?", proof.work.prompt);
-        let attempt =
-            Attempt { iteration: proof.iteration, prompt: &prompt, how: &how, deadline: proof.deadline };
-        let verdict = proof.agent.run(&attempt, context)?;
-        let ok = verdict.status == AttemptStatus::Success && verdict.sigils.complete();
-        Ok(Verdict::Found(Validation { ok, output: verdict.text, usage: verdict.usage }))
-    }
-}
-
-#[test]
-fn two_loops_share_a_list_and_a_second_agent_verifies() {
-    let tasks = Tasks::new(Mutex::new(vec![(None, false); 8]));
-    std::thread::scope(|scope| {
-        for holder in 1..=2 {
-            let tasks = Arc::clone(&tasks);
-            scope.spawn(move || {
-                let (mut tried, mut verified) = (0, 0);
-                let agent = TestAgent(|attempt: &Attempt<'_>, context: &mut Context<'_>| {
-                    context.wait(Some(Instant::now() + Duration::from_millis(3)))?;
-                    if !attempt.how.read_only {
-                        tried += 1;
-                        // Each first attempt fails, and is repeated.
-                        let status = [AttemptStatus::Success, AttemptStatus::AgentFailure][tried % 2];
-                        return Ok(Report { status, ..success() });
-                    }
-                    verified += 1;
-                    // The first look at it finds fault.
-                    let promise = Sigil::new(PROMISE, "COMPLETE");
-                    Ok(Report {
-                        sigils: (verified > 1).then_some(promise).into_iter().collect(),
-                        ..success()
-                    })
-                });
-                let source = Claims { tasks, holder, claimed: None };
-                let limits = Limits { max_iterations: None, ..Limits::EXAMPLE };
-                let mut job = job(context(&Arc::default(), Vec::new()), limits, source, agent);
-                job.validator = Some(Box::new(Verifier));
-                assert_eq!(run(job).outcome, Outcome::Complete);
-            });
-        }
-    });
-    assert_eq!(*tasks.lock().unwrap(), vec![(None, true); 8]);
-}
 
 /// A codec that answers: the agent asks line by line, and says `bye` in the end.
 struct Conversation {

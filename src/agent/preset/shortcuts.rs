@@ -12,6 +12,23 @@ use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
 
+/// What a turn of claude's has read. Anything else than whole numbers is for the filter.
+#[derive(Deserialize)]
+struct ClaudeTokens {
+    #[serde(rename = "input_tokens")]
+    fresh: Option<u32>,
+    #[serde(rename = "cache_creation_input_tokens")]
+    cached: Option<u32>,
+    #[serde(rename = "cache_read_input_tokens")]
+    from_cache: Option<u32>,
+}
+
+impl ClaudeTokens {
+    fn sum(self) -> u64 {
+        [self.fresh, self.cached, self.from_cache].into_iter().flatten().map(u64::from).sum()
+    }
+}
+
 /// An `assistant` line of claude's with one block of the main agent's text, or one tool call.
 pub(super) fn claude(line: &[u8]) -> Option<Vec<Item>> {
     #[derive(Deserialize)]
@@ -26,17 +43,7 @@ pub(super) fn claude(line: &[u8]) -> Option<Vec<Item>> {
         id: Option<String>,
         model: Option<String>,
         content: [Block; 1],
-        usage: Option<Tokens>,
-    }
-    /// Of a turn. Anything else than whole numbers is for the filter.
-    #[derive(Deserialize)]
-    struct Tokens {
-        #[serde(rename = "input_tokens")]
-        fresh: Option<u32>,
-        #[serde(rename = "cache_creation_input_tokens")]
-        cached: Option<u32>,
-        #[serde(rename = "cache_read_input_tokens")]
-        from_cache: Option<u32>,
+        usage: Option<ClaudeTokens>,
     }
     #[derive(Deserialize)]
     struct Block {
@@ -70,9 +77,8 @@ pub(super) fn claude(line: &[u8]) -> Option<Vec<Item>> {
         _ => return None,
     }
     if let Some(usage) = message.usage.filter(|_| is_ours) {
-        let parts = [usage.fresh, usage.cached, usage.from_cache];
-        let tokens = parts.into_iter().flatten().map(u64::from).sum();
-        items.push(Item::Note(Box::new(UsageNote { context_tokens: Some(tokens), ..UsageNote::default() })));
+        let context_tokens = Some(usage.sum());
+        items.push(Item::Note(Box::new(UsageNote { context_tokens, ..UsageNote::default() })));
     }
     Some(items)
 }
