@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Local, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 use super::policy::Limits;
@@ -43,6 +44,31 @@ pub struct Stamped<'a> {
     pub identity: &'a LoopIdentity,
     /// The fact.
     pub event: Event<'a>,
+}
+
+/// The task of a graph that an iteration is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskAtWork<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// One line.
+    pub title: &'a str,
+    /// The name of its feature.
+    pub feature: Option<&'a str>,
+    /// The model that was chosen for it; `None`: the agent's usual one.
+    pub model: Option<&'a str>,
+}
+
+/// How many tasks the loop's target has, those with parts left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TaskCounts {
+    /// Done.
+    pub done: u64,
+    /// Given up.
+    pub failed: u64,
+    /// All.
+    pub total: u64,
 }
 
 /// What happened.
@@ -94,9 +120,43 @@ pub enum Event<'a> {
         /// How long it is waited for.
         at_most: Duration,
     },
-    /// The validation command runs.
+    /// The next iteration is about a task of the graph, which is claimed.
+    TaskStarted {
+        /// Which.
+        task: TaskAtWork<'a>,
+        /// Its last agent has said that it is done; this one only looks whether it is.
+        verifies: bool,
+        /// Where the target stands.
+        counts: TaskCounts,
+    },
+    /// What became of the task of an iteration is booked.
+    TaskEnded {
+        /// Which.
+        task: TaskAtWork<'a>,
+        /// `done`, `failed`, `retried`, `blocked` (given back) or `interrupted`.
+        became: &'static str,
+        /// Why; may be empty.
+        reason: &'a str,
+        /// Where the target stands.
+        counts: TaskCounts,
+    },
+    /// A fresh agent looks whether a task is done.
+    Verifying {
+        /// Which.
+        task: TaskAtWork<'a>,
+    },
+    /// That agent is through.
+    Verified {
+        /// Which task.
+        task: TaskAtWork<'a>,
+        /// It found the task done.
+        ok: bool,
+        /// What it has found, where it has not passed.
+        reason: &'a str,
+    },
+    /// The work is validated.
     Validating,
-    /// The validation command is through.
+    /// The validation is through.
     Validated {
         /// It succeeded.
         ok: bool,

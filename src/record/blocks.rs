@@ -5,13 +5,47 @@ use std::time::Duration;
 
 use chrono::{DateTime, Local};
 
+use crate::engine::event::Event;
 use crate::engine::outcome::Outcome;
 use crate::engine::report::Report;
 use crate::engine::tally::Tally;
+use crate::text::line::one_line_within;
 use crate::text::{duration, timestamp};
 
 const DOUBLE: &str = "================================================================================";
+/// So much of a reason is told in a line, in characters.
+const REASON: usize = 300;
 const SINGLE: &str = "--------------------------------------------------------------------------------";
+
+/// What there is to say about the task of an iteration, in one line; `None` for any other event.
+#[must_use]
+pub fn task_line(event: Event<'_>) -> Option<String> {
+    Some(match event {
+        Event::TaskStarted { task, verifies, .. } => {
+            let what = if verifies { "verifies" } else { "works on" };
+            let model = task.model.map(|model| format!(" with {model}")).unwrap_or_default();
+            format!("{what} {}{model}: {}", task.id, task.title)
+        }
+        Event::Verifying { task } => format!("a fresh agent verifies {}", task.id),
+        Event::Verified { task, ok: true, .. } => format!("{} has passed its verification", task.id),
+        Event::Verified { task, ok: false, reason } => {
+            format!("{} has not passed its verification: {}", task.id, one_line_within(reason, REASON))
+        }
+        Event::TaskEnded { task, became, reason, counts } => {
+            let id = task.id;
+            let what = match became {
+                "done" => format!("{id} is done"),
+                "failed" => format!("{id} has failed"),
+                "retried" => format!("{id} is to be done again"),
+                _ => format!("{id} goes back"),
+            };
+            let reason = one_line_within(reason, REASON);
+            let why = if reason.is_empty() { reason } else { format!(": {reason}") };
+            format!("{what} ({}/{} tasks){why}", counts.done, counts.total)
+        }
+        _ => return None,
+    })
+}
 
 /// The block before an attempt.
 #[must_use]

@@ -3,10 +3,10 @@
 use chrono::{DateTime, Local};
 
 use super::event_line::{
-    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineUsage, LoopEnded,
-    Stopping, WaitReason,
+    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineTask, LineUsage,
+    LoopEnded, Stopping, WaitReason,
 };
-use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::reply::show::Show;
@@ -55,6 +55,19 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Background { tasks, at_most } => {
             Fact::Background { at_most_s: at_most.as_secs_f64(), tasks: tasks.into() }
         }
+        Event::TaskStarted { task, verifies, counts } => {
+            Fact::TaskStarted { task: line_task(task), tasks: counts, verifies }
+        }
+        Event::TaskEnded { task, became, reason, counts } => Fact::TaskEnded {
+            outcome: became.into(),
+            reason: reason.into(),
+            task: line_task(task),
+            tasks: counts,
+        },
+        Event::Verifying { task } => Fact::Verifying { task: line_task(task) },
+        Event::Verified { task, ok, reason } => {
+            Fact::Verified { ok, reason: reason.into(), task: line_task(task) }
+        }
         Event::Validating => Fact::Validating,
         Event::Validated { ok, output } => Fact::Validated { ok, output: output.into() },
         Event::Retrying { iteration, retry, max_retries, pause } => {
@@ -85,6 +98,16 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             succeeded: tally.succeeded,
         }),
     })
+}
+
+fn line_task(task: TaskAtWork<'_>) -> LineTask<'_> {
+    let TaskAtWork { id, title, feature, model } = task;
+    LineTask {
+        feature: feature.map(Into::into),
+        id: id.into(),
+        model: model.map(Into::into),
+        title: title.into(),
+    }
 }
 
 fn shown(show: &Show) -> Fact<'_> {

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::engine::event::LoopIdentity;
+use crate::engine::event::{LoopIdentity, TaskCounts};
 use crate::engine::outcome::Status;
 use crate::engine::report::AttemptStatus;
 use crate::reply::usage::Class;
@@ -45,7 +45,7 @@ pub struct EventLine<'a> {
     /// The loop's name.
     #[serde(borrow, rename = "loop")]
     pub name: Cow<'a, str>,
-    /// plan, build, prompt or run.
+    /// plan, build, prompt, run, tasks or feature.
     #[serde(borrow)]
     pub mode: Cow<'a, str>,
     /// Unique id of the run.
@@ -175,9 +175,50 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         tasks: Cow<'a, str>,
     },
-    /// The validation command runs.
+    /// The next iteration is about a task of the graph, which is claimed.
+    TaskStarted {
+        /// Which.
+        #[serde(borrow)]
+        task: LineTask<'a>,
+        /// Of the loop's target.
+        tasks: TaskCounts,
+        /// Its last agent has said that it is done; this one only looks whether it is.
+        verifies: bool,
+    },
+    /// What became of the task of an iteration is booked.
+    TaskEnded {
+        /// done, failed, retried, blocked (given back) or interrupted.
+        #[serde(borrow)]
+        outcome: Cow<'a, str>,
+        /// Why; may be empty.
+        #[serde(borrow)]
+        reason: Cow<'a, str>,
+        /// Which.
+        #[serde(borrow)]
+        task: LineTask<'a>,
+        /// Of the loop's target.
+        tasks: TaskCounts,
+    },
+    /// A fresh agent looks whether a task is done.
+    Verifying {
+        /// Which.
+        #[serde(borrow)]
+        task: LineTask<'a>,
+    },
+    /// That agent is through.
+    Verified {
+        /// It found the task done.
+        ok: bool,
+        /// What it has found, where it has not passed.
+        #[serde(borrow)]
+        reason: Cow<'a, str>,
+        /// Which task.
+        #[serde(borrow)]
+        task: LineTask<'a>,
+    },
+    /// The work is validated.
     Validating,
-    /// The validation command is through.
+    /// The validation is through.
     Validated {
         /// It succeeded.
         ok: bool,
@@ -245,6 +286,22 @@ pub enum Fact<'a> {
     /// An event of a later release. Only read, never written.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+/// A task of the graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LineTask<'a> {
+    /// The name of its feature.
+    pub feature: Option<Cow<'a, str>>,
+    /// Its id.
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    /// The model that was chosen for it; null: the agent's usual one.
+    pub model: Option<Cow<'a, str>>,
+    /// One line.
+    #[serde(borrow)]
+    pub title: Cow<'a, str>,
 }
 
 /// An attempt is over, and booked.

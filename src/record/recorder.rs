@@ -280,6 +280,7 @@ fn first_state(identity: &LoopIdentity, process: ProcessIdentity) -> State {
         agent_model: None,
         agent_session: None,
         agent_context: None,
+        at_task: None,
         session_log: None,
         records: None,
         setup: Setup::default(),

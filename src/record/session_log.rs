@@ -56,6 +56,14 @@ impl SessionLog {
                 self.lines.end_lines()?;
                 self.lines.write(&format!("[ralph] {message}\n"))?;
             }
+            Event::TaskStarted { .. }
+            | Event::TaskEnded { .. }
+            | Event::Verifying { .. }
+            | Event::Verified { .. } => {
+                self.lines.end_lines()?;
+                let line = blocks::task_line(stamped.event).unwrap_or_default();
+                self.lines.write(&format!("[ralph] {line}\n"))?;
+            }
             Event::LoopEnded { outcome, detail, tally, duration } => {
                 self.lines.end_lines()?;
                 if let Some(detail) = detail {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::report::Signal;
 use crate::engine::stop::{Ask, Request};
@@ -39,6 +39,48 @@ pub struct Setup {
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_from: Option<PathBuf>,
+}
+
+/// Where a loop over a graph of tasks stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtTask {
+    /// The id of the task at hand, or of the last one.
+    pub task: String,
+    /// One line.
+    pub task_title: String,
+    /// The name of its feature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_feature: Option<String>,
+    /// The model that was chosen for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_model: Option<String>,
+    /// A fresh agent looks whether it is done.
+    pub task_verifies: bool,
+    /// What became of it, in a word; `None` while it is at hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_became: Option<String>,
+    /// Tasks of the target that are done.
+    pub tasks_done: u64,
+    /// Given up.
+    pub tasks_failed: u64,
+    /// All.
+    pub tasks_total: u64,
+}
+
+impl AtTask {
+    fn new(task: TaskAtWork<'_>, counts: TaskCounts) -> Self {
+        Self {
+            task: task.id.to_owned(),
+            task_title: task.title.to_owned(),
+            task_feature: task.feature.map(str::to_owned),
+            task_model: task.model.map(str::to_owned),
+            task_verifies: false,
+            task_became: None,
+            tasks_done: counts.done,
+            tasks_failed: counts.failed,
+            tasks_total: counts.total,
+        }
+    }
 }
 
 /// What a loop was asked for and has not done yet.
@@ -106,6 +148,9 @@ pub struct State {
     /// How full the model's context was at the end of the latest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_context: Option<ContextUse>,
+    /// The task at hand, and where the loop's target stands; `None` where it works on no graph.
+    #[serde(flatten)]
+    pub at_task: Option<AtTask>,
     /// The session log of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_log: Option<PathBuf>,
@@ -294,6 +339,20 @@ impl State {
                 self.tally = tally.clone();
                 self.agent_context = report.usage.context();
                 self.last_iteration_ended_at = Some(stamped.at.to_utc());
+                Durability::Atomic
+            }
+            Event::TaskStarted { task, verifies, counts } => {
+                self.at_task = Some(AtTask { task_verifies: verifies, ..AtTask::new(task, counts) });
+                Durability::Atomic
+            }
+            Event::Verifying { .. } | Event::Verified { .. } => {
+                let is_verifying = matches!(stamped.event, Event::Verifying { .. });
+                self.at_task.as_mut()?.task_verifies = is_verifying;
+                Durability::Atomic
+            }
+            Event::TaskEnded { task, became, counts, .. } => {
+                let task_became = Some(became.to_owned());
+                self.at_task = Some(AtTask { task_became, ..AtTask::new(task, counts) });
                 Durability::Atomic
             }
             // Kept here until the engine has booked it, so that no crash loses a note.

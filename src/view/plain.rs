@@ -21,6 +21,7 @@ use crate::text::{duration, timestamp};
 
 const TOOL: Style = AnsiColor::Cyan.on_default();
 const ERROR: Style = AnsiColor::Red.on_default();
+const GOOD: Style = AnsiColor::Green.on_default();
 const NOTE: Style = AnsiColor::Yellow.on_default();
 const FAINT: Style = Style::new().dimmed();
 
@@ -81,6 +82,15 @@ impl Plain {
                 }
                 self.block_unless_quiet(text);
             }
+            Event::TaskStarted { .. }
+            | Event::TaskEnded { .. }
+            | Event::Verifying { .. }
+            | Event::Verified { ok: true, .. }
+                if !self.quiet =>
+            {
+                self.task(stamped.event);
+            }
+            Event::TaskEnded { became: "failed", .. } => self.task(stamped.event),
             Event::Validated { ok: false, .. } => {
                 self.line(ERROR, "✗", "the validation failed; its output goes into the next prompt");
             }
@@ -133,6 +143,18 @@ impl Plain {
             self.line(style, "■", detail);
         }
         self.block(text);
+    }
+
+    fn task(&mut self, event: Event<'_>) {
+        let (style, mark) = match event {
+            Event::TaskEnded { became: "done", .. } => (GOOD, "✓"),
+            Event::TaskEnded { became: "failed", .. } => (ERROR, "✗"),
+            Event::TaskEnded { .. } => (NOTE, "↻"),
+            _ => (FAINT, "▶"),
+        };
+        if let Some(line) = blocks::task_line(event) {
+            self.line(style, mark, &line);
+        }
     }
 
     /// The failure of an attempt, in one line with the error of the agent's that it quotes; none for an empty `message`.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::engine::outcome::Status;
 use crate::record::lookup::Loop;
-use crate::record::state::{Pending, State};
+use crate::record::state::{AtTask, Pending, State};
 use crate::text::terminal::message;
 use crate::text::{duration, line, timestamp};
 
@@ -79,7 +79,7 @@ impl<'a> LoopSnapshot<'a> {
             }
         };
         let (tally, setup) = (&state.tally, &state.setup);
-        json!({
+        let mut object = json!({
             "name": state.name,
             "mode": state.mode,
             "agent": state.agent,
@@ -120,7 +120,10 @@ impl<'a> LoopSnapshot<'a> {
             "cwd": state.cwd.to_string_lossy(),
             "project": project,
             "ralph_dir": ralph_dir,
-        })
+        });
+        object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
+        object["tasks"] = state.at_task.as_ref().map_or(Value::Null, tasks_json);
+        object
     }
 
     fn iteration(&self, state: &State) -> String {
@@ -133,6 +136,21 @@ impl<'a> LoopSnapshot<'a> {
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
         format!("{}{of}{notes}", state.tally.iteration)
     }
+}
+
+fn task_json(at: &AtTask) -> Value {
+    json!({
+        "id": at.task,
+        "title": at.task_title,
+        "feature": at.task_feature,
+        "model": at.task_model,
+        "verifies": at.task_verifies,
+        "outcome": at.task_became,
+    })
+}
+
+fn tasks_json(at: &AtTask) -> Value {
+    json!({ "done": at.tasks_done, "failed": at.tasks_failed, "total": at.tasks_total })
 }
 
 /// Writes what `ralph status` prints about one loop.
@@ -158,6 +176,9 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     }
     if let Some(context) = state.agent_context {
         line("Context", &context)?;
+    }
+    if let Some(at) = &state.at_task {
+        write_task(at, &mut line)?;
     }
     line("Iteration", &snapshot.iteration(state))?;
     line("Started", &timestamp::local(&state.started_at))?;
@@ -185,6 +206,24 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
             line("Exit reason", &format_args!("{word} ({advice})"))
         }
     }
+}
+
+fn write_task(at: &AtTask, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {
+    let failed = if at.tasks_failed > 0 { format!(", {} failed", at.tasks_failed) } else { String::new() };
+    line("Tasks", &format_args!("{}/{} done{failed}", at.tasks_done, at.tasks_total))?;
+    let became = match &at.task_became {
+        Some(word) => format!(" ({word})"),
+        None if at.task_verifies => " (is verified)".to_owned(),
+        None => String::new(),
+    };
+    line("Task", &format_args!("{} {}{became}", at.task, at.task_title))?;
+    if let Some(feature) = &at.task_feature {
+        line("Feature", feature)?;
+    }
+    if let Some(model) = &at.task_model {
+        line("Task model", model)?;
+    }
+    Ok(())
 }
 
 fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {

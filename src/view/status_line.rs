@@ -6,7 +6,7 @@ use chrono::{DateTime, Local, Utc};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::{cut, pad, plain};
-use crate::engine::event::{Event, Stamped};
+use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
 use crate::reply::show::Show;
@@ -14,6 +14,8 @@ use crate::text::{duration, timestamp};
 
 /// What the loop is doing gets at least this many cells, rather than what Ctrl+C would do.
 const LEAST_DOING: usize = 16;
+/// The title of a task takes so many cells at most.
+const TITLE: usize = 32;
 const GAP: &str = " · ";
 
 /// Where a loop stands, as far as the status line tells.
@@ -27,8 +29,19 @@ pub(crate) struct StatusLine {
     /// Of the attempts so far, in seconds.
     mean: Option<f64>,
     cost_usd: Option<f64>,
+    /// Of a graph.
+    task: Option<AtTask>,
     doing: Doing,
     urgency: Urgency,
+}
+
+/// The task at hand.
+#[derive(Debug, Clone, PartialEq)]
+struct AtTask {
+    /// Before it: that it is verified.
+    title: String,
+    model: Option<String>,
+    counts: TaskCounts,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +69,7 @@ impl StatusLine {
             last_iteration: None,
             mean: None,
             cost_usd: None,
+            task: None,
             doing: Doing::Starting,
             urgency: Urgency::None,
         }
@@ -83,6 +97,16 @@ impl StatusLine {
                 self.count(tally);
                 self.doing = Doing::Thinking;
             }
+            Event::TaskStarted { task, verifies, counts } => self.begin_task(task, verifies, counts),
+            Event::Verifying { task } => {
+                let counts = self.task.as_ref().map(|task| task.counts).unwrap_or_default();
+                self.begin_task(task, true, counts);
+            }
+            Event::TaskEnded { counts, .. } => {
+                if let Some(task) = &mut self.task {
+                    task.counts = counts;
+                }
+            }
             Event::Shown(shows) => match shows.last() {
                 Some(Show::Tool { name, input }) => {
                     self.doing = Doing::Tool(plain(&format!("{name} {input}")));
@@ -109,6 +133,13 @@ impl StatusLine {
         }
     }
 
+    fn begin_task(&mut self, task: TaskAtWork<'_>, verifies: bool, counts: TaskCounts) {
+        let what = if verifies { "verifying " } else { "" };
+        let title = what.to_owned() + &plain(task.title);
+        self.task = Some(AtTask { title, model: task.model.map(plain), counts });
+        self.doing = Doing::Thinking;
+    }
+
     fn count(&mut self, tally: &Tally) {
         self.iteration = tally.iteration;
         self.mean = tally.durations.mean();
@@ -132,22 +163,34 @@ impl StatusLine {
     }
 
     fn facts(&self, now: Instant) -> String {
-        let mut facts = vec![match self.last_iteration {
+        let tasks =
+            self.task.as_ref().map(|task| format!("{}/{} tasks", task.counts.done, task.counts.total));
+        let mut facts: Vec<String> = tasks.into_iter().collect();
+        facts.push(match self.last_iteration {
             Some(last) => format!("iteration {}/{last}", self.iteration),
             None => format!("iteration {}", self.iteration),
-        }];
+        });
         facts.push(duration::elapsed(now.saturating_duration_since(self.started)));
-        let mean = self.mean.filter(|_| self.name.is_none());
+        let mean = self.mean.filter(|_| self.name.is_none() && self.task.is_none());
         if let Some(mean) = mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
             facts.push(format!("avg {}", duration::elapsed(mean)));
         }
         if let Some(cost) = self.cost_usd.filter(|cost| *cost > 0.0) {
             facts.push(format!("${cost:.2}"));
         }
+        facts.extend(self.task.as_ref().and_then(|task| task.model.clone()));
         facts.join(GAP)
     }
 
     fn doing(&self) -> String {
+        let doing = self.deed();
+        match &self.task {
+            Some(task) if self.is_at_work() => format!("{}: {doing}", cut(&task.title, TITLE)),
+            _ => doing,
+        }
+    }
+
+    fn deed(&self) -> String {
         match &self.doing {
             Doing::Starting => "starting".to_owned(),
             Doing::Thinking => "thinking".to_owned(),
@@ -235,6 +278,31 @@ mod tests {
             line(&[begun, started, Event::Shown(std::slice::from_ref(&shown)), asked])(5, 100),
             "iteration 1/10 · 5s · avg 4m1s · $0.42 · Bash cargo test --all · Ctrl+C: end the agent now"
         );
+    }
+
+    #[test]
+    fn a_task_is_told_with_its_model_and_how_many_are_done() {
+        let tally = Tally { iteration: 8, cost_usd: Some(1.5), ..Tally::default() };
+        let counts = TaskCounts { done: 7, failed: 1, total: 20 };
+        let task = TaskAtWork {
+            id: "t-1a2b3c",
+            title: "Parse dates of\nall kinds that people write",
+            feature: None,
+            model: Some("opus"),
+        };
+        let started = Event::TaskStarted { task, verifies: false, counts };
+        let attempt = Event::AttemptStarted { tally: &tally, head: None };
+        assert_eq!(
+            line(&[started, attempt])(61, 200),
+            "7/20 tasks · iteration 8 · 1m1s · $1.50 · opus · Parse dates of all kinds that p…: thinking · Ctrl+C: \
+             stop after this attempt"
+        );
+        let text = line(&[started, attempt, Event::Verifying { task }])(61, 200);
+        assert!(text.contains("7/20 tasks") && text.contains("verifying Parse dates"), "{text}");
+        let counts = TaskCounts { done: 8, ..counts };
+        let ended = Event::TaskEnded { task, became: "done", reason: "", counts };
+        let over = Event::Paused { tally: &tally };
+        assert!(line(&[started, attempt, ended, over])(0, 200).starts_with("8/20 tasks · "));
     }
 
     #[test]

@@ -65,6 +65,7 @@ mod stopping;
 mod supervision;
 mod survivors;
 mod task_claims;
+mod task_events;
 mod task_faults;
 mod task_import;
 mod task_verbs;

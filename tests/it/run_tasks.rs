@@ -19,9 +19,9 @@ refuse() { say "I looked.\n<verify-fail>$1</verify-fail>"; ok; }
 "#;
 
 /// Works, commits, and is believed.
-const GOOD: &str = "if [ $verifies = 1 ]; then pass; else work; done_; fi";
+pub(crate) const GOOD: &str = "if [ $verifies = 1 ]; then pass; else work; done_; fi";
 
-fn tasks(body: &str) -> Scratch {
+pub(crate) fn tasks(body: &str) -> Scratch {
     project(&format!("{WORDS}\n{body}"))
 }
 
@@ -30,7 +30,7 @@ fn work(scratch: &Scratch, body: &str) {
 }
 
 /// Adds a task and answers its id.
-fn add(scratch: &Scratch, args: &str) -> String {
+pub(crate) fn add(scratch: &Scratch, args: &str) -> String {
     let run = scratch.run(&format!("task add {args}"));
     assert_eq!(run.code, Some(0), "{run:?}");
     run.stdout.trim().to_owned()
@@ -40,11 +40,11 @@ fn task(scratch: &Scratch, id: &str) -> Value {
     serde_json::from_str(&scratch.run(&format!("task show {id} --json")).stdout).unwrap()
 }
 
-fn status(scratch: &Scratch, id: &str) -> String {
+pub(crate) fn status(scratch: &Scratch, id: &str) -> String {
     task(scratch, id)["status"].as_str().unwrap().to_owned()
 }
 
-fn log(scratch: &Scratch, id: &str) -> Vec<String> {
+pub(crate) fn log(scratch: &Scratch, id: &str) -> Vec<String> {
     let lines = task(scratch, id)["log"].as_array().unwrap().clone();
     lines.iter().map(|line| line["message"].as_str().unwrap().to_owned()).collect()
 }

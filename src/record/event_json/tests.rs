@@ -5,7 +5,7 @@ use chrono::{Local, Utc};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::event::Stream;
+use crate::engine::event::{Stream, TaskCounts};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::{self, AttemptStatus};
@@ -67,6 +67,13 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     let bare = Report { failure: None, usage: usage::Usage::default(), balance: None, ..report };
     take(Event::AttemptEnded { tally, report: &bare, head: Some("b"), changed: None });
     take(Event::Background { tasks: "tests", at_most: Duration::from_mins(30) });
+    let counts = TaskCounts { done: 7, failed: 1, total: 20 };
+    let usual = TaskAtWork { id: "t-1a2b3c", title: "t", feature: None, model: None };
+    let task = TaskAtWork { feature: Some("f"), model: Some("m"), ..usual };
+    take(Event::TaskStarted { task: usual, verifies: false, counts });
+    take(Event::TaskEnded { task, became: "done", reason: "", counts });
+    take(Event::Verifying { task });
+    take(Event::Verified { task, ok: false, reason: "r" });
     take(Event::Validating);
     take(Event::Validated { ok: false, output: "o" });
     take(Event::Retrying { iteration: 1, retry: 1, max_retries: 3, pause: Duration::ZERO });

@@ -89,7 +89,7 @@ impl Tasks {
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         let entry = self.entry(current, booked, became, reason, left);
-        self.give_up(current, reason, context)?;
+        self.give_up(current, became, reason, context)?;
         self.graph.borrow_mut().note(&entry).map_err(failed)
     }
 
@@ -219,25 +219,21 @@ impl Tasks {
             }
         };
         drop(graph);
-        let (became, said) = match ended {
-            Ok(Ended::Done) => (Became::Done, format!("{id} is done")),
-            Ok(Ended::Failed) => (Became::Failed, format!("{id} has failed: {}", quoted_line(&reason, 300))),
-            Ok(Ended::Retried) => {
-                (Became::Retried, format!("{id} is to be done again: {}", quoted_line(&reason, 300)))
-            }
+        let (became, reason) = match ended {
+            Ok(Ended::Done) => (Became::Done, reason),
+            Ok(Ended::Failed) => (Became::Failed, reason),
+            Ok(Ended::Retried) => (Became::Retried, reason),
             Ok(Ended::Released) if reason.is_empty() => {
-                (Became::Blocked, format!("{id} has got parts meanwhile and is done when they are"))
+                (Became::Blocked, "it has got parts meanwhile and is done when they are".to_owned())
             }
-            Ok(Ended::Released) => {
-                (Became::Blocked, format!("{id} goes back: {}", quoted_line(&reason, 300)))
+            Ok(Ended::Released) => (Became::Blocked, reason),
+            Err(GraphError::ClaimLost { .. }) => {
+                let why = "it was taken from this run meanwhile: what its agent says is not booked";
+                (Became::Blocked, why.to_owned())
             }
-            Err(GraphError::ClaimLost { .. }) => (
-                Became::Blocked,
-                format!("{id} was taken from this run meanwhile: what its agent says is not booked"),
-            ),
             Err(error) => return Err(failed(error)),
         };
-        context.notice(&said)?;
+        self.tell_ended(current, became, &reason, context)?;
         Ok((became, reason))
     }
 

@@ -15,12 +15,14 @@ use std::time::Duration;
 
 use crate::engine::agent::How;
 use crate::engine::context::Context;
+use crate::engine::event::{Event, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
 use crate::git::guard::{self, Guarded};
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
+use crate::memory::journal::Became;
 use crate::prompt::task::Facts;
 use briefing::Briefing;
 pub(crate) use ends::no_tasks;
@@ -104,6 +106,18 @@ pub(crate) struct Tasks {
     notes: Vec<String>,
     /// Verifications in a row of a task that came to no verdict.
     undecided: HashMap<String, u32>,
+}
+
+impl Current {
+    /// What events say of it.
+    fn at_work(&self) -> TaskAtWork<'_> {
+        TaskAtWork {
+            id: &self.task.id,
+            title: &self.task.title,
+            feature: self.facts.feature.as_deref(),
+            model: self.model.as_deref(),
+        }
+    }
 }
 
 impl Tasks {
@@ -211,8 +225,6 @@ impl Tasks {
             context.notice(&format!("model {model}, as the last agent asked, instead of {instead_of}"))?;
         }
         let model = choice.map(|(model, _)| model);
-        let what = if only_verifies { "verifies" } else { "works on" };
-        context.notice(&format!("{what} {}: {}", task.id, task.title))?;
         let how = How {
             model: model.clone(),
             read_only: only_verifies && self.target.places.looks_only,
@@ -222,9 +234,17 @@ impl Tasks {
         let places = &self.target.places;
         let before = Snapshot::take(places);
         let guarded = if only_verifies { places.guarded() } else { Guarded::default() };
-        *self.current.borrow_mut() =
-            Some(Current { claim, task, facts, only_verifies, model, before, guarded });
+        let current = Current { claim, task, facts, only_verifies, model, before, guarded };
+        let counts = self.task_counts()?;
+        context.tell(Event::TaskStarted { task: current.at_work(), verifies: only_verifies, counts })?;
+        *self.current.borrow_mut() = Some(current);
         Ok(Work { prompt, how })
+    }
+
+    /// Where the target stands.
+    fn task_counts(&self) -> Result<TaskCounts, End> {
+        let counts = self.graph.borrow().counts(&self.target.scope).map_err(failed)?;
+        Ok(TaskCounts { done: counts.done, failed: counts.failed, total: counts.total })
     }
 
     /// Renews the claim for as long as it is ours.
@@ -236,11 +256,17 @@ impl Tasks {
     /// Gives the claimed task back that nothing was booked of.
     fn give_back(&mut self, why: &str, context: &mut Context<'_>) -> Result<(), End> {
         let current = self.current.borrow_mut().take();
-        current.map_or(Ok(()), |current| self.give_up(&current, why, context))
+        current.map_or(Ok(()), |current| self.give_up(&current, Became::Blocked, why, context))
     }
 
     /// Gives this task back, for whoever claims it next.
-    fn give_up(&self, current: &Current, why: &str, context: &mut Context<'_>) -> Result<(), End> {
+    fn give_up(
+        &self,
+        current: &Current,
+        became: Became,
+        why: &str,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
         context.renew_no_more();
         let mut graph = self.graph.borrow_mut();
         let given_back = if current.only_verifies {
@@ -248,11 +274,24 @@ impl Tasks {
         } else {
             graph.release(&current.claim, why)
         };
+        drop(graph);
         match given_back {
             // Somebody has taken it from us meanwhile.
-            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
+            Err(GraphError::ClaimLost { .. }) | Ok(()) => self.tell_ended(current, became, why, context),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Tells what became of a task, once that is booked.
+    fn tell_ended(
+        &self,
+        current: &Current,
+        became: Became,
+        reason: &str,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
+        let counts = self.task_counts()?;
+        context.tell(Event::TaskEnded { task: current.at_work(), became: became.word(), reason, counts })
     }
 }
 

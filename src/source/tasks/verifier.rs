@@ -7,6 +7,7 @@ use super::booking::NO_VERDICT;
 use super::{Current, Places};
 use crate::engine::agent::{Attempt, How};
 use crate::engine::context::Context;
+use crate::engine::event::{Event, TaskAtWork};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::{Proof, Validation, Validator, Verdict};
@@ -51,14 +52,15 @@ impl Verifier {
 
     /// Asks an agent whether the task is done.
     fn ask(&mut self, proof: &mut Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        let (prompt, model) = {
-            let current = self.current.borrow();
-            let Some(current) = current.as_ref() else { return Ok(Verdict::CutOff) };
-            (verification_prompt(&current.facts, self.state.passed.as_deref()), current.model.clone())
-        };
+        let current = Rc::clone(&self.current);
+        let current = current.borrow();
+        let Some(current) = current.as_ref() else { return Ok(Verdict::CutOff) };
+        let (task, model) = (current.at_work(), current.model.clone());
+        let prompt = verification_prompt(&current.facts, self.state.passed.as_deref());
         let how = How { model, read_only: self.places.looks_only, ..proof.work.how.clone() };
         let attempt =
             Attempt { iteration: proof.iteration, prompt: &prompt, how: &how, deadline: proof.deadline };
+        context.tell(Event::Verifying { task })?;
         loop {
             let before = self.places.guarded();
             let report = proof.agent.run(&attempt, context)?;
@@ -76,7 +78,7 @@ impl Verifier {
                 Some(what) => kept(&self.places, &what)?,
                 None => match (report.status, verdict) {
                     (AttemptStatus::Success, Some(found)) => {
-                        return Ok(self.found(found));
+                        return self.found_by_agent(task, found, context);
                     }
                     (AttemptStatus::Success, None) => NO_VERDICT.to_owned(),
                     _ => report.failure.map_or_else(|| NO_VERDICT.to_owned(), |failure| failure.message),
@@ -84,9 +86,20 @@ impl Verifier {
             };
             context.notice(&fault)?;
             if self.state.tries >= TRIES {
-                return Ok(self.found(Err(&fault)));
+                return self.found_by_agent(task, Err(&fault), context);
             }
         }
+    }
+
+    fn found_by_agent(
+        &mut self,
+        task: TaskAtWork<'_>,
+        found: Result<(), &str>,
+        context: &mut Context<'_>,
+    ) -> Result<Verdict, End> {
+        let reason = found.err().unwrap_or_default();
+        context.tell(Event::Verified { task, ok: found.is_ok(), reason })?;
+        Ok(self.found(found))
     }
 
     fn found(&mut self, found: Result<(), &str>) -> Verdict {
