@@ -142,7 +142,7 @@ fn models(args: &RunArgs, settings: &Settings, usual: &[&str]) -> anyhow::Result
                 "--model names one model, and --model-strategy chooses among several: leave one of them out"
             );
         }
-        return Ok(Models::Usual);
+        return Ok(Models::Usual(settings.agent_model.clone()));
     }
     let ladder: Vec<String> = if settings.model_ladder.is_empty() {
         usual.iter().map(|model| (*model).to_owned()).collect()
@@ -155,7 +155,7 @@ fn models(args: &RunArgs, settings: &Settings, usual: &[&str]) -> anyhow::Result
             "the model strategy '{strategy}' needs models to choose from, and none are known for this agent: name them in \
              ralph.toml, as in '[model] ladder = [\"small\", \"large\"]'"
         ),
-        None if ladder.is_empty() => Ok(Models::Usual),
+        None if ladder.is_empty() => Ok(Models::Usual(None)),
         asked => Ok(Models::Ladder(asked.unwrap_or_default(), ladder)),
     }
 }

@@ -55,7 +55,7 @@ pub struct TaskAtWork<'a> {
     pub title: &'a str,
     /// The name of its feature.
     pub feature: Option<&'a str>,
-    /// The model that was chosen for it; `None`: the agent's usual one.
+    /// Its model; `None`: the one that its agent takes by itself.
     pub model: Option<&'a str>,
 }
 

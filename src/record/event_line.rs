@@ -297,7 +297,7 @@ pub struct LineTask<'a> {
     /// Its id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// The model that was chosen for it; null: the agent's usual one.
+    /// Its model; null: the one that its agent takes by itself.
     pub model: Option<Cow<'a, str>>,
     /// One line.
     #[serde(borrow)]

@@ -51,7 +51,7 @@ pub struct AtTask {
     /// The name of its feature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_feature: Option<String>,
-    /// The model that was chosen for it.
+    /// Its model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_model: Option<String>,
     /// A fresh agent looks whether it is done.

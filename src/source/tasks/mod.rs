@@ -85,7 +85,9 @@ pub(crate) struct Current {
     facts: Facts,
     /// Its last agent has said that it is done; this one only looks.
     only_verifies: bool,
+    /// That was chosen for it.
     model: Option<String>,
+    usual_model: Option<String>,
     before: Snapshot,
     /// What an agent must not change that only looks.
     guarded: Guarded,
@@ -115,7 +117,7 @@ impl Current {
             id: &self.task.id,
             title: &self.task.title,
             feature: self.facts.feature.as_deref(),
-            model: self.model.as_deref(),
+            model: self.model.as_deref().or(self.usual_model.as_deref()),
         }
     }
 }
@@ -234,7 +236,8 @@ impl Tasks {
         let places = &self.target.places;
         let before = Snapshot::take(places);
         let guarded = if only_verifies { places.guarded() } else { Guarded::default() };
-        let current = Current { claim, task, facts, only_verifies, model, before, guarded };
+        let usual_model = self.target.models.usual().map(str::to_owned);
+        let current = Current { claim, task, facts, only_verifies, model, usual_model, before, guarded };
         let counts = self.task_counts()?;
         context.tell(Event::TaskStarted { task: current.at_work(), verifies: only_verifies, counts })?;
         *self.current.borrow_mut() = Some(current);

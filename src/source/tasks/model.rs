@@ -5,17 +5,25 @@ use crate::memory::model::{Choice, Strategy, Trace, choose};
 /// How models are chosen.
 #[derive(Debug, Clone)]
 pub(crate) enum Models {
-    /// The agent's own choice, or what the settings say of every agent.
-    Usual,
+    /// What the settings name for every agent, else the agent's own choice.
+    Usual(Option<String>),
     /// By a strategy from a ladder, the smallest first.
     Ladder(Strategy, Vec<String>),
 }
 
 impl Models {
+    /// What is used where nothing is chosen, as far as that is known.
+    pub(super) fn usual(&self) -> Option<&str> {
+        match self {
+            Self::Usual(model) => model.as_deref(),
+            Self::Ladder(..) => None,
+        }
+    }
+
     /// What an agent may ask for.
     pub(super) fn ladder(&self) -> &[String] {
         match self {
-            Self::Usual => &[],
+            Self::Usual(_) => &[],
             Self::Ladder(_, ladder) => ladder,
         }
     }
