@@ -89,6 +89,13 @@ impl PipeAgent {
             let author = git::identity::in_force(&launch.cwd, &launch.env);
             launch.env.extend(author);
         }
+        for (name, value) in self.preset.env {
+            let is_set =
+                std::env::var_os(name).is_some() || launch.env.iter().any(|(known, _)| known == name);
+            if !is_set {
+                launch.env.push((name.into(), value.into()));
+            }
+        }
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
 
         let command = shell_words(launch.command_line());

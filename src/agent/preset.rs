@@ -68,6 +68,8 @@ pub struct Preset {
     pub ladder: &'static [&'static str],
     /// How it is kept from editing files while it runs commands; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
+    /// What it gets in its environment where that has no such variable.
+    pub env: &'static [(&'static str, &'static str)],
     /// Whether its tools see git's configuration.
     pub git_config: GitConfig,
     /// What has to be in order before it can work.
@@ -248,6 +250,7 @@ const BLANK: Preset = Preset {
     effort: None,
     ladder: &[],
     read_only: None,
+    env: &[],
     git_config: GitConfig::Seen,
     setup: setup::NONE,
     login: "",
@@ -320,6 +323,7 @@ static PRESETS: [Preset; 8] = [
         structured: Structured { option: &["--json"], ..NO_FORMAT },
         model: Some(how::SHORT_MODEL),
         effort: Some(how::CLINE_EFFORT),
+        env: how::CLINE_ENV,
         ..BLANK
     },
     Preset {

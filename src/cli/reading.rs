@@ -19,6 +19,10 @@ impl Cli {
             let has_no_number = ["task", "feature", "knowledge"].iter().any(|word| verb == *word);
             argv.insert(1, verb);
             if has_no_number {
+                // What stood before it belongs to the verb of its own that follows.
+                let before = argv.drain(2..=at).collect::<Vec<_>>();
+                let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
+                argv.splice(end..end, before);
                 return Self::try_parse_from(argv);
             }
             if !has_verbs_of_its_own {
@@ -191,6 +195,13 @@ mod tests {
             assert_eq!(verb(line).as_deref(), Some("loop"), "{line}");
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
         }
+        for line in ["ralph --ralph-dir task task add title", "ralph --json --ralph-dir x task deps add a b"]
+        {
+            let read = Cli::read(line.split(' ').map(OsString::from).collect());
+            assert!(matches!(read, Ok(Cli { command: Command::Task { .. } })), "{line}: {read:?}");
+        }
+        let read = Cli::read("ralph --json task add -- --title".split(' ').map(OsString::from).collect());
+        assert!(read.is_ok(), "{read:?}");
         assert_eq!((verb("ralph --help"), verb("ralph 3"), verb("ralph -- build")), (None, None, None));
     }
 

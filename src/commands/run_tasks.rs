@@ -18,7 +18,7 @@ use crate::job::Refused;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, run_id, validator};
 use crate::job::variables::agent_env;
-use crate::job::workspace::{Workspace, find_program, open_loop, search_path};
+use crate::job::workspace::{Workspace, open_loop};
 use crate::memory::model::Strategy;
 use crate::project::Project;
 use crate::record::log_dir::LogDir;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let models = models(args, settings, preflight.ladder())?;
     let asks = settings.verify && !args.tasks.no_verify;
     let run = run_id();
-    let places = places(args, project, settings, asks && preflight.can_look_only())?;
+    let places = places(args, project, asks && preflight.can_look_only())?;
     let mut env = agent_env(MODE, project, settings);
     // What agents do to the graph is done to this one, wherever they are.
     env.push(("RALPH_DIR".into(), project.ralph_dir().into()));
@@ -167,12 +167,7 @@ fn retries(settings: &Settings) -> Retries {
     Retries { of_run: is_flag.then_some(settings.max_retries), usual: settings.task_retries }
 }
 
-fn places(
-    args: &RunArgs,
-    project: &Project,
-    settings: &Settings,
-    looks_only: bool,
-) -> anyhow::Result<Places> {
+fn places(args: &RunArgs, project: &Project, looks_only: bool) -> anyhow::Result<Places> {
     let core = match &args.tasks.prompt {
         Some(path) => {
             let path = project.cwd().join(path);
@@ -188,19 +183,20 @@ fn places(
         in_git: project.in_git(),
         documents: project.graph_dir(),
         core,
-        ralph: own_name(settings)?,
+        ralph: own_call(project)?,
         looks_only,
     })
 }
 
-/// How an agent's shell calls our own executable: by its name where that leads to it, else by its path.
-fn own_name(settings: &Settings) -> anyhow::Result<String> {
+/// How an agent's shell calls our own executable: by its path, because some give their shells another PATH than their own,
+/// and with the folder of the graph where nobody would look for it, because some strip the environment.
+pub(super) fn own_call(project: &Project) -> anyhow::Result<String> {
     let exe = std::env::current_exe().context("cannot tell where our own executable is")?;
-    let real = |path: &Path| path.canonicalize().ok();
-    let found = find_program("ralph", &search_path(settings));
-    let is_ours = found.is_some_and(|found| real(&found).is_some() && real(&found) == real(&exe));
-    let path: OsString = exe.into();
-    Ok(if is_ours { "ralph".to_owned() } else { shell_words([&path]) })
+    let mut words: Vec<OsString> = vec![exe.into()];
+    if project.ralph_dir() != project.root().join(".ralph") {
+        words.extend(["--ralph-dir".into(), project.ralph_dir().into()]);
+    }
+    Ok(shell_words(&words))
 }
 
 fn name_of(scope: &Scope) -> String {

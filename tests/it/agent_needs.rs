@@ -36,6 +36,19 @@ fn cline_in_a_ralph_md_gets_its_argument() {
     }
 }
 
+#[test]
+fn cline_runs_its_commands_itself_unless_its_user_says_otherwise() {
+    let scratch = Scratch::new();
+    let keeps = "echo \"$CLINE_SESSION_BACKEND_MODE\" >> ../mode.txt\n";
+    scratch.agent("cline", &format!("{keeps}{}", says(&CLINE_SAYS)));
+    assert_eq!(run(&scratch, "prompt p.md 1 --agent cline", &[]).code, Some(0));
+    run(&scratch, "prompt p.md 1 --agent cline", &[("CLINE_SESSION_BACKEND_MODE", "hub")]);
+    scratch.write(".ralph/config", "export CLINE_SESSION_BACKEND_MODE=remote\n");
+    run(&scratch, "prompt p.md 1 --agent cline", &[]);
+    let modes = fs::read_to_string(scratch.root().parent().unwrap().join("mode.txt")).unwrap();
+    assert_eq!(modes, "local\nhub\nremote\n");
+}
+
 /// An agent that commits as gemini's tools do, and keeps its variables.
 fn commits_without_configuration(name: &str, scratch: &Scratch, says: &str) {
     let commit = "env | grep ^GIT_ > env.txt\nexport GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1\n\

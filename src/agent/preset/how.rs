@@ -86,6 +86,10 @@ pub(super) const CLINE_PROMPT: Prompt = Prompt::StdinAndArgument {
 pub(super) const LONG_MODEL: CliOption = option(&["--model"]);
 pub(super) const SHORT_MODEL: CliOption = option(&["-m", "--model"]);
 
+/// Without it a daemon that an earlier run has left runs the commands: with the environment of that run, outside of our
+/// supervisor (measured with 3.0.65).
+pub(super) const CLINE_ENV: &[(&str, &str)] = &[("CLINE_SESSION_BACKEND_MODE", "local")];
+
 pub(super) const CLAUDE_EFFORT: CliOption = option(&["--effort"]);
 pub(super) const CLINE_EFFORT: CliOption = option(&["--thinking"]);
 pub(super) const CODEX_EFFORT: CliOption =
