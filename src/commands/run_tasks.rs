@@ -17,6 +17,7 @@ use crate::graph::{FeatureStatus, GraphError, Holder, Retries, Scope, Store as _
 use crate::job::Refused;
 use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, run_id, validator};
+use crate::job::terminal::AtTerminal;
 use crate::job::variables::agent_env;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::memory::model::Strategy;
@@ -72,6 +73,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
     let ready = Ready {
         name: name_of(&scope),
+        person: if args.flags.json { None } else { AtTerminal::find() },
         sinks: log_dir.into_iter().map(LogDir::into_sink).collect(),
         validator: Some(Box::new(verifier)),
         ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)

@@ -33,8 +33,10 @@ impl Loop<'_> {
         // From here on it is booked, whatever comes.
         self.handed_out = false;
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
+        let was_stopped = self.job.context.stopped_by().is_some();
         let worked = self.run_agent(&work).and_then(|report| self.judge(report, &work, &start));
         self.work = Some(work);
+        self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
         match worked {
             Ok((report, settled)) => self.book(&report, &settled),
             Err(end) => Err(self.give_up(end, began.elapsed())),

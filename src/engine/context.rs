@@ -8,6 +8,7 @@ use chrono::Local;
 use super::event::{Event, LoopIdentity, Stamped};
 use super::inbox::{Inbox, Mailbox, Port, Wake};
 use super::outcome::{End, Outcome};
+use super::person::{Answer, Person};
 use super::stop::{Stop, Urgency};
 
 /// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
@@ -28,6 +29,7 @@ pub struct Context<'a> {
     keep: Keep<'a>,
     next_upkeep: Instant,
     renewal: Option<Renewal>,
+    person: Option<Box<dyn Person>>,
 }
 
 /// Something that has to be renewed while the loop is at work.
@@ -50,7 +52,14 @@ impl<'a> Context<'a> {
             keep,
             next_upkeep: Instant::now(),
             renewal: None,
+            person: None,
         }
+    }
+
+    /// The same; this person can be asked.
+    #[must_use]
+    pub fn with_person(self, person: Option<Box<dyn Person>>) -> Self {
+        Self { person, ..self }
     }
 
     /// The same; `keep` is called before each step is told and, whatever the loop waits for, every second.
@@ -102,6 +111,35 @@ impl<'a> Context<'a> {
     /// As with [`Context::wait`].
     pub fn listen<M>(&mut self, mailbox: &Mailbox<M>, deadline: Option<Instant>) -> Result<Wake<M>, End> {
         self.wait_for(deadline, |inbox, until| inbox.listen(mailbox, until))
+    }
+
+    /// Whether somebody can be asked.
+    #[must_use]
+    pub fn has_person(&self) -> bool {
+        self.person.is_some()
+    }
+
+    /// Asks the person at the terminal and waits for a line of an answer. `None`: there is nobody, they have nothing to say, or
+    /// the loop has been asked to stop meanwhile.
+    ///
+    /// # Errors
+    /// As with [`Context::wait`].
+    pub fn ask(&mut self, question: &str) -> Result<Option<String>, End> {
+        let (port, mailbox) = self.open();
+        let Some(Ok(_listening)) = self.person.as_mut().map(|person| person.listen(port)) else {
+            return Ok(None);
+        };
+        self.tell(Event::Question(question))?;
+        let answer = loop {
+            match self.listen(&mailbox, None)? {
+                Wake::Message(Answer::Line(text)) => break Some(text).filter(|text| !text.is_empty()),
+                Wake::Message(Answer::Gone) => break None,
+                Wake::Asked(ask) if ask.stops() => break None,
+                _ => {}
+            }
+        };
+        self.tell(Event::Answered(answer.as_deref()))?;
+        Ok(answer)
     }
 
     fn wait_for<M>(

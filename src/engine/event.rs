@@ -209,6 +209,10 @@ pub enum Event<'a> {
         /// How urgent stopping is by now.
         urgency: Urgency,
     },
+    /// The person at the terminal is asked this; the loop waits for an answer.
+    Question(&'a str),
+    /// They have answered; `None`: they have nothing to say, or want the loop to stop.
+    Answered(Option<&'a str>),
     /// The work has come to where it belongs: a push, a pull request.
     Published(&'a str),
     /// Something the user should know; the loop goes on.

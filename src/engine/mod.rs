@@ -11,6 +11,7 @@ pub mod event;
 pub mod inbox;
 pub mod outcome;
 mod pauses;
+pub mod person;
 pub mod places;
 pub mod policy;
 pub mod report;

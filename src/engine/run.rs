@@ -15,6 +15,7 @@ use super::outcome::{End, Outcome};
 use super::places::Ticket;
 use super::policy::{Limits, Now, Step, limit_until, named_reset, step};
 use super::source::{Source, Work};
+use super::stop::Urgency;
 use super::tally::{Given, Last, Tally};
 use super::validator::Validator;
 use super::worktree::Worktree;
@@ -52,7 +53,14 @@ pub struct Job<'a> {
 #[must_use]
 pub fn run(job: Job<'_>) -> End {
     let elapsed_before = Duration::try_from_secs_f64(job.tally.elapsed_seconds).unwrap_or_default();
-    let mut running = Loop { job, started: Instant::now(), elapsed_before, work: None, handed_out: false };
+    let mut running = Loop {
+        job,
+        started: Instant::now(),
+        elapsed_before,
+        work: None,
+        handed_out: false,
+        is_interrupted: false,
+    };
     let end = running.run();
     let end = running.close(end);
     running.tell_end(&end);
@@ -70,6 +78,8 @@ pub(super) struct Loop<'a> {
     pub(super) work: Option<Work>,
     /// The source has handed out work that no attempt has been booked of.
     pub(super) handed_out: bool,
+    /// Somebody has pressed Ctrl+C in the attempt that is over.
+    pub(super) is_interrupted: bool,
 }
 
 impl Loop<'_> {
@@ -87,7 +97,9 @@ impl Loop<'_> {
     /// One step of the loop; an error is its end.
     fn take_step(&mut self) -> Result<(), End> {
         self.heed_asks()?;
-        if let Some(outcome) = self.job.context.stopped_by() {
+        if let Some(outcome) = self.job.context.stopped_by()
+            && !self.is_told_to_go_on()?
+        {
             return Err(outcome.into());
         }
         self.book_time();
@@ -98,6 +110,30 @@ impl Loop<'_> {
             step if self.admit()? => self.put_to_work(step),
             _ => Ok(()),
         }
+    }
+
+    /// Asks whoever has pressed Ctrl+C during the attempt that is over, where the source has a question. Their answer goes into
+    /// the next prompt.
+    fn is_told_to_go_on(&mut self) -> Result<bool, End> {
+        let leaves = self.job.context.urgency() == Urgency::AtOnce;
+        if !std::mem::take(&mut self.is_interrupted) || leaves {
+            return Ok(false);
+        }
+        let Some(question) = self.job.source.question() else { return Ok(false) };
+        let began = Instant::now();
+        let Some(answer) = self.job.context.ask(&question)? else { return Ok(false) };
+        self.started += began.elapsed();
+        self.job.source.hear(&answer)?;
+        self.job.context.stop.forgive();
+        // The work that was cut off is given out anew, with these words.
+        self.work = None;
+        let Tally { last, given, notes, .. } = &mut self.job.tally;
+        if *last == Last::Cut {
+            given.notes.push(answer)
+        } else {
+            notes.push(answer)
+        }
+        Ok(true)
     }
 
     fn put_to_work(&mut self, step: Step) -> Result<(), End> {

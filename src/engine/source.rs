@@ -62,6 +62,19 @@ pub trait Source {
         None
     }
 
+    /// What a person who has pressed Ctrl+C is asked when the attempt is over; an answer lets the loop go on. `None`: nothing.
+    fn question(&self) -> Option<String> {
+        None
+    }
+
+    /// What they have answered; it goes into the next prompt as well.
+    ///
+    /// # Errors
+    /// When the loop cannot go on.
+    fn hear(&mut self, _answer: &str) -> Result<(), End> {
+        Ok(())
+    }
+
     /// Does what is left to do for the work as a whole when the loop comes to this `end`; how that goes may lead to another
     /// one.
     fn close(&mut self, end: End, _tally: &Tally, _context: &mut Context<'_>) -> End {

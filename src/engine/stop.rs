@@ -15,6 +15,17 @@ pub enum Ask {
     Request(Request),
 }
 
+impl Ask {
+    /// Whether the loop shall stop, sooner or later.
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        match self {
+            Self::Interrupt | Self::Terminate | Self::Request(Request::Cancel | Request::CancelNow) => true,
+            Self::Request(Request::Pause | Request::Resume | Request::Note(_)) => false,
+        }
+    }
+}
+
 /// What another terminal can ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,7 +42,7 @@ pub enum Request {
     Note(String),
 }
 
-/// How far a loop has been asked to stop. Only ever grows.
+/// How far a loop has been asked to stop. Only ever grows, until whoever asked takes it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Urgency {
     /// Not at all.
@@ -84,6 +95,11 @@ impl Stop {
     fn raise(&mut self, urgency: Urgency, outcome: Outcome) {
         self.urgency = self.urgency.max(urgency);
         self.outcome.get_or_insert(outcome);
+    }
+
+    /// Whoever has asked the loop to stop lets it go on.
+    pub fn forgive(&mut self) {
+        (self.urgency, self.outcome) = (Urgency::None, None);
     }
 
     /// How urgent it is by now.

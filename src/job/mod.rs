@@ -8,6 +8,7 @@ pub(crate) mod preflight;
 pub(crate) mod ready;
 pub(crate) mod resume;
 pub(crate) mod signals;
+pub(crate) mod terminal;
 pub(crate) mod variables;
 pub(crate) mod workspace;
 mod worktree;

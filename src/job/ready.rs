@@ -19,6 +19,7 @@ use crate::engine::context::{Context, Sink};
 use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
+use crate::engine::person::Person;
 use crate::engine::places::Ticket;
 use crate::engine::policy::Limits;
 use crate::engine::run::{Job, run as run_engine};
@@ -67,6 +68,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) ticket: Option<Ticket>,
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     pub(crate) started_from: Option<PathBuf>,
+    /// Who can be asked while it runs.
+    pub(crate) person: Option<Box<dyn Person>>,
     /// Who listens besides the records and the view.
     pub(crate) sinks: Vec<Sink<'a>>,
 }
@@ -98,6 +101,7 @@ impl<'a> Ready<'a> {
             board: Board::default(),
             ticket: None,
             started_from: None,
+            person: None,
             sinks: Vec::new(),
         }
     }
@@ -160,7 +164,8 @@ impl<'a> Ready<'a> {
         }));
         let job = Job {
             context: Context::new(identity, Arc::clone(inbox), sinks)
-                .kept_by(Box::new(|| recorder.borrow_mut().keep())),
+                .kept_by(Box::new(|| recorder.borrow_mut().keep()))
+                .with_person(self.person),
             project: project.root().to_owned(),
             limits: self.limits,
             tally: tally.unwrap_or_default(),

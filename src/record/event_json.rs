@@ -82,6 +82,8 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Paused { .. } => Fact::Paused,
         Event::Resumed { .. } => Fact::Resumed,
         Event::Asked { ask, urgency } => asked(ask, urgency),
+        Event::Question(text) => Fact::Question { text: text.into() },
+        Event::Answered(text) => Fact::Answered { text: text.map(Into::into) },
         Event::Published(message) => Fact::Published { message: message.into() },
         Event::Notice(message) => Fact::Notice { message: message.into() },
         Event::LoopEnded { outcome, detail, tally, duration } => Fact::LoopEnded(LoopEnded {

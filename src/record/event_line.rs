@@ -261,6 +261,17 @@ pub enum Fact<'a> {
         /// What was asked.
         what: Word<Asked>,
     },
+    /// The person at the terminal is asked something; the loop waits for an answer.
+    Question {
+        /// What.
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+    },
+    /// They have answered.
+    Answered {
+        /// What; null: they have nothing to say, or want the loop to stop.
+        text: Option<Cow<'a, str>>,
+    },
     /// The work has come to where it belongs: a push, a pull request.
     Published {
         /// What, and where.

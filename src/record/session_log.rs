@@ -56,6 +56,14 @@ impl SessionLog {
                 self.lines.end_lines()?;
                 self.lines.write(&format!("[ralph] {message}\n"))?;
             }
+            Event::Question(text) => {
+                self.lines.end_lines()?;
+                self.lines.write(&format!("[ralph] asks: {text}\n"))?;
+            }
+            Event::Answered(text) => {
+                let answer = text.map_or("no answer".to_owned(), |text| format!("answer: {text}"));
+                self.lines.write(&format!("[ralph] {answer}\n"))?;
+            }
             Event::TaskStarted { .. }
             | Event::TaskEnded { .. }
             | Event::Verifying { .. }

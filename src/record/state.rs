@@ -377,6 +377,17 @@ impl State {
                 self.stands(Status::Waiting, Some(until), tally);
                 Durability::Synced
             }
+            Event::Question(_) => {
+                self.status = Status::Waiting;
+                Durability::Atomic
+            }
+            Event::Answered(text) => {
+                self.status = Status::Running;
+                if text.is_some() {
+                    self.pending = None;
+                }
+                Durability::Atomic
+            }
             Event::Queued => {
                 self.status = Status::Waiting;
                 Durability::Atomic

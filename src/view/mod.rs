@@ -38,6 +38,8 @@ pub(crate) struct View {
     place: usize,
     /// Shown below the scrolling view, on a terminal.
     status: Option<StatusLine>,
+    /// Somebody types an answer, where the status line would stand.
+    is_asking: bool,
 }
 
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl View {
         } else {
             Form::Plain(Plain::new(voice.clone(), screen.quiet, frame))
         };
-        Self { console: Arc::clone(&screen.console), voice, form, place, status }
+        Self { console: Arc::clone(&screen.console), voice, form, place, status, is_asking: false }
     }
 
     /// Shows one event.
@@ -83,7 +85,12 @@ impl View {
             _ => {}
         }
         status.take(stamped);
-        let goes_on = !matches!(stamped.event, Event::LoopEnded { .. });
+        match stamped.event {
+            Event::Question(_) => self.is_asking = true,
+            Event::Answered(_) => self.is_asking = false,
+            _ => {}
+        }
+        let goes_on = !self.is_asking && !matches!(stamped.event, Event::LoopEnded { .. });
         self.console.status(self.place, goes_on.then(|| status.clone()));
     }
 

@@ -23,6 +23,7 @@ const TOOL: Style = AnsiColor::Cyan.on_default();
 const ERROR: Style = AnsiColor::Red.on_default();
 const GOOD: Style = AnsiColor::Green.on_default();
 const NOTE: Style = AnsiColor::Yellow.on_default();
+const QUESTION: Style = AnsiColor::Cyan.on_default().bold();
 const FAINT: Style = Style::new().dimmed();
 
 /// So much of an error, in characters, a failure's message quotes at least.
@@ -116,6 +117,8 @@ impl Plain {
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
             Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),
             Event::Asked { ask, urgency } => self.asked(ask, urgency),
+            // Also where much is left out: it wants an answer, which is typed on the next row.
+            Event::Question(text) => self.line(QUESTION, "?", text),
             Event::Published(message) if !self.quiet => self.line(FAINT, "↑", message),
             Event::Notice(message) => self.line(NOTE, "!", message),
             Event::LoopEnded { outcome, detail, tally, duration } => {

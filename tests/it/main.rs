@@ -67,6 +67,7 @@ mod survivors;
 mod task_claims;
 mod task_events;
 mod task_faults;
+mod task_feedback;
 mod task_import;
 mod task_verbs;
 mod terminal;

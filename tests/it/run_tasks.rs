@@ -50,7 +50,7 @@ pub(crate) fn log(scratch: &Scratch, id: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn ends(scratch: &Scratch, run: &Run, code: i32, reason: &str) {
+pub(crate) fn ends(scratch: &Scratch, run: &Run, code: i32, reason: &str) {
     assert_eq!(run.code, Some(code), "{run:?}");
     assert_eq!(scratch.state()["exit_reason"].as_str(), Some(reason), "{run:?}");
 }

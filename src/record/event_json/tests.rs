@@ -88,6 +88,9 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     for (ask, urgency) in asks.zip(urgencies) {
         take(Event::Asked { ask: &ask, urgency });
     }
+    take(Event::Question("q"));
+    take(Event::Answered(Some("a")));
+    take(Event::Answered(None));
     take(Event::Published("p"));
     take(Event::Notice("n"));
     take(Event::LoopEnded {

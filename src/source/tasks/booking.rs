@@ -51,6 +51,7 @@ struct Left {
 impl Tasks {
     pub(super) fn book_attempt(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
         let Some(current) = self.current.borrow_mut().take() else { return Ok(()) };
+        self.last = Some(current.task.id.clone());
         let report = booked.report;
         if report.is_waited_for() {
             // It is waited for, and the same work is done once more.

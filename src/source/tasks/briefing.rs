@@ -73,7 +73,7 @@ impl Briefing<'_> {
             spec,
             plan,
             retry: retry(task, &details),
-            remarks: remarks.into_iter().chain(said(&details)).collect(),
+            remarks: remarks.into_iter().chain(said(&details).filter(|line| !notes.contains(line))).collect(),
             feedback: notes.to_vec(),
             journal: self.journal(task)?,
             knowledge,

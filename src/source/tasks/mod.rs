@@ -106,6 +106,8 @@ pub(crate) struct Tasks {
     remarks: HashMap<String, Vec<String>>,
     /// Notes of the user that came before an agent that only looks.
     notes: Vec<String>,
+    /// The task of the last attempt.
+    last: Option<String>,
     /// Verifications in a row of a task that came to no verdict.
     undecided: HashMap<String, u32>,
 }
@@ -133,6 +135,7 @@ impl Tasks {
             traces: Vec::new(),
             remarks: HashMap::new(),
             notes: Vec::new(),
+            last: None,
             undecided: HashMap::new(),
         }
     }
@@ -325,6 +328,16 @@ impl Source for Tasks {
 
     fn release(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         self.give_back("no agent was put to it", context)
+    }
+
+    fn question(&self) -> Option<String> {
+        let task = self.last.as_ref()?;
+        Some(format!("Feedback for {task} (empty: stop):"))
+    }
+
+    fn hear(&mut self, answer: &str) -> Result<(), End> {
+        let Some(task) = &self.last else { return Ok(()) };
+        self.graph.borrow_mut().log(task, answer).map_err(failed)
     }
 
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
