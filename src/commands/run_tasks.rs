@@ -55,7 +55,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let places = places(args, project, asks && preflight.can_look_only())?;
     let mut env = agent_env(MODE, project, settings);
     // What agents do to the graph is done to this one, wherever they are.
-    env.push(("RALPH_DIR".into(), project.ralph_dir().into()));
+    env.push(("RALPH_DIR".into(), project.graph_dir().into()));
     let agent = preflight.factory(&workspace, project, env, &run)?;
     let command = validator(settings, agent.launch());
     let is_verified = asks || command.is_some();
@@ -195,8 +195,8 @@ fn places(args: &RunArgs, project: &Project, looks_only: bool) -> anyhow::Result
 pub(super) fn own_call(project: &Project) -> anyhow::Result<String> {
     let exe = std::env::current_exe().context("cannot tell where our own executable is")?;
     let mut words: Vec<OsString> = vec![exe.into()];
-    if project.ralph_dir() != project.root().join(".ralph") {
-        words.extend(["--ralph-dir".into(), project.ralph_dir().into()]);
+    if project.graph_dir() != project.root().join(".ralph") {
+        words.extend(["--ralph-dir".into(), project.graph_dir().into()]);
     }
     Ok(shell_words(&words))
 }

@@ -513,3 +513,18 @@ fn words_in_a_log_are_those_of_who_wrote_them_and_links_lead_knowledge_nowhere()
     assert!(prompt(&scratch, 3).contains("> real-reason"), "{}", prompt(&scratch, 3));
     assert_eq!(fs::read_dir(beside(&scratch, "away")).unwrap().count(), 0, "{run:?}");
 }
+
+#[test]
+fn what_an_agent_does_in_another_work_tree_is_done_to_the_one_graph() {
+    let scratch = tasks("work; $RALPH task add 'found by the way' > ../found; done_");
+    let id = add(&scratch, "first");
+    scratch.git(&["worktree", "add", "--quiet", "../tree"]);
+    let mut command = scratch.ralph(&format!("run {id} --no-verify"));
+    command.env("RALPH", env!("CARGO_BIN_EXE_ralph")).current_dir(beside(&scratch, "tree"));
+    let run = Scratch::finish(&mut command);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let found = fs::read_to_string(beside(&scratch, "found")).unwrap();
+    assert_eq!(status(&scratch, found.trim()), "pending");
+    let call = format!("{} --ralph-dir {} task add", env!("CARGO_BIN_EXE_ralph"), scratch.path(".ralph").display());
+    assert!(prompt(&scratch, 1).contains(&call), "{}", prompt(&scratch, 1));
+}
