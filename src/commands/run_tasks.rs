@@ -24,6 +24,7 @@ use crate::memory::model::Strategy;
 use crate::project::Project;
 use crate::record::log_dir::LogDir;
 use crate::settings::{Origin, Settings, Verb};
+use crate::source::inspection::Ground;
 use crate::source::tasks::{Models, Places, Target, Tasks, no_tasks};
 use crate::text::line::shell_words;
 use crate::view::plain::Frame;
@@ -181,12 +182,10 @@ fn places(args: &RunArgs, project: &Project, looks_only: bool) -> anyhow::Result
         None => Some(project.root().join(PROMPT)).filter(|path| path.symlink_metadata().is_ok()),
     };
     Ok(Places {
-        root: project.root().to_owned(),
-        in_git: project.in_git(),
+        ground: Ground { root: project.root().to_owned(), in_git: project.in_git(), looks_only },
         documents: project.graph_dir(),
         core,
         ralph: own_call(project)?,
-        looks_only,
     })
 }
 

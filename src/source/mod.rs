@@ -1,6 +1,7 @@
 //! Where work comes from: one file per kind of [`Source`](crate::engine::source::Source).
 
 pub(crate) mod branch;
+pub(crate) mod inspection;
 pub(crate) mod prompt_file;
 pub(crate) mod ralph_md;
 pub(crate) mod tasks;

@@ -3,7 +3,7 @@
 use chrono::Utc;
 
 use super::trace::Snapshot;
-use super::verifier::kept;
+use super::verifier::VERIFYING;
 use super::{Current, Tasks, failed};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
@@ -58,8 +58,9 @@ impl Tasks {
             *self.current.borrow_mut() = Some(current);
             return Ok(());
         }
-        let now = Snapshot::take(&self.target.places);
-        let (files, changed) = now.since(&current.before, &self.target.places.root);
+        let ground = &self.target.places.ground;
+        let now = Snapshot::take(ground);
+        let (files, changed) = now.since(&current.before, &ground.root);
         let left = Left { files, changed, head: now.head().map(str::to_owned) };
         match report.status {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
@@ -113,12 +114,9 @@ impl Tasks {
             context.notice("the agent says that all is done: the graph of tasks decides that")?;
         }
         if current.only_verifies {
-            let places = &self.target.places;
-            let fault = places
-                .guarded()
-                .differs_from(&current.guarded)
-                .map(|what| kept(places, &what))
-                .transpose()?;
+            let ground = &self.target.places.ground;
+            let difference = ground.guarded().differs_from(&current.guarded);
+            let fault = difference.map(|what| ground.kept(VERIFYING, &what)).transpose()?;
             return Ok(self.decide_verification(current, booked, fault));
         }
         if sigils.names(TASK_DONE, id) {

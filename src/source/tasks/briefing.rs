@@ -78,7 +78,7 @@ impl Briefing<'_> {
             journal: self.journal(task)?,
             knowledge,
             ralph: self.places.ralph.clone(),
-            memory_file: memory_file(&self.places.root).to_owned(),
+            memory_file: memory_file(&self.places.ground.root).to_owned(),
             models: self.models.to_vec(),
             feature: details.feature,
         };
@@ -117,8 +117,11 @@ impl Briefing<'_> {
     fn knowledge(&self, task: &Task, feature: Option<&str>) -> (String, Vec<String>) {
         let (all, notices) = knowledge::read(&self.places.documents.join("knowledge"));
         let text = format!("{}\n{}", task.title, task.description);
-        let files =
-            if all.is_empty() || !self.places.in_git { Vec::new() } else { guard::recent(&self.places.root) };
+        let files = if all.is_empty() || !self.places.ground.in_git {
+            Vec::new()
+        } else {
+            guard::recent(&self.places.ground.root)
+        };
         let topic = Topic { text: &text, feature, files: &files };
         (knowledge::rendered(&knowledge::matching(&all, &topic)), notices)
     }

@@ -24,6 +24,7 @@ use crate::git::guard::{self, Guarded};
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
 use crate::memory::journal::Became;
 use crate::prompt::task::Facts;
+use crate::source::inspection::Ground;
 use briefing::Briefing;
 pub(crate) use ends::no_tasks;
 pub(crate) use model::Models;
@@ -57,25 +58,14 @@ pub(crate) struct Target {
 /// Where things are that a prompt is made of.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
-    /// The top of the work tree.
-    pub(crate) root: PathBuf,
-    /// Whether that is in git.
-    pub(crate) in_git: bool,
+    /// The work tree.
+    pub(crate) ground: Ground,
     /// The folder with `features/` and `knowledge/`.
     pub(crate) documents: PathBuf,
     /// The user's own instructions, in place of the built-in ones.
     pub(crate) core: Option<PathBuf>,
     /// How agents call our own executable.
     pub(crate) ralph: String,
-    /// The agent can be kept from changing anything.
-    pub(crate) looks_only: bool,
-}
-
-impl Places {
-    /// What must stay as it is where an agent only looks.
-    fn guarded(&self) -> Guarded {
-        Guarded::take(&self.root, self.in_git)
-    }
 }
 
 /// A task at which an agent is at work.
@@ -169,7 +159,7 @@ impl Tasks {
         command: Option<Box<dyn crate::engine::validator::Validator>>,
         asks: bool,
     ) -> Verifier {
-        Verifier::new(Rc::clone(&self.current), self.target.places.clone(), command, asks)
+        Verifier::new(Rc::clone(&self.current), self.target.places.ground.clone(), command, asks)
     }
 
     /// Claims a task that can be worked on in this work tree; `None`: there is none.
@@ -199,7 +189,7 @@ impl Tasks {
 
     /// The task that this one builds on and whose commit is not in this work tree, and that commit.
     fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
-        let Places { root, in_git, .. } = &self.target.places;
+        let Ground { root, in_git, .. } = &self.target.places.ground;
         let commits = if *in_git { graph.commits_before(id).map_err(failed)? } else { Vec::new() };
         let is_missing = |(_, commit): &(String, String)| !guard::contains(root, commit);
         Ok(commits.into_iter().find(is_missing))
@@ -232,13 +222,13 @@ impl Tasks {
         let model = choice.map(|(model, _)| model);
         let how = How {
             model: model.clone(),
-            read_only: only_verifies && self.target.places.looks_only,
+            read_only: only_verifies && self.target.places.ground.looks_only,
             ..How::default()
         };
         self.renew(&claim, context);
-        let places = &self.target.places;
-        let before = Snapshot::take(places);
-        let guarded = if only_verifies { places.guarded() } else { Guarded::default() };
+        let ground = &self.target.places.ground;
+        let before = Snapshot::take(ground);
+        let guarded = if only_verifies { ground.guarded() } else { Guarded::default() };
         let usual_model = self.target.models.usual().map(str::to_owned);
         let current = Current { claim, task, facts, only_verifies, model, usual_model, before, guarded };
         let counts = self.task_counts()?;

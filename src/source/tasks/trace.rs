@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::Places;
 use crate::git::{self, Changed};
 use crate::memory::journal::MOST_FILES;
+use crate::source::inspection::Ground;
 
 /// The work tree at a moment.
 #[derive(Debug, Clone, Default)]
@@ -15,11 +15,11 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn take(places: &Places) -> Self {
-        if !places.in_git {
+    pub(super) fn take(ground: &Ground) -> Self {
+        if !ground.in_git {
             return Self::default();
         }
-        Self { head: git::head(&places.root), files: git::changes(&places.root) }
+        Self { head: git::head(&ground.root), files: git::changes(&ground.root) }
     }
 
     /// The commit that HEAD names.

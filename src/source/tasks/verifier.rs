@@ -3,26 +3,24 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::Current;
 use super::booking::NO_VERDICT;
-use super::{Current, Places};
-use crate::engine::agent::{Attempt, How};
 use crate::engine::context::Context;
-use crate::engine::event::{Event, TaskAtWork};
-use crate::engine::outcome::{End, Outcome};
-use crate::engine::report::{AttemptStatus, Report};
+use crate::engine::event::Event;
+use crate::engine::outcome::End;
+use crate::engine::report::Report;
 use crate::engine::validator::{Proof, Validation, Validator, Verdict};
-use crate::git::guard::{self, Difference};
 use crate::prompt::task::verification_prompt;
-use crate::reply::sigil::TASK_DONE;
-use crate::reply::usage::{Class, Usage};
+use crate::reply::sigil::{Sigils, TASK_DONE};
+use crate::source::inspection::{Ground, Inspected, Inspection, Question};
 
-/// A verifying agent that fails, says nothing or changes something is asked once more.
-const TRIES: u32 = 2;
+/// What its agent does.
+pub(super) const VERIFYING: &str = "verifying";
 
 /// The validation of tasks.
 pub(crate) struct Verifier {
     current: Rc<RefCell<Option<Current>>>,
-    places: Places,
+    ground: Ground,
     command: Option<Box<dyn Validator>>,
     /// An agent is asked, too.
     asks: bool,
@@ -36,18 +34,17 @@ struct State {
     iteration: u64,
     /// What the command printed when it had passed.
     passed: Option<String>,
-    tries: u32,
-    usage: Usage,
+    inspection: Inspection,
 }
 
 impl Verifier {
     pub(super) fn new(
         current: Rc<RefCell<Option<Current>>>,
-        places: Places,
+        ground: Ground,
         command: Option<Box<dyn Validator>>,
         asks: bool,
     ) -> Self {
-        Self { current, places, command, asks, state: State::default() }
+        Self { current, ground, command, asks, state: State::default() }
     }
 
     /// Asks an agent whether the task is done.
@@ -55,60 +52,28 @@ impl Verifier {
         let current = Rc::clone(&self.current);
         let current = current.borrow();
         let Some(current) = current.as_ref() else { return Ok(Verdict::CutOff) };
-        let (task, model) = (current.at_work(), current.model.clone());
-        let prompt = verification_prompt(&current.facts, self.state.passed.as_deref());
-        let how = How { model, read_only: self.places.looks_only, ..proof.work.how.clone() };
-        let attempt =
-            Attempt { iteration: proof.iteration, prompt: &prompt, how: &how, deadline: proof.deadline };
+        let (task, State { passed, inspection, .. }) = (current.at_work(), &mut self.state);
+        let question = Question {
+            what: VERIFYING,
+            no_verdict: NO_VERDICT,
+            prompt: &verification_prompt(&current.facts, passed.as_deref()),
+            model: current.model.clone(),
+            verdict: Sigils::verification,
+        };
         context.tell(Event::Verifying { task })?;
-        loop {
-            let before = self.places.guarded();
-            let report = proof.agent.run(&attempt, context)?;
-            if is_unable(&report) {
-                return Ok(Verdict::Unable(report));
-            }
-            self.state.usage.add(&report.usage);
-            let verdict = report.sigils.verification();
-            // A verdict that has come counts, whatever was asked of the loop meanwhile.
-            if report.status == AttemptStatus::Interrupted || verdict.is_none() && context.is_held_up() {
-                return Ok(Verdict::CutOff);
-            }
-            self.state.tries += 1;
-            let fault = match self.places.guarded().differs_from(&before) {
-                Some(what) => kept(&self.places, &what)?,
-                None => match (report.status, verdict) {
-                    (AttemptStatus::Success, Some(found)) => {
-                        return self.found_by_agent(task, found, context);
-                    }
-                    (AttemptStatus::Success, None) => NO_VERDICT.to_owned(),
-                    _ => report.failure.map_or_else(|| NO_VERDICT.to_owned(), |failure| failure.message),
-                },
-            };
-            context.notice(&fault)?;
-            if self.state.tries >= TRIES {
-                return self.found_by_agent(task, Err(&fault), context);
-            }
-        }
-    }
-
-    fn found_by_agent(
-        &mut self,
-        task: TaskAtWork<'_>,
-        found: Result<(), &str>,
-        context: &mut Context<'_>,
-    ) -> Result<Verdict, End> {
-        let reason = found.err().unwrap_or_default();
+        let found = match inspection.ask(&question, &self.ground, proof, context)? {
+            Inspected::Found(found) => found,
+            Inspected::CutOff => return Ok(Verdict::CutOff),
+            Inspected::Unable(report) => return Ok(Verdict::Unable(report)),
+        };
+        let reason = found.as_ref().err().map_or("", String::as_str);
         context.tell(Event::Verified { task, ok: found.is_ok(), reason })?;
         Ok(self.found(found))
     }
 
-    fn found(&mut self, found: Result<(), &str>) -> Verdict {
-        let usage = std::mem::take(&mut self.state.usage);
-        let output = found.as_ref().err().map(|reason| match reason.trim() {
-            "" => "the verifying agent gave no reason".to_owned(),
-            reason => reason.to_owned(),
-        });
-        Verdict::Found(Validation { ok: found.is_ok(), output: output.unwrap_or_default(), usage })
+    fn found(&mut self, found: Result<(), String>) -> Verdict {
+        let usage = std::mem::take(&mut self.state.inspection.usage);
+        Verdict::Found(Validation { ok: found.is_ok(), output: found.err().unwrap_or_default(), usage })
     }
 }
 
@@ -144,33 +109,4 @@ impl Validator for Verifier {
         }
         self.ask(&mut proof, context)
     }
-}
-
-/// Keeps what a verifying agent has changed, and says so. Nothing is taken back in a checkout that ralph did not make.
-///
-/// # Errors
-/// When HEAD is not where the work is any more: nothing can be verified or built there.
-pub(super) fn kept(places: &Places, what: &Difference) -> Result<String, End> {
-    let said = format!("the verifying agent changed {what}, so that it does not count");
-    if let Difference::Head(_) = what {
-        let advice =
-            "look at what it did, and bring HEAD back before you run again ('git reflog' has where it was)";
-        return Err(End::because(Outcome::GitFailed, format!("{said}: {advice}")));
-    }
-    Ok(match guard::keep_changes(&places.root, "verification") {
-        Ok(Some(reference)) => format!("{said}; {reference} has what is not committed"),
-        Ok(None) => said,
-        Err(error) => format!("{said}; it could not be saved: {error}"),
-    })
-}
-
-/// Whether an agent could not work for a reason that passes with time or ends the loop.
-fn is_unable(report: &Report) -> bool {
-    let class = report.failure.as_ref().map(|failure| failure.class);
-    report.status == AttemptStatus::UsageLimit
-        || report.status == AttemptStatus::AgentFailure
-            && matches!(
-                class,
-                Some(Class::Limit | Class::Overload | Class::Auth | Class::Billing | Class::Permission)
-            )
 }
