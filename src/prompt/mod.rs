@@ -1,11 +1,13 @@
 //! Pure prompt transformations, and the built-in prompts.
 
+pub mod authoring;
 pub mod front_matter;
 pub mod placeholders;
 pub mod quote;
 pub mod sections;
 mod substitute;
 pub mod task;
+mod template;
 
 pub use substitute::substitute;
 

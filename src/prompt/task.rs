@@ -1,11 +1,10 @@
 //! The prompt of an agent that is to do one task of the graph, and of the one that verifies it. Pure.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
 
 use super::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, cut, quoted, quoted_line};
+use super::template;
 
 /// The built-in instructions, used where the project root has no `PROMPT_task.md`.
 pub const CORE: &str = include_str!("../../prompts/task.md");
@@ -24,12 +23,6 @@ const SUMMARY: usize = 1000;
 const MOST_PREREQUISITES: usize = 20;
 const REASON: usize = 8000;
 const LINE: usize = 300;
-
-static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
-    // A constant that every test of this file compiles: it cannot fail at run time.
-    Regex::new(r"\{\{[ \t]*(task\.(?:id|title|description|feature)|ralph|memory_file)[ \t]*\}\}")
-        .expect("constant pattern")
-});
 
 /// A task in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,17 +120,18 @@ pub fn verification_prompt(facts: &Facts, validation: Option<&str>) -> String {
     prompt
 }
 
-/// A template with what it names filled in, in one pass.
-fn filled(template: &str, facts: &Facts) -> String {
-    let value = |found: &Captures<'_>| match &found[1] {
-        "task.id" => facts.task.id.clone(),
-        "task.title" => facts.task.title.clone(),
-        "task.description" => facts.task.text.clone(),
-        "task.feature" => facts.feature.clone().unwrap_or_default(),
-        "ralph" => facts.ralph.clone(),
-        _ => facts.memory_file.clone(),
-    };
-    PLACEHOLDER.replace_all(template, value).into_owned()
+fn filled(text: &str, facts: &Facts) -> String {
+    template::filled(text, &|name| {
+        Some(Cow::Borrowed(match name {
+            "task.id" => &facts.task.id,
+            "task.title" => &facts.task.title,
+            "task.description" => &facts.task.text,
+            "task.feature" => facts.feature.as_deref().unwrap_or_default(),
+            "ralph" => &facts.ralph,
+            "memory_file" => &facts.memory_file,
+            _ => return None,
+        }))
+    })
 }
 
 /// The task, what it is a part of and what was done before it.

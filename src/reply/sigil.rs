@@ -12,7 +12,7 @@ use std::fmt;
 
 use kind::Start;
 pub use kind::{JOURNAL, KINDS, KNOWLEDGE, NEXT_MODEL, PROMISE, SigilKind, TASK_DONE, TASK_FAILED};
-pub use kind::{VERIFY_FAIL, VERIFY_PASS};
+pub use kind::{REVIEW_CHANGES, REVIEW_PASS, VERIFY_FAIL, VERIFY_PASS};
 use place::{Line, is_decoration};
 
 /// The assistant claims that everything is done.
@@ -60,7 +60,11 @@ impl fmt::Display for Sigil {
         for (name, value) in attributes {
             write!(f, " {name}=\"{value}\"")?;
         }
-        if *name == VERIFY_PASS.name { f.write_str("/>") } else { write!(f, ">{body}</{name}>") }
+        if [VERIFY_PASS, REVIEW_PASS].iter().any(|kind| kind.name == *name) {
+            f.write_str("/>")
+        } else {
+            write!(f, ">{body}</{name}>")
+        }
     }
 }
 
@@ -128,18 +132,28 @@ impl Sigils {
         self.all.iter().filter(move |said| said.sigil.name == kind.name)
     }
 
-    /// What a verifying agent has found: `Ok` where it has passed, else why it has not. The last claim decides; who claims both
-    /// on one line has not made up its mind. `None`: it said neither.
+    /// What a verifying agent has found: `Ok` where it has passed, else why it has not. `None`: it said neither.
     #[must_use]
     pub fn verification(&self) -> Option<Result<(), &str>> {
-        let failed = self.of(VERIFY_FAIL);
+        self.judgement(VERIFY_PASS, VERIFY_FAIL)
+    }
+
+    /// What a reviewing agent thinks: `Ok` where it wants no changes, else which. `None`: it said neither.
+    #[must_use]
+    pub fn review(&self) -> Option<Result<(), &str>> {
+        self.judgement(REVIEW_PASS, REVIEW_CHANGES)
+    }
+
+    /// The last claim decides; who claims both on one line has not made up its mind.
+    fn judgement(&self, pass: SigilKind, fail: SigilKind) -> Option<Result<(), &str>> {
+        let failed = self.of(fail);
         let last = |said: &&Said| said.claimed;
-        let pass = self.of(VERIFY_PASS).filter_map(|said| said.claimed).max();
-        let fail = failed.filter(|said| said.claimed.is_some()).max_by_key(last);
-        let doubt = self.of(VERIFY_FAIL).find(|said| pass == Some(said.line));
-        match (pass, fail.or(doubt)) {
+        let passed = self.of(pass).filter_map(|said| said.claimed).max();
+        let doubt = self.of(fail).find(|said| passed == Some(said.line));
+        let failed = failed.filter(|said| said.claimed.is_some()).max_by_key(last);
+        match (passed, failed.or(doubt)) {
             (None, None) => None,
-            (Some(pass), Some(fail)) if Some(pass) > fail.claimed && doubt.is_none() => Some(Ok(())),
+            (Some(passed), Some(fail)) if Some(passed) > fail.claimed && doubt.is_none() => Some(Ok(())),
             (Some(_), None) => Some(Ok(())),
             (_, Some(fail)) => Some(Err(fail.sigil.body.trim())),
         }

@@ -46,9 +46,24 @@ pub const VERIFY_PASS: SigilKind = SigilKind { name: "verify-pass", shape: Shape
 /// A verifying agent has found this.
 pub const VERIFY_FAIL: SigilKind = SigilKind { name: "verify-fail", shape: Shape::Body(LONG) };
 
+/// A reviewing agent has nothing against what it has read.
+pub const REVIEW_PASS: SigilKind = SigilKind { name: "review-pass", shape: Shape::Empty };
+/// A reviewing agent wants these changes.
+pub const REVIEW_CHANGES: SigilKind = SigilKind { name: "review-changes", shape: Shape::Body(LONG) };
+
 /// The kinds that every agent's text is scanned for.
-pub const KINDS: &[SigilKind] =
-    &[PROMISE, TASK_DONE, TASK_FAILED, NEXT_MODEL, JOURNAL, KNOWLEDGE, VERIFY_PASS, VERIFY_FAIL];
+pub const KINDS: &[SigilKind] = &[
+    PROMISE,
+    TASK_DONE,
+    TASK_FAILED,
+    NEXT_MODEL,
+    JOURNAL,
+    KNOWLEDGE,
+    VERIFY_PASS,
+    VERIFY_FAIL,
+    REVIEW_PASS,
+    REVIEW_CHANGES,
+];
 
 /// What begins at a `<`.
 pub(super) enum Start {
