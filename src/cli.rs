@@ -16,16 +16,16 @@ use clap::{Parser, Subcommand};
 pub use control_args::{
     CancelArgs, CleanArgs, ListArgs, LogsArgs, NoteArgs, RevertArgs, StatusArgs, TargetArgs,
 };
-pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb};
+pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
 pub use memory_args::{JournalArgs, KnowledgeNameArgs, KnowledgeSearchArgs, KnowledgeVerb};
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
 pub use reading::one_line;
 pub use setting_flags::SettingFlags;
 pub use task_args::{
-    DependencyArgs, DepsVerb, GraphArgs, GraphFormat, TaskAddArgs, TaskDeleteArgs, TaskDoneArgs,
-    TaskFailArgs, TaskGraphArgs, TaskIdArgs, TaskImportArgs, TaskListArgs, TaskLogArgs, TaskTreeArgs,
-    TaskUpdateArgs, TaskVerb,
+    DependencyArgs, DepsVerb, GraphArgs, GraphFormat, TaskAddArgs, TaskCreateArgs, TaskDeleteArgs,
+    TaskDoneArgs, TaskFailArgs, TaskGraphArgs, TaskIdArgs, TaskImportArgs, TaskListArgs, TaskLogArgs,
+    TaskTreeArgs, TaskUpdateArgs, TaskVerb,
 };
 
 use crate::settings::Verb;

@@ -282,8 +282,13 @@ pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
 /// The content of an exclude file with the missing patterns in ralph's block; `None` when none is missing.
 fn with_patterns(old: &[u8], patterns: &[String]) -> Option<Vec<u8>> {
     let lines: HashSet<&[u8]> = old.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).collect();
+    // What lies in a folder that is left out whole needs no line of its own.
+    let is_left_out = |pattern: &&str| {
+        let folders = pattern.match_indices('/').map(|(at, _)| &pattern.as_bytes()[..=at]);
+        folders.chain([pattern.as_bytes()]).any(|line| line != b"/" && lines.contains(line))
+    };
     let missing: Vec<&str> =
-        patterns.iter().map(String::as_str).filter(|pattern| !lines.contains(pattern.as_bytes())).collect();
+        patterns.iter().map(String::as_str).filter(|pattern| !is_left_out(pattern)).collect();
     if missing.is_empty() {
         return None;
     }

@@ -22,6 +22,7 @@ use repository::Repository;
 use rustix::fs::Access;
 
 use crate::files::{self, own};
+pub(crate) use graph::GRAPH;
 
 /// The file name of the plan of branches.
 pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
@@ -313,6 +314,7 @@ impl Project {
             "requests/",
             "runs/",
             "progress.db*",
+            "draft/",
         ];
         if self.has_run_dir_of_its_own() {
             files.push(RUN_DIR_MARK);

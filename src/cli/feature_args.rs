@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::GraphArgs;
+use super::setting_flags::defaults_of;
+use super::{GraphArgs, LoopFlags, help};
+use crate::settings::Verb;
 
 /// The verbs of `feature`.
 #[derive(Debug, Subcommand)]
@@ -12,6 +14,18 @@ pub enum FeatureVerb {
     /// Add a feature, or give one another spec or plan
     #[command(after_help = "Example:\n  ralph feature add export --spec specs/export.md")]
     Add(FeatureAddArgs),
+    /// Have an agent write the spec of a feature, with you or from a brief
+    #[command(after_help = help::FEATURE_SPEC_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    Spec(FeatureWriteArgs),
+    /// Have an agent write the plan of a feature from its spec
+    #[command(after_help = "Example:\n  ralph feature plan export", mut_args(defaults_of(Verb::Feature)))]
+    Plan(FeatureWriteArgs),
+    /// Have an agent cut the plan of a feature into tasks
+    #[command(after_help = help::FEATURE_BUILD_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    Build(FeatureWriteArgs),
+    /// Spec, plan and tasks of a feature in turn; what is there already is kept
+    #[command(after_help = help::FEATURE_CREATE_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    Create(FeatureWriteArgs),
     /// List all features, and where they stand
     #[command(after_help = "Example:\n  ralph feature list --json | jq -r '.[].name'")]
     List(GraphArgs),
@@ -23,6 +37,20 @@ pub enum FeatureVerb {
         after_help = "Example:\n  ralph feature delete export\n\nRefused while one of its tasks is claimed."
     )]
     Delete(FeatureNameArgs),
+}
+
+/// `feature spec`, `plan`, `build` and `create`.
+#[derive(Debug, Clone, Args)]
+pub struct FeatureWriteArgs {
+    /// Name of the feature
+    #[arg(id = "feature", value_name = "NAME")]
+    pub name: String,
+    /// What is wanted; - reads it from stdin
+    #[arg(value_name = "BRIEF")]
+    pub brief: Option<String>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
 }
 
 /// A verb about one feature.

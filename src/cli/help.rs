@@ -214,8 +214,40 @@ Examples:
 Agents write it while they work on tasks; the files in .ralph/knowledge/ are yours, to be changed and committed.
 --json prints objects: slug, title, tags, feature, created_at, body.";
 
+pub(super) const FEATURE_SPEC_EXAMPLES: &str = "\
+Examples:
+  ralph feature spec export                                 The agent asks, you answer
+  ralph feature spec export 'The table as CSV, RFC 4180'
+  ralph feature spec export - < idea.md
+
+On a terminal the agent asks one question after the other; an empty answer ends that. Without one it
+writes from the brief alone. A second agent reviews what it wrote, up to five times. A spec that is there
+is revised. The file is .ralph/features/NAME/spec.md.";
+
+pub(super) const FEATURE_BUILD_EXAMPLES: &str = "\
+Example:
+  ralph feature build export && ralph run export
+
+The tasks can be seen when all of them are sound: each says what is to be done, and how it is proven. What
+is not sound is thrown away, and tried three times.";
+
+pub(super) const FEATURE_CREATE_EXAMPLES: &str = "\
+Examples:
+  ralph feature create export 'The table as CSV, RFC 4180'
+  ralph run export
+
+With a brief it begins with the spec, also where there is one; without, with what is missing.";
+
+pub(super) const TASK_CREATE_EXAMPLES: &str = "\
+Examples:
+  ralph task create                                         The agent asks, you answer
+  ralph task create 'Reject dates before 1970' --feature export
+
+On a terminal the agent asks what it has to know; an empty answer ends that.";
+
 pub(super) const FEATURE_EXAMPLES: &str = "\
 Examples:
+  ralph feature create export 'The table as CSV, RFC 4180'
   ralph feature add export --spec specs/export.md
   ralph task add 'Write the header' --feature export
   ralph feature list

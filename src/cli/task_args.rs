@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::help;
+use super::setting_flags::defaults_of;
+use super::{LoopFlags, help};
+use crate::settings::Verb;
 
 /// Which graph is meant, and how its answer is to look.
 #[derive(Debug, Clone, Default, Args)]
@@ -23,6 +25,9 @@ pub enum TaskVerb {
     /// Add a task, and print its id
     #[command(after_help = help::TASK_ADD_EXAMPLES)]
     Add(TaskAddArgs),
+    /// Have an agent add a task, with you or from a brief
+    #[command(after_help = help::TASK_CREATE_EXAMPLES, mut_args(defaults_of(Verb::Feature)))]
+    Create(TaskCreateArgs),
     /// Show all there is to say about a task
     #[command(after_help = help::TASK_SHOW_EXAMPLES)]
     Show(TaskIdArgs),
@@ -127,6 +132,20 @@ pub struct TaskAddArgs {
     /// Which graph.
     #[command(flatten)]
     pub graph: GraphArgs,
+}
+
+/// `task create`.
+#[derive(Debug, Clone, Args)]
+pub struct TaskCreateArgs {
+    /// What is to be done; - reads it from stdin
+    #[arg(value_name = "BRIEF")]
+    pub brief: Option<String>,
+    /// Its feature
+    #[arg(long, value_name = "NAME")]
+    pub feature: Option<String>,
+    /// Everything else.
+    #[command(flatten)]
+    pub flags: LoopFlags,
 }
 
 /// A verb about one task.

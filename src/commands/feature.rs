@@ -9,6 +9,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::attempt;
+use super::author::{self, Order};
 use super::output::print;
 use super::task::{answer, create, look, open, place};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
@@ -20,6 +21,10 @@ use files::FeatureFile;
 pub(super) fn run(verb: &FeatureVerb) -> anyhow::Result<u8> {
     match verb {
         FeatureVerb::Add(args) => add(args),
+        FeatureVerb::Spec(args) => author::feature(Order::Spec, args),
+        FeatureVerb::Plan(args) => author::feature(Order::Plan, args),
+        FeatureVerb::Build(args) => author::feature(Order::Build, args),
+        FeatureVerb::Create(args) => author::feature(Order::Create, args),
         FeatureVerb::List(args) => list(args),
         FeatureVerb::Show(args) => show(args),
         FeatureVerb::Delete(args) => {

@@ -1,6 +1,7 @@
 //! One file per verb: turn arguments into a job and run it, or read records.
 
 mod attempt;
+mod author;
 mod branches;
 mod clean;
 mod clean_worktrees;

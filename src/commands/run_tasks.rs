@@ -101,8 +101,8 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
     match store.feature(target) {
         Ok(feature) => {
             let next = match feature.status {
-                FeatureStatus::Draft => "write its plan, and add its tasks with",
-                FeatureStatus::Planned => "add its tasks with",
+                FeatureStatus::Draft => "create",
+                FeatureStatus::Planned => "build",
                 FeatureStatus::Ready
                 | FeatureStatus::Running
                 | FeatureStatus::Done
@@ -111,7 +111,8 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
                 }
             };
             bail!(
-                "feature '{target}' is not ready, it is {}: {next} 'ralph task add TITLE --feature {target}'",
+                "feature '{target}' is not ready, it is {}: 'ralph feature {next} {target}' makes its tasks, or 'ralph task \
+                 add TITLE --feature {target}' one",
                 feature.status.word()
             );
         }
@@ -181,21 +182,23 @@ fn places(args: &RunArgs, project: &Project, looks_only: bool) -> anyhow::Result
         }
         None => Some(project.root().join(PROMPT)).filter(|path| path.symlink_metadata().is_ok()),
     };
+    let graph = project.graph_dir();
+    let is_usual = graph == project.root().join(".ralph");
     Ok(Places {
         ground: Ground { root: project.root().to_owned(), in_git: project.in_git(), looks_only },
-        documents: project.graph_dir(),
+        documents: graph.clone(),
         core,
-        ralph: own_call(project)?,
+        ralph: own_call((!is_usual).then_some(&*graph))?,
     })
 }
 
 /// How an agent's shell calls our own executable: by its path, because some give their shells another PATH than their own,
-/// and with the folder of the graph where nobody would look for it, because some strip the environment.
-pub(super) fn own_call(project: &Project) -> anyhow::Result<String> {
+/// and with the `folder` of the graph where nobody would look for it, because some strip the environment.
+pub(super) fn own_call(folder: Option<&Path>) -> anyhow::Result<String> {
     let exe = std::env::current_exe().context("cannot tell where our own executable is")?;
     let mut words: Vec<OsString> = vec![exe.into()];
-    if project.graph_dir() != project.root().join(".ralph") {
-        words.extend(["--ralph-dir".into(), project.graph_dir().into()]);
+    if let Some(folder) = folder {
+        words.extend(["--ralph-dir".into(), folder.into()]);
     }
     Ok(shell_words(&words))
 }

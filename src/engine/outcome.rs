@@ -41,6 +41,10 @@ pub enum Outcome {
     Complete,
     /// All tasks are done.
     AllDone,
+    /// All that was to be written is written.
+    Written,
+    /// What an agent has made does not pass, however often it is tried.
+    Unproven,
     /// The assistant's text matched the user's pattern.
     DonePattern,
     /// Iterations change nothing any more.
@@ -120,9 +124,11 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Complete,
         Self::AllDone,
+        Self::Written,
+        Self::Unproven,
         Self::DonePattern,
         Self::Idle,
         Self::Cancelled,
@@ -155,6 +161,8 @@ impl Outcome {
         let (code, reason, word, status) = match self {
             Self::Complete => (0, "completion signal detected", "complete", Stopped),
             Self::AllDone => (0, "all tasks are done", "complete", Stopped),
+            Self::Written => (0, "all is written", "complete", Stopped),
+            Self::Unproven => (4, "not proven", "unproven", Failed),
             Self::MaxIterations => (0, "max iterations reached", "max_iterations", Stopped),
             Self::DonePattern => (0, "done pattern matched", "done_pattern", Stopped),
             Self::Idle => (0, "nothing changes any more", "idle", Stopped),

@@ -168,6 +168,8 @@ fn the_users_lines_and_line_ends_stay() {
     assert_eq!(new(&format!("{header}\n/a\n*.o\n")).unwrap(), format!("{header}\n/b\n/a\n*.o\n"));
     assert_eq!(new(&format!("x\n{header}")).unwrap(), format!("x\n{header}\n/a\n/b\n"));
     assert_eq!(new("/b\r\n/a\r\n"), None);
+    let below = |old: &str| with_patterns(old.as_bytes(), &strings(&["/a/b/*.c"])).is_none();
+    assert!(below("/a/\n") && below("/a/b/\n") && !below("/a\n/\n"), "a folder that is left out whole");
     let bytes = with_patterns(b"\xff\n", &strings(&["/a"])).unwrap();
     assert!(bytes.starts_with(b"\xff\n#"));
 }

@@ -8,6 +8,7 @@ mod feature;
 mod holder;
 pub mod import;
 mod limits;
+pub mod sound;
 pub mod sqlite;
 mod store;
 #[cfg(test)]

@@ -12,12 +12,15 @@ use crate::files::{own, theirs};
 /// The largest configuration of git's that is looked at.
 const MAX_CONFIG: u64 = 1 << 20;
 
+/// The graph of tasks, in whichever folder.
+pub(crate) const GRAPH: &str = "progress.db";
+
 impl Project {
     /// The graph of tasks, `progress.db`: in the main checkout, whichever work tree asks; in the git folder of a bare
     /// repository.
     #[must_use]
     pub fn graph(&self) -> PathBuf {
-        self.graph_dir().join("progress.db")
+        self.graph_dir().join(GRAPH)
     }
 
     /// Creates the folder of the graph where it is missing, and makes sure that it can be written in.

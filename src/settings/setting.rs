@@ -13,6 +13,8 @@ pub enum Verb {
     Run,
     /// `ralph run` over tasks.
     Tasks,
+    /// `ralph feature spec` and the others whose agents write what there is to do.
+    Feature,
     /// `ralph loop plan`.
     LoopPlan,
     /// `ralph loop build`.
@@ -21,8 +23,16 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Plan, Self::Build, Self::Prompt, Self::Run, Self::Tasks, Self::LoopPlan, Self::LoopBuild];
+    pub const ALL: [Self; 8] = [
+        Self::Plan,
+        Self::Build,
+        Self::Prompt,
+        Self::Run,
+        Self::Tasks,
+        Self::Feature,
+        Self::LoopPlan,
+        Self::LoopBuild,
+    ];
 
     /// What stands on the command line, such as `loop plan`.
     #[must_use]
@@ -33,6 +43,7 @@ impl Verb {
             Self::Prompt => "prompt",
             Self::Run => "run",
             Self::Tasks => "run tasks",
+            Self::Feature => "feature",
             Self::LoopPlan => "loop plan",
             Self::LoopBuild => "loop build",
         }

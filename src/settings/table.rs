@@ -149,7 +149,7 @@ pub const TABLE: &[Setting] = &[
         shell: "DEFAULT_MAX_ITERATIONS",
         env: &["RALPH_DEFAULT_MAX_ITERATIONS", "RALPH_LIMIT"],
         default: "10",
-        except: &[(&[Verb::Run, Verb::Tasks], ""), (&[Verb::LoopBuild], "20")],
+        except: &[(&[Verb::Run, Verb::Tasks, Verb::Feature], ""), (&[Verb::LoopBuild], "20")],
         empty: "no limit",
         kind: ValueKind::Count { least: 1 },
         doc: "Most iterations when the command line names no number",

@@ -1,5 +1,6 @@
 //! Where work comes from: one file per kind of [`Source`](crate::engine::source::Source).
 
+pub(crate) mod authoring;
 pub(crate) mod branch;
 pub(crate) mod inspection;
 pub(crate) mod prompt_file;

@@ -81,9 +81,15 @@ fn verbs() -> BTreeMap<String, clap::Command> {
 }
 
 /// What stands for all verbs below it.
-const GROUPS: [&str; 4] = ["loop", "task", "feature", "knowledge"];
+const GROUPS: [&str; 5] = ["loop", "task", "feature", "knowledge", "author"];
+
+/// The verbs whose agents write what there is to do.
+const AUTHOR: [&str; 5] = ["feature spec", "feature plan", "feature build", "feature create", "task create"];
 
 fn is_below(verb: &str, group: &str) -> bool {
+    if group == "author" {
+        return AUTHOR.contains(&verb);
+    }
     verb.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '))
 }
 
@@ -128,7 +134,7 @@ fn the_flags_are_those_of_each_verb() {
         .filter_map(|setting| Some(setting.flag.as_ref()?.long))
         .filter(|flag| !listed.contains(*flag))
     {
-        for verb in LOOP_VERBS {
+        for verb in LOOP_VERBS.into_iter().chain(AUTHOR) {
             documented.entry(verb.to_owned()).or_default().insert(flag.to_owned());
         }
     }

@@ -31,6 +31,7 @@ mod doctor;
 mod documents;
 mod elsewhere;
 mod escapes;
+mod feature_authoring;
 mod filters;
 mod git_files;
 mod git_safety;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 use clap::CommandFactory as _;
-use ralph::cli::{Cli, Command, LoopFlags, LoopVerb};
+use ralph::cli::{Cli, Command, FeatureVerb, LoopFlags, LoopVerb};
 use ralph::settings::setting::{Setting, ValueKind};
 use ralph::settings::table::TABLE;
 use ralph::settings::{Origin, Settings, Sources, Verb};
@@ -114,16 +114,23 @@ fn every_setting_is_read_from_files_and_environment() {
     }
 }
 
+/// What stands on a command line; of the verbs whose agents write, the first.
+fn command_words(verb: Verb) -> Vec<&'static str> {
+    let more = if verb == Verb::Feature { Some("spec") } else { None };
+    verb.words().split(' ').chain(more).collect()
+}
+
 /// What the command line of a loop gives.
 fn loop_flags(verb: Verb, words: &[&str]) -> LoopFlags {
-    let target: &[&str] = if matches!(verb, Verb::Prompt | Verb::Run) { &["x"] } else { &[] };
-    let verb: Vec<&str> = verb.words().split(' ').collect();
+    let target: &[&str] = if matches!(verb, Verb::Prompt | Verb::Run | Verb::Feature) { &["x"] } else { &[] };
+    let verb = command_words(verb);
     let line = [&["ralph"], &*verb, target, words].concat();
     let cli = Cli::read(line.iter().map(Into::into).collect()).unwrap_or_else(|error| panic!("{error}"));
     match cli.command {
         Command::Plan(args) | Command::Build(args) => args.flags,
         Command::Prompt(args) => args.flags,
         Command::Run(args) => args.flags,
+        Command::Feature { verb: FeatureVerb::Spec(args) } => args.flags,
         Command::Loop { verb: LoopVerb::Plan(args) } => args.flags,
         Command::Loop { verb: LoopVerb::Build(args) } => args.shared.flags,
         other => panic!("{other:?}"),
@@ -169,9 +176,8 @@ fn the_agent_can_be_chosen_wherever_it_matters() {
 fn help(verb: Verb) -> String {
     let mut command = Cli::command();
     command.build();
-    let verb = verb
-        .words()
-        .split(' ')
+    let verb = command_words(verb)
+        .into_iter()
         .fold(&mut command, |command, word| command.find_subcommand_mut(word).expect("the verb"));
     let text = verb.render_long_help().to_string();
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 
 use super::attempt;
+use super::author;
 use super::output::{print, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::git;
@@ -19,6 +20,9 @@ use crate::graph::{Changes, NewTask, Store, Task};
 use crate::job::workspace::locate;
 use crate::project::{Project, ProjectError};
 
+/// The name of the environment variable with the feature that an agent adds tasks to.
+pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
+
 /// More of a description than this is not read from stdin, in bytes: enough to tell that it is too long.
 const MOST: u64 = 2 << 20;
 
@@ -26,6 +30,7 @@ const MOST: u64 = 2 << 20;
 pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
     match verb {
         TaskVerb::Add(args) => add(args),
+        TaskVerb::Create(args) => author::task(args),
         TaskVerb::Show(args) => show::show(args),
         TaskVerb::List(args) => show::list(args),
         TaskVerb::Update(args) => update(args),
@@ -71,7 +76,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
         title: args.title.clone(),
         description: description(args.description.as_deref())?.unwrap_or_default(),
         parent: args.parent.clone(),
-        feature: args.feature.clone(),
+        feature: args.feature.clone().or_else(|| feature_at_work(args)),
         after: args.after.clone(),
         priority: args.priority,
         max_retries: args.max_retries,
@@ -83,6 +88,12 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
     }
     let id = create(&project)?.add(&task)?;
     answer(&args.graph, &json!({ "id": id }), &id)
+}
+
+/// The feature that an agent adds tasks to, where it does not say so.
+fn feature_at_work(args: &TaskAddArgs) -> Option<String> {
+    let name = std::env::var(FEATURE_VARIABLE).ok().filter(|name| !name.is_empty());
+    name.filter(|_| args.parent.is_none())
 }
 
 fn update(args: &TaskUpdateArgs) -> anyhow::Result<u8> {

@@ -1,0 +1,270 @@
+//! `ralph feature spec|plan|build|create` and `ralph task create`: agents write what there is to do.
+
+use std::cell::RefCell;
+use std::io::Read as _;
+use std::rc::Rc;
+
+use anyhow::{Context as _, bail};
+
+use super::attempt;
+use super::run_tasks::own_call;
+use super::task;
+use crate::cli::{FeatureWriteArgs, LoopFlags, TaskCreateArgs};
+use crate::graph::sqlite::SqliteStore;
+use crate::graph::{Feature, GraphError, Store as _, check_feature_name};
+use crate::job::preflight::Preflight;
+use crate::job::ready::{Ready, run_id};
+use crate::job::terminal::AtTerminal;
+use crate::job::variables::agent_env;
+use crate::job::workspace::{Workspace, open_loop};
+use crate::project::Project;
+use crate::prompt::authoring::Piece;
+use crate::settings::Verb;
+use crate::source::authoring::{Authoring, Commission};
+use crate::source::inspection::Ground;
+use crate::view::plain::Frame;
+use crate::view::run_lines::RunLines;
+
+const MODE: &str = "feature";
+/// More of a brief than this is not read from stdin, in bytes.
+const MOST: u64 = 1 << 20;
+
+/// What a verb of `feature` has agents write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Spec,
+    Plan,
+    Build,
+    /// All three, but what is there.
+    Create,
+}
+
+impl Order {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Spec => "spec",
+            Self::Plan => "plan",
+            Self::Build => "build",
+            Self::Create => "create",
+        }
+    }
+}
+
+/// How far a feature is.
+struct Progress {
+    spec: bool,
+    plan: bool,
+    tasks: u64,
+}
+
+impl Progress {
+    fn of(name: &str, project: &Project, feature: Option<&Feature>) -> Self {
+        let has =
+            |piece: Piece| project.graph_dir().join(format!("features/{name}/{}.md", piece.word())).is_file();
+        Self {
+            spec: has(Piece::Spec),
+            plan: has(Piece::Plan),
+            tasks: feature.map_or(0, |feature| feature.tasks.total),
+        }
+    }
+}
+
+/// `ralph feature spec`, `plan`, `build` and `create`.
+pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u8> {
+    let (name, word) = (args.name.as_str(), order.word());
+    attempt::refuse(&format!("feature {word}"))?;
+    check_feature_name(name)?;
+    let workspace = open_loop(Verb::Feature, &args.flags)?;
+    let project = &workspace.project;
+    let known = known(project, name)?;
+    let progress = Progress::of(name, project, known.as_ref());
+    let brief = brief(args.brief.as_deref())?;
+    let pieces = pieces(order, name, &progress, brief.is_some())?;
+    let starts = pieces[0] == Piece::Spec;
+    let asks = can_ask(args.brief.as_deref(), &args.flags) && pieces[0] != Piece::Tasks;
+    if starts && !asks && brief.is_none() && !progress.spec {
+        bail!(
+            "nobody can be asked here, and there is no brief: say what is wanted, as in 'ralph feature {word} {name} \
+             \"Export the table as CSV\"', or give it on stdin with -"
+        );
+    }
+    Author { workspace: &workspace, flags: &args.flags, feature: Some(name), brief, pieces, asks, progress }
+        .run()
+}
+
+/// `ralph task create`.
+pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
+    attempt::refuse("task create")?;
+    let workspace = open_loop(Verb::Feature, &args.flags)?;
+    let project = &workspace.project;
+    let feature = args.feature.as_deref();
+    if let Some(name) = feature
+        && known(project, name)?.is_none()
+    {
+        // It says what may have been meant.
+        existing(project)?.feature(name)?;
+    }
+    let brief = brief(args.brief.as_deref())?;
+    let asks = can_ask(args.brief.as_deref(), &args.flags);
+    if !asks && brief.is_none() {
+        bail!(
+            "nobody can be asked here, and there is no brief: say what is to be done, as in 'ralph task create \"Reject \
+             dates before 1970\"', or give it on stdin with -"
+        );
+    }
+    let progress = Progress { spec: false, plan: false, tasks: 0 };
+    let pieces = vec![Piece::Task];
+    Author { workspace: &workspace, flags: &args.flags, feature, brief, pieces, asks, progress }.run()
+}
+
+/// What is left to be written, in order.
+fn pieces(order: Order, name: &str, progress: &Progress, has_brief: bool) -> anyhow::Result<Vec<Piece>> {
+    let Progress { spec, plan, tasks } = *progress;
+    match order {
+        Order::Spec => Ok(vec![Piece::Spec]),
+        Order::Plan if !spec => bail!("feature '{name}' has no spec: 'ralph feature spec {name}' writes it"),
+        Order::Plan => Ok(vec![Piece::Plan]),
+        Order::Build | Order::Create if tasks > 0 => {
+            bail!("feature '{name}' has tasks already ({tasks}): 'ralph run {name}' works on them")
+        }
+        Order::Build if !plan => {
+            let next = if spec { "plan" } else { "create" };
+            bail!("feature '{name}' has no plan: 'ralph feature {next} {name}' writes it")
+        }
+        Order::Build => Ok(vec![Piece::Tasks]),
+        Order::Create => {
+            let mut pieces = Vec::new();
+            if !spec || has_brief {
+                pieces.push(Piece::Spec);
+            }
+            if !plan || !pieces.is_empty() {
+                pieces.push(Piece::Plan);
+            }
+            pieces.push(Piece::Tasks);
+            Ok(pieces)
+        }
+    }
+}
+
+/// Somebody sits at the terminal, and is not shown JSON or next to nothing.
+fn can_ask(brief: Option<&str>, flags: &LoopFlags) -> bool {
+    brief != Some("-") && !flags.json && !flags.quiet && AtTerminal::find().is_some()
+}
+
+/// What the user wants, in their words; `-` reads it from stdin.
+fn brief(given: Option<&str>) -> anyhow::Result<Option<String>> {
+    let text = match given {
+        None => return Ok(None),
+        Some("-") => {
+            let mut text = String::new();
+            let stdin = std::io::stdin().lock();
+            stdin.take(MOST).read_to_string(&mut text).context("cannot read the brief from stdin")?;
+            text
+        }
+        Some(text) => text.to_owned(),
+    };
+    if text.trim().is_empty() {
+        bail!("the brief is empty: say what is wanted");
+    }
+    Ok(Some(text))
+}
+
+fn existing(project: &Project) -> anyhow::Result<SqliteStore> {
+    let is_there = project.graph().symlink_metadata().is_ok();
+    if is_there { task::opened(project) } else { Ok(SqliteStore::nowhere()?) }
+}
+
+fn known(project: &Project, name: &str) -> anyhow::Result<Option<Feature>> {
+    match existing(project)?.feature(name) {
+        Ok(feature) => Ok(Some(feature)),
+        Err(GraphError::UnknownFeature { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A loop whose agents write.
+struct Author<'a> {
+    workspace: &'a Workspace,
+    flags: &'a LoopFlags,
+    feature: Option<&'a str>,
+    brief: Option<String>,
+    pieces: Vec<Piece>,
+    asks: bool,
+    progress: Progress,
+}
+
+impl Author<'_> {
+    fn run(self) -> anyhow::Result<u8> {
+        let Workspace { project, settings } = self.workspace;
+        let preflight = Preflight::of_settings(self.workspace, None)?;
+        let run = run_id();
+        // A folder of this name is taken for ours alone, with the graph right in it.
+        let draft = project.run_dir().join("draft/.ralph");
+        let mut env = agent_env(MODE, project, settings);
+        // What agents do to a graph is done to the draft, wherever they are.
+        env.push(("RALPH_DIR".into(), draft.clone().into()));
+        env.extend(self.feature.map(|name| (task::FEATURE_VARIABLE.into(), name.into())));
+        let agent = preflight.factory(self.workspace, project, env, &run)?;
+        let (root, in_git) = (project.root().to_owned(), project.in_git());
+        let commission = Commission {
+            feature: self.feature.map(str::to_owned),
+            pieces: self.pieces,
+            brief: self.brief,
+            ground: Ground { root, in_git, looks_only: preflight.can_look_only() },
+            documents: project.graph_dir(),
+            ralph: own_call(Some(&draft))?,
+            draft,
+        };
+        let mut store = task::create(project)?;
+        if let Some(name) = self.feature {
+            let path = |piece: Piece| format!("features/{name}/{}.md", piece.word());
+            let (spec, plan) = (path(Piece::Spec), path(Piece::Plan));
+            let (spec, plan) = (self.progress.spec.then_some(&*spec), self.progress.plan.then_some(&*plan));
+            if spec.is_some() || plan.is_some() {
+                // It is there, whoever wrote it.
+                store.put_feature(name, spec, plan)?;
+            }
+        }
+        let source = Authoring::new(Rc::new(RefCell::new(store)), commission);
+        let reviewer = source.reviewer();
+        let ready = Ready {
+            name: self.feature.unwrap_or("task").to_owned(),
+            validator: Some(Box::new(reviewer)),
+            person: if self.asks { AtTerminal::find() } else { None },
+            ..Ready::new(self.workspace, Verb::Feature, &preflight, (agent, run), source)
+        };
+        ready.run(self.flags, Frame::Lines(RunLines::default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn create_goes_on_where_the_feature_is_and_the_others_say_what_comes_first() {
+        use Piece::{Plan, Spec, Tasks};
+        let progress = |spec, plan, tasks| Progress { spec, plan, tasks };
+        let written = |order, progress: Progress, brief| {
+            pieces(order, "x", &progress, brief).map_err(|e| e.to_string())
+        };
+        for (spec, plan, brief, expected) in [
+            (false, false, true, &[Spec, Plan, Tasks][..]),
+            (true, false, false, &[Plan, Tasks]),
+            (true, true, false, &[Tasks]),
+            (true, true, true, &[Spec, Plan, Tasks]),
+        ] {
+            assert_eq!(written(Order::Create, progress(spec, plan, 0), brief).unwrap(), expected);
+        }
+        for (order, spec, plan, tasks, expected) in [
+            (Order::Plan, false, false, 0, "has no spec: 'ralph feature spec x'"),
+            (Order::Build, true, false, 0, "has no plan: 'ralph feature plan x'"),
+            (Order::Build, false, false, 0, "has no plan: 'ralph feature create x'"),
+            (Order::Build, true, true, 3, "has tasks already (3): 'ralph run x'"),
+            (Order::Create, true, true, 3, "has tasks already"),
+        ] {
+            let error = written(order, progress(spec, plan, tasks), false).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The graph in which an agent makes tasks, apart from the one that runs look at.
+
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use crate::files::{FileError, own};
+use crate::git::refs::is_valid_branch;
+use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
+use crate::graph::{Changes, Feature, GraphError, Selection, Store, import, sound};
+use crate::project::GRAPH;
+
+/// A graph in a folder of its own, which goes when it is taken over or thrown away.
+pub(super) struct Draft {
+    /// The folder of the graph, as agents name it.
+    folder: PathBuf,
+}
+
+impl Draft {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    fn open(&self) -> Result<SqliteStore, GraphError> {
+        SqliteStore::open(&self.folder.join(GRAPH), BUSY_TIMEOUT)
+    }
+
+    /// Begins anew with nothing but the feature, if there is one.
+    pub(super) fn begin(&self, feature: Option<&Feature>) -> Result<(), GraphError> {
+        self.throw_away();
+        let at = FileError::at(&self.folder);
+        own::make_folders(&self.folder).map_err(|error| GraphError::BadValue(at(error).to_string()))?;
+        let mut graph = self.open()?;
+        let Some(Feature { name, spec_path, plan_path, .. }) = feature else { return Ok(()) };
+        graph.put_feature(name, spec_path.as_deref(), plan_path.as_deref())
+    }
+
+    /// Whether an agent has made anything in it.
+    pub(super) fn has_tasks(&self) -> bool {
+        let mut has_tasks = false;
+        let listed = self.open().and_then(|graph| {
+            graph.list(&Selection::default(), &mut |_| {
+                has_tasks = true;
+                false
+            })
+        });
+        listed.is_ok() && has_tasks
+    }
+
+    /// What is wrong with what was made in it.
+    pub(super) fn faults(&self, graph: &dyn Store) -> Result<Vec<String>, GraphError> {
+        let draft = self.open()?;
+        let mut faults = sound::faults(&draft)?;
+        for id in ids(&draft)? {
+            if !matches!(graph.task(&id), Err(GraphError::UnknownTask { .. })) {
+                faults.push(format!("{id} is the id of another task by chance: add them all once more"));
+            }
+        }
+        Ok(faults)
+    }
+
+    /// Takes what was made in it into the graph, all at once: the ids.
+    pub(super) fn take_over(
+        &self,
+        graph: &mut dyn Store,
+        feature: Option<&str>,
+    ) -> Result<Vec<String>, GraphError> {
+        let mut draft = self.open()?;
+        let ids = ids(&draft)?;
+        if let Some(feature) = feature {
+            for id in &ids {
+                let of_feature = Changes { feature: Some(feature.to_owned()), ..Changes::default() };
+                draft.update(id, &of_feature)?;
+            }
+        }
+        let mut lines = import::header() + "\n";
+        draft.export(&mut |line| {
+            lines.push_str(line);
+            lines.push('\n');
+            true
+        })?;
+        let mut entries = import::read(Cursor::new(lines), &is_valid_branch)?;
+        graph.import(&mut entries, false)?;
+        drop(draft);
+        self.throw_away();
+        Ok(ids)
+    }
+
+    /// Nothing of it stays.
+    pub(super) fn throw_away(&self) {
+        // What cannot be removed now is removed before the next draft.
+        let _ = fs::remove_dir_all(self.folder.parent().unwrap_or(&self.folder));
+    }
+}
+
+fn ids(graph: &dyn Store) -> Result<Vec<String>, GraphError> {
+    let mut ids = Vec::new();
+    graph.tree(None, &mut |task, _| {
+        ids.push(task.id);
+        true
+    })?;
+    Ok(ids)
+}

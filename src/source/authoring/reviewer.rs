@@ -1,0 +1,110 @@
+//! What has to be true of a piece before it counts: it is there and sound, and a fresh agent wants no changes of a document.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::stage::Stage;
+use super::{Commission, failed};
+use crate::engine::context::Context;
+use crate::engine::outcome::End;
+use crate::engine::report::Report;
+use crate::engine::validator::{Proof, Validation, Validator, Verdict};
+use crate::graph::Store;
+use crate::prompt::authoring::review_prompt;
+use crate::reply::sigil::Sigils;
+use crate::source::inspection::{Inspected, Inspection, Question};
+
+/// The validation of what agents write.
+pub(crate) struct Reviewer {
+    graph: Rc<RefCell<dyn Store>>,
+    commission: Rc<Commission>,
+    stage: Rc<RefCell<Option<Stage>>>,
+    /// Of the iteration with this number.
+    inspection: (u64, Inspection),
+}
+
+impl Reviewer {
+    pub(super) fn new(
+        graph: Rc<RefCell<dyn Store>>,
+        commission: Rc<Commission>,
+        stage: Rc<RefCell<Option<Stage>>>,
+    ) -> Self {
+        Self { graph, commission, stage, inspection: (0, Inspection::default()) }
+    }
+
+    /// Has a fresh agent read a document. `Ok(None)`: it was cut off.
+    fn review(
+        &mut self,
+        stage: &mut Stage,
+        proof: &mut Proof<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<Verdict, End> {
+        let Some(document) = &stage.document else { return Ok(found(Ok(()))) };
+        let text = document.text().unwrap_or_default();
+        let sources = stage.sources(&self.commission)?;
+        let facts = stage.facts(&self.commission, &sources, None, &[]);
+        let question = Question {
+            what: "reviewing",
+            no_verdict: "the reviewing agent did not emit a review sigil",
+            prompt: &review_prompt(&facts, &text),
+            model: None,
+            verdict: Sigils::review,
+        };
+        context.notice(&format!("a fresh agent reviews {}", document.shown))?;
+        let inspection = &mut self.inspection.1;
+        let opinion = match inspection.ask(&question, &self.commission.ground, proof, context)? {
+            Inspected::Found(_) if document.text().as_ref() != Some(&text) => {
+                Err(format!("the reviewing agent changed {}, so that it does not count", document.shown))
+            }
+            Inspected::Found(opinion) => opinion,
+            Inspected::CutOff => return Ok(Verdict::CutOff),
+            Inspected::Unable(report) => return Ok(Verdict::Unable(report)),
+        };
+        let usage = std::mem::take(&mut inspection.usage);
+        if opinion.is_err() {
+            stage.rounds += 1;
+        }
+        let ok = opinion.is_ok();
+        Ok(Verdict::Found(Validation { ok, output: opinion.err().unwrap_or_default(), usage }))
+    }
+
+    /// What is wrong with what was written, at a look.
+    fn faults(&self, stage: &Stage) -> Result<Option<String>, End> {
+        if let Some(document) = &stage.document {
+            return Ok((!stage.has_written()).then(|| match document.text() {
+                Some(text) if !text.trim().is_empty() => format!("{} was not changed", document.shown),
+                _ => format!("{} was not written", document.shown),
+            }));
+        }
+        let faults = stage.draft.faults(&*self.graph.borrow()).map_err(failed)?;
+        Ok((!faults.is_empty()).then(|| faults.join("\n")))
+    }
+}
+
+fn found(opinion: Result<(), String>) -> Verdict {
+    let ok = opinion.is_ok();
+    Verdict::Found(Validation { ok, output: opinion.err().unwrap_or_default(), ..Validation::default() })
+}
+
+impl Validator for Reviewer {
+    fn applies(&self, report: &Report) -> bool {
+        let stage = self.stage.borrow();
+        let is_due = |stage: &Stage| stage.closed || stage.has_written();
+        !report.sigils.failure() && stage.as_ref().is_some_and(is_due)
+    }
+
+    fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
+        if self.inspection.0 != proof.iteration {
+            self.inspection = (proof.iteration, Inspection::default());
+        }
+        let stage = Rc::clone(&self.stage);
+        let mut stage = stage.borrow_mut();
+        let Some(stage) = stage.as_mut() else { return Ok(Verdict::CutOff) };
+        if let Some(faults) = self.faults(stage)? {
+            stage.misses += 1;
+            return Ok(found(Err(faults)));
+        }
+        stage.misses = 0;
+        self.review(stage, &mut proof, context)
+    }
+}

@@ -1,0 +1,172 @@
+//! One piece that is written: what it is, what was said about it, how far it has come.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::draft::Draft;
+use super::{Commission, failed};
+use crate::engine::outcome::{End, Outcome};
+use crate::files::{FileError, theirs};
+use crate::graph::{GraphError, Store};
+use crate::prompt::authoring::{Facts, Piece, Turn};
+
+/// A file that an agent writes.
+pub(super) struct Document {
+    /// Below the folder of the graph.
+    name: String,
+    pub(super) path: PathBuf,
+    /// As the agent and the user read it.
+    pub(super) shown: String,
+    piece: Piece,
+}
+
+impl Document {
+    fn new(piece: Piece, feature: &str, commission: &Commission) -> Self {
+        let name = format!("features/{feature}/{}.md", piece.word());
+        let path = commission.documents.join(&name);
+        let relative = path.strip_prefix(&commission.ground.root).unwrap_or(&path);
+        Self { shown: relative.display().to_string(), name, path, piece }
+    }
+
+    /// What is in it; `None` where it is not there, or is no text.
+    pub(super) fn text(&self) -> Option<String> {
+        theirs::text(&self.path).ok()
+    }
+
+    /// Tells the graph that it is there.
+    pub(super) fn enter(&self, graph: &mut dyn Store, feature: &str) -> Result<(), GraphError> {
+        let name = Some(self.name.as_str());
+        let (spec, plan) = if self.piece == Piece::Spec { (name, None) } else { (None, name) };
+        graph.put_feature(feature, spec, plan)
+    }
+}
+
+/// What an agent works from.
+#[derive(Default)]
+pub(super) struct Sources {
+    spec: Option<String>,
+    plan: Option<String>,
+}
+
+/// A piece at hand.
+pub(super) struct Stage {
+    pub(super) piece: Piece,
+    /// Spec and plan are files; tasks are made in the draft.
+    pub(super) document: Option<Document>,
+    pub(super) draft: Draft,
+    pub(super) talk: Vec<Turn>,
+    /// Nobody is asked any more.
+    pub(super) closed: bool,
+    /// Reviews that wanted changes.
+    pub(super) rounds: u32,
+    /// Attempts in a row that wrote nothing, or nothing sound.
+    pub(super) misses: u32,
+    /// What was in the document before the attempt.
+    before: Option<String>,
+}
+
+impl Stage {
+    pub(super) fn new(piece: Piece, commission: &Commission) -> Self {
+        let is_file = matches!(piece, Piece::Spec | Piece::Plan);
+        let document = commission.feature.as_deref().filter(|_| is_file);
+        Self {
+            piece,
+            document: document.map(|feature| Document::new(piece, feature, commission)),
+            draft: Draft::new(commission.draft.clone()),
+            talk: Vec::new(),
+            closed: false,
+            rounds: 0,
+            misses: 0,
+            before: None,
+        }
+    }
+
+    /// Makes ready for an attempt.
+    pub(super) fn begin(&mut self, commission: &Commission, graph: &dyn Store) -> Result<(), End> {
+        if let Some(document) = &self.document {
+            make_room(&document.path)?;
+            self.before = document.text();
+            return Ok(());
+        }
+        let feature = commission.feature.as_deref().map(|name| graph.feature(name)).transpose();
+        self.draft.begin(feature.map_err(failed)?.as_ref()).map_err(failed)
+    }
+
+    /// Whether the attempt has written anything.
+    pub(super) fn has_written(&self) -> bool {
+        match &self.document {
+            Some(document) => document
+                .text()
+                .is_some_and(|text| !text.trim().is_empty() && Some(&text) != self.before.as_ref()),
+            None => self.draft.has_tasks(),
+        }
+    }
+
+    /// Whether the agent has asked something that is not answered.
+    pub(super) fn waits_for_the_user(&self) -> bool {
+        !self.closed && matches!(self.talk.last(), Some(Turn::Agent(_)))
+    }
+
+    /// The agent has said this instead of writing.
+    pub(super) fn heard(&mut self, text: &str) {
+        if !self.closed {
+            self.talk.push(Turn::Agent(text.trim().to_owned()));
+        }
+    }
+
+    /// Reads what it is written from.
+    pub(super) fn sources(&self, commission: &Commission) -> Result<Sources, End> {
+        let Some(feature) = &commission.feature else { return Ok(Sources::default()) };
+        let read = |piece: Piece| {
+            let Document { path, shown, .. } = Document::new(piece, feature, commission);
+            if piece == Piece::Spec && self.piece == Piece::Tasks && !path.exists() {
+                return Ok(None);
+            }
+            theirs::text(&path).map(Some).map_err(|error| {
+                End::because(Outcome::PromptLost, format!("{shown}: {error}: bring it back, and go on then"))
+            })
+        };
+        Ok(match self.piece {
+            Piece::Spec | Piece::Task => Sources::default(),
+            Piece::Plan => Sources { spec: read(Piece::Spec)?, plan: None },
+            Piece::Tasks => Sources { spec: read(Piece::Spec)?, plan: read(Piece::Plan)? },
+        })
+    }
+
+    /// What a prompt is made of.
+    pub(super) fn facts<'a>(
+        &'a self,
+        commission: &'a Commission,
+        sources: &'a Sources,
+        findings: Option<&'a str>,
+        notes: &'a [String],
+    ) -> Facts<'a> {
+        Facts {
+            piece: self.piece,
+            feature: commission.feature.as_deref().unwrap_or_default(),
+            document: self.document.as_ref().map_or("", |document| &document.shown),
+            ralph: &commission.ralph,
+            brief: commission.brief.as_deref(),
+            spec: sources.spec.as_deref(),
+            plan: sources.plan.as_deref(),
+            talk: &self.talk,
+            may_ask: !self.closed,
+            findings,
+            notes,
+        }
+    }
+}
+
+/// Makes the folder for a document. These folders come with a repository: a link in it must not choose where agents write.
+fn make_room(path: &Path) -> Result<(), End> {
+    let is_link = |path: &&Path| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    if let Some(link) = path.ancestors().take(3).find(is_link) {
+        let why = format!(
+            "{} is a symbolic link: nothing is written where it leads; remove it first",
+            link.display()
+        );
+        return Err(End::because(Outcome::PromptLost, why));
+    }
+    let folder = path.parent().unwrap_or(path);
+    Ok(fs::create_dir_all(folder).map_err(FileError::at(folder))?)
+}
