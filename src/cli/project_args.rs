@@ -65,6 +65,9 @@ pub struct DemoArgs {
     /// Folder for the scratch repository; must not exist or be empty [default: a new temporary one]
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Show a feature instead, from its brief to the last task that is done and verified
+    #[arg(long)]
+    pub tasks: bool,
     /// Show only the summaries
     #[arg(long, short)]
     pub quiet: bool,

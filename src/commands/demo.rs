@@ -1,4 +1,5 @@
-//! `ralph demo`: the real loop, planning and building in a scratch repository with the scripted agent.
+//! `ralph demo`: the real loop, planning and building in a scratch repository with the scripted agent; with `--tasks` a feature
+//! from its brief to its last task.
 //!
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so what is shown is what ralph does.
@@ -41,7 +42,7 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 ///
 /// Returns the exit code: 0 when both loops ended well and what they built works, else the code of the loop that did
 /// not. `quiet` shows neither the display nor any explanation, and waits nowhere.
-pub fn run(dir: Option<&Path>, quiet: bool) -> anyhow::Result<u8> {
+pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
     let ralph = std::env::current_exe().context("cannot find the running ralph executable")?;
     // Asked before the folder is made: what is left in it would be in the way of the next try.
     git(Path::new("/"), &["--version"])?;
@@ -51,22 +52,58 @@ pub fn run(dir: Option<&Path>, quiet: bool) -> anyhow::Result<u8> {
     let place = stage.repo.display();
     stage.say(&format!("A scratch repository with a spec and the agent `script`: {place}\n"));
     let signals = Signals::listen()?;
-    for (verb, limit, what) in [
-        ("plan", "3", "The agent turns the spec into a plan of small tasks"),
-        ("build", "10", "A fresh agent for each task, until the plan is done"),
-    ] {
-        stage.say(&format!("$ ralph {verb} {limit}     # {what}\n"));
-        let code = signals.wait(stage.loop_command(verb, limit))?;
+    for Step { shown, words, what } in if tasks { &TASKS[..] } else { &PLAN_AND_BUILD[..] } {
+        stage.say(&format!("$ ralph {shown}     # {what}\n"));
+        let code = signals.wait(stage.loop_command(words))?;
         if code != 0 {
-            stage
-                .say(&format!("\n`ralph {verb}` ended with exit code {code}; everything is kept in {place}"));
+            stage.say(&format!(
+                "\n`ralph {}` ended with exit code {code}; everything is kept in {place}",
+                words[0]
+            ));
             return Ok(code);
         }
     }
     let greeting = stage.prove()?;
-    stage.close(&greeting)?;
+    if tasks {
+        stage.tell_tasks()?;
+    }
+    stage.close(&greeting, tasks)?;
     Ok(0)
 }
+
+/// One loop of the demo.
+struct Step {
+    /// As a user would write it.
+    shown: &'static str,
+    words: &'static [&'static str],
+    what: &'static str,
+}
+
+const PLAN_AND_BUILD: [Step; 2] = [
+    Step {
+        shown: "plan 3",
+        words: &["plan", "3"],
+        what: "The agent turns the spec into a plan of small tasks",
+    },
+    Step {
+        shown: "build 10",
+        words: &["build", "10"],
+        what: "A fresh agent for each task, until the plan is done",
+    },
+];
+
+const TASKS: [Step; 2] = [
+    Step {
+        shown: "feature create greeting - < specs/greeting.md",
+        words: &["feature", "create", "greeting", SPEC],
+        what: "Agents write its spec, its plan and its tasks, and review them",
+    },
+    Step {
+        shown: "run greeting",
+        words: &["run", "greeting"],
+        what: "A fresh agent for each task, and another one that verifies it",
+    },
+];
 
 /// An empty folder as an absolute path.
 fn scratch_folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
@@ -109,6 +146,17 @@ fn set_up(repo: &Path, ralph: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a user could do next.
+const MORE_PLANS: &str = "# add a requirement to specs/greeting.md, then
+    .ralph/ralph plan && .ralph/ralph build
+    # the same with a real agent
+    .ralph/ralph plan --agent claude && .ralph/ralph build --agent claude";
+const MORE_TASKS: &str = "# another task, then
+    .ralph/ralph task create 'Count: `count.sh` prints `one two three`'
+    .ralph/ralph run --all
+    # the same with a real agent, which asks what you want
+    .ralph/ralph feature create counting --agent claude && .ralph/ralph run counting --agent claude";
+
 struct Stage {
     ralph: PathBuf,
     repo: PathBuf,
@@ -116,11 +164,11 @@ struct Stage {
 }
 
 impl Stage {
-    /// One loop, as a user would start it in the repository.
-    fn loop_command(&self, verb: &str, limit: &str) -> Command {
+    /// What a user would type in the repository.
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.ralph);
         // Named, because a vendored ralph would take the folder it stands in.
-        command.args([verb, limit, "--ralph-dir", ".ralph"]).current_dir(&self.repo);
+        command.args(words).args(["--ralph-dir", ".ralph"]).current_dir(&self.repo);
         undisturbed(&mut command);
         for (name, _) in
             std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"RALPH_"))
@@ -129,6 +177,12 @@ impl Stage {
         }
         // The user's own settings of ralph are for real work.
         command.env("XDG_CONFIG_HOME", self.repo.join(".ralph/no-user-settings"));
+        command
+    }
+
+    /// One loop.
+    fn loop_command(&self, words: &[&str]) -> Command {
+        let mut command = self.command(words);
         if self.quiet {
             command.arg("--quiet");
         } else if std::env::var_os("CI").is_none() {
@@ -146,7 +200,18 @@ impl Stage {
         sh(&self.repo, &["greet.sh", "Ada"])
     }
 
-    fn close(&self, greeting: &str) -> anyhow::Result<()> {
+    /// Shows where the graph stands.
+    fn tell_tasks(&self) -> anyhow::Result<()> {
+        for words in [&["task", "tree"][..], &["journal", "--lines", "2"]] {
+            let shown = words.join(" ");
+            let ended = output_within(&mut self.command(words), ANSWER_LIMIT);
+            let ended = ended.with_context(|| format!("cannot run ralph {shown}"))?;
+            self.say(&format!("\n$ ralph {shown}\n\n{}", String::from_utf8_lossy(&ended.stdout).trim_end()));
+        }
+        Ok(())
+    }
+
+    fn close(&self, greeting: &str, tasks: bool) -> anyhow::Result<()> {
         let commits = git(&self.repo, &["log", "--oneline", "--reverse"])?;
         let place = self.repo.display();
         self.say(&format!("\nIt works. `sh greet.sh Ada` says: {}\n", greeting.trim_end()));
@@ -157,13 +222,9 @@ impl Stage {
         self.say("The commits          git log");
         commits.lines().for_each(|commit| self.say(&format!("    {commit}")));
         self.say(&format!(
-            "\nGo on from here:\n    cd {}\n    \
-             # add a requirement to specs/greeting.md, then\n    \
-             .ralph/ralph plan && .ralph/ralph build\n    \
-             # the same with a real agent\n    \
-             .ralph/ralph plan --agent claude && .ralph/ralph build --agent claude\n\n\
-             In a project of your own: `ralph init`",
-            shlex::try_quote(&place.to_string()).unwrap_or_default()
+            "\nGo on from here:\n    cd {}\n    {}\n\nIn a project of your own: `ralph init`",
+            shlex::try_quote(&place.to_string()).unwrap_or_default(),
+            if tasks { MORE_TASKS } else { MORE_PLANS }
         ));
         if self.quiet {
             tell(&format!("demo complete: {place}"));
@@ -305,7 +366,7 @@ mod tests {
     #[test]
     fn the_loop_starts_with_a_clean_environment() {
         let stage = Stage { ralph: "/bin/ralph".into(), repo: "/repo".into(), quiet: true };
-        let command = stage.loop_command("plan", "3");
+        let command = stage.loop_command(&["plan", "3"]);
         let arguments: Vec<_> = command.get_args().collect();
         assert_eq!(arguments, ["plan", "3", "--ralph-dir", ".ralph", "--quiet"]);
         assert!(command.get_envs().all(|(name, value)| name != PACE_VARIABLE || value.is_none()));

@@ -21,7 +21,7 @@ pub use feature::{Counts, Feature, FeatureStatus};
 pub use holder::Holder;
 pub use limits::feature as check_feature_name;
 pub use store::{
-    Changes, Claim, Ended, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection, Store,
-    Stuck, Words,
+    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection,
+    Store, Stuck, Words,
 };
 pub use task::{Details, LogLine, Status, Task, Verification};

@@ -101,6 +101,15 @@ pub struct Claim {
     pub fence: i64,
 }
 
+/// How a task was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HowDone<'a> {
+    /// The commit that HEAD named then.
+    pub commit: Option<&'a str>,
+    /// Somebody else has looked whether it is.
+    pub is_verified: bool,
+}
+
 /// What became of a claimed task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -176,8 +185,8 @@ pub trait Store {
     -> Result<Option<Claim>, GraphError>;
     /// Prolongs the lease of a claim.
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError>;
-    /// The task is done, as of this commit; when it has got parts meanwhile it is released.
-    fn complete(&mut self, claim: &Claim, commit: Option<&str>) -> Result<Ended, GraphError>;
+    /// The task is done; when it has got parts meanwhile it is released.
+    fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError>;
     /// The task is given up; when it has got parts meanwhile it is released.
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
     /// The task is left to others; `why`, if anything, goes into its log.

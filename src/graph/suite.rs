@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::task::Verification;
 use super::{
-    Changes, Claim, Counts, Ended, FeatureStatus, GraphError, Holder, Imported, JournalQuery, NewTask,
-    Retries, Scope, Selection, Status, Store, Words, import,
+    Changes, Claim, Counts, Ended, FeatureStatus, GraphError, Holder, HowDone, Imported, JournalQuery,
+    NewTask, Retries, Scope, Selection, Status, Store, Words, import,
 };
 use crate::memory::journal::{Became, Entry};
 
@@ -61,7 +62,7 @@ fn claim(store: &mut dyn Store) -> Option<Claim> {
 fn finish(store: &mut dyn Store, id: &str) {
     let claim = store.claim(&Scope::Subtree(id.into()), &us("run-1"), LEASE).unwrap().unwrap();
     assert_eq!(claim.task, id);
-    assert_eq!(store.complete(&claim, None).unwrap(), Ended::Done);
+    assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
 }
 
 fn status(store: &dyn Store, id: &str) -> Status {
@@ -164,7 +165,7 @@ fn a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it(store
     let ours = claim(store).unwrap();
     let child = add_below(store, &task, "child");
     assert_eq!((status(store, &task), ready(store)), (Status::InProgress, vec!["child".to_owned()]));
-    assert_eq!(store.complete(&ours, None).unwrap(), Ended::Released);
+    assert_eq!(store.complete(&ours, HowDone::default()).unwrap(), Ended::Released);
     assert_eq!(status(store, &task), Status::Pending);
     finish(store, &child);
     assert_eq!(status(store, &task), Status::Done);
@@ -182,7 +183,7 @@ fn who_lost_a_claim_books_nothing(store: &mut dyn Store) {
     assert!(held.fence > lost.fence);
     let before = store.details(&task).unwrap();
     for said in [
-        refused(store.complete(&lost, None)),
+        refused(store.complete(&lost, HowDone::default())),
         refused(store.fail(&lost, "x")),
         refused(store.release(&lost, "x")),
         refused(store.retry(&lost, "x", RETRIES)),
@@ -193,7 +194,7 @@ fn who_lost_a_claim_books_nothing(store: &mut dyn Store) {
     assert_eq!(store.details(&task).unwrap(), before);
     assert_eq!(before.task.claimed_by.as_deref(), Some("run-2"));
     store.renew(&held, LEASE).unwrap();
-    assert_eq!(store.complete(&held, None).unwrap(), Ended::Done);
+    assert_eq!(store.complete(&held, HowDone::default()).unwrap(), Ended::Done);
     assert_eq!(store.task(&task).unwrap().claimed_by, None);
 }
 
@@ -225,7 +226,7 @@ fn steps_by_hand_are_legal_ones(store: &mut dyn Store) {
     assert_eq!(ours.task, b);
     assert!(refused(store.force_done(&b, false)).contains("claimed by run-1"));
     store.force_done(&b, true).unwrap();
-    assert!(refused(store.complete(&ours, None)).contains("is lost"));
+    assert!(refused(store.complete(&ours, HowDone::default())).contains("is lost"));
 
     let parent = add(store, "parent");
     add_below(store, &parent, "child");
@@ -326,7 +327,7 @@ fn claims_of_the_dead_come_back(store: &mut dyn Store) {
     assert_eq!((&held.task, held.fence), (&task, lost.fence + 1));
     assert_eq!(store.logs(&task).unwrap()[0].message, "released: run-dead, which had claimed it, is gone");
     assert_eq!(store.recover().unwrap(), 0, "ours lives");
-    store.complete(&held, None).unwrap();
+    store.complete(&held, HowDone::default()).unwrap();
 
     let far = Holder { machine: "far away".into(), ..dead };
     let other = add(store, "other");
@@ -427,7 +428,8 @@ fn what_is_unverified_stays_so_until_somebody_looks(store: &mut dyn Store) {
     assert!(store.is_unverified(&id).unwrap());
     let ours = claim(store).unwrap();
     assert!(store.is_unverified(&id).unwrap(), "it is known to whoever has it");
-    store.complete(&ours, Some("c0ffee")).unwrap();
+    store.complete(&ours, HowDone { commit: Some("c0ffee"), is_verified: true }).unwrap();
+    assert_eq!(store.task(&ours.task).unwrap().verification_status, Verification::Passed);
     assert!(!store.is_unverified(&id).unwrap());
     let next =
         store.add(&NewTask { title: "next".into(), after: vec![id.clone()], ..NewTask::default() }).unwrap();

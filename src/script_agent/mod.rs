@@ -13,11 +13,12 @@
 //! A result that is an error may have a `class` and a `reset_at`. `{"type":"background","tasks":1}` says that so many tasks
 //! go on after the result.
 //!
-//! What it does depends on the variables that ralph gives to every agent, `RALPH_MODE` above all (`work`), not on the
-//! prompt. It can also be told to fail in the ways of real agents (`play`).
+//! What it does depends on the variables that ralph gives to every agent, `RALPH_MODE` above all (`work`); only what a task or
+//! a feature asks for is read from the prompt (`tasks`). It can also be told to fail in the ways of real agents (`play`).
 
 mod play;
 mod program;
+mod tasks;
 mod work;
 
 use play::Refusal;
@@ -41,7 +42,7 @@ pub use play::PLAY_VARIABLE;
 #[must_use]
 pub fn script_main() -> i32 {
     let mut prompt = Vec::new();
-    // What cannot be read is not missed: the prompt decides nothing.
+    // What cannot be read is missed where it is needed.
     let _ = io::stdin().read_to_end(&mut prompt);
     Agent::new(Place::from_environment(), &mut io::stdout().lock(), &prompt).perform()
 }
@@ -51,7 +52,7 @@ pub fn script_main() -> i32 {
 struct Place {
     /// The project root.
     root: PathBuf,
-    /// `plan`, `build`, or anything else for an ad-hoc prompt.
+    /// `plan`, `build`, `tasks`, `feature`, or anything else for an ad-hoc prompt.
     mode: String,
     /// The ralph dir, relative to the root.
     home: PathBuf,
@@ -120,13 +121,15 @@ enum Event<'a> {
 struct Agent<'a> {
     place: Place,
     out: &'a mut dyn Write,
+    prompt: String,
     input_tokens: u64,
     output_tokens: u64,
 }
 
 impl<'a> Agent<'a> {
     fn new(place: Place, out: &'a mut dyn Write, prompt: &[u8]) -> Self {
-        Self { place, out, input_tokens: tokens(prompt.len()), output_tokens: 0 }
+        let text = String::from_utf8_lossy(prompt).into_owned();
+        Self { place, out, prompt: text, input_tokens: tokens(prompt.len()), output_tokens: 0 }
     }
 
     /// From the start event to the result event and the exit code.

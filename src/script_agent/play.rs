@@ -16,10 +16,11 @@ pub const PLAY_VARIABLE: &str = "RALPH_SCRIPT_PLAY";
 /// A longer count of attempts is none of ours, in bytes.
 const LARGEST_COUNT: u64 = 1024;
 
-const PLAYS: &str = "limit [SECONDS], auth, context, overload, hang, background SECONDS or work";
+const PLAYS: &str = "limit [SECONDS], auth, context, overload, hang, background SECONDS, done, failed, verify pass, verify fail, \
+                     review pass, review changes, journal WORDS, knowledge WORDS, model NAME, ask WORDS, silence or work";
 
 /// One attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Play {
     /// The usage limit is reached; it ends after so many seconds, if that is said.
     Limit(Option<u64>),
@@ -30,6 +31,16 @@ pub(super) enum Play {
     Hang,
     /// A task goes on after the result for so many seconds; then the agent works.
     Background(u64),
+    /// The task is said to be done, or to have failed, and nothing is done.
+    Task(&'static str),
+    /// What a verifying or a reviewing agent may say.
+    Verdict(&'static str),
+    /// This is said besides, before the agent works.
+    Besides(&'static str, String),
+    /// This is asked of the user, and nothing is done.
+    Ask(String),
+    /// Nothing of use is said.
+    Silence,
     /// Nothing of this: the agent works.
     Work,
 }
@@ -50,6 +61,19 @@ impl FromStr for Play {
             ["overload"] => Self::Overload,
             ["hang"] => Self::Hang,
             ["background", time] => Self::Background(seconds(time)?),
+            ["done"] => Self::Task("task-done"),
+            ["failed"] => Self::Task("task-failed"),
+            ["verify", "pass"] => Self::Verdict("<verify-pass/>"),
+            ["verify", "fail"] => Self::Verdict("<verify-fail>as it was told to say</verify-fail>"),
+            ["review", "pass"] => Self::Verdict("<review-pass/>"),
+            ["review", "changes"] => Self::Verdict("<review-changes>as it was told to say</review-changes>"),
+            ["journal", ref words @ ..] => Self::Besides("journal", words.join(" ")),
+            ["knowledge", ref words @ ..] => {
+                Self::Besides("knowledge tags=\"played\" title=\"Played\"", words.join(" "))
+            }
+            ["model", name] => Self::Besides("next-model", name.to_owned()),
+            ["ask", ref words @ ..] => Self::Ask(words.join(" ")),
+            ["silence"] => Self::Silence,
             ["work"] | [] => Self::Work,
             _ => bail!("{PLAY_VARIABLE} has '{}', which is none of {PLAYS}", text.trim()),
         })
@@ -80,6 +104,18 @@ impl Agent<'_> {
             Play::Auth => refuse("auth", "Not logged in", None),
             Play::Context => refuse("context", "The prompt is too long", None),
             Play::Overload => refuse("overload", "529 Overloaded", None),
+            Play::Task(name) => {
+                let id = self.assigned()?.0;
+                self.text(&format!("As I was told to say.\n\n<{name}>{id}</{name}>"))
+            }
+            Play::Verdict(sigil) => self.text(&format!("As I was told to say.\n\n{sigil}")),
+            Play::Besides(opening, words) => {
+                let name = opening.split(' ').next().unwrap_or_default();
+                self.text(&format!("<{opening}>{words}</{name}>"))?;
+                self.act()
+            }
+            Play::Ask(words) => self.text(&words),
+            Play::Silence => self.text("I have nothing to say."),
             Play::Hang => loop {
                 std::thread::park();
             },

@@ -13,10 +13,10 @@ use std::io::ErrorKind::NotFound;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const CHECK_FILE: &str = "check.sh";
+pub(super) const CHECK_FILE: &str = "check.sh";
 /// The plan of branches: at the project root; in the work tree of a branch, its copy.
 const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
-const FORM: &str = "`NAME.sh WORDS` prints `TEXT`";
+pub(super) const FORM: &str = "`NAME.sh WORDS` prints `TEXT`";
 
 const STATUS: &str = "- Status: ";
 const DESCRIPTION: &str = "- Description: ";
@@ -27,6 +27,8 @@ impl Agent<'_> {
         match self.place.mode.as_str() {
             "plan" => self.plan(),
             "build" => self.build(),
+            "tasks" => self.task(),
+            "feature" => self.author(),
             _ => self
                 .text(&format!("I am the scripted agent, I change nothing for this prompt.\n\n{COMPLETE}")),
         }
@@ -60,7 +62,7 @@ impl Agent<'_> {
         self.text(&format!("{count} requirement(s) that I can build; each one is in the plan.\n\n{COMPLETE}"))
     }
 
-    /// Does the first open task: its check first, then the code, then all checks.
+    /// Does the first open task.
     fn build(&mut self) -> anyhow::Result<()> {
         let file = self.plan_file();
         self.tool("read", &file)?;
@@ -74,14 +76,10 @@ impl Agent<'_> {
         };
         let title = title(text);
         self.text(&format!("Next task: {title}"))?;
-        let program = Program::find(text).with_context(|| format!("I can only build {FORM}, not: {text}"))?;
-        self.grow(CHECK_FILE, &format!("{MARK}{CHECKS}"), &program.check())?;
-        self.grow(&program.file, MARK, &program.lines(title))?;
-        self.tool("bash", &format!("sh {CHECK_FILE}"))?;
-        self.run("sh", &[CHECK_FILE])?;
+        let program = self.build_program(title, text)?;
         self.tool("write", &file)?;
         self.write(&file, &settled(&plan, *line))?;
-        let mut changed = vec![program.file.as_str(), CHECK_FILE];
+        let mut changed = vec![program.as_str(), CHECK_FILE];
         if self.place.branch.is_none() {
             changed.push(&file);
         }
@@ -90,6 +88,16 @@ impl Agent<'_> {
             0 => format!("{title}: built, all checks pass. Nothing else is open.\n\n{COMPLETE}"),
             left => format!("{title}: built, all checks pass. {left} task(s) are left for later iterations."),
         })
+    }
+
+    /// Builds what a requirement asks for: its check first, then the code, then all checks. Answers the script's name.
+    pub(super) fn build_program(&mut self, title: &str, text: &str) -> anyhow::Result<String> {
+        let program = Program::find(text).with_context(|| format!("I can only build {FORM}, not: {text}"))?;
+        self.grow(CHECK_FILE, &format!("{MARK}{CHECKS}"), &program.check())?;
+        self.grow(&program.file, MARK, &program.lines(title))?;
+        self.tool("bash", &format!("sh {CHECK_FILE}"))?;
+        self.run("sh", &[CHECK_FILE])?;
+        Ok(program.file)
     }
 
     /// Adds lines to a script of ours, unless they are in it; a new one begins with `head`.
@@ -104,7 +112,7 @@ impl Agent<'_> {
     }
 
     /// Commits these files and nothing else; those that did not change or that git ignores are left out.
-    fn commit(&mut self, files: &[&str], message: &str) -> anyhow::Result<()> {
+    pub(super) fn commit(&mut self, files: &[&str], message: &str) -> anyhow::Result<()> {
         let git = |agent: &Self, arguments: &[&str], files: &[&str]| {
             agent.run("git", &[&["--literal-pathspecs"], arguments, &["--"], files].concat())
         };
@@ -145,19 +153,19 @@ impl Agent<'_> {
     }
 
     /// The text of a file below the root; `None` when there is no such file.
-    fn read(&self, file: &str) -> anyhow::Result<Option<String>> {
+    pub(super) fn read(&self, file: &str) -> anyhow::Result<Option<String>> {
         match theirs::text(&self.place.root.join(file)) {
             Err(error) if error.kind() == NotFound => Ok(None),
             result => result.map(Some).with_context(|| format!("cannot read {file}")),
         }
     }
 
-    fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
+    pub(super) fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
         Ok(atomic::write_theirs(&self.place.root.join(file), text.as_bytes(), Durability::Atomic)?)
     }
 
     /// What a command prints in the root; an error with its first words when it fails.
-    fn run(&self, program: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    pub(super) fn run(&self, program: &str, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new(program);
         let ended = command.args(arguments).current_dir(&self.place.root).stdin(Stdio::null()).output();
         let ended = ended.with_context(|| format!("cannot start {program}"))?;
@@ -180,7 +188,7 @@ fn requirements(spec: &str) -> Vec<&str> {
 }
 
 /// What stands before the first `: `, else the whole text.
-fn title(requirement: &str) -> &str {
+pub(super) fn title(requirement: &str) -> &str {
     requirement.split_once(": ").map_or(requirement, |(title, _)| title)
 }
 

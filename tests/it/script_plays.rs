@@ -57,3 +57,42 @@ fn work_that_goes_on_after_the_result_counts() {
     assert!(run.elapsed > Duration::from_secs(1), "{run:?}");
     assert!(run.stderr.contains("I wait for it.") && run.stderr.contains("I change nothing"), "{run:?}");
 }
+
+fn play_tasks(scratch: &Scratch, plays: &str, args: &str) -> Run {
+    let mut command = scratch.ralph(&format!("{args} --agent script"));
+    Scratch::finish(command.env("RALPH_SCRIPT_PLAY", plays))
+}
+
+#[test]
+fn tasks_can_be_rehearsed() {
+    let scratch = Scratch::new();
+    let add = |title: &str| {
+        let run = scratch.run(&format!("task add {title}"));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        run.stdout.trim().to_owned()
+    };
+    let id = add("first");
+    let plays = "silence, done, verify fail, done, verify pass";
+    let run = play_tasks(&scratch, plays, "run --all");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(
+        run.stderr.contains(&format!("{id} is to be done again (0/1 tasks): as it was told to say")),
+        "{run:?}"
+    );
+
+    let id = add("second");
+    let run = play_tasks(&scratch, "failed", "run --all");
+    assert_end(&scratch, &run, 4, "tasks_failed", "failed");
+    assert!(run.stderr.contains(&format!("{id} has failed")), "{run:?}");
+
+    // What it cannot build it says so, and what it is told to remember is kept.
+    add("third");
+    let run = play_tasks(&scratch, "journal a word about it, knowledge what is known", "run --all");
+    assert_end(&scratch, &run, 4, "tasks_failed", "failed");
+    let journal = scratch.run("journal --lines 1").stdout;
+    assert!(journal.contains("a word about it"), "{journal}");
+
+    let run = play_tasks(&scratch, "review changes", "feature spec x nothing");
+    assert_end(&scratch, &run, 4, "failed", "failed");
+    assert!(run.stderr.contains("no requirement that I can build in the brief"), "{run:?}");
+}

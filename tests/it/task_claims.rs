@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ralph::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
-use ralph::graph::{Ended, Holder, NewTask, Scope, Store as _};
+use ralph::graph::{Ended, Holder, HowDone, NewTask, Scope, Store as _};
 
 use rusqlite::Connection;
 
@@ -37,7 +37,7 @@ fn a_claimer_takes_what_there_is_and_finishes_it() {
         if env::var_os(WAITS).is_some() {
             std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         }
-        assert_eq!(store.complete(&claim, None).unwrap(), Ended::Done);
+        assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
         count += 1;
     }
     assert!(count == most || most > 3, "{count}");

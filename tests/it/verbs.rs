@@ -248,6 +248,30 @@ fn demo_runs_the_whole_loop() {
 
 /// What the first try left behind must not refuse the second, with git.
 #[test]
+fn the_demo_of_tasks_brings_a_feature_from_its_brief_to_done() {
+    let scratch = bare();
+    let mut command = scratch.ralph("demo ../demo --tasks");
+    let run = Scratch::finish(command.env("CI", "1"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let demo = scratch.outside().join("demo");
+    let tasks = scratch.ralph("task list --feature greeting --json").current_dir(&demo).output().unwrap();
+    let tasks: serde_json::Value = serde_json::from_slice(&tasks.stdout).unwrap();
+    let done = |task: &serde_json::Value| task["status"] == "done" && task["verification_status"] == "passed";
+    assert_eq!(tasks.as_array().unwrap().len(), 4, "{tasks}");
+    assert!(tasks.as_array().unwrap().iter().all(done), "{tasks}");
+    for text in
+        ["spec of greeting: .ralph/features/greeting/spec.md", "4 task(s): t-", "has passed its verification"]
+    {
+        assert!(run.stderr.contains(text), "{text}: {run:?}");
+    }
+    for text in ["$ ralph task tree", "\u{2713} t-", "It works. `sh greet.sh Ada` says: Hello, Ada!"] {
+        assert!(run.stdout.contains(text), "{text}: {run:?}");
+    }
+    let log = scratch.command("git").args(["log", "--oneline"]).current_dir(&demo).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&log.stdout).lines().count(), 5, "one commit for each task");
+}
+
+#[test]
 fn a_demo_without_git_makes_no_folder() {
     let scratch = bare();
     let run = Scratch::finish(scratch.ralph("demo ../demo --quiet").env("PATH", scratch.outside()));

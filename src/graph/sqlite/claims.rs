@@ -9,7 +9,7 @@ use super::settle::{Node, settle};
 use super::{Fallible, moment, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::holder::Holder;
-use crate::graph::store::{Claim, Ended, Retries, Scope};
+use crate::graph::store::{Claim, Ended, HowDone, Retries, Scope};
 use crate::graph::transitions::Own;
 
 /// Claims the next ready task. One statement: a transaction by itself.
@@ -74,14 +74,15 @@ pub(super) fn renew(graph: &Connection, claim: &Claim, lease: Duration) -> Falli
     Ok(())
 }
 
-pub(super) fn complete(graph: &Connection, claim: &Claim, commit: Option<&str>) -> Fallible<Ended> {
+pub(super) fn complete(graph: &Connection, claim: &Claim, done: HowDone<'_>) -> Fallible<Ended> {
     let seq = held(graph, claim)?;
     if has_parts(graph, seq)? {
         leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and is done when they are")?;
         return Ok(Ended::Released);
     }
-    let update = "UPDATE tasks SET done_at_commit = ?2 WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute(params![seq, commit])?;
+    let HowDone { commit, is_verified } = done;
+    let update = "UPDATE tasks SET done_at_commit = ?2, verification = ?3 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, commit, is_verified])?;
     leave(graph, seq, Own::Done, "done")?;
     Ok(Ended::Done)
 }

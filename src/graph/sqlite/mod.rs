@@ -37,8 +37,8 @@ use super::feature::{Counts, Feature};
 use super::holder::Holder;
 use super::import::Entry;
 use super::store::{
-    Changes, Claim, Ended, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection, Store,
-    Stuck,
+    Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection,
+    Store, Stuck,
 };
 use super::task::{Details, LogLine, Status, Task};
 use crate::files::{FileId, own};
@@ -215,8 +215,8 @@ impl Store for SqliteStore {
         self.write(|graph| claims::renew(graph, claim, lease))
     }
 
-    fn complete(&mut self, claim: &Claim, commit: Option<&str>) -> Result<Ended, GraphError> {
-        let ended = self.write(|graph| claims::complete(graph, claim, commit))?;
+    fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
+        let ended = self.write(|graph| claims::complete(graph, claim, done))?;
         self.synchronise();
         Ok(ended)
     }

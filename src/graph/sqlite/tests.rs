@@ -215,7 +215,7 @@ fn eight_claimers_share_the_work() {
                     let (holder, mut mine) = (us(&format!("run-{number}")), Vec::new());
                     while let Some(claim) = store.claim(&Scope::All, &holder, LEASE).unwrap() {
                         mine.push(claim.task.clone());
-                        assert_eq!(store.complete(&claim, None).unwrap(), Ended::Done);
+                        assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
                     }
                     mine
                 })

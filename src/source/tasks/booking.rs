@@ -9,7 +9,7 @@ use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::graph::{Ended, GraphError, JournalQuery};
+use crate::graph::{Ended, GraphError, HowDone, JournalQuery};
 use crate::memory::journal::{Became, Entry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
@@ -207,7 +207,10 @@ impl Tasks {
         let mut graph = self.graph.borrow_mut();
         graph.look_after().map_err(failed)?;
         let (ended, reason) = match decision {
-            Decision::Done => (graph.complete(claim, head), String::new()),
+            Decision::Done => {
+                let done = HowDone { commit: head, is_verified: self.is_verified };
+                (graph.complete(claim, done), String::new())
+            }
             Decision::Failed(reason) => (graph.fail(claim, &cut(&reason, REASON)), reason),
             Decision::Retry(reason) => {
                 (graph.retry(claim, &cut(&reason, REASON), self.target.retries), reason)

@@ -177,7 +177,7 @@ impl History {
         let details = self.store.details(&claim.task).ok();
         let store = &mut self.store;
         let lost = match how {
-            0 | 1 => store.complete(&claim, None).is_err(),
+            0 | 1 => store.complete(&claim, HowDone::default()).is_err(),
             2 => store.fail(&claim, "x").is_err(),
             3 => store.retry(&claim, "x", RETRIES).is_err(),
             4 => store.release(&claim, "x").is_err(),

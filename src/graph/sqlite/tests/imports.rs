@@ -84,7 +84,7 @@ fn a_file_gives_nothing_new_to_wait_for_to_what_is_claimed_or_done() {
             said,
             format!("line 3: {b} is {state} and cannot become blocked: 'ralph task reset' it first")
         );
-        let _ = store.complete(&claim, None);
+        let _ = store.complete(&claim, HowDone::default());
     }
     store.reset(&b).unwrap();
     take(&mut store, &prd("\"A\"")).unwrap();
