@@ -374,6 +374,12 @@ impl Project {
         self.root.join("ralph.toml")
     }
 
+    /// What an older program had in its place, `.ralph.toml`.
+    #[must_use]
+    pub fn older_settings(&self) -> PathBuf {
+        self.root.join(".ralph.toml")
+    }
+
     /// The user's settings, `~/.config/ralph/ralph.toml`; `None` without a home directory.
     #[must_use]
     pub fn user_settings(&self) -> Option<PathBuf> {

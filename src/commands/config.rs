@@ -177,6 +177,7 @@ mod tests {
             env: &|name| (name == "RALPH_PROVIDER").then(|| "codex".to_owned()),
             shell_config: Some(config),
             shell_config_explicit: true,
+            older_toml: None,
             project_toml: None,
             user_toml: None,
         };
@@ -219,7 +220,7 @@ mod tests {
             &json!({
                 "key": "agent.provider",
                 "shell": "AGENT_TYPE",
-                "env": ["RALPH_AGENT_TYPE", "RALPH_PROVIDER"],
+                "env": ["RALPH_AGENT_TYPE", "RALPH_PROVIDER", "RALPH_AGENT"],
                 "flag": "--agent",
                 "value": "codex",
                 "default": "claude",

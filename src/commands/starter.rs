@@ -108,6 +108,7 @@ mod tests {
                 env: &|_| None,
                 shell_config: None,
                 shell_config_explicit: false,
+                older_toml: None,
                 project_toml: Some(path.clone()),
                 user_toml: None,
             };

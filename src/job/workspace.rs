@@ -54,6 +54,7 @@ fn open_for(
         shell_config: Some(place.config.clone().unwrap_or_else(|| project.config())),
         shell_config_explicit: place.config.is_some(),
         project_toml: Some(project.project_settings()),
+        older_toml: Some(project.older_settings()),
         user_toml: project.user_settings(),
     };
     let settings = Settings::load(&sources)?;

@@ -20,6 +20,8 @@ pub struct Sources<'a> {
     pub shell_config_explicit: bool,
     /// `ralph.toml` at the project root.
     pub project_toml: Option<PathBuf>,
+    /// `.ralph.toml` at the project root, of an older program.
+    pub older_toml: Option<PathBuf>,
     /// The user's `ralph.toml`, see [`user_toml`].
     pub user_toml: Option<PathBuf>,
 }
@@ -38,6 +40,8 @@ pub(super) struct Loaded {
     pub(super) values: Values,
     /// All that the shell config assigns.
     pub(super) assignments: Vec<shell::Assignment>,
+    /// The file of an older program, where it was read.
+    pub(super) older: Option<PathBuf>,
     /// Keys that have no effect yet, with their files.
     pub(super) without_effect: Vec<(PathBuf, &'static str)>,
 }
@@ -49,7 +53,8 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
     if let Some(path) = &sources.user_toml {
         without_effect.extend(values.toml(path, |path, line| Origin::UserToml { path, line })?);
     }
-    if let Some(path) = &sources.project_toml {
+    let older = sources.older_toml.clone().filter(|path| path.symlink_metadata().is_ok());
+    for path in older.iter().chain(&sources.project_toml) {
         without_effect.extend(values.toml(path, |path, line| Origin::ProjectToml { path, line })?);
     }
     let assignments = shell_config(sources)?;
@@ -58,7 +63,7 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
     }
     values.environment(sources.env);
     values.flags(&sources.flags)?;
-    Ok(Loaded { values, assignments, without_effect })
+    Ok(Loaded { values, assignments, older, without_effect })
 }
 
 /// Reads the shell config, which may be missing unless it was named.

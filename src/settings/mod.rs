@@ -15,7 +15,7 @@ pub mod table;
 mod toml;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use error::SettingsError;
@@ -139,7 +139,7 @@ pub struct GitSettings {
 impl Settings {
     /// Reads all sources and merges them. The first problem found ends it.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
-        let Loaded { values, assignments, without_effect } = loading::load(sources)?;
+        let Loaded { values, assignments, older, without_effect } = loading::load(sources)?;
         let exported = assignments.iter().filter(|assignment| assignment.exported);
         let pair = |assignment: &shell::Assignment| (assignment.name.clone(), assignment.value.clone());
         Ok(Self {
@@ -183,7 +183,7 @@ impl Settings {
             git: GitSettings::of(&values)?,
             exports: exported.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
-            warnings: warning(&without_effect).into_iter().collect(),
+            warnings: older.as_deref().map(of_older).into_iter().chain(warning(&without_effect)).collect(),
             rows: values.into_rows(),
         })
     }
@@ -221,6 +221,11 @@ fn stop_on_error(values: &Values) -> Result<bool, SettingsError> {
     let row = values.row("loop.stop_on_error");
     let counts = values.get("monitoring.max_consecutive_errors", Resolved::count::<u32>)? > 0;
     Ok(row.switch()? && !(counts && row.origin == Origin::Default))
+}
+
+/// One line about a file that an older program has left.
+fn of_older(path: &Path) -> String {
+    format!("{}: settings of an older program, read as they are: move them into ralph.toml", path.display())
 }
 
 /// One line about the keys that change nothing yet.

@@ -8,7 +8,7 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "agent.provider",
         shell: "AGENT_TYPE",
-        env: &["RALPH_AGENT_TYPE", "RALPH_PROVIDER"],
+        env: &["RALPH_AGENT_TYPE", "RALPH_PROVIDER", "RALPH_AGENT"],
         flag: Some(Flag {
             long: "--agent",
             value: "TYPE",

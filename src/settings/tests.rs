@@ -55,6 +55,7 @@ impl Scene {
             env: &env,
             shell_config: Some(self.path("config")),
             shell_config_explicit: self.explicit,
+            older_toml: None,
             project_toml: Some(self.path("ralph.toml")),
             user_toml: Some(self.path("user.toml")),
         })

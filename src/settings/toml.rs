@@ -8,14 +8,19 @@ use super::table::TABLE;
 use crate::text::line::joined;
 use crate::text::nearest::nearest;
 
-/// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text.
+/// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text, but for the last.
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "monitoring.log_file",
     "monitoring.log_format",
     "monitoring.log_rotation",
     "monitoring.notifications.on_complete",
     "monitoring.notifications.on_error",
+    LEARN,
 ];
+/// The one of them that is a switch.
+const LEARN: &str = "execution.learn";
+/// What a key is called in files of an older program, and here.
+const ALSO: (&str, &str) = ("agent.command", "agent.provider");
 
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list of strings";
@@ -63,13 +68,15 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
             "" => name.get_ref().to_string(),
             _ => format!("{section}.{}", name.get_ref()),
         };
+        let key = if key == ALSO.0 { ALSO.1.to_owned() } else { key };
         let line = line(text, name.span().start);
         let problem = |message| Problem { line, message };
         if let Some(setting) = TABLE.iter().find(|setting| setting.key == key) {
             let text = scalar(setting, value.get_ref()).map_err(problem)?;
             document.values.push(Value { setting, text, line });
         } else if let Some(known) = WITHOUT_EFFECT.iter().find(|known| **known == key) {
-            if !value.get_ref().is_str() {
+            let is_switch = *known == LEARN && matches!(value.get_ref(), DeValue::Boolean(_));
+            if !value.get_ref().is_str() && !is_switch {
                 return Err(problem(wrong_type(known, value.get_ref(), TEXT)));
             }
             document.without_effect.push(known);

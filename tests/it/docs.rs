@@ -293,6 +293,7 @@ fn the_settings_are_good_ones() {
         env: &|_| None,
         shell_config: None,
         shell_config_explicit: false,
+        older_toml: None,
         project_toml: Some(path),
         user_toml: None,
     });

@@ -529,3 +529,50 @@ fn what_an_agent_does_in_another_work_tree_is_done_to_the_one_graph() {
         format!("{} --ralph-dir {} task add", env!("CARGO_BIN_EXE_ralph"), scratch.path(".ralph").display());
     assert!(prompt(&scratch, 1).contains(&call), "{}", prompt(&scratch, 1));
 }
+
+#[test]
+fn the_settings_of_the_older_program_are_read_with_a_word_about_it() {
+    let scratch = tasks("if [ $verifies = 1 ]; then refuse no; else work; done_; fi");
+    scratch
+        .write(".ralph.toml", "[execution]\nmax_retries = 0\nlearn = true\n[agent]\ncommand = \"claude\"\n");
+    add(&scratch, "task");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 4, "tasks_failed");
+    assert_eq!(attempts(&scratch), 2);
+    assert!(run.stderr.contains(".ralph.toml: settings of an older program"), "{run:?}");
+    let shown = scratch.run("config").stdout;
+    assert!(shown.contains(".ralph.toml line 2"), "{shown}");
+    // The project's own file decides.
+    scratch.write("ralph.toml", "[execution]\nmax_retries = 1\n");
+    add(&scratch, "another");
+    assert_eq!(scratch.run("run --all").code, Some(4));
+    assert_eq!(attempts(&scratch), 6);
+}
+
+#[test]
+fn twenty_kills_at_any_moment_lose_nothing_and_each_task_is_done_once() {
+    let scratch = tasks(GOOD);
+    let mut ids: Vec<String> = Vec::new();
+    let mut kills = 0;
+    while kills < 20 {
+        // There is always something to do.
+        for _ in 0..3 {
+            ids.push(add(&scratch, &format!("task-{}", ids.len())));
+        }
+        let mut run = scratch.start("run --all");
+        let moment = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), kills) % 300;
+        std::thread::sleep(std::time::Duration::from_millis(moment));
+        if run.try_wait().unwrap().is_none() {
+            signal(&run, Signal::KILL);
+            kills += 1;
+        }
+        finish(run);
+    }
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    for id in &ids {
+        let done = log(&scratch, id).into_iter().filter(|line| line == "done").count();
+        assert_eq!((status(&scratch, id).as_str(), done), ("done", 1), "{id}: {:?}", log(&scratch, id));
+    }
+    scratch.assert_nothing_left();
+}

@@ -70,6 +70,7 @@ impl Scene {
             env: &env,
             shell_config: Some(self.path("config")),
             shell_config_explicit: false,
+            older_toml: None,
             project_toml: Some(self.path("ralph.toml")),
             user_toml: None,
         };
