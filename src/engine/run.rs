@@ -129,9 +129,9 @@ impl Loop<'_> {
         self.work = None;
         let Tally { last, given, notes, .. } = &mut self.job.tally;
         if *last == Last::Cut {
-            given.notes.push(answer)
+            given.notes.push(answer);
         } else {
-            notes.push(answer)
+            notes.push(answer);
         }
         Ok(true)
     }

@@ -377,10 +377,6 @@ impl State {
                 self.stands(Status::Waiting, Some(until), tally);
                 Durability::Synced
             }
-            Event::Question(_) => {
-                self.status = Status::Waiting;
-                Durability::Atomic
-            }
             Event::Answered(text) => {
                 self.status = Status::Running;
                 if text.is_some() {
@@ -388,7 +384,7 @@ impl State {
                 }
                 Durability::Atomic
             }
-            Event::Queued => {
+            Event::Queued | Event::Question(_) => {
                 self.status = Status::Waiting;
                 Durability::Atomic
             }

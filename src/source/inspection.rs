@@ -52,7 +52,7 @@ pub(super) enum Inspected {
     /// The loop ends or holds.
     CutOff,
     /// The agent could not work, for a reason that passes with time or ends the loop.
-    Unable(Report),
+    Unable(Box<Report>),
 }
 
 impl Ground {
@@ -95,7 +95,7 @@ impl Inspection {
             let before = ground.guarded();
             let report = proof.agent.run(&attempt, context)?;
             if is_unable(&report) {
-                return Ok(Inspected::Unable(report));
+                return Ok(Inspected::Unable(Box::new(report)));
             }
             self.usage.add(&report.usage);
             let verdict = verdict(&report.sigils);

@@ -73,16 +73,16 @@ impl Authoring {
     }
 
     /// Goes on to the next piece where there is none at hand. `false`: all is written.
-    fn advance(&mut self, context: &Context<'_>) -> Result<bool, End> {
+    fn advance(&mut self, context: &Context<'_>) -> bool {
         if self.stage.borrow().is_some() {
-            return Ok(true);
+            return true;
         }
-        let Some(piece) = self.left.pop_front() else { return Ok(false) };
+        let Some(piece) = self.left.pop_front() else { return false };
         let mut stage = Stage::new(piece, &self.commission);
         // The tasks follow from the plan.
         stage.closed = piece == Piece::Tasks || !context.has_person();
         *self.stage.borrow_mut() = Some(stage);
-        Ok(true)
+        true
     }
 
     /// Asks the user what the agent has asked. `false`: the loop has been asked to stop meanwhile.
@@ -109,15 +109,12 @@ impl Authoring {
         let Some(stage) = self.stage.borrow_mut().take() else { return Ok(()) };
         let feature = self.commission.feature.as_deref();
         let mut graph = self.graph.borrow_mut();
-        let told = match (&stage.document, feature) {
-            (Some(document), Some(feature)) => {
-                document.enter(&mut *graph, feature).map_err(failed)?;
-                format!("{} of {feature}: {}", stage.piece.word(), document.shown)
-            }
-            _ => {
-                let ids = stage.draft.take_over(&mut *graph, feature).map_err(failed)?;
-                format!("{} task(s): {}", ids.len(), ids.join(" "))
-            }
+        let told = if let (Some(document), Some(feature)) = (&stage.document, feature) {
+            document.enter(&mut *graph, feature).map_err(failed)?;
+            format!("{} of {feature}: {}", stage.piece.word(), document.shown)
+        } else {
+            let ids = stage.draft.take_over(&mut *graph, feature).map_err(failed)?;
+            format!("{} task(s): {}", ids.len(), ids.join(" "))
         };
         drop(graph);
         context.tell(Event::Published(&told))
@@ -154,7 +151,7 @@ impl Source for Authoring {
         if let Some(end) = self.end.take() {
             return Err(end);
         }
-        if !self.advance(context)? {
+        if !self.advance(context) {
             return Err(Outcome::Written.into());
         }
         if !self.hear_the_user(context)? {

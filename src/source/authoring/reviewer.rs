@@ -58,7 +58,7 @@ impl Reviewer {
             }
             Inspected::Found(opinion) => opinion,
             Inspected::CutOff => return Ok(Verdict::CutOff),
-            Inspected::Unable(report) => return Ok(Verdict::Unable(report)),
+            Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
         let usage = std::mem::take(&mut inspection.usage);
         if opinion.is_err() {

@@ -64,7 +64,7 @@ impl Verifier {
         let found = match inspection.ask(&question, &self.ground, proof, context)? {
             Inspected::Found(found) => found,
             Inspected::CutOff => return Ok(Verdict::CutOff),
-            Inspected::Unable(report) => return Ok(Verdict::Unable(report)),
+            Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
         let reason = found.as_ref().err().map_or("", String::as_str);
         context.tell(Event::Verified { task, ok: found.is_ok(), reason })?;
