@@ -1,5 +1,7 @@
 //! How an agent is talked to: its bytes become items, and answers go back to its stdin.
 
+use std::sync::{Arc, Mutex};
+
 use crate::reply::decode::{Counters, Decoder, Item};
 use crate::reply::show::Show;
 
@@ -11,12 +13,20 @@ pub(super) trait Codec: Send {
     /// Takes bytes of the agent, cut anywhere.
     fn read(&mut self, bytes: &[u8], turn: &mut Turn);
 
+    /// What asks the agent to end its turn, kept up to date by the codec; nothing where it cannot be asked.
+    fn farewell(&self) -> Farewell {
+        Farewell::default()
+    }
+
     /// The agent writes no more.
     fn finish(&mut self, turn: &mut Turn);
 
     /// What was counted on the way.
     fn tally(&self) -> Decoded;
 }
+
+/// The bytes that ask an agent to end its turn; none as long as it cannot be asked.
+pub(super) type Farewell = Arc<Mutex<Vec<u8>>>;
 
 /// What becomes of an agent's stdin after the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,13 +95,11 @@ impl Turn {
     }
 
     /// These bytes are for the agent's stdin.
-    #[cfg_attr(not(test), expect(dead_code, reason = "JSON lines are not answered"))]
     pub(super) fn answer(&mut self, bytes: &[u8]) {
         self.answer.extend_from_slice(bytes);
     }
 
     /// Nothing more will be said to the agent: its stdin is closed.
-    #[cfg_attr(not(test), expect(dead_code, reason = "JSON lines are not answered"))]
     pub(super) fn hang_up(&mut self) {
         self.is_last = true;
     }

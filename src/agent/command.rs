@@ -7,6 +7,9 @@ use crate::engine::agent::CommandLine;
 /// one that is told to print something else, runs as it is and is read by nobody.
 #[must_use]
 pub fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
+    if command.program() != program(command) {
+        return (preset::acp(), command.args().to_vec());
+    }
     preset::for_command(command.name())
         .and_then(|preset| {
             let mut args = structured(command.args(), &preset.structured)?;
@@ -15,6 +18,15 @@ pub fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
         })
         .unwrap_or_else(|| (preset::unknown(), command.args().to_vec()))
 }
+
+/// The program of a command line: what follows `acp:` speaks the Agent Client Protocol.
+#[must_use]
+pub fn program(command: &CommandLine) -> &str {
+    command.program().strip_prefix(ACP).unwrap_or(command.program())
+}
+
+/// What stands before a program that speaks the Agent Client Protocol.
+pub const ACP: &str = "acp:";
 
 /// `args` with what makes the program print its structured format, each option once; `None` when they ask for
 /// another one.

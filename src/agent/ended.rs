@@ -46,6 +46,8 @@ pub(super) struct Judging<'a> {
     pub(super) has_final: bool,
     /// What its exit codes and its stderr mean.
     pub(super) asides: Asides,
+    /// It exits when it is told to, after its last word: how it does that says nothing.
+    pub(super) exits_when_told: bool,
     /// How its user logs in, as the second half of a message; empty where that is not needed.
     pub(super) login: &'a str,
 }
@@ -124,12 +126,12 @@ impl Traces {
 
     /// Judges the attempt.
     pub(super) fn report(mut self, judging: Judging<'_>, duration: Duration) -> Report {
-        let Judging { agent, readers, has_final, asides, login } = judging;
+        let Judging { agent, readers, has_final, asides, exits_when_told, login } = judging;
         let stderr = String::from_utf8_lossy(self.stderr.make_contiguous()).into_owned();
         let usage = &self.reply.usage;
         let evidence = Evidence {
             agent,
-            end: self.end(),
+            end: self.end(exits_when_told),
             readers,
             has_final,
             final_seen: usage.final_seen,
@@ -191,7 +193,10 @@ impl Traces {
         failure
     }
 
-    fn end(&self) -> AgentEnd {
+    fn end(&self, exits_when_told: bool) -> AgentEnd {
+        if exits_when_told && self.ending.is_none() && self.reply.usage.final_seen {
+            return AgentEnd::EndedAfterFinal;
+        }
         match (self.ending, self.exit_code, self.signal) {
             (Some(Ending::AfterFinal | Ending::InBackground), ..) => AgentEnd::EndedAfterFinal,
             (Some(Ending::TimedOut), ..) => AgentEnd::TimedOut,

@@ -1,7 +1,9 @@
 //! Makes the agent that a piece of work asks for.
 
+use std::ffi::OsString;
+
 use super::balance::BalanceQuery;
-use super::command::resolve;
+use super::command::{program, resolve};
 use super::display::DisplayRoute;
 use super::pipe::PipeAgent;
 use super::preset::{self, Unable, Wishes};
@@ -45,6 +47,7 @@ impl Factory {
         command: &CommandLine,
         wishes: Wishes,
         launch: Launch,
+        ours: Vec<OsString>,
         timeouts: Timeouts,
     ) -> Result<Self, End> {
         let unread = PipeAgent {
@@ -53,6 +56,9 @@ impl Factory {
             launch,
             readers: ReaderPlan::of(preset::unknown()).map_err(cannot_start)?,
             display: DisplayRoute::Raw,
+            wishes: Wishes::default(),
+            read_only: false,
+            ours,
             balance: None,
             timeouts,
         };
@@ -83,6 +89,7 @@ impl Factory {
         // What the work wants comes before what its user wants of every agent.
         let wishes = Wishes { model: how.model.clone(), effort: None };
         grant(&mut agent, &wishes)?;
+        agent.read_only = how.read_only;
         if how.read_only {
             let read_only = preset.read_only.as_ref();
             let read_only = read_only.ok_or_else(|| unable(&agent.name, Unable::READ_ONLY))?;
@@ -137,7 +144,7 @@ fn of_command(command: &CommandLine, wishes: &Wishes, mut agent: PipeAgent) -> R
     agent.readers = ReaderPlan::of(preset).map_err(cannot_start)?;
     command.name().clone_into(&mut agent.name);
     agent.preset = preset;
-    agent.launch.program = command.program().into();
+    agent.launch.program = program(command).into();
     agent.launch.args = args.into_iter().map(Into::into).collect();
     agent.display = if agent.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };
     let asks = !preset.usage_cmd.is_empty();
@@ -150,6 +157,9 @@ fn of_command(command: &CommandLine, wishes: &Wishes, mut agent: PipeAgent) -> R
 fn grant(agent: &mut PipeAgent, wishes: &Wishes) -> Result<(), End> {
     let args = agent.preset.with_wishes(std::mem::take(&mut agent.launch.args), wishes);
     agent.launch.args = args.map_err(|why| unable(&agent.name, why))?;
+    if let Some(model) = &wishes.model {
+        agent.wishes.model = Some(model.clone());
+    }
     Ok(())
 }
 

@@ -1,11 +1,16 @@
 //! The pipe: an agent that talks over its stdin and stdout.
 
+use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use super::acp::{self, AcpCodec, Grounds, Wanted};
 use super::balance::BalanceQuery;
+use super::codec::Codec;
 use super::display::DisplayRoute;
 use super::ended::Judging;
-use super::preset::{GitConfig, Preset};
+use super::message::Message;
+use super::preset::{GitConfig, Preset, Protocol, Wishes};
 use super::readers::ReaderPlan;
 use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
@@ -13,6 +18,7 @@ use super::{Timeouts, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::event::Event;
+use crate::engine::inbox::Port;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Balance, Report};
 use crate::git;
@@ -35,6 +41,12 @@ pub struct PipeAgent {
     pub preset: &'static Preset,
     /// How it is started.
     pub launch: Launch,
+    /// What is wanted of its session, where it has one.
+    pub wishes: Wishes,
+    /// It may change nothing.
+    pub read_only: bool,
+    /// How the paths begin of files of ours, which it gets none of.
+    pub ours: Vec<OsString>,
     /// Who reads its stream.
     pub readers: ReaderPlan,
     /// Who renders it for the live display.
@@ -83,6 +95,27 @@ impl PipeAgent {
         self.balance.as_ref().map_or(Ok(None), |query| query.ask(context))
     }
 
+    /// How it is talked to.
+    fn codec(&self, wanted: &UnixStream, port: &Port<Message>) -> std::io::Result<Box<dyn Codec>> {
+        match self.preset.protocol {
+            Protocol::Lines => Ok(Box::new(Decoder::new(self.readers.filters(wanted)))),
+            Protocol::Acp => {
+                let wanted = Wanted { model: self.wishes.model.clone(), read_only: self.read_only };
+                let grounds = Grounds { root: self.launch.cwd.clone(), ours: self.ours.clone() };
+                Ok(Box::new(AcpCodec::start(wanted, &grounds, port)?))
+            }
+        }
+    }
+
+    /// How long it may go on. A session is closed when it is over, and an agent that stays then never leaves by itself.
+    fn timeouts(&self) -> Timeouts {
+        let usual = self.timeouts;
+        match self.preset.protocol {
+            Protocol::Lines => usual,
+            Protocol::Acp => Timeouts { grace: usual.grace.min(acp::LEAVE), ..usual },
+        }
+    }
+
     fn attempt(&self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
         let mut launch = self.launch.clone();
         if self.preset.git_config == GitConfig::Hidden {
@@ -105,8 +138,8 @@ impl PipeAgent {
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;
         let serve = || {
             let (patience, wanted) = Hold::new()?;
-            let decoder = Box::new(Decoder::new(self.readers.filters(&wanted)));
-            let served = serve(pipes, attempt.prompt, decoder, &self.display, &wanted, &port)?;
+            let codec = self.codec(&wanted, &port)?;
+            let served = serve(pipes, attempt.prompt, codec, &self.display, &wanted, &port)?;
             Ok(Served { patience: Some(patience), ..served })
         };
         let served = serve().map_err(|source| cannot_start(StartError::thread(&launch, source)))?;
@@ -114,7 +147,7 @@ impl PipeAgent {
 
         let clocks = Clocks {
             tool_calls: self.readers.tool_calls,
-            timeouts: self.timeouts,
+            timeouts: self.timeouts(),
             loop_over: attempt.deadline,
         };
         let mut watch = Watch::new(supervised, mailbox, served, &launch.cwd, clocks);
@@ -126,6 +159,7 @@ impl PipeAgent {
             readers: self.readers.in_force(),
             has_final: self.readers.has_final,
             asides: self.readers.asides,
+            exits_when_told: self.preset.protocol == Protocol::Acp,
             login: self.preset.login,
         };
         Ok(traces.report(judging, started.elapsed()))

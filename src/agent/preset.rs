@@ -27,6 +27,8 @@ pub struct Preset {
     pub cli: &'static str,
     /// Its arguments, before [`Prompt::StdinAndArgument`]'s.
     pub args: &'static [&'static str],
+    /// How it is talked to.
+    pub protocol: Protocol,
     /// How the prompt reaches it.
     pub prompt: Prompt,
     /// The longest prompt that it takes whole; `None` where none was found.
@@ -78,6 +80,15 @@ pub struct Preset {
     pub login: &'static str,
     /// How to install it, as the second half of a message. Empty: not needed.
     pub install: &'static str,
+}
+
+/// How an agent is talked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// The prompt goes to its stdin, and lines come back.
+    Lines,
+    /// The Agent Client Protocol: a session, one prompt, and answers to what it asks.
+    Acp,
 }
 
 /// How the stream of an agent tells of its tool calls.
@@ -162,6 +173,13 @@ pub fn for_command(program: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| !preset.cli.is_empty() && preset.cli == program)
 }
 
+/// The preset of any program that speaks the Agent Client Protocol.
+#[must_use]
+pub fn acp() -> &'static Preset {
+    static ANY: Preset = ACP;
+    &ANY
+}
+
 /// The preset of a program whose output nobody can read.
 #[must_use]
 pub fn unknown() -> &'static Preset {
@@ -189,6 +207,18 @@ impl PromptLimit {
 }
 
 impl Preset {
+    /// Whether what it says can be understood.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        !self.response.is_empty() || self.protocol == Protocol::Acp
+    }
+
+    /// Whether what it does can be shown.
+    #[must_use]
+    pub fn is_displayed(&self) -> bool {
+        !self.display.is_empty() || self.protocol == Protocol::Acp
+    }
+
     /// Compiles the filters.
     pub fn compile(&self) -> Result<Compiled, CompileError> {
         let program =
@@ -230,6 +260,7 @@ const BLANK: Preset = Preset {
     name: "custom",
     cli: "",
     args: &[],
+    protocol: Protocol::Lines,
     prompt: Prompt::Stdin,
     longest_prompt: None,
     response: "",
@@ -257,7 +288,12 @@ const BLANK: Preset = Preset {
     install: "",
 };
 
-static PRESETS: [Preset; 8] = [
+/// What the agents behind the protocol have in common; also `acp`, which is any of them.
+const ACP: Preset =
+    Preset { name: "acp", protocol: Protocol::Acp, has_final: true, read_only: Some(how::ASKS), ..BLANK };
+
+static PRESETS: [Preset; 13] = [
+    ACP,
     Preset {
         name: "amp",
         cli: "amp",
@@ -307,6 +343,15 @@ static PRESETS: [Preset; 8] = [
         ..BLANK
     },
     Preset {
+        name: "claude-acp",
+        cli: "claude-agent-acp",
+        reports_cost: true,
+        login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
+        install: "npm install -g @agentclientprotocol/claude-agent-acp",
+        ladder: &["haiku", "sonnet", "opus"],
+        ..ACP
+    },
+    Preset {
         name: "cline",
         cli: "cline",
         args: &["--json"],
@@ -351,6 +396,13 @@ static PRESETS: [Preset; 8] = [
         effort: Some(how::CODEX_EFFORT),
         ..BLANK
     },
+    Preset {
+        name: "codex-acp",
+        cli: "codex-acp",
+        login: "run 'codex login'",
+        install: "npm install -g @agentclientprotocol/codex-acp",
+        ..ACP
+    },
     BLANK,
     Preset {
         name: "gemini",
@@ -378,6 +430,15 @@ static PRESETS: [Preset; 8] = [
         ..BLANK
     },
     Preset {
+        name: "gemini-acp",
+        cli: "gemini",
+        args: &["--acp", "--skip-trust"],
+        login: "run 'gemini' and choose how to log in",
+        install: "npm install -g @google/gemini-cli",
+        git_config: GitConfig::Hidden,
+        ..ACP
+    },
+    Preset {
         name: "opencode",
         cli: "opencode",
         args: &["run", "--format", "json", "--auto"],
@@ -395,6 +456,15 @@ static PRESETS: [Preset; 8] = [
         effort: Some(how::OPENCODE_EFFORT),
         read_only: Some(how::OPENCODE),
         ..BLANK
+    },
+    Preset {
+        name: "opencode-acp",
+        cli: "opencode",
+        args: &["acp"],
+        reports_cost: true,
+        login: "run 'opencode auth login'",
+        install: "npm install -g opencode-ai",
+        ..ACP
     },
     Preset {
         name: "script",
@@ -434,7 +504,24 @@ mod tests {
     #[test]
     fn presets_are_found_by_name_and_by_command() {
         let names: Vec<_> = known().collect();
-        assert_eq!(names, ["amp", "claude", "cline", "codex", "custom", "gemini", "opencode", "script"]);
+        assert_eq!(
+            names,
+            [
+                "acp",
+                "amp",
+                "claude",
+                "claude-acp",
+                "cline",
+                "codex",
+                "codex-acp",
+                "custom",
+                "gemini",
+                "gemini-acp",
+                "opencode",
+                "opencode-acp",
+                "script"
+            ]
+        );
         assert!(names.iter().all(|name| preset(name).is_some_and(|preset| preset.name == *name)));
         assert_eq!(for_command("claude").map(|preset| preset.name), Some("claude"));
         for other in ["", "ralph", "/usr/bin/claude", "sh"] {

@@ -35,10 +35,10 @@ impl ReaderPlan {
     pub fn of(preset: &Preset) -> Result<Self, CompileError> {
         Ok(Self {
             preset: preset.compile()?,
-            preset_reads: !preset.response.is_empty(),
+            preset_reads: preset.is_read(),
             response: None,
             result: None,
-            preset_displays: !preset.display.is_empty(),
+            preset_displays: preset.is_displayed(),
             tool_calls: preset.tool_calls,
             has_final: preset.has_final,
             asides: preset.asides,

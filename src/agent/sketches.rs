@@ -69,8 +69,14 @@ fn clocks(attempt: &Attempt<'_>) -> Clocks {
     Clocks { tool_calls: ToolCalls::Told, timeouts, loop_over: attempt.deadline }
 }
 
-const JUDGING: Judging<'_> =
-    Judging { agent: "sketch", readers: Readers::User, has_final: false, asides: Asides::NONE, login: "" };
+const JUDGING: Judging<'_> = Judging {
+    agent: "sketch",
+    readers: Readers::User,
+    has_final: false,
+    asides: Asides::NONE,
+    exits_when_told: false,
+    login: "",
+};
 
 /// An agent that is answered.
 struct Answered(&'static str);

@@ -2,10 +2,10 @@
 
 use std::io::{PipeWriter, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::codec::{Codec, Stdin, Turn};
+use super::codec::{Codec, Farewell, Stdin, Turn};
 use super::display::{DisplayRoute, Feed};
 use super::message::Message;
 use crate::engine::event::Stream;
@@ -28,6 +28,30 @@ impl Hold {
     }
 }
 
+/// Where answers for the agent go; nowhere once its stdin is closed.
+type Answers = Arc<Mutex<Option<Sender<Vec<u8>>>>>;
+
+/// How an agent is asked to end its turn.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    words: Farewell,
+    answers: Answers,
+}
+
+impl Asking {
+    /// Asks it, where that can be done.
+    pub(super) fn ask(&self) -> bool {
+        let words = std::mem::take(&mut *lock(&self.words));
+        let answers = lock(&self.answers);
+        !words.is_empty() && answers.as_ref().is_some_and(|answers| answers.send(words).is_ok())
+    }
+}
+
+/// Nothing that is held can be left half-changed by a panic elsewhere.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What serves the pipes of one attempt, if it has any.
 #[derive(Debug, Default)]
 pub(super) struct Served {
@@ -35,6 +59,8 @@ pub(super) struct Served {
     pub(super) hold: Option<Hold>,
     /// Keeps them waiting for filters of the user's.
     pub(super) patience: Option<Hold>,
+    /// How it is asked to end its turn.
+    pub(super) farewell: Asking,
     /// Pipes of the agent that are still open.
     pub(super) open: usize,
     /// A display of the user's is at work.
@@ -62,7 +88,8 @@ pub(super) fn serve(
     // The writer is there until the sender is gone.
     let _ = answers.send(first);
     threads::start(move || write(stdin, &to_write))?;
-    let answers = (then == Stdin::KeepOpen).then_some(answers);
+    let answers = Arc::new(Mutex::new((then == Stdin::KeepOpen).then_some(answers)));
+    let farewell = Asking { words: codec.farewell(), answers: Arc::clone(&answers) };
 
     let stderr_stop = stop.try_clone()?;
     let stderr_port = port.clone();
@@ -81,12 +108,13 @@ pub(super) fn serve(
 
     let port = port.clone();
     threads::start(move || {
-        read(codec, answers, feed, &port, |take| pump(stdout, &stop, take));
+        read(codec, &answers, feed, &port, |take| pump(stdout, &stop, take));
         port.post(0, Message::Closed);
     })?;
     Ok(Served {
         hold: Some(hold),
         patience: None,
+        farewell,
         open: 2,
         displaying: display.has_thread(),
         show_text: matches!(display, DisplayRoute::Text),
@@ -106,7 +134,7 @@ fn write(mut stdin: PipeWriter, pieces: &Receiver<Vec<u8>>) {
 /// Passes stdout on and decodes it. The bytes go first: while they are written to the records, this thread decodes them.
 fn read(
     mut codec: Box<dyn Codec>,
-    mut answers: Option<Sender<Vec<u8>>>,
+    answers: &Answers,
     mut feed: Feed,
     port: &Port<Message>,
     pump: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool),
@@ -119,18 +147,24 @@ fn read(
             return false;
         }
         codec.read(bytes, &mut turn);
-        answer(&mut turn, &mut answers);
+        answer(&mut turn, answers);
         post(&mut turn, port)
     });
     codec.finish(&mut turn);
+    // Nobody is there to be answered.
+    lock(answers).take();
     post(&mut turn, port);
     port.post(0, Message::Decoded(codec.tally()));
 }
 
 /// Hands over what the codec has to say to the agent.
-fn answer(turn: &mut Turn, answers: &mut Option<Sender<Vec<u8>>>) {
+fn answer(turn: &mut Turn, answers: &Answers) {
     let (bytes, is_last) = turn.take_answer();
-    if let Some(sender) = answers
+    if bytes.is_empty() && !is_last {
+        return;
+    }
+    let mut answers = lock(answers);
+    if let Some(sender) = answers.as_ref()
         && !bytes.is_empty()
     {
         // An agent that reads no more is judged by what it did.

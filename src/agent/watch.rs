@@ -28,6 +28,9 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// every line.
 const DECODING: Duration = Duration::from_secs(15);
 
+/// How long an agent that is asked to end its turn may take for that.
+const FAREWELL: Duration = Duration::from_secs(3);
+
 /// How long an attempt may go on, and by what a silent agent is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clocks {
@@ -81,6 +84,8 @@ pub(super) struct Watch {
     notice: Option<String>,
     /// Since when the end is under way: the ladder has been ordered, or the program has ended by itself.
     closing: Option<Instant>,
+    /// It was asked to end its turn: when the ladder is ordered if it does not.
+    asked_until: Option<Instant>,
     program: Program,
     /// Who serves its pipes.
     served: Served,
@@ -116,6 +121,7 @@ impl Watch {
             known: (None, None),
             notice: None,
             closing: None,
+            asked_until: None,
             program: Program::Alive,
             served,
             last_message: now,
@@ -318,7 +324,7 @@ impl Watch {
             return self.last_message + self.patience();
         }
         if let Some(since) = self.closing {
-            return since + self.ladder_limit;
+            return self.asked_until.unwrap_or(since + self.ladder_limit);
         }
         let next = match self.word {
             Word::AmongOthers => self.vital_signs.next_look(),
@@ -335,6 +341,10 @@ impl Watch {
     }
 
     fn look_at_the_clock(&mut self, now: Instant) {
+        if self.asked_until.is_some_and(|until| now >= until) {
+            self.asked_until = None;
+            self.supervised.stop();
+        }
         if self.closing.is_some() || self.program != Program::Alive {
             return;
         }
@@ -400,14 +410,21 @@ impl Watch {
             Word::LastForNow { until } | Word::Last { until } => *until += gap,
         }
         self.closing = self.closing.map(|since| since + gap);
+        self.asked_until = self.asked_until.map(|until| until + gap);
     }
 
     /// Starts the ladder, unless the agent has ended by itself or is being ended already.
     fn end(&mut self, ending: Ending) {
         if self.closing.is_none() && self.program == Program::Alive {
             self.traces.ending = Some(ending);
-            self.closing = Some(Instant::now());
-            self.supervised.stop();
+            let now = Instant::now();
+            self.closing = Some(now);
+            if ending != Ending::AfterFinal && self.served.farewell.ask() {
+                self.asked_until = Some(now + FAREWELL);
+                self.ladder_limit += FAREWELL;
+            } else {
+                self.supervised.stop();
+            }
         }
     }
 

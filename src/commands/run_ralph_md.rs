@@ -65,7 +65,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     };
     if args.dry_run {
         let (_, agent_args) = command_of_call(&command, settings)?;
-        let program = command.program().into();
+        let program = crate::agent::command::program(&command).into();
         let words = [&program].into_iter().chain(&agent_args);
         // On stdout stands the prompt alone.
         remark(&format!("the agent would be started as: {}", shell_words(words)));

@@ -7,10 +7,10 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
 
 use super::workspace::{find_program, search_path};
-use crate::agent::command::resolve;
+use crate::agent::command::{program as program_of, resolve};
 use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
-use crate::agent::preset::{self, Compiled, Preset, Unable, Wishes};
+use crate::agent::preset::{self, Compiled, Preset, Protocol, Unable, Wishes};
 use crate::agent::{BalanceQuery, DisplayRoute, ReaderPlan, Timeouts};
 use crate::engine::agent::CommandLine;
 use crate::process::OWN_EXECUTABLE;
@@ -88,7 +88,7 @@ impl Choice {
         let command = CommandLine::new(split("AGENT_TYPE", line)?);
         let is_there =
             |program: &str| program.contains('/') || find_program(program, &search_path(settings)).is_some();
-        let Some(command) = command.filter(|command| is_there(command.program())) else {
+        let Some(command) = command.filter(|command| is_there(program_of(command))) else {
             let known: Vec<&str> = preset::known().collect();
             bail!(
                 "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \
@@ -100,7 +100,7 @@ impl Choice {
         Ok(Self {
             name: command.name().to_owned(),
             preset,
-            program: Some(command.program().to_owned()),
+            program: Some(program_of(&command).to_owned()),
             args: args.into_iter().map(OsString::from).collect(),
             chosen_by: "AGENT_TYPE",
         })
@@ -170,16 +170,23 @@ impl Choice {
         let compiled: Compiled = preset.compile().context("a built-in filter does not compile")?;
         let response = users_program("AGENT_RESPONSE_FILTER", settings.agent_response_filter.as_deref())?;
         let result = users_program("AGENT_RESULT_FILTER", settings.agent_result_filter.as_deref())?;
+        if preset.protocol == Protocol::Acp && (response.is_some() || result.is_some()) {
+            bail!(
+                "AGENT_RESPONSE_FILTER and AGENT_RESULT_FILTER read lines, and agent '{}' is talked to by a protocol: leave them \
+                 out, or choose another agent",
+                self.name
+            );
+        }
         let display = match &settings.agent_display_filter {
             Some(filter) => users_display(filter, settings, project)?,
-            None if !preset.display.is_empty() => DisplayRoute::Preset,
+            None if preset.is_displayed() => DisplayRoute::Preset,
             None if response.is_some() => DisplayRoute::Text,
             None => DisplayRoute::Raw,
         };
         let readers = ReaderPlan {
             tool_calls: preset.tool_calls,
             preset: compiled,
-            preset_reads: !preset.response.is_empty(),
+            preset_reads: preset.is_read(),
             response,
             result,
             preset_displays: matches!(display, DisplayRoute::Preset),
@@ -222,12 +229,21 @@ impl Choice {
             preset: self.preset,
             balance: both.then(|| BalanceQuery::new(&command, &parser, &launch)),
             launch,
+            wishes: wishes(settings),
+            read_only: false,
+            ours: ours(project),
             readers: filters.readers,
             display,
             timeouts: timeouts(settings),
         };
         Factory::new(agent, reports_cost)
     }
+}
+
+/// How the files and folders begin that are no business of agents'.
+pub(crate) fn ours(project: &Project) -> Vec<OsString> {
+    let path = |file: &str| project.run_dir().join(file.trim_end_matches('*')).into_os_string();
+    project.run_files().into_iter().map(path).collect()
 }
 
 /// What the settings want of the agent they choose.

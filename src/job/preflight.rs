@@ -7,9 +7,10 @@ use regex::Regex;
 
 use super::Refused;
 use super::agent_choice::{
-    CheckedFilters, Choice, check_program, ladder, timeouts, wishes_of_call, with_wishes,
+    CheckedFilters, Choice, check_program, ladder, ours, timeouts, wishes_of_call, with_wishes,
 };
 use super::workspace::Workspace;
+use crate::agent::command::program;
 use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
 use crate::agent::preset::Preset;
@@ -66,7 +67,7 @@ impl Preflight {
     ) -> anyhow::Result<Self> {
         let Workspace { project, settings } = workspace;
         let preset = command_of_call(&command, settings)?.0;
-        check_program(command.program(), preset, "the line 'agent:'", settings, project)?;
+        check_program(program(&command), preset, "the line 'agent:'", settings, project)?;
         check_budget(settings, command.name(), preset.reports_cost)?;
         let done_pattern = done_pattern(settings)?;
         Ok(Self { limits: limits(limit, settings), done_pattern, agent: Chosen::Command(command) })
@@ -119,7 +120,8 @@ impl Preflight {
             }
             Chosen::Command(command) => {
                 let launch = launch(project, settings, env, mark);
-                Ok(Factory::of_command(command, wishes_of_call(settings), launch, timeouts(settings))?)
+                let wishes = wishes_of_call(settings);
+                Ok(Factory::of_command(command, wishes, launch, ours(project), timeouts(settings))?)
             }
         }
     }

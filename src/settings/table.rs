@@ -12,13 +12,13 @@ pub const TABLE: &[Setting] = &[
         flag: Some(Flag {
             long: "--agent",
             value: "TYPE",
-            help: "Agent to run: amp, claude, cline, codex, gemini, opencode, script, custom or a command line",
+            help: "Agent to run: amp, claude, cline, codex, gemini, opencode, the same with -acp, script, custom or a command line",
             everywhere: true,
             ..Flag::GENERAL
         }),
         default: "claude",
         kind: ValueKind::Name,
-        doc: "Which agent to run: amp, claude, cline, codex, gemini, opencode, script, custom, or a command line of your own",
+        doc: "Which agent to run: amp, claude, cline, codex, gemini, opencode, one of claude, codex, gemini, opencode with -acp, script, custom, or a command line of your own",
         ..Setting::ROW
     },
     Setting {

@@ -85,7 +85,10 @@ fn values_of_flags() {
         ("plan --config nowhere/config", &["nowhere/config", "not found"]),
         ("--config=nowhere plan", &["nowhere", "not found"]),
         ("plan --config=specs", &["specs", "folder"]),
-        ("plan --agent cluade", &["'cluade'", "amp, claude, cline, codex", "gemini, opencode"]),
+        (
+            "plan --agent cluade",
+            &["'cluade'", "amp, claude, claude-acp, cline", "gemini, gemini-acp, opencode"],
+        ),
         ("plan --agent=", &["agent"]),
         ("plan --ralph-dir=", &["--ralph-dir"]),
     ] {
@@ -99,7 +102,7 @@ fn lines_of_the_config() {
         ("# fine\nAGENT_ARGS=$(date)\n", &["config", "line 2", "column 12"][..]),
         ("AGENT_TYPE=claude\nif true; then\n", &["line 2"]),
         ("X='open\n", &["line 1"]),
-        ("AGENT_TYPE=cluade\n", &["'cluade'", "claude, cline"]),
+        ("AGENT_TYPE=cluade\n", &["'cluade'", "claude, claude-acp, cline"]),
         ("MAX_RETRIES=many\n", &["MAX_RETRIES", "many"]),
         ("DEFAULT_MAX_ITERATIONS=0\n", &["DEFAULT_MAX_ITERATIONS", "0"]),
         ("AGENT_TIMEOUT=-5m\n", &["AGENT_TIMEOUT", "-5m"]),

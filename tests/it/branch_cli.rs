@@ -37,7 +37,7 @@ fn the_command_line() {
         ("loop build -j many", &["--jobs many", "from 1"]),
         ("loop build --sequential --jobs 2", &["--sequential", "--jobs"]),
         ("loop build --name x", &["--name", "after its branch"]),
-        ("loop build --provider cluade", &["'cluade'", "claude, cline"]),
+        ("loop build --provider cluade", &["'cluade'", "claude, claude-acp, cline"]),
         ("loop build -p nowhere.md", &["nowhere.md"]),
         ("loop plan --prompt nowhere.md", &["nowhere.md"]),
         ("loop build --max-errors many", &["--max-errors", "many"]),

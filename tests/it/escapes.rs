@@ -211,6 +211,8 @@ fn nobody_else_writes_to_the_terminal() {
     found.sort();
     let expected = [
         "src/commands/output.rs",
+        // It reads there, where somebody reads what the view writes.
+        "src/job/terminal.rs",
         // To ralph, by a pipe.
         "src/process/supervisor.rs",
         "src/reply/child.rs",

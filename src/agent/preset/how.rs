@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::{Preset, Prompt};
+use super::{Preset, Prompt, Protocol};
 
 /// An option of an agent's command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,8 @@ pub(super) const OPENCODE_EFFORT: CliOption = option(&["--variant"]);
 /// What is not among its tools it cannot use.
 pub(super) const CLAUDE: ReadOnly =
     ReadOnly { without: &[option(&["--tools"])], args: &["--tools", "Bash,Read,Grep,Glob"], env: &[] };
+/// Over the protocol it asks for leave, and its mode is chosen.
+pub(super) const ASKS: ReadOnly = ReadOnly { without: &[], args: &[], env: &[] };
 pub(super) const OPENCODE: ReadOnly =
     ReadOnly { without: &[], args: &[], env: &[("OPENCODE_PERMISSION", r#"{"edit":"deny"}"#)] };
 
@@ -167,7 +169,9 @@ impl Preset {
         for (wish, option, unable) in
             [(&wishes.model, self.model, Unable::MODEL), (&wishes.effort, self.effort, Unable::EFFORT)]
         {
-            if let Some(wish) = wish {
+            // The model of a session is chosen in it.
+            let is_of_session = self.protocol == Protocol::Acp && unable == Unable::MODEL;
+            if let Some(wish) = wish.as_ref().filter(|_| !is_of_session) {
                 let option = option.ok_or(unable)?;
                 args = self.with(option.strip(args), &[option.names[0], &format!("{}{wish}", option.key)]);
             }

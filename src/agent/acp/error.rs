@@ -1,0 +1,113 @@
+//! Errors of both sides.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::reply::usage::Class;
+
+/// Why a request of the agent's is not granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Refusal {
+    code: i32,
+    message: String,
+}
+
+impl Refusal {
+    /// There is no such method, or not now.
+    pub(super) fn method(method: &str) -> Self {
+        Self { code: -32601, message: format!("method not found: {method}") }
+    }
+
+    /// What it needs is not there, or is something else.
+    pub(super) fn params(why: &str) -> Self {
+        Self { code: -32602, message: format!("invalid params: {why}") }
+    }
+
+    /// There is no such file. Agents take these words for a file that is new.
+    pub(super) fn not_found(path: &str) -> Self {
+        Self { code: -32002, message: format!("ENOENT: no such file or directory, open '{path}'") }
+    }
+
+    /// It is not allowed, or does not work.
+    pub(super) fn because(why: impl Into<String>) -> Self {
+        Self { code: -32603, message: why.into() }
+    }
+}
+
+/// An error of the agent's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) code: i64,
+    pub(super) message: String,
+    pub(super) class: Class,
+}
+
+impl Fault {
+    /// Reads the `error` of a response.
+    pub(super) fn read(error: &RawValue) -> Self {
+        #[derive(Deserialize, Default)]
+        struct Error {
+            #[serde(default)]
+            code: i64,
+            #[serde(default)]
+            message: String,
+            #[serde(default)]
+            data: Value,
+        }
+        let Error { code, message, data } = serde_json::from_str(error.get()).unwrap_or_default();
+        let kind = data.get("errorKind").and_then(Value::as_str).unwrap_or_default();
+        let details = data.get("details").or(data.get("message")).and_then(Value::as_str).unwrap_or_default();
+        let message = match (message.trim(), details.trim()) {
+            ("", "") => format!("error {code}"),
+            (said, "") => said.to_owned(),
+            ("" | "Internal error", details) => details.to_owned(),
+            (said, details) if said.contains(details) => said.to_owned(),
+            (said, details) => format!("{said}: {details}"),
+        };
+        let class = class(code, kind, &message);
+        Self { code, message, class }
+    }
+
+    /// Of an error that an agent tells beside its answers, with the status of its provider.
+    pub(super) fn told(status: i64, message: String) -> Self {
+        let class = class(status, "", &message);
+        Self { code: status, message, class }
+    }
+}
+
+/// The code of an agent that wants a login first.
+pub(super) const LOGIN: i64 = -32000;
+
+/// What kind of error it is: by its code, which some agents take from their provider, by the kind it names, by its words.
+fn class(code: i64, kind: &str, message: &str) -> Class {
+    match (code, kind) {
+        (LOGIN | 401, _) | (_, "authentication_failed" | "authentication_error") => return Class::Auth,
+        (429, _) | (_, "rate_limit" | "rate_limit_error") => return Class::Limit,
+        (402, _) | (_, "billing_error") => return Class::Billing,
+        (403, _) | (_, "permission_error") => return Class::Permission,
+        (500..=599, _) | (_, "overloaded" | "overloaded_error" | "server_error") => return Class::Overload,
+        _ => {}
+    }
+    let words = message.to_lowercase();
+    let has = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    if has(&["usage limit", "rate limit", "hit your limit", "too many requests", "exhausted your"]) {
+        Class::Limit
+    } else if has(&[
+        "not logged in",
+        "authentication required",
+        "please run /login",
+        "invalid api key",
+        "unauthorized",
+    ]) {
+        Class::Auth
+    } else if has(&["prompt is too long", "context window", "context length", "maximum context"]) {
+        Class::Context
+    } else if has(&["overloaded", "service unavailable", "bad gateway"]) {
+        Class::Overload
+    } else if has(&["credit balance", "billing", "insufficient_quota", "quota exceeded"]) {
+        Class::Billing
+    } else {
+        Class::Other
+    }
+}

@@ -1,0 +1,376 @@
+//! What real agents have said, played to the codec; and what none should say.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::reply::Reply;
+use crate::reply::sigil::COMPLETE;
+
+/// A conversation with a codec of ours.
+struct Talk {
+    codec: AcpCodec,
+    reply: Reply,
+    shown: Vec<String>,
+    /// What we have said, line by line.
+    said: Vec<Value>,
+    is_over: bool,
+}
+
+impl Talk {
+    fn new(wanted: Wanted) -> Self {
+        let grounds = Grounds { root: "/home/dev/project".into(), ours: Vec::new() };
+        let mut codec = AcpCodec::new(wanted, &grounds);
+        let (first, then) = codec.open("Do one task.");
+        assert_eq!(then, Stdin::KeepOpen);
+        let said = vec![serde_json::from_slice(&first).unwrap()];
+        Self { codec, reply: Reply::default(), shown: Vec::new(), said, is_over: false }
+    }
+
+    fn hear_bytes(&mut self, bytes: &[u8]) {
+        let mut turn = Turn::default();
+        self.codec.read(bytes, &mut turn);
+        let (items, _) = turn.take_items();
+        for item in items {
+            self.reply.fold(&item);
+            if let Item::Show(show) = item {
+                self.shown.push(format!("{show:?}"));
+            }
+        }
+        let (answer, is_last) = turn.take_answer();
+        let lines = answer.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        self.said.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+        self.is_over |= is_last;
+    }
+
+    fn hear(&mut self, message: &Value) {
+        self.hear_bytes(format!("{message}\n").as_bytes());
+    }
+
+    /// The method and the number of our last request.
+    fn asked(&self) -> (String, Value) {
+        let last = self.said.iter().rev().find(|said| said.get("method").is_some()).unwrap();
+        (last["method"].as_str().unwrap().to_owned(), last["id"].clone())
+    }
+
+    /// Answers what we have asked, whatever its number.
+    fn answer(&mut self, mut message: Value) {
+        message["id"] = self.asked().1;
+        self.hear(&message);
+    }
+
+    fn text(&self) -> String {
+        self.shown.iter().filter(|show| show.starts_with("Delta")).cloned().collect()
+    }
+}
+
+fn transcripts() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/acp");
+    let mut all: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+/// What the agent has said in a transcript.
+fn of_agent(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["dir"] == "agent->client").map(|line| line["msg"].clone()).collect()
+}
+
+/// Plays a transcript. Its numbers are those of another client, which has chosen no mode.
+fn play(path: &Path, wanted: Wanted) -> Talk {
+    let mut talk = Talk::new(wanted);
+    for message in of_agent(path) {
+        let is_answer = message.get("method").is_none();
+        if !is_answer {
+            talk.hear(&message);
+            continue;
+        }
+        talk.answer(message);
+        while talk.asked().0.starts_with("session/set_") && !talk.is_over {
+            talk.answer(json!({ "jsonrpc": "2.0", "id": 0, "result": {} }));
+        }
+    }
+    talk
+}
+
+#[test]
+fn what_real_agents_have_said_is_understood() {
+    let mut seen = 0;
+    for path in transcripts() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let talk = play(&path, Wanted::default());
+        let usage = &talk.reply.usage;
+        assert!(talk.is_over, "{name} comes to its end");
+        assert_eq!((talk.codec.counters.malformed, talk.codec.counters.oversized), (0, 0), "{name}");
+        assert!(usage.session_id.is_some() && usage.final_seen, "{name}");
+        // gemini never tells how its writing ended where that was refused.
+        if name.contains(".tool.") {
+            assert!(usage.called_tools && usage.tools_in_flight.is_empty(), "{name}");
+        }
+        if name.contains(".cancel.") {
+            assert_eq!(usage.fault.as_ref().unwrap().message, "its turn was cancelled", "{name}");
+        } else if name == "opencode.write.reject.jsonl" {
+            assert_eq!(
+                (usage.fault.as_ref(), talk.reply.speech.sigils().complete()),
+                (None, false),
+                "it stops there"
+            );
+        } else {
+            assert_eq!(usage.fault, None, "{name}");
+            assert!(talk.reply.speech.sigils().complete(), "{name}: {}", talk.text());
+            assert!(talk.text().contains(COMPLETE), "{name}");
+            assert!(usage.output_tokens.is_some(), "{name}");
+        }
+        if name.starts_with("claude") && !name.contains("cancel") {
+            assert!(usage.cost_usd.is_some_and(|cost| cost > 0.0) && usage.model.is_some(), "{name}");
+        }
+        // Each request of the agent's has exactly one answer of ours, with its own number.
+        let asked = of_agent(&path)
+            .into_iter()
+            .filter(|said| said.get("method").is_some() && said.get("id").is_some());
+        let answered = talk.said.iter().filter(|said| said.get("method").is_none());
+        assert_eq!(
+            asked.map(|asked| asked["id"].clone()).collect::<Vec<_>>(),
+            answered.map(|answer| answer["id"].clone()).collect::<Vec<_>>(),
+            "{name}"
+        );
+        seen += 1;
+    }
+    assert_eq!(seen, 16);
+}
+
+#[test]
+fn the_most_permissive_mode_is_chosen_or_the_one_in_which_nothing_is_changed() {
+    for (name, open, quiet) in [
+        ("claude-agent-acp.tool", "bypassPermissions", "plan"),
+        ("codex-acp.tool", "agent-full-access", "read-only"),
+        ("gemini.tool", "yolo", "plan"),
+        ("opencode.tool", "", "plan"),
+    ] {
+        let path = transcripts().into_iter().find(|path| path.ends_with(format!("{name}.jsonl"))).unwrap();
+        for (read_only, mode) in [(false, open), (true, quiet)] {
+            let talk = play(&path, Wanted { read_only, ..Wanted::default() });
+            let chosen =
+                talk.said.iter().filter(|said| said["method"].as_str().unwrap_or_default().contains("set_"));
+            let chosen: Vec<&str> = chosen
+                .filter_map(|said| said["params"]["modeId"].as_str().or(said["params"]["value"].as_str()))
+                .collect();
+            assert_eq!(chosen.concat(), mode, "{name}, read only: {read_only}");
+            let can_write = &talk.said[0]["params"]["clientCapabilities"]["fs"]["writeTextFile"];
+            assert_eq!(can_write, &Value::Bool(!read_only));
+        }
+    }
+}
+
+#[test]
+fn a_model_is_chosen_where_it_is_offered_and_else_its_absence_is_told() {
+    let path = transcripts().into_iter().find(|path| path.ends_with("claude-agent-acp.tool.jsonl")).unwrap();
+    let wanted = |model: &str| Wanted { model: Some(model.to_owned()), read_only: false };
+    let talk = play(&path, wanted("opus"));
+    assert!(talk.said.iter().any(|said| said["params"]["value"] == "opus"));
+    assert_eq!(talk.reply.usage.fault, None);
+    let talk = play(&path, wanted("gpt"));
+    let fault = talk.reply.usage.fault.unwrap();
+    assert!(
+        fault.message.starts_with("it has no model 'gpt': choose one of default, opus"),
+        "{}",
+        fault.message
+    );
+    assert!(!talk.said.iter().any(|said| said["method"] == "session/prompt"));
+}
+
+/// A session that waits for the end of its turn.
+fn prompted(read_only: bool) -> Talk {
+    let mut talk = Talk::new(Wanted { read_only, ..Wanted::default() });
+    talk.answer(json!({ "jsonrpc": "2.0", "result": { "protocolVersion": 1 } }));
+    talk.answer(json!({ "jsonrpc": "2.0", "result": { "sessionId": "s" } }));
+    assert_eq!(talk.asked().0, "session/prompt");
+    talk
+}
+
+#[test]
+fn each_way_to_stop_says_whether_it_was_good() {
+    for (answer, class, message) in [
+        (json!({ "result": { "stopReason": "refusal" } }), Class::Other, "it refused to go on"),
+        (
+            json!({ "result": { "stopReason": "max_tokens" } }),
+            Class::Context,
+            "it has reached its limit of tokens",
+        ),
+        (json!({ "result": { "stopReason": "cancelled" } }), Class::Other, "its turn was cancelled"),
+        (json!({ "result": { "stopReason": "bored" } }), Class::Other, "nobody knows: bored"),
+        (json!({ "result": null }), Class::Other, "nobody knows: none"),
+        (
+            json!({ "error": { "code": -32000, "message": "Authentication required" } }),
+            Class::Auth,
+            "Authentication",
+        ),
+        (json!({ "error": { "code": 429, "message": "slow down" } }), Class::Limit, "slow down"),
+        (
+            json!({ "error": { "code": -32603, "message": "Internal error", "data": { "errorKind": "rate_limit", "details": "until 9" } } }),
+            Class::Limit,
+            "until 9",
+        ),
+        (json!({ "error": { "code": -32603, "message": "Prompt is too long" } }), Class::Context, "too long"),
+        (json!({ "error": "odd" }), Class::Other, "error 0"),
+    ] {
+        let mut talk = prompted(false);
+        talk.answer(answer.clone());
+        let fault = talk.reply.usage.fault.unwrap_or_else(|| panic!("{answer}"));
+        assert_eq!(
+            (fault.class, fault.message.contains(message)),
+            (class, true),
+            "{answer}: {}",
+            fault.message
+        );
+        assert!(talk.is_over, "{answer}");
+    }
+    let mut talk = prompted(false);
+    talk.answer(json!({ "result": { "stopReason": "end_turn" } }));
+    assert_eq!((talk.is_over, talk.reply.usage.final_seen, talk.reply.usage.fault), (true, true, None));
+}
+
+#[test]
+fn what_codex_says_beside_a_good_answer_counts() {
+    let mut talk = prompted(false);
+    let update = |error: Value| {
+        json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": {
+            "sessionUpdate": "session_info_update", "_meta": { "codex": { "error": error } } } } })
+    };
+    talk.hear(&update(
+        json!({ "httpStatusCode": 429, "message": "hit your usage limit", "willRetry": true }),
+    ));
+    talk.hear(&update(
+        json!({ "codexErrorInfo": { "http": { "httpStatusCode": 429 } }, "message": "hit your usage limit" }),
+    ));
+    talk.answer(json!({ "result": { "stopReason": "end_turn", "usage": null } }));
+    let fault = talk.reply.usage.fault.unwrap();
+    assert_eq!((fault.class, fault.message.as_str()), (Class::Limit, "hit your usage limit"));
+}
+
+#[test]
+fn a_login_is_asked_for_once_and_only_by_a_key() {
+    let refused = json!({ "error": { "code": -32000, "message": "Authentication required" } });
+    let mut talk = Talk::new(Wanted::default());
+    talk.answer(
+        json!({ "result": { "protocolVersion": 1, "authMethods": [{ "id": "oauth", "name": "Browser" }] } }),
+    );
+    talk.answer(refused);
+    assert_eq!(talk.reply.usage.fault.unwrap().class, Class::Auth);
+    assert!(!talk.said.iter().any(|said| said["method"] == "authenticate"));
+}
+
+#[test]
+fn leave_is_given_by_its_kind_and_never_to_who_may_only_look() {
+    let request = |kind: &str, options: Value| {
+        json!({ "jsonrpc": "2.0", "id": "p-1", "method": "session/request_permission", "params": { "sessionId": "s",
+            "toolCall": { "toolCallId": "t", "title": "do it", "kind": kind }, "options": options } })
+    };
+    let both = json!([
+        { "optionId": "x", "name": "No", "kind": "reject_once" },
+        { "optionId": "y", "name": "Always", "kind": "allow_always" },
+        { "optionId": "z", "name": "Yes", "kind": "allow_once" },
+    ]);
+    for (read_only, kind, expected) in [
+        (false, "edit", "z"),
+        (false, "switch_mode", "z"),
+        (true, "execute", "z"),
+        (true, "read", "z"),
+        (true, "edit", "x"),
+        (true, "switch_mode", "x"),
+        (true, "other", "x"),
+        (true, "brand_new", "x"),
+    ] {
+        let mut talk = prompted(read_only);
+        talk.hear(&request(kind, both.clone()));
+        let answer = talk.said.last().unwrap();
+        assert_eq!(
+            (&answer["id"], &answer["result"]["outcome"]["optionId"]),
+            (&json!("p-1"), &json!(expected)),
+            "{kind}"
+        );
+        assert!(talk.shown.last().unwrap().contains("do it"), "{:?}", talk.shown);
+    }
+    let mut talk = prompted(true);
+    talk.hear(&request("edit", json!([{ "optionId": "y", "name": "Yes", "kind": "allow_once" }])));
+    assert_eq!(talk.said.last().unwrap()["result"]["outcome"]["outcome"], "cancelled");
+    // It leaves the mode that was chosen for it.
+    let mut talk = prompted(true);
+    talk.codec.session.set_quiet_mode("plan");
+    talk.hear(
+        &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": {
+        "sessionUpdate": "current_mode_update", "currentModeId": "bypassPermissions" } } }),
+    );
+    assert_eq!(talk.reply.usage.fault.unwrap().class, Class::Permission);
+}
+
+#[test]
+fn what_nobody_should_say_is_answered_or_passed_over() {
+    let mut talk = Talk::new(Wanted::default());
+    talk.hear(&json!({ "jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": {} }));
+    assert_eq!(talk.said.last().unwrap()["error"]["code"], -32601, "before there is a session");
+    let mut talk = prompted(false);
+    for (message, code) in [
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "no/such" }), -32601),
+        (json!({ "jsonrpc": "2.0", "id": null, "method": "fs/read_text_file" }), -32602),
+        (
+            json!({ "jsonrpc": "2.0", "id": "a", "method": "fs/read_text_file", "params": { "path": 1 } }),
+            -32602,
+        ),
+        (json!({ "jsonrpc": "2.0", "id": 2, "method": "session/request_permission", "params": [] }), -32602),
+        (
+            json!({ "jsonrpc": "2.0", "id": 3, "method": "fs/read_text_file",
+            "params": { "sessionId": "s", "path": "/home/dev/project/../../x" } }),
+            -32603,
+        ),
+    ] {
+        talk.hear(&message);
+        let answer = talk.said.last().unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&message["id"], &json!(code)), "{message}");
+    }
+    let count = talk.said.len();
+    for line in
+        ["", "no JSON", "[]", "{}", "null", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#, r#"{"method":"x"}"#]
+    {
+        talk.hear_bytes(format!("{line}\n").as_bytes());
+    }
+    talk.hear_bytes(&vec![b'x'; 3 * MAX_LINE]);
+    talk.hear_bytes(b"\n");
+    assert_eq!((talk.said.len(), talk.codec.counters.oversized), (count, 1));
+    assert!(talk.codec.counters.malformed >= 4, "{:?}", talk.codec.counters);
+    for number in 0..1000 {
+        talk.hear(&json!({ "jsonrpc": "2.0", "id": number, "method": "no/such" }));
+    }
+    assert_eq!(talk.said.len(), count + 1000);
+    talk.answer(json!({ "result": { "stopReason": "end_turn" } }));
+    assert!(talk.is_over);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Whatever is changed in what an agent says, and however it comes cut: no panic, and no second opinion.
+    #[test]
+    fn mutated_transcripts_do_no_harm(
+        which in 0..16_usize,
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in 1..5000_usize,
+    ) {
+        let path = &transcripts()[which];
+        let mut bytes: Vec<u8> = of_agent(path).iter().flat_map(|said| format!("{said}\n").into_bytes()).collect();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let (mut whole, mut pieces) = (Talk::new(Wanted::default()), Talk::new(Wanted::default()));
+        whole.hear_bytes(&bytes);
+        bytes.chunks(cut).for_each(|piece| pieces.hear_bytes(piece));
+        prop_assert_eq!(whole.said, pieces.said);
+        prop_assert_eq!(whole.codec.counters, pieces.codec.counters);
+        prop_assert_eq!(whole.reply.usage, pieces.reply.usage);
+    }
+}

@@ -1,0 +1,160 @@
+//! What an agent tells of a session, as what a pipe would have said.
+
+use std::collections::HashMap;
+
+use agent_client_protocol_schema::v1::{
+    ContentBlock, ContentChunk, SessionNotification, SessionUpdate, ToolCall, ToolCallStatus, ToolCallUpdate,
+    UsageUpdate,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::error::Fault;
+use crate::reply::decode::Item;
+use crate::reply::show::Show;
+use crate::reply::usage::UsageNote;
+use crate::text::list::some_of;
+
+/// So many entries of a plan are shown.
+const SOME: usize = 3;
+
+/// One update.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) items: Vec<Item>,
+    /// An error that no answer will tell.
+    pub(super) error: Option<Fault>,
+    /// The mode that the session is in now.
+    pub(super) mode: Option<String>,
+}
+
+/// What was told so far, as far as what follows depends on it.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    /// The message that is being said.
+    message: Option<String>,
+    /// Tools that were called before their input was known, by the id of the call.
+    unshown: HashMap<String, String>,
+}
+
+impl Updates {
+    /// Reads an update; `None`: it is none that the protocol knows.
+    pub(super) fn take(&mut self, params: &RawValue) -> Option<Told> {
+        let notification: SessionNotification = serde_json::from_str(params.get()).ok()?;
+        let mut told = Told::default();
+        match notification.update {
+            SessionUpdate::AgentMessageChunk(chunk) => told.items = self.said(chunk),
+            SessionUpdate::ToolCall(call) => told.items = self.called(call),
+            SessionUpdate::ToolCallUpdate(update) => told.items = self.updated(update),
+            SessionUpdate::Plan(plan) => {
+                let entries = plan.entries.iter().map(|entry| entry.content.as_str());
+                let first = some_of(entries, SOME);
+                told.items.push(Item::Show(Show::tool("plan", Some(&Value::String(first)))));
+            }
+            SessionUpdate::UsageUpdate(usage) => told.items.push(used(&usage)),
+            SessionUpdate::CurrentModeUpdate(mode) => told.mode = Some(mode.current_mode_id.0.to_string()),
+            SessionUpdate::SessionInfoUpdate(info) => {
+                told.error =
+                    info.meta.as_ref().and_then(|meta| codex_error(meta.get("codex")?.get("error")?));
+            }
+            // Thoughts are not what it says; the rest is for those who draw menus.
+            _ => {}
+        }
+        Some(told)
+    }
+
+    /// A piece of a message. Where it has an id, another one begins another message.
+    fn said(&mut self, chunk: ContentChunk) -> Vec<Item> {
+        let ContentBlock::Text(text) = chunk.content else { return Vec::new() };
+        let id = chunk.message_id.map(|id| id.0.to_string()).filter(|id| self.message.as_ref() != Some(id));
+        let begun = id.map(|id| {
+            self.message = Some(id.clone());
+            Item::Note(Box::new(UsageNote { message: Some(id), ..UsageNote::default() }))
+        });
+        let shown = Item::Show(Show::Delta(text.text.clone()));
+        begun.into_iter().chain([Item::Text(text.text), shown]).collect()
+    }
+
+    fn called(&mut self, call: ToolCall) -> Vec<Item> {
+        let (id, name) = (call.tool_call_id.0.to_string(), call.name.unwrap_or(call.title));
+        let mut items = Vec::new();
+        if has_something(call.raw_input.as_ref()) || is_over(call.status) {
+            items.push(Item::Show(Show::tool(&name, call.raw_input.as_ref())));
+        } else {
+            self.unshown.insert(id.clone(), name);
+        }
+        items
+            .push(Item::Note(Box::new(UsageNote { tool_started: Some(id.clone()), ..UsageNote::default() })));
+        if is_over(call.status) {
+            items.push(finished(id));
+        }
+        items
+    }
+
+    fn updated(&mut self, update: ToolCallUpdate) -> Vec<Item> {
+        let (id, fields) = (update.tool_call_id.0.to_string(), update.fields);
+        let is_over = fields.status.is_some_and(is_over);
+        let mut items = Vec::new();
+        if (is_over || has_something(fields.raw_input.as_ref()))
+            && let Some(name) = self.unshown.remove(&id)
+        {
+            items.push(Item::Show(Show::tool(&name, fields.raw_input.as_ref())));
+        }
+        if fields.status == Some(ToolCallStatus::Failed) {
+            let title = fields.title.as_deref().unwrap_or("a tool");
+            items.push(Item::Show(Show::Notice(format!("{title} failed"))));
+        }
+        if is_over {
+            items.push(finished(id));
+        }
+        items
+    }
+}
+
+fn has_something(input: Option<&Value>) -> bool {
+    match input {
+        None | Some(Value::Null) => false,
+        Some(Value::Object(map)) => !map.is_empty(),
+        Some(_) => true,
+    }
+}
+
+fn used(usage: &UsageUpdate) -> Item {
+    let dollars = usage.cost.as_ref().filter(|cost| cost.currency == "USD").map(|cost| cost.amount);
+    let model = usage.meta.as_ref().and_then(|meta| meta.get("_claude/model")?.as_str());
+    Item::Note(Box::new(UsageNote {
+        context_tokens: Some(usage.used),
+        context_window: Some(usage.size).filter(|size| *size > 0),
+        cost_usd: dollars,
+        model: model.map(str::to_owned),
+        ..UsageNote::default()
+    }))
+}
+
+/// codex says what has gone wrong beside its answer, which is a good one.
+fn codex_error(error: &Value) -> Option<Fault> {
+    let will_retry = error.get("willRetry").and_then(Value::as_bool).unwrap_or_default();
+    if error.is_null() || will_retry {
+        return None;
+    }
+    let status = ["httpStatusCode", "http_status_code"].iter().find_map(|key| find(error, key)?.as_i64());
+    let message = find(error, "message").and_then(Value::as_str).unwrap_or("the provider refused");
+    Some(Fault::told(status.unwrap_or_default(), message.to_owned()))
+}
+
+/// The first value of this key, however deep.
+fn find<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(map) => map.get(key).or_else(|| map.values().find_map(|value| find(value, key))),
+        Value::Array(list) => list.iter().find_map(|value| find(value, key)),
+        _ => None,
+    }
+}
+
+fn is_over(status: ToolCallStatus) -> bool {
+    matches!(status, ToolCallStatus::Completed | ToolCallStatus::Failed)
+}
+
+fn finished(id: String) -> Item {
+    Item::Note(Box::new(UsageNote { tool_finished: Some(id), ..UsageNote::default() }))
+}
