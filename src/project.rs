@@ -314,7 +314,8 @@ impl Project {
             "requests/",
             "runs/",
             "progress.db*",
-            "draft/",
+            "task-draft/",
+            "feature-talks/",
         ];
         if self.has_run_dir_of_its_own() {
             files.push(RUN_DIR_MARK);

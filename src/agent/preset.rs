@@ -219,6 +219,12 @@ impl Preset {
         !self.display.is_empty() || self.protocol == Protocol::Acp
     }
 
+    /// Whether it can be told which model to use.
+    #[must_use]
+    pub fn takes_model(&self) -> bool {
+        self.model.is_some() || self.protocol == Protocol::Acp
+    }
+
     /// Compiles the filters.
     pub fn compile(&self) -> Result<Compiled, CompileError> {
         let program =

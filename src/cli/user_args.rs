@@ -70,11 +70,11 @@ pub fn split(verb: &clap::Command, rest: Vec<OsString>) -> Result<(Vec<OsString>
     Ok((own, user))
 }
 
-/// Whether a target is a path: with a `/`, ending in `.md`, or existing on disk.
+/// Whether a target is a path: with a `/`, ending in `.md`, or a folder that holds a RALPH.md.
 #[must_use]
 pub fn is_path(target: &Path) -> bool {
     let text = target.to_string_lossy();
-    text.contains('/') || text.ends_with(".md") || target.symlink_metadata().is_ok()
+    text.contains('/') || text.ends_with(".md") || target.join("RALPH.md").symlink_metadata().is_ok()
 }
 
 /// Whether a word is a flag that only tasks know.

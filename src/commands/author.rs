@@ -18,7 +18,7 @@ use crate::job::terminal::AtTerminal;
 use crate::job::variables::agent_env;
 use crate::job::workspace::{Workspace, open_loop};
 use crate::project::Project;
-use crate::prompt::authoring::Piece;
+use crate::prompt::authoring::{LONGEST_BRIEF, Piece};
 use crate::settings::Verb;
 use crate::source::authoring::{Authoring, Commission};
 use crate::source::inspection::Ground;
@@ -58,9 +58,15 @@ struct Progress {
 }
 
 impl Progress {
-    fn of(name: &str, project: &Project, feature: Option<&Feature>) -> Self {
-        let has =
-            |piece: Piece| project.graph_dir().join(format!("features/{name}/{}.md", piece.word())).is_file();
+    /// What counts is what lies there; with `only_known`, what the graph knows of that: the rest nobody has looked at.
+    fn of(name: &str, project: &Project, feature: Option<&Feature>, only_known: bool) -> Self {
+        let has = |piece: Piece| {
+            let path = format!("features/{name}/{}.md", piece.word());
+            let known =
+                feature.into_iter().flat_map(|feature| [&feature.spec_path, &feature.plan_path]).flatten();
+            let is_known = !only_known || known.into_iter().any(|known| *known == path);
+            is_known && project.graph_dir().join(path).is_file()
+        };
         Self {
             spec: has(Piece::Spec),
             plan: has(Piece::Plan),
@@ -77,18 +83,23 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
     let workspace = open_loop(Verb::Feature, &args.flags)?;
     let project = &workspace.project;
     let known = known(project, name)?;
-    let progress = Progress::of(name, project, known.as_ref());
-    let brief = brief(args.brief.as_deref())?;
-    let pieces = pieces(order, name, &progress, brief.is_some())?;
+    let goes_on = order == Order::Create;
+    let progress = Progress::of(name, project, known.as_ref(), goes_on);
+    let brief = brief(args.brief.as_deref(), &args.flags)?;
+    // One that goes on is at what is missing; its brief was heeded before.
+    let begins_anew = brief.is_some() && !args.flags.resume;
+    let pieces = pieces(order, name, &progress, begins_anew)?;
     let starts = pieces[0] == Piece::Spec;
     let asks = can_ask(args.brief.as_deref(), &args.flags) && pieces[0] != Piece::Tasks;
-    if starts && !asks && brief.is_none() && !progress.spec {
+    let lies_there = project.graph_dir().join(format!("features/{name}/spec.md")).is_file();
+    if starts && !asks && brief.is_none() && !lies_there {
         bail!(
             "nobody can be asked here, and there is no brief: say what is wanted, as in 'ralph feature {word} {name} \
              \"Export the table as CSV\"', or give it on stdin with -"
         );
     }
-    Author { workspace: &workspace, flags: &args.flags, feature: Some(name), brief, pieces, asks, progress }
+    let feature = Some(name);
+    Author { workspace: &workspace, flags: &args.flags, feature, brief, pieces, asks, progress, goes_on }
         .run()
 }
 
@@ -104,7 +115,7 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
         // It says what may have been meant.
         existing(project)?.feature(name)?;
     }
-    let brief = brief(args.brief.as_deref())?;
+    let brief = brief(args.brief.as_deref(), &args.flags)?;
     let asks = can_ask(args.brief.as_deref(), &args.flags);
     if !asks && brief.is_none() {
         bail!(
@@ -114,7 +125,17 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
     }
     let progress = Progress { spec: false, plan: false, tasks: 0 };
     let pieces = vec![Piece::Task];
-    Author { workspace: &workspace, flags: &args.flags, feature, brief, pieces, asks, progress }.run()
+    Author {
+        workspace: &workspace,
+        flags: &args.flags,
+        feature,
+        brief,
+        pieces,
+        asks,
+        progress,
+        goes_on: false,
+    }
+    .run()
 }
 
 /// What is left to be written, in order.
@@ -152,19 +173,31 @@ fn can_ask(brief: Option<&str>, flags: &LoopFlags) -> bool {
 }
 
 /// What the user wants, in their words; `-` reads it from stdin.
-fn brief(given: Option<&str>) -> anyhow::Result<Option<String>> {
+fn brief(given: Option<&str>, flags: &LoopFlags) -> anyhow::Result<Option<String>> {
     let text = match given {
         None => return Ok(None),
+        // What was on stdin then is gone.
+        Some("-") if flags.resume => return Ok(None),
         Some("-") => {
-            let mut text = String::new();
+            let mut bytes = Vec::new();
             let stdin = std::io::stdin().lock();
-            stdin.take(MOST).read_to_string(&mut text).context("cannot read the brief from stdin")?;
-            text
+            stdin.take(MOST + 1).read_to_end(&mut bytes).context("cannot read the brief from stdin")?;
+            if bytes.len() as u64 > MOST {
+                bail!(
+                    "the brief on stdin is larger than {MOST} bytes: put it into a file, and name that in a short one"
+                );
+            }
+            String::from_utf8(bytes).ok().context("the brief on stdin is no UTF-8 text: convert it first")?
         }
         Some(text) => text.to_owned(),
     };
     if text.trim().is_empty() {
         bail!("the brief is empty: say what is wanted");
+    }
+    if text.chars().nth(LONGEST_BRIEF).is_some() {
+        bail!(
+            "the brief is longer than {LONGEST_BRIEF} characters: put it into a file of the project, and name that in a short one"
+        );
     }
     Ok(Some(text))
 }
@@ -191,6 +224,8 @@ struct Author<'a> {
     pieces: Vec<Piece>,
     asks: bool,
     progress: Progress,
+    /// What lies there and is not in the graph is looked at first.
+    goes_on: bool,
 }
 
 impl Author<'_> {
@@ -199,7 +234,7 @@ impl Author<'_> {
         let preflight = Preflight::of_settings(self.workspace, None)?;
         let run = run_id();
         // A folder of this name is taken for ours alone, with the graph right in it.
-        let draft = project.run_dir().join("draft/.ralph");
+        let draft = project.run_dir().join("task-draft/.ralph");
         let mut env = agent_env(MODE, project, settings);
         // What agents do to a graph is done to the draft, wherever they are.
         env.push(("RALPH_DIR".into(), draft.clone().into()));
@@ -214,6 +249,8 @@ impl Author<'_> {
             documents: project.graph_dir(),
             ralph: own_call(Some(&draft))?,
             draft,
+            talks: project.run_dir().join("feature-talks"),
+            goes_on: self.goes_on,
         };
         let mut store = task::create(project)?;
         if let Some(name) = self.feature {

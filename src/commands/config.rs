@@ -227,7 +227,7 @@ mod tests {
                 "defaults": null,
                 "empty": null,
                 "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_PROVIDER" },
-                "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, script, custom, or a command line of your own",
+                "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, one of claude, codex, gemini, opencode with -acp, script, custom, or a command line of your own",
             })
         );
         let origin = |key: &str| row(key)["origin"].clone();

@@ -49,14 +49,18 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     if !has_graph {
         return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
     }
-    let preflight = Preflight::of_settings(&workspace, limit)?;
-    let models = models(args, settings, preflight.ladder())?;
+    // Who is tried again is the task, by whoever comes next: what an attempt has left is not an agent's to go on with.
+    let preflight = Preflight::of_settings(&workspace, limit)?.without_retries();
+    let models = models(args, settings, &preflight)?;
     let asks = settings.verify && !args.tasks.no_verify;
     let run = run_id();
     let places = places(args, project, asks && preflight.can_look_only())?;
     let mut env = agent_env(MODE, project, settings);
     // What agents do to the graph is done to this one, wherever they are.
     env.push(("RALPH_DIR".into(), project.graph_dir().into()));
+    if let Scope::Feature(name) = &scope {
+        env.push((task::FEATURE_VARIABLE.into(), name.into()));
+    }
     let agent = preflight.factory(&workspace, project, env, &run)?;
     let command = validator(settings, agent.launch());
     let is_verified = asks || command.is_some();
@@ -93,7 +97,9 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
             "TARGET is missing: name a RALPH.md or its folder, a task or a feature, or run every ready task with --all"
         );
     };
-    let unknown = match store.task(target) {
+    // A feature may be called like the beginning of an id.
+    let found = if target.starts_with("t-") { store.task(target) } else { Err(unknown_task(target)) };
+    let unknown = match found {
         Ok(task) => return Ok(Scope::Subtree(task.id)),
         Err(error @ GraphError::UnknownTask { .. }) => error,
         Err(error) => return Err(error.into()),
@@ -121,15 +127,19 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
         }
         Err(error @ GraphError::UnknownFeature { nearest: Some(_), .. }) => Err(error.into()),
         Err(GraphError::UnknownFeature { .. }) => bail!(
-            "TARGET '{target}' is no file or folder here, no task and no feature: 'ralph task list' and 'ralph feature \
+            "TARGET '{target}' is no folder with a RALPH.md here, no task and no feature: 'ralph task list' and 'ralph feature \
              list' show what there is, 'ralph init {target}/RALPH.md' writes a RALPH.md"
         ),
         Err(error) => Err(error.into()),
     }
 }
 
+fn unknown_task(target: &str) -> GraphError {
+    GraphError::UnknownTask { id: target.to_owned(), nearest: None }
+}
+
 /// How the model of each iteration is chosen.
-fn models(args: &RunArgs, settings: &Settings, usual: &[&str]) -> anyhow::Result<Models> {
+fn models(args: &RunArgs, settings: &Settings, preflight: &Preflight) -> anyhow::Result<Models> {
     let words = args.tasks.model_strategy.as_ref().or(settings.model_strategy.as_ref());
     let known = || Strategy::ALL.map(Strategy::word).join(", ");
     let asked: Option<Strategy> = match words {
@@ -139,9 +149,11 @@ fn models(args: &RunArgs, settings: &Settings, usual: &[&str]) -> anyhow::Result
         },
         None => None,
     };
-    // Who names a model means that one.
-    if settings.agent_model.is_some() {
-        if args.tasks.model_strategy.is_some() && asked != Some(Strategy::Fixed) {
+    let is_flag = |key| settings.row(key).is_some_and(|row| matches!(row.origin, Origin::Flag(_)));
+    // Who names a model means that one. A flag comes before what the environment and the files say.
+    let wants_strategy = args.tasks.model_strategy.is_some() && asked != Some(Strategy::Fixed);
+    if settings.agent_model.is_some() && (is_flag("agent.model") || !wants_strategy) {
+        if wants_strategy {
             bail!(
                 "--model names one model, and --model-strategy chooses among several: leave one of them out"
             );
@@ -149,10 +161,17 @@ fn models(args: &RunArgs, settings: &Settings, usual: &[&str]) -> anyhow::Result
         return Ok(Models::Usual(settings.agent_model.clone()));
     }
     let ladder: Vec<String> = if settings.model_ladder.is_empty() {
-        usual.iter().map(|model| (*model).to_owned()).collect()
+        preflight.ladder().iter().map(|model| (*model).to_owned()).collect()
     } else {
         settings.model_ladder.clone()
     };
+    if !ladder.is_empty() && !preflight.can_choose_model() {
+        bail!(
+            "agent '{}' cannot be told which model to use, so that there is nothing to choose from: leave the ladder and the \
+             strategy out, or choose another agent",
+            preflight.agent_name()
+        );
+    }
     match asked {
         Some(Strategy::Fixed) => bail!("the model strategy 'fixed' needs a model: name it with --model"),
         Some(strategy) if ladder.is_empty() => bail!(

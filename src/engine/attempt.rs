@@ -22,6 +22,14 @@ struct Start {
     time: SystemTime,
 }
 
+/// What an attempt came to.
+struct Judged {
+    report: Report,
+    settled: Settled,
+    /// The validation could not be brought to its end, nor can the loop go on.
+    end: Option<End>,
+}
+
 impl Loop<'_> {
     /// Runs the agent once, has its work checked, and books what came of it.
     pub(super) fn attempt(&mut self, work: Work) -> Result<(), End> {
@@ -38,7 +46,12 @@ impl Loop<'_> {
         self.work = Some(work);
         self.is_interrupted = !was_stopped && self.job.context.stopped_by() == Some(Outcome::Interrupted);
         match worked {
-            Ok((report, settled)) => self.book(&report, &settled),
+            Ok(Judged { report, settled, end: None }) => self.book(&report, &settled),
+            // What the agent left counts, although nobody can look at it any more. The first reason is the one that counts.
+            Ok(Judged { report, settled, end: Some(end) }) => {
+                let _ = self.book(&report, &settled);
+                Err(end)
+            }
             Err(end) => Err(self.give_up(end, began.elapsed())),
         }
     }
@@ -55,9 +68,9 @@ impl Loop<'_> {
     }
 
     /// What that means. Where it cannot be told any more, what the agent has spent is booked all the same.
-    fn judge(&mut self, mut report: Report, work: &Work, start: &Start) -> Result<(Report, Settled), End> {
+    fn judge(&mut self, mut report: Report, work: &Work, start: &Start) -> Result<Judged, End> {
         match self.settle(&mut report, work, start) {
-            Ok(settled) => Ok((report, settled)),
+            Ok((settled, end)) => Ok(Judged { report, settled, end }),
             Err(end) => {
                 self.job.tally.spend(report.cost_usd(), &report.usage);
                 Err(end)
@@ -65,8 +78,14 @@ impl Loop<'_> {
         }
     }
 
-    /// What a report means for the work; an unproven COMPLETE is not believed.
-    fn settle(&mut self, report: &mut Report, work: &Work, start: &Start) -> Result<Settled, End> {
+    /// What a report means for the work; an unproven COMPLETE is not believed. With the loop's end, where the validation comes
+    /// to that.
+    fn settle(
+        &mut self,
+        report: &mut Report,
+        work: &Work,
+        start: &Start,
+    ) -> Result<(Settled, Option<End>), End> {
         // Looked at before the validation, whose own traces are no progress.
         let changed = match self.job.limits.idle {
             Some(_) => self.job.worktree.has_changed(),
@@ -75,7 +94,7 @@ impl Loop<'_> {
         };
         let mut settled = Settled { changed, ..Settled::default() };
         if report.status != AttemptStatus::Success {
-            return Ok(settled);
+            return Ok((settled, None));
         }
         settled.said_alone = self.heed_mentions(report, changed, start)?;
         settled.signal = self.job.source.settle(report);
@@ -84,15 +103,21 @@ impl Loop<'_> {
             settled.signal = Signal::Done;
         }
         if self.job.validator.as_ref().is_none_or(|validator| !validator.applies(report)) {
-            return Ok(settled);
+            return Ok((settled, None));
         }
-        settled.proof = self.validate(report, settled.signal, work)?;
+        let end = match self.validate(report, settled.signal, work) {
+            Ok(proof) => {
+                settled.proof = proof;
+                None
+            }
+            Err(end) => Some(end),
+        };
         let is_valid = settled.proof.as_ref().is_some_and(|validation| validation.ok);
         if !is_valid && matches!(settled.signal, Signal::Complete | Signal::Done) {
             report.status = AttemptStatus::CompleteUnproven;
             settled.signal = Signal::Continue;
         }
-        Ok(settled)
+        Ok((settled, end))
     }
 
     /// Tells what was said about markers without being a claim. An agent that changed nothing and gave a marker a line for
@@ -139,7 +164,11 @@ impl Loop<'_> {
             match validator.validate(proof, context)? {
                 Verdict::Found(validation) => break validation,
                 Verdict::Unable(report) if self.wait_to_ask_again(&report)? => {}
-                Verdict::CutOff | Verdict::Unable(_) => return Ok(None),
+                Verdict::CutOff(usage) => {
+                    self.job.tally.spend(usage.cost_usd, &usage);
+                    return Ok(None);
+                }
+                Verdict::Unable(_) => return Ok(None),
             }
         };
         let Job { context, tally, .. } = &mut self.job;

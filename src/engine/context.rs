@@ -30,6 +30,8 @@ pub struct Context<'a> {
     next_upkeep: Instant,
     renewal: Option<Renewal>,
     person: Option<Box<dyn Person>>,
+    /// How long they have thought.
+    thought: Duration,
 }
 
 /// Something that has to be renewed while the loop is at work.
@@ -53,6 +55,7 @@ impl<'a> Context<'a> {
             next_upkeep: Instant::now(),
             renewal: None,
             person: None,
+            thought: Duration::ZERO,
         }
     }
 
@@ -119,27 +122,37 @@ impl<'a> Context<'a> {
         self.person.is_some()
     }
 
-    /// Asks the person at the terminal and waits for a line of an answer. `None`: there is nobody, they have nothing to say, or
-    /// the loop has been asked to stop meanwhile.
+    /// Asks the person at the terminal and waits for an answer, which may be empty. [`Answer::Gone`]: there is nobody, they have
+    /// left, or the loop has been asked to stop meanwhile.
     ///
     /// # Errors
     /// As with [`Context::wait`].
-    pub fn ask(&mut self, question: &str) -> Result<Option<String>, End> {
+    pub fn ask(&mut self, question: &str) -> Result<Answer, End> {
         let (port, mailbox) = self.open();
         let Some(Ok(_listening)) = self.person.as_mut().map(|person| person.listen(port)) else {
-            return Ok(None);
+            return Ok(Answer::Gone);
         };
+        let began = Instant::now();
         self.tell(Event::Question(question))?;
         let answer = loop {
             match self.listen(&mailbox, None)? {
-                Wake::Message(Answer::Line(text)) => break Some(text).filter(|text| !text.is_empty()),
-                Wake::Message(Answer::Gone) => break None,
-                Wake::Asked(ask) if ask.stops() => break None,
+                Wake::Message(answer) => break answer,
+                Wake::Asked(ask) if ask.stops() => break Answer::Gone,
                 _ => {}
             }
         };
-        self.tell(Event::Answered(answer.as_deref()))?;
+        self.thought += began.elapsed();
+        let said = match &answer {
+            Answer::Line(text) if !text.is_empty() => Some(text.as_str()),
+            Answer::Line(_) | Answer::Gone => None,
+        };
+        self.tell(Event::Answered(said))?;
         Ok(answer)
+    }
+
+    /// How long people have thought since this was last called: that is no time of the loop's own.
+    pub(super) fn take_thought(&mut self) -> Duration {
+        std::mem::take(&mut self.thought)
     }
 
     fn wait_for<M>(

@@ -12,10 +12,10 @@ use super::context::Context;
 use super::event::Event;
 use super::inbox::Wake;
 use super::outcome::{End, Outcome};
+use super::person::Answer;
 use super::places::Ticket;
 use super::policy::{Limits, Now, Step, limit_until, named_reset, step};
 use super::source::{Source, Work};
-use super::stop::Urgency;
 use super::tally::{Given, Last, Tally};
 use super::validator::Validator;
 use super::worktree::Worktree;
@@ -115,14 +115,21 @@ impl Loop<'_> {
     /// Asks whoever has pressed Ctrl+C during the attempt that is over, where the source has a question. Their answer goes into
     /// the next prompt.
     fn is_told_to_go_on(&mut self) -> Result<bool, End> {
-        let leaves = self.job.context.urgency() == Urgency::AtOnce;
-        if !std::mem::take(&mut self.is_interrupted) || leaves {
+        if !std::mem::take(&mut self.is_interrupted) || !self.job.context.stop.can_be_forgiven() {
+            return Ok(false);
+        }
+        // Where the loop is over anyway, nobody is asked how it shall go on.
+        if matches!(step(&self.job.limits, &self.job.tally, self.now()), Step::End(_)) {
             return Ok(false);
         }
         let Some(question) = self.job.source.question() else { return Ok(false) };
-        let began = Instant::now();
-        let Some(answer) = self.job.context.ask(&question)? else { return Ok(false) };
-        self.started += began.elapsed();
+        let answer = self.job.context.ask(&question)?;
+        self.started += self.job.context.take_thought();
+        let can_go_on = self.job.context.stop.can_be_forgiven();
+        let Answer::Line(answer) = answer else { return Ok(false) };
+        if answer.is_empty() || !can_go_on {
+            return Ok(false);
+        }
         self.job.source.hear(&answer)?;
         self.job.context.stop.forgive();
         // The work that was cut off is given out anew, with these words.
@@ -292,6 +299,7 @@ impl Loop<'_> {
     fn next_work(&mut self, iteration: u64, given: &Given) -> Result<Option<Work>, End> {
         self.work = None;
         let work = self.job.source.next(iteration, given, &mut self.job.context);
+        self.started += self.job.context.take_thought();
         self.handed_out = work.is_ok();
         self.take_notes();
         // Whatever became of it then: being stopped is the reason that counts.

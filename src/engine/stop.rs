@@ -61,6 +61,8 @@ pub enum Urgency {
 pub struct Stop {
     urgency: Urgency,
     outcome: Option<Outcome>,
+    /// Somebody else than the person at the terminal has asked, too.
+    is_final: bool,
     hold: bool,
     go_on: bool,
     notes: Vec<String>,
@@ -71,9 +73,18 @@ impl Stop {
     pub fn book(&mut self, ask: Ask) {
         match ask {
             Ask::Interrupt => self.signal(Outcome::Interrupted),
-            Ask::Terminate => self.signal(Outcome::Terminated),
-            Ask::Request(Request::Cancel) => self.raise(Urgency::AfterAttempt, Outcome::Cancelled),
-            Ask::Request(Request::CancelNow) => self.raise(Urgency::Now, Outcome::Cancelled),
+            Ask::Terminate => {
+                self.is_final = true;
+                self.signal(Outcome::Terminated);
+            }
+            Ask::Request(Request::Cancel) => {
+                self.is_final = true;
+                self.raise(Urgency::AfterAttempt, Outcome::Cancelled);
+            }
+            Ask::Request(Request::CancelNow) => {
+                self.is_final = true;
+                self.raise(Urgency::Now, Outcome::Cancelled);
+            }
             Ask::Request(Request::Pause) => self.hold = true,
             Ask::Request(Request::Resume) => {
                 self.hold = false;
@@ -97,7 +108,13 @@ impl Stop {
         self.outcome.get_or_insert(outcome);
     }
 
-    /// Whoever has asked the loop to stop lets it go on.
+    /// Whether whoever has pressed Ctrl+C could let the loop go on: nobody else wants it to stop, and they want to stay.
+    #[must_use]
+    pub fn can_be_forgiven(&self) -> bool {
+        !self.is_final && matches!(self.urgency, Urgency::AfterAttempt | Urgency::Now)
+    }
+
+    /// Whoever has pressed Ctrl+C lets the loop go on.
     pub fn forgive(&mut self) {
         (self.urgency, self.outcome) = (Urgency::None, None);
     }

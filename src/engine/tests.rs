@@ -362,7 +362,7 @@ proptest! {
             let validate = |_: Proof<'_>, context: &mut Context<'_>| {
                 let twist = night.twist(context)?;
                 let found = Validation { ok: twist != Twist::Refute, ..Validation::default() };
-                Ok(if twist == Twist::Cut { Verdict::CutOff } else { Verdict::Found(found) })
+                Ok(if twist == Twist::Cut { Verdict::CutOff(Box::default()) } else { Verdict::Found(found) })
             };
             job.validator = Some(Box::new(TestValidator(validate)));
         }

@@ -28,8 +28,8 @@ pub trait Validator {
 pub enum Verdict {
     /// It is through.
     Found(Validation),
-    /// It was cut off because the loop ends or holds.
-    CutOff,
+    /// It was cut off because the loop ends or holds; what it had cost by then.
+    CutOff(Box<Usage>),
     /// The agent that it asked could not work, for a reason that passes with time or ends the loop: this is what that left. After
     /// a wait it is asked again.
     Unable(Report),

@@ -81,6 +81,21 @@ impl Preflight {
         }
     }
 
+    /// The same for a loop in which no attempt is tried again with the same prompt.
+    #[must_use]
+    pub(crate) fn without_retries(mut self) -> Self {
+        self.limits.max_retries = 0;
+        self
+    }
+
+    /// Whether the agent can be told which model to use.
+    pub(crate) fn can_choose_model(&self) -> bool {
+        match &self.agent {
+            Chosen::Preset(preset) => preset.0.preset().takes_model(),
+            Chosen::Command(_) => false,
+        }
+    }
+
     /// Whether the agent can be kept from changing anything.
     pub(crate) fn can_look_only(&self) -> bool {
         match &self.agent {

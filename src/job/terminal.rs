@@ -1,18 +1,23 @@
 //! The person at our own terminal.
 
-use std::io::{self, IsTerminal as _, PipeReader};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 
 use crate::engine::inbox::Port;
 use crate::engine::person::{Answer, Listening, Person};
-use crate::process::pump::pump;
 use crate::threads;
 
-/// A longer answer is none, in bytes.
-const LONGEST: usize = 64 * 1024;
+/// So much of an answer is taken, in bytes.
+const LONGEST: usize = 1 << 20;
+/// How long the next line of what is pasted may take.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Whoever sits at the terminal that we were started on.
 pub(crate) struct AtTerminal;
@@ -20,7 +25,8 @@ pub(crate) struct AtTerminal;
 impl AtTerminal {
     /// `None` where nobody could read a question and answer it.
     pub(crate) fn find() -> Option<Box<dyn Person>> {
-        let can_be_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let is_in_front = tcgetpgrp(io::stdin()).is_ok_and(|front| front == rustix::process::getpgrp());
+        let can_be_asked = io::stdin().is_terminal() && io::stderr().is_terminal() && is_in_front;
         can_be_asked.then(|| Box::new(Self) as Box<dyn Person>)
     }
 }
@@ -42,24 +48,48 @@ impl Person for AtTerminal {
         let keyboard: OwnedFd = stdin.as_fd().try_clone_to_owned()?;
         let (ours, stop) = UnixStream::pair()?;
         threads::start(move || {
-            let mut line = Vec::new();
-            pump(PipeReader::from(keyboard), &stop, |bytes| {
-                line.extend_from_slice(bytes);
-                !line.contains(&b'\n') && line.len() <= LONGEST
-            });
-            port.post(line.len(), answer(&line));
+            let typed = typed(File::from(keyboard), &stop);
+            port.post(typed.len(), answer(&typed));
         })?;
         Ok(Box::new(Reading(ours)))
     }
 }
 
-/// What was typed, up to the end of its line.
+/// What is typed up to the end of a line, and what comes right behind that: several lines that were pasted are one answer.
+/// Nothing where the terminal is gone, or the other end of `stop` is closed.
+fn typed(mut keyboard: File, stop: &UnixStream) -> Vec<u8> {
+    let mut typed = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let pause = typed.ends_with(b"\n").then(|| Timespec::try_from(PAUSE).unwrap_or_default());
+        let mut ready = [PollFd::new(&keyboard, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        match poll(&mut ready, pause.as_ref()) {
+            Err(Errno::INTR) => continue,
+            // Nothing more came.
+            Ok(0) => return typed,
+            Err(_) => return Vec::new(),
+            Ok(_) if ready[0].revents().is_empty() => return Vec::new(),
+            Ok(_) => {}
+        }
+        match keyboard.read(&mut buffer) {
+            Ok(count @ 1..) if typed.len() < LONGEST => typed.extend_from_slice(&buffer[..count]),
+            // What is longer is read and dropped, so that no shell takes it for commands.
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return typed,
+        }
+    }
+}
+
+/// What was typed, without what only a terminal understands.
 fn answer(typed: &[u8]) -> Answer {
     if typed.is_empty() {
         return Answer::Gone;
     }
-    let line = typed.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    Answer::Line(String::from_utf8_lossy(line).trim().to_owned())
+    let text = String::from_utf8_lossy(typed);
+    let plain = anstream::adapter::strip_str(&text).to_string();
+    let plain: String = plain.chars().filter(|&c| !c.is_control() || c == '\n' || c == '\t').collect();
+    Answer::Line(plain.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -67,10 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_one_line() {
+    fn an_answer_is_what_a_person_means() {
         assert_eq!(answer(b""), Answer::Gone);
         assert_eq!(answer(b"\n"), Answer::Line(String::new()));
-        assert_eq!(answer(b" use the cache \nmore"), Answer::Line("use the cache".into()));
+        assert_eq!(
+            answer(b" use the cache\x1b[D \nand more\n"),
+            Answer::Line("use the cache \nand more".into())
+        );
         assert_eq!(answer("größer".as_bytes()), Answer::Line("größer".into()));
     }
 }

@@ -74,7 +74,12 @@ impl Trace {
     #[must_use]
     pub fn of(entry: &Entry, ladder: &[String], hint: Option<&str>) -> Self {
         let text = [&entry.notes, "\n", &entry.reason].concat().to_lowercase();
-        let has = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
+        // `errors`, `crashed` and `failures` tell the same; `debug` tells nothing.
+        let is_sign = |word: &str, sign: &str| {
+            word.strip_prefix(sign).is_some_and(|end| ["", "s", "ed", "es"].contains(&end))
+        };
+        let has = |signs: &[&str]| words.iter().any(|word| signs.iter().any(|sign| is_sign(word, sign)));
         let trouble = if has(&SEVERE) { 2 } else { usize::from(has(&MODERATE)) };
         let hint = hint.and_then(|name| ladder.iter().position(|model| model == name));
         Self { done: entry.outcome == Became::Done, trouble, hint }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::quote::{CHARS_PER_TOKEN, cut, quoted};
 use super::template;
+use crate::text::line::shell_words;
 
 const SPEC: &str = include_str!("../../prompts/feature_spec.md");
 const PLAN: &str = include_str!("../../prompts/feature_plan.md");
@@ -16,6 +17,8 @@ const WRITE_NOW: &str = include_str!("../../prompts/write_now.md");
 
 /// How much of a prompt a document may take, in characters.
 const DOCUMENT: usize = 20_000 * CHARS_PER_TOKEN;
+/// A longer brief would be cut, in characters.
+pub const LONGEST_BRIEF: usize = DOCUMENT;
 /// What is said once in a talk, likewise.
 const TURN: usize = 8000;
 /// What was wrong with the last attempt, likewise.
@@ -131,9 +134,11 @@ pub fn review_prompt(facts: &Facts<'_>, text: &str) -> String {
 }
 
 fn filled(text: &str, facts: &Facts<'_>) -> String {
+    let word = shell_words([&facts.feature.into()]);
     template::filled(text, &|name| {
         Some(Cow::Borrowed(match name {
             "feature" => facts.feature,
+            "feature_word" => &word,
             "document" => facts.document,
             "ralph" => facts.ralph,
             "kind" => facts.piece.word(),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, cut, quoted, quoted_line};
 use super::template;
+use crate::text::line::shell_words;
 
 /// The built-in instructions, used where the project root has no `PROMPT_task.md`.
 pub const CORE: &str = include_str!("../../prompts/task.md");
@@ -65,6 +66,8 @@ pub struct Facts {
     pub retry: Option<Retry>,
     /// What the last agents have left undone, in ralph's words.
     pub remarks: Vec<String>,
+    /// What people and agents have written into the task's log.
+    pub logs: Vec<String>,
     /// What the user has said about this task.
     pub feedback: Vec<String>,
     /// The journal as a section; may be empty.
@@ -121,12 +124,18 @@ pub fn verification_prompt(facts: &Facts, validation: Option<&str>) -> String {
 }
 
 fn filled(text: &str, facts: &Facts) -> String {
+    let of_feature = facts
+        .feature
+        .as_ref()
+        .map(|name| format!(" --feature {}", shell_words([&name.into()])))
+        .unwrap_or_default();
     template::filled(text, &|name| {
         Some(Cow::Borrowed(match name {
             "task.id" => &facts.task.id,
             "task.title" => &facts.task.title,
             "task.description" => &facts.task.text,
             "task.feature" => facts.feature.as_deref().unwrap_or_default(),
+            "of_feature" => &of_feature,
             "ralph" => &facts.ralph,
             "memory_file" => &facts.memory_file,
             _ => return None,
@@ -182,8 +191,8 @@ fn history(facts: &Facts) -> String {
     if let Some(Retry { attempt, of, reason }) = &facts.retry {
         let _ = write!(
             section,
-            "## Attempt {attempt} of {of}\n\nThe last attempt did not pass, for this reason:\n\n{}\n\nMend that before you \
-             say that the task is done.\n\n",
+            "## Attempt {attempt} of {of}\n\nThe last attempt did not pass. {NOT_INSTRUCTIONS}\n\n{}\n\nMend what they find \
+             before you say that the task is done.\n\n",
             quoted(reason, REASON)
         );
     }
@@ -193,6 +202,10 @@ fn history(facts: &Facts) -> String {
             let _ = writeln!(section, "- {}", quoted_line(remark, SUMMARY));
         }
         section.push('\n');
+    }
+    if !facts.logs.is_empty() {
+        let logs: Vec<String> = facts.logs.iter().map(|line| quoted(line, SUMMARY)).collect();
+        let _ = write!(section, "## The task's log\n\n{NOT_INSTRUCTIONS}\n\n{}\n\n", logs.join("\n>\n"));
     }
     if !facts.feedback.is_empty() {
         section.push_str("## Notes from the user\n\n");

@@ -380,7 +380,7 @@ impl State {
             Event::Answered(text) => {
                 self.status = Status::Running;
                 if text.is_some() {
-                    self.pending = None;
+                    self.pending = self.pending.filter(|pending| *pending == Pending::Pause);
                 }
                 Durability::Atomic
             }

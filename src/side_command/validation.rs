@@ -39,9 +39,9 @@ impl Validator for ValidationCommand {
         let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
         let captured = run(&self.launch, bounds, context)?;
         if limit < self.limit && captured.as_ref().is_ok_and(|captured| captured.end == Ended::TimedOut) {
-            return Ok(Verdict::CutOff);
+            return Ok(Verdict::CutOff(Box::default()));
         }
-        Ok(self.validation(captured).map_or(Verdict::CutOff, Verdict::Found))
+        Ok(self.validation(captured).map_or_else(|| Verdict::CutOff(Box::default()), Verdict::Found))
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) struct Inspection {
 pub(super) enum Inspected {
     /// Nothing is wrong, or this.
     Found(Result<(), String>),
+    /// It came to no verdict, however often it was asked, for this reason.
+    Undecided(String),
     /// The loop ends or holds.
     CutOff,
     /// The agent could not work, for a reason that passes with time or ends the loop.
@@ -97,7 +99,9 @@ impl Inspection {
             if is_unable(&report) {
                 return Ok(Inspected::Unable(Box::new(report)));
             }
-            self.usage.add(&report.usage);
+            let mut used = report.usage.clone();
+            used.cost_usd = report.cost_usd();
+            self.usage.add(&used);
             let verdict = verdict(&report.sigils);
             // A verdict that has come counts, whatever was asked of the loop meanwhile.
             if report.status == AttemptStatus::Interrupted || verdict.is_none() && context.is_held_up() {
@@ -116,7 +120,7 @@ impl Inspection {
             };
             context.notice(&fault)?;
             if self.tries >= TRIES {
-                return Ok(Inspected::Found(Err(fault)));
+                return Ok(Inspected::Undecided(fault));
             }
         }
     }

@@ -129,6 +129,8 @@ impl StatusLine {
             Event::Paused { .. } => self.doing = Doing::Paused,
             Event::Resumed { .. } => self.doing = Doing::BetweenAttempts,
             Event::Asked { urgency, .. } => self.urgency = urgency,
+            // Whoever has pressed Ctrl+C lets it go on.
+            Event::Answered(Some(_)) => self.urgency = Urgency::None,
             _ => {}
         }
     }

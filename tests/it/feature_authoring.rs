@@ -59,8 +59,8 @@ fn titles(scratch: &Scratch, args: &str) -> Vec<String> {
 
 #[track_caller]
 fn nothing_is_left(scratch: &Scratch) {
-    assert!(!scratch.path(".ralph/draft").exists());
-    assert_eq!(scratch.git(&["status", "--porcelain", "--", ".ralph/draft"]), "");
+    assert!(!scratch.path(".ralph/task-draft").exists());
+    assert_eq!(scratch.git(&["status", "--porcelain", "--", ".ralph/task-draft"]), "");
     scratch.assert_nothing_left();
 }
 
@@ -78,7 +78,7 @@ fn a_feature_comes_from_a_brief_to_tasks_that_can_be_run() {
     let call = format!(
         "{} --ralph-dir {} task add",
         env!("CARGO_BIN_EXE_ralph"),
-        scratch.path(".ralph/draft/.ralph").display()
+        scratch.path(".ralph/task-draft/.ralph").display()
     );
     assert!(prompt(&scratch, 5).contains(&call), "{}", prompt(&scratch, 5));
     assert!(run_.stderr.contains("↑ spec of export: .ralph/features/export/spec.md"), "{run_:?}");
@@ -275,4 +275,89 @@ fn what_cannot_begin_is_refused_in_one_line_and_leaves_nothing() {
     let run_ = run(&scratch, "feature spec export", &["brief"]);
     assert_eq!((run_.code, attempts(&scratch)), (Some(1), 0), "{run_:?}");
     assert!(run_.stderr.contains("is a symbolic link"), "{run_:?}");
+}
+
+#[test]
+fn what_nobody_has_reviewed_is_reviewed_before_anything_follows_from_it() {
+    let scratch = feature(&format!("[ $n != 2 ] || {{ limit 4102444800; exit; }}; {GOOD}"));
+    let run_ = run(&scratch, "feature create export --max-limit-wait 1s", &["brief"]);
+    ends(&scratch, &run_, 4, "usage_limit");
+    let run_ = run(&scratch, "feature create export", &[]);
+    ends(&scratch, &run_, 0, "complete");
+    let roles: Vec<String> =
+        (1..=attempts(&scratch)).map(|n| prompt(&scratch, n).lines().next().unwrap().to_owned()).collect();
+    let specs = roles.iter().filter(|role| role.starts_with("# Review the spec")).count();
+    assert_eq!(specs, 2, "{roles:?}");
+}
+
+#[test]
+fn a_limit_in_the_middle_leaves_no_task_behind_and_another_s_tasks_are_not_mixed_in() {
+    let scratch = feature(&format!(
+        "[ $n != 1 ] || {{ \"$RALPH\" task add early -d \"$sound\" >&2; limit $(( $(date +%s) + 1 )); exit; }}; {GOOD}"
+    ));
+    scratch.write(".ralph/features/export/plan.md", "the plan\n");
+    let run_ = run(&scratch, "feature build export", &[]);
+    ends(&scratch, &run_, 0, "complete");
+    assert_eq!(titles(&scratch, "task list --all"), ["first", "second"]);
+
+    let scratch =
+        feature(&format!("\"$RALPH\" --ralph-dir .ralph task add theirs --feature export >&2; {GOOD}"));
+    scratch.write(".ralph/features/export/plan.md", "the plan\n");
+    let run_ = run(&scratch, "feature build export", &[]);
+    ends(&scratch, &run_, 4, "unproven");
+    assert_eq!(titles(&scratch, "task list --all"), ["theirs"]);
+}
+
+#[test]
+fn a_reviewer_without_a_verdict_is_no_fault_of_the_writer() {
+    let scratch = feature("case $role in review) say hm; ok ;; write) document ;; esac");
+    let run_ = run(&scratch, "feature spec export", &["brief"]);
+    ends(&scratch, &run_, 4, "unproven");
+    assert_eq!(attempts(&scratch), 3);
+    assert!(run_.stderr.contains("export/spec.md is kept, and has not been reviewed"), "{run_:?}");
+}
+
+#[test]
+fn nothing_of_anybody_else_s_is_removed() {
+    let scratch = feature("case $role in write) : > $file; say hm; ok ;; esac");
+    scratch.write(".ralph/features/export/spec.md", "my own words\n");
+    let run_ = run(&scratch, "feature spec export", &["brief"]);
+    ends(&scratch, &run_, 4, "unproven");
+    assert!(run_.stderr.contains("what was there before is back"), "{run_:?}");
+    assert_eq!(scratch.read(".ralph/features/export/spec.md"), "my own words\n");
+
+    let scratch = feature(GOOD);
+    scratch.write(".ralph/task-draft/chapter1.md", "precious");
+    let run_ = run(&scratch, "feature create export", &["brief"]);
+    assert_eq!(run_.code, Some(1), "{run_:?}");
+    assert!(run_.stderr.contains("task-draft: somebody else's"), "{run_:?}");
+    assert_eq!(scratch.read(".ralph/task-draft/chapter1.md"), "precious");
+}
+
+#[test]
+fn what_was_answered_is_not_asked_again_after_a_kill() {
+    let scratch = feature(
+        "case $role in review) pass ;; write) case $n in 1) say 'Which format?'; ok ;; 2) say 'Which limit?'; ok ;; *) document ;; esac ;; esac",
+    );
+    let start = || {
+        let mut command = scratch.ralph("feature spec export");
+        command.env("TERM", "xterm-256color");
+        Terminal::start(&command, 24, 100)
+    };
+    let mut terminal = start();
+    terminal.wait_for("the question", |screen| screen.contains("? Your answer"));
+    terminal.press("CSV\r");
+    terminal.wait_for("the second", |screen| screen.matches("? Your answer").count() == 2);
+    terminal.press_ctrl_c();
+    assert_eq!(terminal.end().code, Some(130));
+    let mut terminal = start();
+    terminal.wait_for("the question once more", |screen| screen.contains("? Which limit? Your answer"));
+    terminal.press("ten\r");
+    assert_eq!(terminal.end().code, Some(0));
+    let last = prompt(&scratch, 3);
+    assert!(
+        last.contains("> CSV\n") && last.contains("> Which limit?") && last.contains("> ten\n"),
+        "{last}"
+    );
+    assert!(!scratch.path(".ralph/feature-talks/export.spec.json").exists());
 }

@@ -246,7 +246,7 @@ fn what_cannot_be_worked_on_is_named() {
     let said = format!("{waits} waits for {broken}, which failed: 'ralph task reset {broken}'");
     assert!(run.stderr.contains(&said), "{run:?}");
     for (args, words) in [
-        ("nothing", "is no file or folder here, no task and no feature"),
+        ("nothing", "is no folder with a RALPH.md here, no task and no feature"),
         ("t-ffffff", "no task 't-ffffff'"),
         ("--all --once -n 3", "cannot be used with"),
         ("--all --model-strategy cheap", "there is no model strategy 'cheap'"),
@@ -506,7 +506,7 @@ fn words_in_a_log_are_those_of_who_wrote_them_and_links_lead_knowledge_nowhere()
     let run = scratch.run("run --all");
     ends(&scratch, &run, 0, "complete");
     assert!(
-        prompt(&scratch, 1).contains("- done-with-the-parser\n- retry-2-of-3:-fine\n"),
+        prompt(&scratch, 1).contains("> done-with-the-parser\n>\n> retry-2-of-3:-fine\n"),
         "{}",
         prompt(&scratch, 1)
     );
@@ -575,4 +575,97 @@ fn twenty_kills_at_any_moment_lose_nothing_and_each_task_is_done_once() {
         assert_eq!((status(&scratch, id).as_str(), done), ("done", 1), "{id}: {:?}", log(&scratch, id));
     }
     scratch.assert_nothing_left();
+}
+
+#[test]
+fn an_attempt_that_crashed_is_not_tried_again_without_its_claim() {
+    let scratch = tasks(&format!("[ $n != 1 ] || exit 3; {GOOD}"));
+    let id = add(&scratch, "task");
+    scratch.write(".ralph/config", "MAX_RETRIES=2");
+    let run = scratch.run("run --all --no-verify --max-retries 2 -n 1");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (1, "pending"), "{run:?}");
+    let run = scratch.run("run --all --no-verify");
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!((attempts(&scratch), log(&scratch, &id).last().unwrap().as_str()), (2, "done"));
+}
+
+#[test]
+fn what_was_done_is_verified_first_by_the_next_run_when_nobody_could_look() {
+    for (agent, code, reason) in
+        [("bad 401 x no; exit", 4, "not_logged_in"), ("limit 4102444800; exit", 4, "usage_limit")]
+    {
+        let scratch = tasks(&format!("[ $verifies = 0 ] || [ -e ../in ] || {{ {agent}; }}; {GOOD}"));
+        let id = add(&scratch, "task");
+        let run = scratch.run("run --all --max-limit-wait 1s");
+        ends(&scratch, &run, code, reason);
+        assert!(run.stdout.contains("Done: 1 iterations — 1 succeeded"), "{run:?}");
+        assert!(log(&scratch, &id)[0].contains("before anybody looked"), "{:?}", log(&scratch, &id));
+        fs::write(beside(&scratch, "in"), "").unwrap();
+        let before = attempts(&scratch);
+        ends(&scratch, &scratch.run("run --all"), 0, "complete");
+        assert_eq!(attempts(&scratch), before + 1, "{agent}: it is not built again");
+    }
+}
+
+#[test]
+fn a_run_does_not_change_how_often_a_task_may_be_tried() {
+    let scratch = tasks("if [ $verifies = 1 ]; then refuse no; else work; done_; fi");
+    let id = add(&scratch, "task --max-retries 5");
+    assert_eq!(scratch.run("run --all --max-retries 1 -n 1").code, Some(0));
+    assert_eq!(task(&scratch, &id)["max_retries"], 5);
+    assert_eq!(scratch.run("run --all --max-retries 7 -n 1").code, Some(0));
+    assert!(prompt(&scratch, 3).contains("## Attempt 2 of 8\n"), "{}", prompt(&scratch, 3));
+}
+
+#[test]
+fn verifications_without_a_verdict_are_counted_over_all_runs() {
+    for verifier in ["say hm; ok; exit", "exit 3"] {
+        let scratch = tasks(&format!(
+            "if [ $verifies = 1 ]; then [ $n = 2 ] && {{ bad 401 x no; exit; }}; {verifier}; else work; done_; fi"
+        ));
+        let id = add(&scratch, "task --max-retries 0");
+        ends(&scratch, &scratch.run("run --all"), 4, "not_logged_in");
+        // These only look, each in a run of its own.
+        assert_eq!(scratch.run("run --all --once").code.is_some(), true);
+        assert_eq!(status(&scratch, &id), "pending", "{verifier}");
+        scratch.run("run --all --once");
+        assert_eq!(
+            (status(&scratch, &id).as_str(), attempts(&scratch)),
+            ("failed", 4),
+            "{verifier}: {:?}",
+            log(&scratch, &id)
+        );
+    }
+}
+
+#[test]
+fn a_folder_of_a_feature_s_name_is_not_in_its_way_and_what_is_found_belongs_to_the_feature() {
+    let scratch = tasks("work; \"$RALPH\" task add found > ../found; done_");
+    fs::create_dir(scratch.path("export")).unwrap();
+    assert_eq!(scratch.run("feature add export").code, Some(0));
+    add(&scratch, "first --feature export");
+    let mut command = scratch.ralph("run export --no-verify -n 1");
+    let run = Scratch::finish(command.env("RALPH", env!("CARGO_BIN_EXE_ralph")));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let found = fs::read_to_string(beside(&scratch, "found")).unwrap();
+    assert_eq!(task(&scratch, found.trim())["feature"], "export");
+    assert!(
+        prompt(&scratch, 1).contains("task add \"TITLE\" --feature export -d"),
+        "{}",
+        prompt(&scratch, 1)
+    );
+}
+
+#[test]
+fn models_that_an_agent_cannot_be_told_are_refused_at_once() {
+    let scratch = tasks(GOOD);
+    scratch.write("ralph.toml", "[model]\nladder = [\"small\", \"large\"]\n");
+    add(&scratch, "task");
+    let run = scratch.run("run --all --agent script");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("agent 'script' cannot be told which model to use"), "{run:?}");
+    // The flag comes before the environment.
+    let mut command = scratch.ralph("run --all --no-verify --model-strategy escalate");
+    let run = Scratch::finish(command.env("RALPH_MODEL", "other"));
+    assert!(run.code == Some(0) && run.stderr.contains("with small: task"), "{run:?}");
 }

@@ -104,3 +104,27 @@ fn nobody_is_asked_where_nobody_can_answer() {
     go(&scratch);
     assert_eq!(terminal.end().code, Some(130));
 }
+
+#[test]
+fn who_else_wants_it_to_end_is_heard_and_several_lines_are_one_answer() {
+    let scratch = patient("say 'not through'; ok");
+    add(&scratch, "first");
+    let mut terminal = start(&scratch, "run --all");
+    interrupt(&mut terminal);
+    assert_eq!(scratch.run("cancel").code, Some(0));
+    terminal.wait_for("the cancel", |screen| screen.matches("stopping after this attempt").count() == 2);
+    go(&scratch);
+    let end = terminal.end();
+    assert!(end.code == Some(130) && !end.history.contains("Feedback"), "{end:?}");
+
+    let scratch = patient(&format!("if [ $n = 1 ]; then say 'not through'; ok; exit; fi; {GOOD}"));
+    let id = add(&scratch, "first");
+    let mut terminal = start(&scratch, "run --all --no-verify");
+    interrupt(&mut terminal);
+    go(&scratch);
+    terminal.wait_for("the question", |screen| screen.contains("? Feedback for "));
+    terminal.press("one \u{1b}[Dline\rand another\r");
+    assert_eq!(terminal.end().code, Some(0));
+    assert!(prompt(&scratch, 2).contains("- one line\n  and another\n"), "{}", prompt(&scratch, 2));
+    assert_eq!(status(&scratch, &id), "done");
+}

@@ -130,9 +130,8 @@ pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str, retries: Re
         graph.prepare_cached("UPDATE tasks SET verification = 2 WHERE seq = ?1")?.execute([seq])?;
         return fail(graph, claim, &format!("{reason} (after {count} of {most} retries)"));
     }
-    let update =
-        "UPDATE tasks SET retry_count = retry_count + 1, max_retries = ?2, verification = 2 WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute([seq, most])?;
+    let update = "UPDATE tasks SET retry_count = retry_count + 1, verification = 2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute([seq])?;
     leave(graph, seq, Own::Open, &format!("retry {} of {most}: {reason}", count + 1))?;
     Ok(Ended::Retried)
 }

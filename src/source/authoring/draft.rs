@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::io::Cursor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::files::{FileError, own};
 use crate::git::refs::is_valid_branch;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, Feature, GraphError, Selection, Store, import, sound};
 use crate::project::GRAPH;
+
+/// Stands in a folder that is a draft.
+const MARK: &str = "made-by-ralph";
+const MARK_TEXT: &str = "Tasks that an agent is about to add; this folder goes when they are taken over.\n";
 
 /// A graph in a folder of its own, which goes when it is taken over or thrown away.
 pub(super) struct Draft {
@@ -28,8 +32,14 @@ impl Draft {
     /// Begins anew with nothing but the feature, if there is one.
     pub(super) fn begin(&self, feature: Option<&Feature>) -> Result<(), GraphError> {
         self.throw_away();
-        let at = FileError::at(&self.folder);
-        own::make_folders(&self.folder).map_err(|error| GraphError::BadValue(at(error).to_string()))?;
+        let around = self.around();
+        if around.symlink_metadata().is_ok() {
+            let why =
+                format!("{}: somebody else's, where tasks are to be made: move it away", around.display());
+            return Err(GraphError::BadValue(why));
+        }
+        let made = own::make_folders(&self.folder).and_then(|()| fs::write(self.mark(), MARK_TEXT));
+        made.map_err(|error| GraphError::BadValue(FileError::at(&self.folder)(error).to_string()))?;
         let mut graph = self.open()?;
         let Some(Feature { name, spec_path, plan_path, .. }) = feature else { return Ok(()) };
         graph.put_feature(name, spec_path.as_deref(), plan_path.as_deref())
@@ -86,10 +96,20 @@ impl Draft {
         Ok(ids)
     }
 
-    /// Nothing of it stays.
+    /// Nothing of it stays. A folder that we have not made is left alone.
     pub(super) fn throw_away(&self) {
-        // What cannot be removed now is removed before the next draft.
-        let _ = fs::remove_dir_all(self.folder.parent().unwrap_or(&self.folder));
+        if self.mark().symlink_metadata().is_ok_and(|mark| mark.is_file()) && !self.around().is_symlink() {
+            // What cannot be removed now is removed before the next draft.
+            let _ = fs::remove_dir_all(self.around());
+        }
+    }
+
+    fn around(&self) -> &Path {
+        self.folder.parent().unwrap_or(&self.folder)
+    }
+
+    fn mark(&self) -> PathBuf {
+        self.around().join(MARK)
     }
 }
 

@@ -4,6 +4,7 @@
 mod draft;
 mod reviewer;
 mod stage;
+mod talk;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,13 +15,13 @@ use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::outcome::{End, Outcome};
+use crate::engine::person::Answer;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
 use crate::graph::{GraphError, Store};
 use crate::prompt::authoring::{Piece, Turn, authoring_prompt};
 use crate::source::inspection::Ground;
-use draft::Draft;
 pub(crate) use reviewer::Reviewer;
 use stage::Stage;
 
@@ -28,9 +29,6 @@ use stage::Stage;
 const MISSES: u32 = 3;
 /// So many reviews that want changes end it.
 const ROUNDS: u32 = 5;
-/// What the user is asked, besides what the agent asks.
-const QUESTION: &str = "Your answer (empty: that is all, write it now):";
-
 /// What is to be written, where and from what.
 pub(crate) struct Commission {
     /// The name of the feature; `None` for a task that belongs to none.
@@ -45,6 +43,10 @@ pub(crate) struct Commission {
     pub(crate) documents: PathBuf,
     /// The folder of the graph in which agents make tasks.
     pub(crate) draft: PathBuf,
+    /// The folder in which talks are kept until what they are about is written.
+    pub(crate) talks: PathBuf,
+    /// What lies there and is not in the graph was written by an agent that was cut off: it is looked at first.
+    pub(crate) goes_on: bool,
     /// How agents call our own executable about that graph.
     pub(crate) ralph: String,
 }
@@ -72,13 +74,21 @@ impl Authoring {
         Reviewer::new(Rc::clone(&self.graph), Rc::clone(&self.commission), Rc::clone(&self.stage))
     }
 
+    /// The documents that the graph knows of.
+    fn known_documents(&self) -> Vec<String> {
+        let graph = self.graph.borrow();
+        let feature = self.commission.feature.as_deref().and_then(|name| graph.feature(name).ok());
+        feature.into_iter().flat_map(|feature| [feature.spec_path, feature.plan_path]).flatten().collect()
+    }
+
     /// Goes on to the next piece where there is none at hand. `false`: all is written.
     fn advance(&mut self, context: &Context<'_>) -> bool {
         if self.stage.borrow().is_some() {
             return true;
         }
         let Some(piece) = self.left.pop_front() else { return false };
-        let mut stage = Stage::new(piece, &self.commission);
+        let known = self.known_documents();
+        let mut stage = Stage::new(piece, &self.commission, &known);
         // The tasks follow from the plan.
         stage.closed = piece == Piece::Tasks || !context.has_person();
         *self.stage.borrow_mut() = Some(stage);
@@ -87,32 +97,39 @@ impl Authoring {
 
     /// Asks the user what the agent has asked. `false`: the loop has been asked to stop meanwhile.
     fn hear_the_user(&self, context: &mut Context<'_>) -> Result<bool, End> {
-        let is_asked = self.stage.borrow().as_ref().is_some_and(Stage::waits_for_the_user);
-        if !is_asked {
+        let Some(question) = self.stage.borrow().as_ref().and_then(Stage::open_question) else {
             return Ok(true);
+        };
+        let answer = context.ask(&question)?;
+        let mut stage = self.stage.borrow_mut();
+        let Some(stage) = stage.as_mut() else { return Ok(true) };
+        match answer {
+            // Also where the loop holds now: it is not asked for twice.
+            Answer::Line(text) if !text.is_empty() => stage.talk.push(Turn::User(text))?,
+            Answer::Line(_) => stage.closed = true,
+            // Who leaves has not said that it shall be written.
+            Answer::Gone => return Ok(false),
         }
-        let answer = context.ask(QUESTION)?;
-        if context.is_held_up() {
-            return Ok(false);
-        }
-        if let Some(stage) = self.stage.borrow_mut().as_mut() {
-            match answer {
-                Some(text) => stage.talk.push(Turn::User(text)),
-                None => stage.closed = true,
-            }
-        }
-        Ok(true)
+        Ok(!context.is_held_up())
     }
 
     /// What was written counts.
     fn take_over(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let Some(stage) = self.stage.borrow_mut().take() else { return Ok(()) };
+        stage.talk.forget();
         let feature = self.commission.feature.as_deref();
         let mut graph = self.graph.borrow_mut();
+        graph.look_after().map_err(failed)?;
         let told = if let (Some(document), Some(feature)) = (&stage.document, feature) {
             document.enter(&mut *graph, feature).map_err(failed)?;
             format!("{} of {feature}: {}", stage.piece.word(), document.shown)
         } else {
+            if let (Piece::Tasks, Some(name)) = (stage.piece, feature)
+                && graph.feature(name).map_err(failed)?.tasks.total > 0
+            {
+                let why = format!("feature '{name}' has got tasks meanwhile: these are not added to them");
+                return Err(End::because(Outcome::Unproven, why));
+            }
             let ids = stage.draft.take_over(&mut *graph, feature).map_err(failed)?;
             format!("{} task(s): {}", ids.len(), ids.join(" "))
         };
@@ -124,8 +141,9 @@ impl Authoring {
     fn turn_down(&mut self, findings: &str) -> Result<(), End> {
         let mut stage = self.stage.borrow_mut();
         let Some(stage) = stage.as_mut() else { return Ok(()) };
-        // From now on it is written, not talked.
+        // From now on it is written, not talked; and what is there is what has to be changed.
         stage.closed = true;
+        stage.is_judged();
         let (word, feature) = (stage.piece.word(), self.commission.feature.as_deref());
         if stage.rounds >= ROUNDS {
             let Some((document, feature)) = stage.document.as_ref().zip(feature) else { return Ok(()) };
@@ -138,8 +156,14 @@ impl Authoring {
             );
             self.end = Some(End::because(Outcome::Unproven, why));
         } else if stage.misses >= MISSES {
-            let why =
-                format!("{MISSES} attempts in a row were not good: {findings}: nothing is left of them");
+            let left = if stage.document.is_none() {
+                ": nothing is left of them"
+            } else if stage.bring_back()? {
+                ": what was there before is back"
+            } else {
+                ""
+            };
+            let why = format!("{MISSES} attempts in a row were not good: {findings}{left}");
             self.end = Some(End::because(Outcome::Unproven, why));
         }
         Ok(())
@@ -172,21 +196,18 @@ impl Source for Authoring {
 
     fn book(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
         let report = booked.report;
-        if report.is_waited_for() {
-            return Ok(());
-        }
         let is_over = matches!(report.status, AttemptStatus::Success | AttemptStatus::CompleteUnproven);
         match booked.proof {
             Some(proof) if proof.ok => return self.take_over(context),
             Some(proof) => self.turn_down(&proof.output)?,
             None if is_over && booked.signal == Signal::Continue => {
-                if let Some(stage) = self.stage.borrow_mut().as_mut() {
-                    stage.heard(&report.text);
+                if let Some(stage) = self.stage.borrow_mut().as_mut().filter(|stage| !stage.has_written()) {
+                    stage.heard(&report.text)?;
                 }
             }
             None => {}
         }
-        // It may be tried again without being asked for.
+        // It may be tried again without being asked for, whatever came of it.
         match self.stage.borrow_mut().as_mut() {
             Some(stage) => stage.begin(&self.commission, &*self.graph.borrow()),
             None => Ok(()),
@@ -194,7 +215,9 @@ impl Source for Authoring {
     }
 
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
-        Draft::new(self.commission.draft.clone()).throw_away();
+        if let Some(stage) = self.stage.borrow().as_ref().filter(|stage| stage.document.is_none()) {
+            stage.draft.throw_away();
+        }
         end
     }
 }

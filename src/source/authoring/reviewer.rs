@@ -3,16 +3,20 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::stage::Stage;
+use super::stage::{Document, Stage};
 use super::{Commission, failed};
 use crate::engine::context::Context;
-use crate::engine::outcome::End;
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
 use crate::engine::validator::{Proof, Validation, Validator, Verdict};
 use crate::graph::Store;
 use crate::prompt::authoring::review_prompt;
 use crate::reply::sigil::Sigils;
 use crate::source::inspection::{Inspected, Inspection, Question};
+use crate::text::line::one_line_within;
+
+/// So much of what is wrong is told, in characters.
+const SHOWN: usize = 300;
 
 /// The validation of what agents write.
 pub(crate) struct Reviewer {
@@ -32,7 +36,7 @@ impl Reviewer {
         Self { graph, commission, stage, inspection: (0, Inspection::default()) }
     }
 
-    /// Has a fresh agent read a document. `Ok(None)`: it was cut off.
+    /// Has a fresh agent read a document. What it does not come to a verdict about is no fault of who wrote it.
     fn review(
         &mut self,
         stage: &mut Stage,
@@ -54,14 +58,19 @@ impl Reviewer {
         let inspection = &mut self.inspection.1;
         let opinion = match inspection.ask(&question, &self.commission.ground, proof, context)? {
             Inspected::Found(_) if document.text().as_ref() != Some(&text) => {
-                Err(format!("the reviewing agent changed {}, so that it does not count", document.shown))
+                let fault =
+                    format!("the reviewing agent changed {}, so that it does not count", document.shown);
+                return Err(nobody_says(document, &fault));
             }
             Inspected::Found(opinion) => opinion,
-            Inspected::CutOff => return Ok(Verdict::CutOff),
+            Inspected::Undecided(fault) => return Err(nobody_says(document, &fault)),
+            Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
             Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
         let usage = std::mem::take(&mut inspection.usage);
-        if opinion.is_err() {
+        if let Err(changes) = &opinion {
+            context
+                .notice(&format!("the reviewing agent wants changes: {}", one_line_within(changes, SHOWN)))?;
             stage.rounds += 1;
         }
         let ok = opinion.is_ok();
@@ -79,6 +88,13 @@ impl Reviewer {
         let faults = stage.draft.faults(&*self.graph.borrow()).map_err(failed)?;
         Ok((!faults.is_empty()).then(|| faults.join("\n")))
     }
+}
+
+/// Nobody says whether a document is good.
+fn nobody_says(document: &Document, fault: &str) -> End {
+    let why =
+        format!("{fault}: {} is kept, and has not been reviewed; run the same once more", document.shown);
+    End::because(Outcome::Unproven, why)
 }
 
 fn found(opinion: Result<(), String>) -> Verdict {
@@ -99,8 +115,9 @@ impl Validator for Reviewer {
         }
         let stage = Rc::clone(&self.stage);
         let mut stage = stage.borrow_mut();
-        let Some(stage) = stage.as_mut() else { return Ok(Verdict::CutOff) };
+        let Some(stage) = stage.as_mut() else { return Ok(Verdict::CutOff(Box::default())) };
         if let Some(faults) = self.faults(stage)? {
+            context.notice(&one_line_within(&faults, SHOWN))?;
             stage.misses += 1;
             return Ok(found(Err(faults)));
         }

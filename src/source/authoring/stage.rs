@@ -4,11 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
+use super::talk::Talk;
 use super::{Commission, failed};
 use crate::engine::outcome::{End, Outcome};
+use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, theirs};
 use crate::graph::{GraphError, Store};
 use crate::prompt::authoring::{Facts, Piece, Turn};
+use crate::text::line::one_line;
+
+/// So much of what an agent says is kept in a talk, in characters.
+const LONGEST_TURN: usize = 6000;
+/// What the user is asked, besides what the agent asks.
+const QUESTION: &str = "Your answer (empty: that is all, write it now):";
 
 /// A file that an agent writes.
 pub(super) struct Document {
@@ -54,30 +62,38 @@ pub(super) struct Stage {
     /// Spec and plan are files; tasks are made in the draft.
     pub(super) document: Option<Document>,
     pub(super) draft: Draft,
-    pub(super) talk: Vec<Turn>,
+    pub(super) talk: Talk,
     /// Nobody is asked any more.
     pub(super) closed: bool,
     /// Reviews that wanted changes.
     pub(super) rounds: u32,
     /// Attempts in a row that wrote nothing, or nothing sound.
     pub(super) misses: u32,
-    /// What was in the document before the attempt.
-    before: Option<String>,
+    /// What was in the document when it was judged last, or when it was begun; `None`: it is not begun.
+    before: Option<Option<String>>,
+    /// What was in it when the stage began.
+    original: Option<String>,
 }
 
 impl Stage {
-    pub(super) fn new(piece: Piece, commission: &Commission) -> Self {
+    /// `known` are the documents that the graph knows of.
+    pub(super) fn new(piece: Piece, commission: &Commission, known: &[String]) -> Self {
         let is_file = matches!(piece, Piece::Spec | Piece::Plan);
         let document = commission.feature.as_deref().filter(|_| is_file);
+        let document = document.map(|feature| Document::new(piece, feature, commission));
+        // What an agent has written that was cut off counts as written, and has to be looked at.
+        let is_left = document.as_ref().is_some_and(|document| !known.contains(&document.name));
+        let name = commission.feature.as_deref().unwrap_or("task");
         Self {
             piece,
-            document: document.map(|feature| Document::new(piece, feature, commission)),
+            original: document.as_ref().and_then(Document::text),
+            document,
             draft: Draft::new(commission.draft.clone()),
-            talk: Vec::new(),
+            talk: Talk::open(commission.talks.join(format!("{name}.{}.json", piece.word()))),
             closed: false,
             rounds: 0,
             misses: 0,
-            before: None,
+            before: (commission.goes_on && is_left).then_some(None),
         }
     }
 
@@ -85,33 +101,55 @@ impl Stage {
     pub(super) fn begin(&mut self, commission: &Commission, graph: &dyn Store) -> Result<(), End> {
         if let Some(document) = &self.document {
             make_room(&document.path)?;
-            self.before = document.text();
+            self.before.get_or_insert_with(|| document.text());
             return Ok(());
         }
         let feature = commission.feature.as_deref().map(|name| graph.feature(name)).transpose();
         self.draft.begin(feature.map_err(failed)?.as_ref()).map_err(failed)
     }
 
-    /// Whether the attempt has written anything.
+    /// Brings back what was there where agents have left nothing in its place; answers whether they had.
+    pub(super) fn bring_back(&self) -> Result<bool, End> {
+        let (Some(document), Some(original)) = (&self.document, &self.original) else { return Ok(false) };
+        if document.text().is_some_and(|text| !text.trim().is_empty()) || original.trim().is_empty() {
+            return Ok(false);
+        }
+        atomic::write_theirs(&document.path, original.as_bytes(), Durability::Atomic)?;
+        Ok(true)
+    }
+
+    /// What is in the document now has been judged: something else has to come.
+    pub(super) fn is_judged(&mut self) {
+        self.before = None;
+    }
+
+    /// Whether anything was written since it was begun, or judged last.
     pub(super) fn has_written(&self) -> bool {
+        let before = self.before.as_ref().and_then(Option::as_ref);
         match &self.document {
-            Some(document) => document
-                .text()
-                .is_some_and(|text| !text.trim().is_empty() && Some(&text) != self.before.as_ref()),
+            Some(document) => {
+                document.text().is_some_and(|text| !text.trim().is_empty() && Some(&text) != before)
+            }
             None => self.draft.has_tasks(),
         }
     }
 
-    /// Whether the agent has asked something that is not answered.
-    pub(super) fn waits_for_the_user(&self) -> bool {
-        !self.closed && matches!(self.talk.last(), Some(Turn::Agent(_)))
+    /// What the user has to answer before it goes on; with the agent's words where they are not on the screen.
+    pub(super) fn open_question(&self) -> Option<String> {
+        let Some(Turn::Agent(text)) = self.talk.turns().last().filter(|_| !self.closed) else { return None };
+        let words = if self.talk.is_old { format!("{} ", one_line(text)) } else { String::new() };
+        Some(words + QUESTION)
     }
 
     /// The agent has said this instead of writing.
-    pub(super) fn heard(&mut self, text: &str) {
-        if !self.closed {
-            self.talk.push(Turn::Agent(text.trim().to_owned()));
+    pub(super) fn heard(&mut self, text: &str) -> Result<(), End> {
+        if self.closed {
+            return Ok(());
         }
+        // The question is at its end.
+        let text = text.trim();
+        let start = text.char_indices().rev().nth(LONGEST_TURN).map_or(0, |(at, _)| at);
+        self.talk.push(Turn::Agent(text[start..].to_owned()))
     }
 
     /// Reads what it is written from.
@@ -149,7 +187,7 @@ impl Stage {
             brief: commission.brief.as_deref(),
             spec: sources.spec.as_deref(),
             plan: sources.plan.as_deref(),
-            talk: &self.talk,
+            talk: self.talk.turns(),
             may_ask: !self.closed,
             findings,
             notes,
@@ -165,6 +203,10 @@ fn make_room(path: &Path) -> Result<(), End> {
             "{} is a symbolic link: nothing is written where it leads; remove it first",
             link.display()
         );
+        return Err(End::because(Outcome::PromptLost, why));
+    }
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        let why = format!("{} is no file: move it away first", path.display());
         return Err(End::because(Outcome::PromptLost, why));
     }
     let folder = path.parent().unwrap_or(path);

@@ -15,6 +15,7 @@ use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
 use crate::prompt::quote::{cut, quoted_line};
 use crate::reply::sigil::{JOURNAL, KNOWLEDGE, NEXT_MODEL, TASK_DONE, TASK_FAILED};
+use crate::reply::usage::Class;
 
 /// Agents in a row that said nothing about a task and changed nothing, or said nothing whatever they changed, fail it.
 const SILENT_AND_IDLE: u32 = 3;
@@ -24,7 +25,9 @@ const UNDECIDED: u32 = 2;
 /// The longest reason that is kept, in characters.
 const REASON: usize = 8000;
 /// What is said of an agent that said nothing, in the journal and in the log.
-const SAID_NOTHING: &str = "its agent said neither that it is done nor that it failed";
+const SAID_NOTHING: &str = "its agent ended without a word on what became of it";
+/// What stands before the reason why a verification that is made up for came to no verdict.
+const NOT_VERIFIED: &str = "not verified: ";
 /// What a verification without a verdict says.
 pub(super) const NO_VERDICT: &str = "the verifying agent did not emit a verification sigil";
 
@@ -73,6 +76,15 @@ impl Tasks {
                 let reason = "the loop was asked to stop";
                 self.give_up_noted(&current, booked, (Became::Interrupted, reason), left, context)
             }
+            AttemptStatus::AgentFailure | AttemptStatus::Timeout
+                if current.only_verifies && !is_refused(report) =>
+            {
+                context.renew_no_more();
+                let why = report.failure.as_ref().map_or(NO_VERDICT, |failure| &failure.message);
+                let decision = self.decide_undecided(&current, why)?;
+                let (became, reason) = self.carry_out(&current, decision, left.head.as_deref(), context)?;
+                self.remember(&current, booked, (became, &reason), left, context)
+            }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
                 let said = report.failure.as_ref().map(|failure| failure.message.as_str());
                 let reason = said.unwrap_or("its agent failed");
@@ -83,7 +95,7 @@ impl Tasks {
 
     /// Gives the task back that an attempt came to no end with, and remembers that.
     fn give_up_noted(
-        &self,
+        &mut self,
         current: &Current,
         booked: &Booked<'_>,
         (became, reason): (Became, &str),
@@ -92,6 +104,9 @@ impl Tasks {
     ) -> Result<(), End> {
         let entry = self.entry(current, booked, became, reason, left);
         self.give_up(current, became, reason, context)?;
+        if became != Became::Interrupted {
+            self.traces.push(Trace::of(&entry, self.target.models.ladder(), None));
+        }
         self.graph.borrow_mut().note(&entry).map_err(failed)
     }
 
@@ -105,10 +120,10 @@ impl Tasks {
     ) -> Result<Decision, End> {
         let (id, sigils) = (&current.task.id, &booked.report.sigils);
         if booked.signal == Signal::Failure {
-            return Ok(Decision::Release(format!(
-                "its agent has given everything up: {}",
-                last_words(booked.report)
-            )));
+            let why = format!("its agent has given everything up: {}", last_words(booked.report));
+            // Who only looks leaves it as it was.
+            let unverified = current.only_verifies;
+            return Ok(if unverified { Decision::Unverified(why) } else { Decision::Release(why) });
         }
         if sigils.complete() {
             context.notice("the agent says that all is done: the graph of tasks decides that")?;
@@ -117,7 +132,7 @@ impl Tasks {
             let ground = &self.target.places.ground;
             let difference = ground.guarded().differs_from(&current.guarded);
             let fault = difference.map(|what| ground.kept(VERIFYING, &what)).transpose()?;
-            return Ok(self.decide_verification(current, booked, fault));
+            return self.decide_verification(current, booked, fault);
         }
         if sigils.names(TASK_DONE, id) {
             return Ok(match booked.proof {
@@ -173,23 +188,36 @@ impl Tasks {
 
     /// What an agent means that only looked whether a task is done.
     fn decide_verification(
-        &mut self,
+        &self,
         current: &Current,
         booked: &Booked<'_>,
         fault: Option<String>,
-    ) -> Decision {
+    ) -> Result<Decision, End> {
         let verdict = booked.report.sigils.verification().filter(|_| fault.is_none());
-        match (verdict, booked.proof) {
+        Ok(match (verdict, booked.proof) {
             (Some(Ok(())), Some(proof)) if !proof.ok => Decision::Retry(proof.output.trim().to_owned()),
             (Some(Ok(())), _) => Decision::Done,
             (Some(Err(reason)), _) => Decision::Retry(reason.to_owned()),
-            (None, _) => {
-                let count = self.undecided.entry(current.task.id.clone()).or_default();
-                *count += 1;
-                let why = fault.unwrap_or_else(|| NO_VERDICT.to_owned());
-                if *count < UNDECIDED { Decision::Unverified(why) } else { Decision::Retry(why) }
-            }
-        }
+            (None, _) => self.decide_undecided(current, fault.as_deref().unwrap_or(NO_VERDICT))?,
+        })
+    }
+
+    /// A verification came to no verdict. How many before it did not is in the journal, whichever run they were of.
+    fn decide_undecided(&self, current: &Current, why: &str) -> Result<Decision, End> {
+        let query = JournalQuery {
+            task: Some(current.task.id.clone()),
+            limit: Some(UNDECIDED as usize),
+            ..JournalQuery::default()
+        };
+        let mut count = 1;
+        let mut is_another = |entry: Entry| {
+            let undecided = entry.reason.starts_with(NOT_VERIFIED);
+            count += u32::from(undecided);
+            undecided
+        };
+        self.graph.borrow().journal(&query, &mut is_another).map_err(failed)?;
+        let why = format!("{NOT_VERIFIED}{why}");
+        Ok(if count < UNDECIDED { Decision::Unverified(why) } else { Decision::Retry(why) })
     }
 
     /// Books it in the graph; what the journal calls that, and why it came so.
@@ -200,10 +228,7 @@ impl Tasks {
         head: Option<&str>,
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
-        let (claim, id) = (&current.claim, &current.task.id);
-        if !matches!(decision, Decision::Unverified(_)) {
-            self.undecided.remove(id);
-        }
+        let claim = &current.claim;
         let mut graph = self.graph.borrow_mut();
         graph.look_after().map_err(failed)?;
         let (ended, reason) = match decision {
@@ -309,6 +334,12 @@ impl Tasks {
             created_at: Utc::now(),
         }
     }
+}
+
+/// Whether the agent was not let in: that says nothing about the task.
+fn is_refused(report: &Report) -> bool {
+    let class = report.failure.as_ref().map(|failure| failure.class);
+    matches!(class, Some(Class::Auth | Class::Billing | Class::Permission | Class::Limit | Class::Overload))
 }
 
 /// The end of what an agent said before it gave a task up.

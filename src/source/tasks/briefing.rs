@@ -19,6 +19,8 @@ pub(super) struct Briefing<'a> {
     pub(super) graph: &'a dyn Store,
     pub(super) places: &'a Places,
     pub(super) run: &'a str,
+    /// How often this run tries a task again, where its command line says so.
+    pub(super) of_run: Option<u32>,
     /// The models that an agent may ask for.
     pub(super) models: &'a [String],
 }
@@ -72,8 +74,9 @@ impl Briefing<'_> {
             prerequisites,
             spec,
             plan,
-            retry: retry(task, &details),
-            remarks: remarks.into_iter().chain(said(&details).filter(|line| !notes.contains(line))).collect(),
+            retry: retry(task, &details, self.of_run),
+            remarks,
+            logs: said(&details).filter(|line| !notes.contains(line)).collect(),
             feedback: notes.to_vec(),
             journal: self.journal(task)?,
             knowledge,
@@ -144,19 +147,19 @@ fn said(details: &Details) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Why the task is given out once more, where it is.
-fn retry(task: &Task, details: &Details) -> Option<Retry> {
+fn retry(task: &Task, details: &Details, of_run: Option<u32>) -> Option<Retry> {
     if task.retry_count == 0 {
         return None;
     }
-    let reason = details.log.iter().rev().filter(|line| !line.said).find_map(|line| {
-        let rest = line.message.strip_prefix("retry ")?;
-        rest.split_once(": ").map(|(_, reason)| reason.to_owned())
+    // `retry 1 of 3: reason`, as the store writes it.
+    let last = details.log.iter().rev().filter(|line| !line.said).find_map(|line| {
+        let (count, reason) = line.message.strip_prefix("retry ")?.split_once(": ")?;
+        Some((count.rsplit(' ').next()?.parse::<u32>().ok()?, reason.to_owned()))
     });
-    Some(Retry {
-        attempt: task.retry_count + 1,
-        of: task.max_retries + 1,
-        reason: reason.unwrap_or_default(),
-    })
+    let (most, reason) = last.unwrap_or((task.max_retries, String::new()));
+    // Who is tried again has a try left, whatever this run says.
+    let of = of_run.unwrap_or(most).max(task.retry_count) + 1;
+    Some(Retry { attempt: task.retry_count + 1, of, reason })
 }
 
 /// Where the project keeps what every agent should know.

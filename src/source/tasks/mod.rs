@@ -98,8 +98,6 @@ pub(crate) struct Tasks {
     notes: Vec<String>,
     /// The task of the last attempt.
     last: Option<String>,
-    /// Verifications in a row of a task that came to no verdict.
-    undecided: HashMap<String, u32>,
 }
 
 impl Current {
@@ -126,7 +124,6 @@ impl Tasks {
             remarks: HashMap::new(),
             notes: Vec::new(),
             last: None,
-            undecided: HashMap::new(),
         }
     }
 
@@ -141,7 +138,7 @@ impl Tasks {
                 let task = graph.task(&id).map_err(failed)?;
                 let briefing = self.briefing(&*graph);
                 let (facts, _) = briefing.facts(&task, Vec::new(), &[])?;
-                let only_verifies = graph.is_unverified(&id).map_err(failed)?;
+                let only_verifies = self.is_verified && graph.is_unverified(&id).map_err(failed)?;
                 return briefing.prompt(&facts, only_verifies).map(Some);
             }
         }
@@ -149,8 +146,8 @@ impl Tasks {
     }
 
     fn briefing<'a>(&'a self, graph: &'a dyn Store) -> Briefing<'a> {
-        let Target { places, holder, models, .. } = &self.target;
-        Briefing { graph, places, run: &holder.run, models: models.ladder() }
+        let Target { places, holder, models, retries, .. } = &self.target;
+        Briefing { graph, places, run: &holder.run, of_run: retries.of_run, models: models.ladder() }
     }
 
     /// What proves the work of this source: a `command` of the user's, and an agent where `asks`.
@@ -203,7 +200,8 @@ impl Tasks {
         given: &Given,
         context: &mut Context<'_>,
     ) -> Result<Work, End> {
-        let only_verifies = self.graph.borrow().is_unverified(&task.id).map_err(failed)?;
+        let is_unverified = self.graph.borrow().is_unverified(&task.id).map_err(failed)?;
+        let only_verifies = is_unverified && self.is_verified;
         let remarks = self.remarks.get(&task.id).cloned().unwrap_or_default();
         self.notes.extend(given.notes.iter().cloned());
         let notes = if only_verifies { Vec::new() } else { std::mem::take(&mut self.notes) };
@@ -322,12 +320,18 @@ impl Source for Tasks {
 
     fn question(&self) -> Option<String> {
         let task = self.last.as_ref()?;
+        // Where nothing is left, nothing goes on.
+        self.task_counts().ok().filter(|counts| counts.done + counts.failed < counts.total)?;
         Some(format!("Feedback for {task} (empty: stop):"))
     }
 
     fn hear(&mut self, answer: &str) -> Result<(), End> {
         let Some(task) = &self.last else { return Ok(()) };
-        self.graph.borrow_mut().log(task, answer).map_err(failed)
+        // The next prompt has it whatever becomes of the task's log.
+        match self.graph.borrow_mut().log(task, answer) {
+            Err(GraphError::UnknownTask { .. } | GraphError::BadValue(_)) | Ok(()) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
@@ -336,7 +340,7 @@ impl Source for Tasks {
         }
         // At a limit, the graph decides whether anything is left.
         match (end.outcome, self.end()) {
-            (Outcome::MaxIterations, Ok(by_graph))
+            (Outcome::MaxIterations | Outcome::BudgetReached | Outcome::DurationReached, Ok(by_graph))
                 if matches!(by_graph.outcome, Outcome::AllDone | Outcome::TasksFailed) =>
             {
                 by_graph

@@ -51,7 +51,7 @@ impl Verifier {
     fn ask(&mut self, proof: &mut Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         let current = Rc::clone(&self.current);
         let current = current.borrow();
-        let Some(current) = current.as_ref() else { return Ok(Verdict::CutOff) };
+        let Some(current) = current.as_ref() else { return Ok(Verdict::CutOff(Box::default())) };
         let (task, State { passed, inspection, .. }) = (current.at_work(), &mut self.state);
         let question = Question {
             what: VERIFYING,
@@ -63,7 +63,8 @@ impl Verifier {
         context.tell(Event::Verifying { task })?;
         let found = match inspection.ask(&question, &self.ground, proof, context)? {
             Inspected::Found(found) => found,
-            Inspected::CutOff => return Ok(Verdict::CutOff),
+            Inspected::Undecided(why) => Err(why),
+            Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
             Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
         let reason = found.as_ref().err().map_or("", String::as_str);
