@@ -26,6 +26,8 @@ use crate::view::plain::Frame;
 use crate::view::run_lines::RunLines;
 
 const MODE: &str = "feature";
+/// Where agents make tasks, below the run dir. A folder of this name is taken for ours alone, with the graph right in it.
+pub(super) const DRAFT: &str = "task-draft/.ralph";
 /// More of a brief than this is not read from stdin, in bytes.
 const MOST: u64 = 1 << 20;
 
@@ -233,8 +235,7 @@ impl Author<'_> {
         let Workspace { project, settings } = self.workspace;
         let preflight = Preflight::of_settings(self.workspace, None)?;
         let run = run_id();
-        // A folder of this name is taken for ours alone, with the graph right in it.
-        let draft = project.run_dir().join("task-draft/.ralph");
+        let draft = project.run_dir().join(DRAFT);
         let mut env = agent_env(MODE, project, settings);
         // What agents do to a graph is done to the draft, wherever they are.
         env.push(("RALPH_DIR".into(), draft.clone().into()));

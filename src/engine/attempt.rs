@@ -143,7 +143,9 @@ impl Loop<'_> {
         for sigil in alone.iter().filter(|sigil| tally.said_alone.contains(&sigil.to_string())) {
             report.sigils.claim(sigil);
         }
-        for marker in report.sigils.mentions().map(ToString::to_string).filter(is_known) {
+        let ends_a_task = |marker: &String| marker.starts_with("<task-");
+        let is_told = |marker: &String| is_known(marker) || ends_a_task(marker);
+        for marker in report.sigils.mentions().map(ToString::to_string).filter(is_told) {
             context.notice(&format!(
                 "the agent mentions {marker}: that counts only at the end of a line of its last message"
             ))?;

@@ -1,9 +1,13 @@
 //! Looks at a work tree that somebody may look at and not touch, and at what is in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::save::{What, keep, text, write};
 use super::{Changed, GitError, LIMIT, changes, head, run};
+use crate::text::list::some_of;
+
+/// So many names are told.
+const SOME: usize = 5;
 
 /// So many commits back files count as changed lately.
 const RECENT: &str = "-20";
@@ -19,24 +23,26 @@ pub struct Guarded {
     branch: Option<String>,
     refs: Vec<String>,
     files: Option<Vec<Changed>>,
+    /// What git does not track.
+    untracked: Vec<PathBuf>,
 }
 
 /// What is not as it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Difference {
-    /// HEAD stands somewhere else.
-    Head(String),
-    /// A branch or a tag.
-    Ref(String),
-    /// A file.
-    File(String),
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// HEAD stands on another branch, or on none: where it is now.
+    pub left: Option<String>,
+    /// HEAD, branches, tags and files, by their names.
+    names: Vec<String>,
+    /// What HEAD, branches and tags named before.
+    before: Vec<String>,
 }
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Head(now) => write!(f, "HEAD, which is {now} now"),
-            Self::Ref(name) | Self::File(name) => f.write_str(name),
+        match &self.left {
+            Some(now) => write!(f, "HEAD, which is {now} now"),
+            None => f.write_str(&some_of(&self.names, SOME)),
         }
     }
 }
@@ -53,6 +59,9 @@ impl Guarded {
             let own = own.filter(|path| !path.starts_with("features") && !path.starts_with("knowledge"));
             file.state != *b"??" && own.is_none()
         };
+        let all = changes(root);
+        let is_untracked = |file: &&Changed| file.state == *b"??";
+        let untracked = all.iter().flatten().filter(is_untracked).map(|file| file.path.clone()).collect();
         let tracked = |files: Vec<Changed>| files.into_iter().filter(is_theirs).collect();
         // Branches that are checked out elsewhere are built by others meanwhile.
         let format = "--format=%(objectname) %(refname)%00%(worktreepath)";
@@ -63,35 +72,74 @@ impl Guarded {
         let refs = refs.map(|(line, _)| line.to_owned()).collect();
         let branch = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
         let branch = branch.map(|name| String::from_utf8_lossy(&name).trim().to_owned());
-        Self { head: head(root), branch, refs, files: changes(root).map(tracked) }
+        Self { head: head(root), branch, refs, files: all.map(tracked), untracked }
     }
 
     /// What is not as it was before.
     #[must_use]
     pub fn differs_from(&self, before: &Self) -> Option<Difference> {
-        if (&self.head, &self.branch) != (&before.head, &before.branch) {
+        let mut found = Difference::default();
+        if self.branch != before.branch {
             let now = self.branch.as_deref().or(self.head.as_deref()).unwrap_or("gone");
             let at = self.head.as_deref().map_or_else(String::new, |head| format!(" at {head:.10}"));
-            return Some(Difference::Head(format!("{}{at}", now.trim_start_matches("refs/heads/"))));
+            found.left = Some(format!("{}{at}", now.trim_start_matches("refs/heads/")));
         }
-        let name = |line: &String| line.split_once(' ').map_or(line.clone(), |(_, name)| name.to_owned());
-        let other = self.refs.iter().find(|line| !before.refs.contains(line));
-        if let Some(line) = other.or_else(|| before.refs.iter().find(|line| !self.refs.contains(line))) {
-            return Some(Difference::Ref(name(line)));
+        if self.head != before.head {
+            found.names.push("HEAD".to_owned());
+            found.before.extend(before.head.clone());
         }
-        if self.files == before.files {
-            return None;
+        let own = self.branch.as_deref().unwrap_or_default();
+        let changed = before.refs.iter().filter(|line| !self.refs.contains(line));
+        for (id, name) in changed.filter_map(|line| line.split_once(' ')).filter(|(_, name)| *name != own) {
+            found.names.push(name.to_owned());
+            found.before.push(id.to_owned());
         }
-        let (now, known) = (self.files.as_deref()?, before.files.as_deref()?);
-        let mut others = now.iter().filter(|file| !known.contains(file));
-        let other = others.next().or_else(|| known.iter().find(|file| !now.contains(file)));
-        other.map(|file| Difference::File(file.path.display().to_string()))
+        let is_new =
+            |name: &str| name != own && !before.refs.iter().any(|line| line.ends_with(&format!(" {name}")));
+        let new = self.refs.iter().filter_map(|line| line.split_once(' ')).map(|(_, name)| name);
+        found.names.extend(new.filter(|name| is_new(name)).map(str::to_owned));
+        // What git could not tell is no difference.
+        if let (Some(now), Some(known)) = (&self.files, &before.files) {
+            let others = now.iter().filter(|file| !known.contains(file));
+            let gone = known.iter().filter(|file| !now.iter().any(|other| other.path == file.path));
+            found.names.extend(others.chain(gone).map(|file| file.path.display().to_string()));
+        }
+        (found != Difference::default()).then_some(found)
+    }
+
+    /// Files that git does not track and that were not there before; they do no harm.
+    #[must_use]
+    pub fn new_files(&self, before: &Self) -> Option<String> {
+        let new: Vec<String> = self
+            .untracked
+            .iter()
+            .filter(|path| !before.untracked.contains(path))
+            .map(|path| path.display().to_string())
+            .collect();
+        (!new.is_empty()).then(|| some_of(&new, SOME))
+    }
+}
+
+impl Difference {
+    /// Saves what HEAD, branches and tags named before, and what is not committed of the tracked files, under
+    /// `refs/ralph/keep/`, and answers the refs. Nothing in the work tree changes.
+    ///
+    /// # Errors
+    /// When git cannot write them.
+    pub fn keep(&self, root: &Path, name: &str) -> Result<Vec<String>, GitError> {
+        let mut kept = Vec::new();
+        for id in &self.before {
+            let what = What::Commit { id: id.clone(), subject: String::new() };
+            kept.push(keep(root, name, id, what)?.reference);
+        }
+        kept.extend(keep_changes(root, name)?);
+        Ok(kept)
     }
 }
 
 /// Saves what is not committed of the tracked files under `refs/ralph/keep/`, and answers the ref; `None`: all is committed.
 /// Nothing in the work tree changes.
-pub fn keep_changes(root: &Path, name: &str) -> Result<Option<String>, GitError> {
+fn keep_changes(root: &Path, name: &str) -> Result<Option<String>, GitError> {
     let id = text(&write(root, &["stash", "create", &format!("ralph: {name}")], None, b"")?);
     if id.is_empty() {
         return Ok(None);

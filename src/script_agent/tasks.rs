@@ -17,15 +17,21 @@ impl Agent<'_> {
             return self.verify();
         }
         let (id, text) = self.assigned()?;
-        let Some(requirement) = requirements(&text).first().map(|text| (*text).to_owned()) else {
+        let wanted: Vec<String> = requirements(&text).into_iter().map(str::to_owned).collect();
+        let Some(first) = wanted.first() else {
             return self.text(&format!(
                 "I can only build {FORM}, and this is none.\n\n<task-failed>{id}</task-failed>"
             ));
         };
-        let title = title(&requirement).to_owned();
+        let title = title(first).to_owned();
         self.text(&format!("I take {id}: {title}"))?;
-        let program = self.build_program(&title, &requirement)?;
-        self.commit(&[&program, CHECK_FILE], &format!("{title}\n\nTask {id} asks for it: {requirement}"))?;
+        let mut changed = vec![CHECK_FILE.to_owned()];
+        for requirement in &wanted {
+            changed.push(self.build_program(super::work::title(requirement), requirement)?);
+        }
+        changed.dedup();
+        let files: Vec<&str> = changed.iter().map(String::as_str).collect();
+        self.commit(&files, &format!("{title}\n\nTask {id} asks for it: {}", wanted.join("; ")))?;
         self.text(&format!(
             "Built, all checks pass.\n\n<journal>{CHECK_FILE} proves {title:?} and what was there before.</journal>\n\
              <task-done>{id}</task-done>"

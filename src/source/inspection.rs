@@ -7,7 +7,7 @@ use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::Proof;
-use crate::git::guard::{self, Difference, Guarded};
+use crate::git::guard::{Difference, Guarded};
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{Class, Usage};
 
@@ -66,18 +66,21 @@ impl Ground {
     /// Keeps what an agent that only looks has changed, and says so. Nothing is taken back in a checkout that ralph did not make.
     ///
     /// # Errors
-    /// When HEAD is not where the work is any more: nothing can be verified or built there.
+    /// When HEAD is on another branch: nothing can be verified or built there.
     pub(super) fn kept(&self, agent: &str, what: &Difference) -> Result<String, End> {
         let said = format!("the {agent} agent changed {what}, so that it does not count");
-        if let Difference::Head(_) = what {
-            let advice = "look at what it did, and bring HEAD back before you run again ('git reflog' has where it was)";
+        let said = match what.keep(&self.root, agent) {
+            Ok(kept) if kept.is_empty() => said,
+            Ok(kept) => {
+                format!("{said}; what was there before, and what is not committed, is in {}", kept.join(", "))
+            }
+            Err(error) => format!("{said}; it could not be saved: {error}"),
+        };
+        if what.left.is_some() {
+            let advice = "bring HEAD back before you run again ('git reflog' has where it was)";
             return Err(End::because(Outcome::GitFailed, format!("{said}: {advice}")));
         }
-        Ok(match guard::keep_changes(&self.root, "verification") {
-            Ok(Some(reference)) => format!("{said}; {reference} has what is not committed"),
-            Ok(None) => said,
-            Err(error) => format!("{said}; it could not be saved: {error}"),
-        })
+        Ok(said)
     }
 }
 
@@ -108,7 +111,11 @@ impl Inspection {
                 return Ok(Inspected::CutOff);
             }
             self.tries += 1;
-            let fault = match ground.guarded().differs_from(&before) {
+            let now = ground.guarded();
+            if let Some(files) = now.new_files(&before) {
+                context.notice(&format!("the {what} agent left {files}, which git does not track"))?;
+            }
+            let fault = match now.differs_from(&before) {
                 Some(difference) => ground.kept(what, &difference)?,
                 None => match (report.status, verdict) {
                     (AttemptStatus::Success, Some(found)) => {

@@ -142,7 +142,7 @@ fn a_verifying_agent_that_says_nothing_or_changes_something_is_asked_once_more()
     ends(&scratch, &run, 0, "complete");
     assert_eq!((attempts(&scratch), log(&scratch, &id)), (3, vec!["done".to_owned()]));
     assert!(
-        run.stderr.contains("changed tracked.txt, so that it does not count; refs/ralph/keep/"),
+        run.stderr.contains("changed tracked.txt, so that it does not count; what was there before, and what is not committed, is in refs/ralph/keep/"),
         "{run:?}"
     );
     assert_eq!(scratch.read("tracked.txt"), "one\nmore\n", "nothing is taken back");
@@ -436,14 +436,30 @@ fn what_others_do_to_refs_is_no_fault_of_a_verification_and_leaving_head_is() {
     ends(&scratch, &scratch.run("run --all"), 0, "complete");
     assert_eq!(attempts(&scratch), 2);
 
-    for change in ["git checkout -q --detach", "git commit -q --allow-empty -m mine"] {
-        let scratch = tasks(&format!("[ $verifies = 0 ] || {change}; {GOOD}"));
-        let id = add(&scratch, "task");
-        let run = scratch.run("run --all");
-        ends(&scratch, &run, 5, "git_failed");
-        assert!(run.stderr.contains("the verifying agent changed HEAD, which is "), "{run:?}");
-        assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (2, "pending"), "{change}");
-    }
+    let scratch = tasks(&format!("[ $verifies = 0 ] || git checkout -q --detach; {GOOD}"));
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 5, "git_failed");
+    assert!(run.stderr.contains("the verifying agent changed HEAD, which is "), "{run:?}");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (2, "pending"));
+
+    // A commit on the same branch, and what becomes of other refs, are kept and named, and it is verified once more.
+    let scratch = tasks(&format!(
+        "[ $n != 2 ] || {{ git tag -d v1; git branch -D old; git commit -q --allow-empty -m mine; touch left.txt; }} > /dev/null; {GOOD}"
+    ));
+    scratch.git(&["tag", "v1"]);
+    scratch.git(&["branch", "old"]);
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!((attempts(&scratch), log(&scratch, &id)), (3, vec!["done".to_owned()]));
+    assert!(
+        run.stderr.contains("changed HEAD, refs/heads/old, refs/tags/v1, so that it does not count; "),
+        "{run:?}"
+    );
+    assert!(run.stderr.contains("the verifying agent left left.txt, which git does not track"), "{run:?}");
+    let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
+    assert_eq!(kept.lines().count(), 3, "{kept}");
 }
 
 #[test]
@@ -626,7 +642,7 @@ fn verifications_without_a_verdict_are_counted_over_all_runs() {
         let id = add(&scratch, "task --max-retries 0");
         ends(&scratch, &scratch.run("run --all"), 4, "not_logged_in");
         // These only look, each in a run of its own.
-        assert_eq!(scratch.run("run --all --once").code.is_some(), true);
+        assert!(scratch.run("run --all --once").code.is_some());
         assert_eq!(status(&scratch, &id), "pending", "{verifier}");
         scratch.run("run --all --once");
         assert_eq!(

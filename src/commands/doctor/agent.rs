@@ -33,6 +33,7 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
     }
     findings.extend(check_root(options));
     findings.extend(check_login(found.as_deref(), project, options));
+    findings.push(check_verifying(options));
     findings.extend(options.preset.setup.trust.map(|trust| check_trust(&trust, project, options)));
     findings
 }
@@ -114,6 +115,20 @@ fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Op
     } else {
         Finding::warn("flags", format!("cannot be told: its help names none of {}", used.join(" ")), by_hand)
     })
+}
+
+/// What keeps an agent that only verifies from changing anything.
+fn check_verifying(options: &DoctorOptions) -> Finding {
+    let agent = &options.agent;
+    Finding::ok(
+        "verifying",
+        match options.preset.read_only {
+            Some(_) => format!("{agent} edits nothing where it only verifies a task, and can run the tests"),
+            None => format!(
+                "nothing keeps {agent} from editing where it only verifies a task: what it changes is noticed, and does not count"
+            ),
+        },
+    )
 }
 
 fn check_root(options: &DoctorOptions) -> Option<Finding> {

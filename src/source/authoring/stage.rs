@@ -69,8 +69,9 @@ pub(super) struct Stage {
     pub(super) rounds: u32,
     /// Attempts in a row that wrote nothing, or nothing sound.
     pub(super) misses: u32,
-    /// What was in the document when it was judged last, or when it was begun; `None`: it is not begun.
-    before: Option<Option<String>>,
+    /// What was in the document when it was judged last, or when it was begun; empty where it was not there. `None`: it is not
+    /// begun.
+    before: Option<String>,
     /// What was in it when the stage began.
     original: Option<String>,
 }
@@ -93,7 +94,7 @@ impl Stage {
             closed: false,
             rounds: 0,
             misses: 0,
-            before: (commission.goes_on && is_left).then_some(None),
+            before: (commission.goes_on && is_left).then(String::new),
         }
     }
 
@@ -101,7 +102,7 @@ impl Stage {
     pub(super) fn begin(&mut self, commission: &Commission, graph: &dyn Store) -> Result<(), End> {
         if let Some(document) = &self.document {
             make_room(&document.path)?;
-            self.before.get_or_insert_with(|| document.text());
+            self.before.get_or_insert_with(|| document.text().unwrap_or_default());
             return Ok(());
         }
         let feature = commission.feature.as_deref().map(|name| graph.feature(name)).transpose();
@@ -125,11 +126,10 @@ impl Stage {
 
     /// Whether anything was written since it was begun, or judged last.
     pub(super) fn has_written(&self) -> bool {
-        let before = self.before.as_ref().and_then(Option::as_ref);
         match &self.document {
-            Some(document) => {
-                document.text().is_some_and(|text| !text.trim().is_empty() && Some(&text) != before)
-            }
+            Some(document) => document
+                .text()
+                .is_some_and(|text| !text.trim().is_empty() && Some(&text) != self.before.as_ref()),
             None => self.draft.has_tasks(),
         }
     }

@@ -132,7 +132,7 @@ impl Tasks {
             let ground = &self.target.places.ground;
             let difference = ground.guarded().differs_from(&current.guarded);
             let fault = difference.map(|what| ground.kept(VERIFYING, &what)).transpose()?;
-            return self.decide_verification(current, booked, fault);
+            return self.decide_verification(current, booked, fault.as_deref());
         }
         if sigils.names(TASK_DONE, id) {
             return Ok(match booked.proof {
@@ -191,14 +191,14 @@ impl Tasks {
         &self,
         current: &Current,
         booked: &Booked<'_>,
-        fault: Option<String>,
+        fault: Option<&str>,
     ) -> Result<Decision, End> {
         let verdict = booked.report.sigils.verification().filter(|_| fault.is_none());
         Ok(match (verdict, booked.proof) {
             (Some(Ok(())), Some(proof)) if !proof.ok => Decision::Retry(proof.output.trim().to_owned()),
             (Some(Ok(())), _) => Decision::Done,
             (Some(Err(reason)), _) => Decision::Retry(reason.to_owned()),
-            (None, _) => self.decide_undecided(current, fault.as_deref().unwrap_or(NO_VERDICT))?,
+            (None, _) => self.decide_undecided(current, fault.unwrap_or(NO_VERDICT))?,
         })
     }
 
