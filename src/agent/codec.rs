@@ -1,6 +1,7 @@
 //! How an agent is talked to: its bytes become items, and answers go back to its stdin.
 
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::reply::decode::{Counters, Decoder, Item};
 use crate::reply::show::Show;
@@ -9,6 +10,9 @@ use crate::reply::show::Show;
 pub(super) trait Codec: Send {
     /// What is written first, and what becomes of stdin then.
     fn open(&mut self, prompt: &str) -> (Vec<u8>, Stdin);
+
+    /// Gets the way to the agent's stdin, for answers that have to wait.
+    fn connect(&mut self, _answers: &Answers) {}
 
     /// Takes bytes of the agent, cut anywhere.
     fn read(&mut self, bytes: &[u8], turn: &mut Turn);
@@ -28,6 +32,27 @@ pub(super) trait Codec: Send {
 /// The bytes that ask an agent to end its turn; none as long as it cannot be asked.
 pub(super) type Farewell = Arc<Mutex<Vec<u8>>>;
 
+/// The way to an agent's stdin, for all who have something to say to it. Once closed it leads nowhere.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answers(Arc<Mutex<Option<Sender<Vec<u8>>>>>);
+
+impl Answers {
+    pub(super) fn new(sender: Sender<Vec<u8>>) -> Self {
+        Self(Arc::new(Mutex::new(Some(sender))))
+    }
+
+    /// `false`: the agent hears nothing any more.
+    pub(super) fn send(&self, bytes: Vec<u8>) -> bool {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sender.as_ref().is_some_and(|sender| sender.send(bytes).is_ok())
+    }
+
+    /// Nothing more is said: its stdin is closed when what was said is written.
+    pub(super) fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
 /// What becomes of an agent's stdin after the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stdin {
@@ -44,6 +69,8 @@ pub(super) struct Decoded {
     pub counters: Counters,
     /// The filter that died, and why.
     pub dead_filter: Option<String>,
+    /// What was asked of the agent before its prompt, and never answered.
+    pub unanswered: Option<&'static str>,
 }
 
 /// JSON lines: the prompt is all that is said, and every line is decoded by itself.
@@ -61,7 +88,11 @@ impl Codec for Decoder {
     }
 
     fn tally(&self) -> Decoded {
-        Decoded { counters: self.counters(), dead_filter: self.dead_filter().map(str::to_owned) }
+        Decoded {
+            counters: self.counters(),
+            dead_filter: self.dead_filter().map(str::to_owned),
+            unanswered: None,
+        }
     }
 }
 

@@ -179,18 +179,24 @@ impl Traces {
     fn with_advice(&self, mut failure: Failure, agent: &str, login: &str) -> Failure {
         if failure.kind == Kind::TimedOut {
             let limit = duration::format(self.timeouts.attempt);
-            failure.message = format!("{agent} ran longer than {limit} and was ended (--timeout)");
+            let why = self.unanswered();
+            failure.message = format!("{agent} ran longer than {limit}{why} and was ended (--timeout)");
         } else if failure.kind == Kind::Inactive {
             let limit = duration::format(self.timeouts.inactivity);
-            let evidence = &self.evidence_of_death;
+            let (evidence, why) = (&self.evidence_of_death, self.unanswered());
             failure.message = format!(
-                "{agent} showed no sign of life for {limit} and was ended: {evidence} (--inactivity-timeout)"
+                "{agent} showed no sign of life for {limit}{why} and was ended: {evidence} (--inactivity-timeout)"
             );
         } else if failure.class == Class::Auth && !login.is_empty() {
             let words = failure.message.trim_end_matches('.');
             failure.message = format!("{words}; to log in, {login}");
         }
         failure
+    }
+
+    /// The step that an agent has never come beyond.
+    fn unanswered(&self) -> String {
+        self.decoded.unanswered.map(|step| format!(" without an answer to '{step}'")).unwrap_or_default()
     }
 
     fn end(&self, exits_when_told: bool) -> AgentEnd {

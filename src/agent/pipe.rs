@@ -96,12 +96,17 @@ impl PipeAgent {
     }
 
     /// How it is talked to.
-    fn codec(&self, wanted: &UnixStream, port: &Port<Message>) -> std::io::Result<Box<dyn Codec>> {
+    fn codec(
+        &self,
+        launch: &Launch,
+        wanted: &UnixStream,
+        port: &Port<Message>,
+    ) -> std::io::Result<Box<dyn Codec>> {
         match self.preset.protocol {
             Protocol::Lines => Ok(Box::new(Decoder::new(self.readers.filters(wanted)))),
             Protocol::Acp => {
                 let wanted = Wanted { model: self.wishes.model.clone(), read_only: self.read_only };
-                let grounds = Grounds { root: self.launch.cwd.clone(), ours: self.ours.clone() };
+                let grounds = Grounds { launch: launch.clone(), ours: self.ours.clone() };
                 Ok(Box::new(AcpCodec::start(wanted, &grounds, port)?))
             }
         }
@@ -130,6 +135,7 @@ impl PipeAgent {
             }
         }
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
+        launch.env.extend(self.wishes.model.as_ref().map(|model| ("RALPH_MODEL".into(), model.into())));
 
         let command = shell_words(launch.command_line());
         context.tell(Event::AgentStarted { command: &command })?;
@@ -138,7 +144,7 @@ impl PipeAgent {
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;
         let serve = || {
             let (patience, wanted) = Hold::new()?;
-            let codec = self.codec(&wanted, &port)?;
+            let codec = self.codec(&launch, &wanted, &port)?;
             let served = serve(pipes, attempt.prompt, codec, &self.display, &wanted, &port)?;
             Ok(Served { patience: Some(patience), ..served })
         };

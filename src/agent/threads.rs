@@ -2,10 +2,10 @@
 
 use std::io::{PipeWriter, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, PoisonError};
 
-use super::codec::{Codec, Farewell, Stdin, Turn};
+use super::codec::{Answers, Codec, Farewell, Stdin, Turn};
 use super::display::{DisplayRoute, Feed};
 use super::message::Message;
 use crate::engine::event::Stream;
@@ -28,9 +28,6 @@ impl Hold {
     }
 }
 
-/// Where answers for the agent go; nowhere once its stdin is closed.
-type Answers = Arc<Mutex<Option<Sender<Vec<u8>>>>>;
-
 /// How an agent is asked to end its turn.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
@@ -41,15 +38,9 @@ pub(super) struct Asking {
 impl Asking {
     /// Asks it, where that can be done.
     pub(super) fn ask(&self) -> bool {
-        let words = std::mem::take(&mut *lock(&self.words));
-        let answers = lock(&self.answers);
-        !words.is_empty() && answers.as_ref().is_some_and(|answers| answers.send(words).is_ok())
+        let words = std::mem::take(&mut *self.words.lock().unwrap_or_else(PoisonError::into_inner));
+        !words.is_empty() && self.answers.send(words)
     }
-}
-
-/// Nothing that is held can be left half-changed by a panic elsewhere.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What serves the pipes of one attempt, if it has any.
@@ -83,13 +74,17 @@ pub(super) fn serve(
     let feed = display.start(&stop, wanted, port)?;
     let Pipes { stdin, stdout, stderr, notes } = pipes;
 
-    let (answers, to_write) = channel();
+    let (sender, to_write) = channel();
+    let answers = Answers::new(sender);
+    codec.connect(&answers);
     let (first, then) = codec.open(prompt);
     // The writer is there until the sender is gone.
-    let _ = answers.send(first);
+    answers.send(first);
+    if then == Stdin::Close {
+        answers.close();
+    }
     threads::start(move || write(stdin, &to_write))?;
-    let answers = Arc::new(Mutex::new((then == Stdin::KeepOpen).then_some(answers)));
-    let farewell = Asking { words: codec.farewell(), answers: Arc::clone(&answers) };
+    let farewell = Asking { words: codec.farewell(), answers: answers.clone() };
 
     let stderr_stop = stop.try_clone()?;
     let stderr_port = port.clone();
@@ -152,7 +147,7 @@ fn read(
     });
     codec.finish(&mut turn);
     // Nobody is there to be answered.
-    lock(answers).take();
+    answers.close();
     post(&mut turn, port);
     port.post(0, Message::Decoded(codec.tally()));
 }
@@ -160,18 +155,12 @@ fn read(
 /// Hands over what the codec has to say to the agent.
 fn answer(turn: &mut Turn, answers: &Answers) {
     let (bytes, is_last) = turn.take_answer();
-    if bytes.is_empty() && !is_last {
-        return;
-    }
-    let mut answers = lock(answers);
-    if let Some(sender) = answers.as_ref()
-        && !bytes.is_empty()
-    {
+    if !bytes.is_empty() {
         // An agent that reads no more is judged by what it did.
-        let _ = sender.send(bytes);
+        answers.send(bytes);
     }
     if is_last {
-        *answers = None;
+        answers.close();
     }
 }
 

@@ -236,7 +236,7 @@ impl Author<'_> {
         let preflight = Preflight::of_settings(self.workspace, None)?;
         let run = run_id();
         let draft = project.run_dir().join(DRAFT);
-        let mut env = agent_env(MODE, project, settings);
+        let mut env = agent_env(MODE, &preflight.limits, project, settings);
         // What agents do to a graph is done to the draft, wherever they are.
         env.push(("RALPH_DIR".into(), draft.clone().into()));
         env.extend(self.feature.map(|name| (task::FEATURE_VARIABLE.into(), name.into())));

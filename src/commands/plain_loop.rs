@@ -86,7 +86,8 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     }
     let source = source(mode, file, &preflight.limits, &workspace)?;
     let run = run_id();
-    let agent = preflight.factory(&workspace, project, agent_env(mode, project, settings), &run)?;
+    let env = agent_env(mode, &preflight.limits, project, settings);
+    let agent = preflight.factory(&workspace, project, env, &run)?;
     Ready::new(&workspace, verb, &preflight, (agent, run), source).run(flags, Frame::Blocks)
 }
 

@@ -53,11 +53,12 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let (document, command) = RalphMd::read(&path, &reserved).map_err(|message| anyhow!(message))?;
 
     let run = run_id();
-    let env = agent_env(MODE, project, settings);
+    let limits = limits(limit, settings);
+    let env = agent_env(MODE, &limits, project, settings);
     let name = name_of(&path);
     let source = RalphMd {
         name: name.clone(),
-        max_iterations: limits(limit, settings).max_iterations,
+        max_iterations: limits.max_iterations,
         args: values(&document, &args.user_args, &reserved)?,
         reserved,
         launch: launch(project, settings, env.clone(), &run),

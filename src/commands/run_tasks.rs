@@ -55,7 +55,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let asks = settings.verify && !args.tasks.no_verify;
     let run = run_id();
     let places = places(args, project, asks && preflight.can_look_only())?;
-    let mut env = agent_env(MODE, project, settings);
+    let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // What agents do to the graph is done to this one, wherever they are.
     env.push(("RALPH_DIR".into(), project.graph_dir().into()));
     if let Scope::Feature(name) = &scope {

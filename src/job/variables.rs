@@ -28,12 +28,18 @@ pub(crate) fn prompt_names(
 
 /// What agents get on top of our own environment.
 #[must_use]
-pub(crate) fn agent_env(mode: &str, project: &Project, settings: &Settings) -> Vec<(OsString, OsString)> {
+pub(crate) fn agent_env(
+    mode: &str,
+    limits: &Limits,
+    project: &Project,
+    settings: &Settings,
+) -> Vec<(OsString, OsString)> {
     let exports = settings.exports.iter().map(|(name, value)| (name.into(), value.into()));
     let ours = [
         ("RALPH_MODE".into(), mode.into()),
         ("RALPH_HOME".into(), project.ralph_home().into_os_string()),
         ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
+        ("RALPH_TOTAL".into(), limits.max_iterations.unwrap_or_default().to_string().into()),
     ];
     exports.chain(ours).collect()
 }

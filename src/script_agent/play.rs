@@ -1,7 +1,8 @@
 //! What the scripted agent plays on request, so that a night with real agents can be rehearsed: refusals, silence, and work
 //! that goes on after the result.
 
-use super::{Agent, Event, VERB};
+use super::acp::{self, Talk};
+use super::{Agent, Event, Place, VERB};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, own};
 use anyhow::{Context as _, bail};
@@ -41,6 +42,8 @@ pub(super) enum Play {
     Ask(String),
     /// Nothing of use is said.
     Silence,
+    /// What only another protocol has words for.
+    Over(Talk),
     /// Nothing of this: the agent works.
     Work,
 }
@@ -75,7 +78,14 @@ impl FromStr for Play {
             ["ask", ref words @ ..] => Self::Ask(words.join(" ")),
             ["silence"] => Self::Silence,
             ["work"] | [] => Self::Work,
-            _ => bail!("{PLAY_VARIABLE} has '{}', which is none of {PLAYS}", text.trim()),
+            ref words => match Talk::read(words) {
+                Some(talk) => Self::Over(talk),
+                None => bail!(
+                    "{PLAY_VARIABLE} has '{}', which is none of {PLAYS}, nor, over ACP, of {}",
+                    text.trim(),
+                    acp::PLAYS
+                ),
+            },
         })
     }
 }
@@ -90,20 +100,26 @@ pub(super) struct Refusal {
     pub(super) reset_at: Option<u64>,
 }
 
+impl Refusal {
+    pub(super) const AUTH: &str = "auth";
+    pub(super) const LIMIT: &str = "limit";
+    pub(super) const OVERLOAD: &str = "overload";
+}
+
 impl Agent<'_> {
     /// Plays what is up for this attempt, and works where nothing is.
-    pub(super) fn play(&mut self) -> anyhow::Result<()> {
+    pub(super) fn play(&mut self, play: Play) -> anyhow::Result<()> {
         let refuse = |class, message, reset_at| Err(Refusal { message, class, reset_at }.into());
-        match self.next_play()? {
+        match play {
             Play::Work => self.act(),
             Play::Limit(seconds) => {
                 let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
                 let reset_at = seconds.map(|seconds| now.saturating_add(seconds));
-                refuse("limit", "You've hit your usage limit.", reset_at)
+                refuse(Refusal::LIMIT, "You've hit your usage limit.", reset_at)
             }
-            Play::Auth => refuse("auth", "Not logged in", None),
+            Play::Auth => refuse(Refusal::AUTH, "Not logged in", None),
             Play::Context => refuse("context", "The prompt is too long", None),
-            Play::Overload => refuse("overload", "529 Overloaded", None),
+            Play::Overload => refuse(Refusal::OVERLOAD, "529 Overloaded", None),
             Play::Task(name) => {
                 let id = self.assigned()?.0;
                 self.text(&format!("As I was told to say.\n\n<{name}>{id}</{name}>"))
@@ -115,6 +131,7 @@ impl Agent<'_> {
                 self.act()
             }
             Play::Ask(words) => self.text(&words),
+            Play::Over(talk) => bail!("{PLAY_VARIABLE} has what can only be played over ACP: {talk:?}"),
             Play::Silence => self.text("I have nothing to say."),
             Play::Hang => loop {
                 std::thread::park();
@@ -129,10 +146,12 @@ impl Agent<'_> {
             }
         }
     }
+}
 
+impl Place {
     /// What is up. How many attempts of this loop were played before is kept beside its logs.
-    fn next_play(&self) -> anyhow::Result<Play> {
-        let Some(plays) = self.place.plays.as_deref() else { return Ok(Play::Work) };
+    pub(super) fn next_play(&self) -> anyhow::Result<Play> {
+        let Some(plays) = self.plays.as_deref() else { return Ok(Play::Work) };
         let file = self.count_file();
         let text = match own::read(&file, LARGEST_COUNT) {
             Err(error) if error.kind() == NotFound => String::new(),
@@ -141,18 +160,18 @@ impl Agent<'_> {
                 String::from_utf8_lossy(&bytes).into_owned()
             }
         };
-        let played = text.split_once(' ').filter(|(run, _)| *run == self.place.run);
+        let played = text.split_once(' ').filter(|(run, _)| *run == self.run);
         let played = played.and_then(|(_, count)| count.trim().parse().ok()).unwrap_or(0_usize);
         let play = plays.split(',').nth(played).unwrap_or_default().parse()?;
         let folder = file.parent().unwrap_or(&file);
         own::make_folders(folder).map_err(FileError::at(folder))?;
-        let count = format!("{} {}\n", self.place.run, played + 1);
+        let count = format!("{} {}\n", self.run, played + 1);
         atomic::write_own(&file, count.as_bytes(), Durability::Atomic)?;
         Ok(play)
     }
 
     fn count_file(&self) -> PathBuf {
-        let home = self.place.root.join(&self.place.home);
+        let home = self.root.join(&self.home);
         let own = if home.ends_with(".ralph") { home } else { home.join(".ralph") };
         own.join("logs").join(VERB.trim_start_matches('_')).with_extension("count")
     }

@@ -157,8 +157,10 @@ impl Values {
     }
 
     fn environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
+        // An agent of ours is told its model by the name of a setting; what it has us run is no wish for the same.
+        let is_told = |name: &str| name == "RALPH_MODEL" && env("RALPH_RUN").is_some();
         for row in &mut self.0 {
-            let names = row.setting.env.iter();
+            let names = row.setting.env.iter().filter(|name| !is_told(name));
             let found = names
                 .filter_map(|name| Some((*name, env(name)?)))
                 .find(|(_, value)| decides(row.setting, value));

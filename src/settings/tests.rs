@@ -171,6 +171,15 @@ fn the_agent_has_a_second_name_in_the_environment() {
 }
 
 #[test]
+fn what_an_agent_is_told_is_no_setting_of_a_ralph_that_it_starts() {
+    let scene = Scene::new().env("RALPH_MODEL", "opus");
+    assert_eq!(scene.settings().agent_model.as_deref(), Some("opus"));
+    let scene = scene.env("RALPH_RUN", "a run");
+    assert_eq!(scene.settings().agent_model, None);
+    assert_eq!(scene.env("RALPH_AGENT_MODEL", "sonnet").settings().agent_model.as_deref(), Some("sonnet"));
+}
+
+#[test]
 fn an_empty_override_asks_for_the_preset() {
     let scene = Scene::new().file("ralph.toml", "agent.cli = 'my-agent'").file("config", "AGENT_CLI=''");
     let settings = scene.settings();

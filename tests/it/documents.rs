@@ -43,7 +43,7 @@ fn every_variable_of_an_agent_is_in_the_spec() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     project.agent(r#"env | grep -o '^RALPH_[A-Z_]*' >> "$HOME/env"; work; end"#);
     fs::create_dir_all(project.scratch.path("specs")).unwrap();
-    for verb in ["loop plan -m 1", "loop build"] {
+    for verb in ["loop plan -m 1", "loop build --model opus"] {
         assert_eq!(project.scratch.run(verb).code, Some(0), "{verb}");
     }
     let listed = first_column(AGENTS);

@@ -216,6 +216,7 @@ fn nobody_else_writes_to_the_terminal() {
         // To ralph, by a pipe.
         "src/process/supervisor.rs",
         "src/reply/child.rs",
+        "src/script_agent/acp.rs",
         "src/script_agent/mod.rs",
         "src/view/terminal.rs",
     ];

@@ -1,17 +1,21 @@
-//! What an agent may ask of us: leave to do something, files to read and write.
+//! What an agent may ask of us: leave to do something, files to read and write, commands to run.
 
 use agent_client_protocol_schema::v1::{
-    PermissionOption, PermissionOptionKind, ReadTextFileRequest, RequestPermissionRequest, ToolKind,
-    WriteTextFileRequest,
+    CreateTerminalRequest, KillTerminalRequest, PermissionOption, PermissionOptionKind, ReadTextFileRequest,
+    ReleaseTerminalRequest, RequestPermissionRequest, TerminalOutputRequest, ToolKind,
+    WaitForTerminalExitRequest, WriteTextFileRequest,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
-use super::Grounds;
 use super::error::Refusal;
 use super::files::Files;
-use crate::agent::codec::Turn;
+use super::terminals::Terminals;
+use super::{Grounds, raw};
+use crate::agent::codec::{Answers, Turn};
+use crate::agent::message::Message;
+use crate::engine::inbox::Port;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::text::line::one_line_within;
@@ -22,17 +26,43 @@ const TITLE: usize = 120;
 /// Answers what is asked.
 pub(super) struct Asks {
     files: Files,
+    terminals: Terminals,
     /// Nothing may be changed.
     read_only: bool,
 }
 
 impl Asks {
-    pub(super) fn new(grounds: &Grounds, read_only: bool) -> Self {
-        Self { files: Files::new(grounds), read_only }
+    pub(super) fn new(grounds: &Grounds, read_only: bool, port: Option<Port<Message>>) -> Self {
+        let terminals = Terminals::new(&grounds.launch, port);
+        Self { files: Files::new(grounds), terminals, read_only }
     }
 
-    /// The result of a request, or why there is none.
+    /// Answers that have to wait go there.
+    pub(super) fn connect(&mut self, answers: &Answers) {
+        self.terminals.connect(answers);
+    }
+
+    /// The session is over: nothing that it has had us start is left when this returns.
+    pub(super) fn end(&mut self) {
+        self.terminals.end();
+    }
+
+    /// The result of a request, or why there is none; `None`: it is answered later.
     pub(super) fn answer(
+        &mut self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        turn: &mut Turn,
+    ) -> Result<Option<Box<RawValue>>, Refusal> {
+        if method == "terminal/wait_for_exit" {
+            let WaitForTerminalExitRequest { terminal_id, .. } = read(params)?;
+            return Ok(self.terminals.wait(&terminal_id.0, id)?.map(|exit| raw(&exit)));
+        }
+        self.answer_now(method, params, turn).map(Some)
+    }
+
+    fn answer_now(
         &mut self,
         method: &str,
         params: Option<&RawValue>,
@@ -44,6 +74,26 @@ impl Asks {
                 let ReadTextFileRequest { path, line, limit, .. } = read(params)?;
                 let content = self.files.read(&path, line, limit)?;
                 Ok(raw(&json!({ "content": content })))
+            }
+            "terminal/create" => {
+                let request: CreateTerminalRequest = read(params)?;
+                let cwd = request.cwd.as_deref().map(|cwd| self.files.folder(cwd)).transpose()?;
+                let id = self.terminals.create(request, cwd)?;
+                Ok(raw(&json!({ "terminalId": id })))
+            }
+            "terminal/output" => {
+                let TerminalOutputRequest { terminal_id, .. } = read(params)?;
+                Ok(raw(&self.terminals.output(&terminal_id.0)?))
+            }
+            "terminal/kill" => {
+                let KillTerminalRequest { terminal_id, .. } = read(params)?;
+                self.terminals.kill(&terminal_id.0)?;
+                Ok(raw(&json!({})))
+            }
+            "terminal/release" => {
+                let ReleaseTerminalRequest { terminal_id, .. } = read(params)?;
+                self.terminals.release(&terminal_id.0)?;
+                Ok(raw(&json!({})))
             }
             "fs/write_text_file" if self.read_only => {
                 Err(Refusal::because("this session may look at files and change none"))
@@ -92,9 +142,4 @@ fn chosen(options: &[PermissionOption], is_granted: bool) -> Option<&PermissionO
 fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, Refusal> {
     let params = params.ok_or_else(|| Refusal::params("there are none"))?;
     serde_json::from_str(params.get()).map_err(|error| Refusal::params(&error.to_string()))
-}
-
-fn raw(value: &impl Serialize) -> Box<RawValue> {
-    // Values of JSON: that cannot fail, and null is the answer of those who have none.
-    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

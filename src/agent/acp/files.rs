@@ -31,7 +31,7 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn new(grounds: &Grounds) -> Self {
-        let roots = [grounds.root.clone(), temporary()];
+        let roots = [grounds.launch.cwd.clone(), temporary()];
         Self {
             roots: roots.iter().filter_map(|root| root.canonicalize().ok()).collect(),
             ours: grounds.ours.clone(),
@@ -86,6 +86,17 @@ impl Files {
             }
         }
         Err(Refusal::because(format!("{}: too many links", path.display())))
+    }
+
+    /// A folder in which a command may run.
+    pub(super) fn folder(&self, path: &Path) -> Result<PathBuf, Refusal> {
+        let refuse = |error: std::io::Error| Refusal::because(format!("{}: {error}", path.display()));
+        let real = path.canonicalize().map_err(refuse)?;
+        self.place(&real)?;
+        if !path.is_absolute() || !real.is_dir() {
+            return Err(Refusal::because(format!("{}: it is no absolute path of a folder", path.display())));
+        }
+        Ok(real)
     }
 
     /// The root that a path is below, and the rest of it.

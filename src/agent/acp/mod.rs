@@ -5,25 +5,26 @@ mod asks;
 mod error;
 mod files;
 mod session;
+mod terminals;
 mod update;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use self::asks::Asks;
 use self::error::Refusal;
 use self::session::{Session, Stage};
 use self::update::{Told, Updates};
-use super::codec::{Codec, Decoded, Farewell, Stdin, Turn};
+use super::codec::{Answers, Codec, Decoded, Farewell, Stdin, Turn};
 use super::message::Message;
 use crate::engine::inbox::Port;
+use crate::process::launch::Launch;
 use crate::reply::decode::{Counters, Item, MAX_LINE};
 use crate::reply::usage::{Class, UsageNote};
 use crate::text::duration;
@@ -73,8 +74,8 @@ fn await_answers(stages: &Receiver<Stage>, port: &Port<Message>) {
 /// Where the agent works, and what it must not touch there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Grounds {
-    /// The project root.
-    pub(super) root: PathBuf,
+    /// How the agent is started: in the project root, with these variables.
+    pub(super) launch: Launch,
     /// How the paths of files of ours begin.
     pub(super) ours: Vec<OsString>,
 }
@@ -107,20 +108,21 @@ impl AcpCodec {
     /// When there is no room for the thread that waits for that.
     pub(super) fn start(wanted: Wanted, grounds: &Grounds, port: &Port<Message>) -> io::Result<Self> {
         let (stages, waited_for) = channel();
+        let codec = Self::new(wanted, grounds, Some(port.clone()));
         let port = port.clone();
         threads::start(move || await_answers(&waited_for, &port))?;
-        Ok(Self { stages: Some(stages), ..Self::new(wanted, grounds) })
+        Ok(Self { stages: Some(stages), ..codec })
     }
 
-    fn new(wanted: Wanted, grounds: &Grounds) -> Self {
+    fn new(wanted: Wanted, grounds: &Grounds, port: Option<Port<Message>>) -> Self {
         Self {
             stages: None,
             farewell: Farewell::default(),
             line: Vec::new(),
             is_too_long: false,
             updates: Updates::default(),
-            asks: Asks::new(grounds, wanted.read_only),
-            session: Session::new(wanted, &grounds.root),
+            asks: Asks::new(grounds, wanted.read_only, port),
+            session: Session::new(wanted, &grounds.launch.cwd),
             counters: Counters::default(),
         }
     }
@@ -137,11 +139,13 @@ impl AcpCodec {
         match envelope {
             Envelope { method: Some(method), id: Some(id), params, .. } => {
                 let answer = if self.session.stage() == Stage::Prompted {
-                    self.asks.answer(&method, params, turn)
+                    self.asks.answer(id, &method, params, turn)
                 } else {
                     Err(Refusal::method(&method))
                 };
-                turn.answer(&response(id, answer));
+                if let Some(answer) = answer.transpose() {
+                    turn.answer(&response(id, answer));
+                }
             }
             Envelope { method: Some(method), id: None, params: Some(params), .. }
                 if method == "session/update" =>
@@ -188,6 +192,12 @@ impl AcpCodec {
     }
 }
 
+/// A value as it is said.
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    // Values of JSON: that cannot fail, and null is the answer of those who have none.
+    to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
 /// A line that answers a request.
 fn response(id: &RawValue, answer: Result<Box<RawValue>, Refusal>) -> Vec<u8> {
     #[derive(Serialize)]
@@ -212,6 +222,10 @@ fn response(id: &RawValue, answer: Result<Box<RawValue>, Refusal>) -> Vec<u8> {
 impl Codec for AcpCodec {
     fn open(&mut self, prompt: &str) -> (Vec<u8>, Stdin) {
         (self.session.open(prompt), Stdin::KeepOpen)
+    }
+
+    fn connect(&mut self, answers: &Answers) {
+        self.asks.connect(answers);
     }
 
     fn read(&mut self, bytes: &[u8], turn: &mut Turn) {
@@ -246,10 +260,14 @@ impl Codec for AcpCodec {
     fn finish(&mut self, turn: &mut Turn) {
         let line = std::mem::take(&mut self.line);
         self.take_line(&line, turn);
+        self.asks.end();
     }
 
     fn tally(&self) -> Decoded {
-        Decoded { counters: self.counters, dead_filter: None }
+        let stage = self.session.stage();
+        let is_begun = matches!(stage, Stage::Prompted | Stage::Over);
+        let unanswered = (!is_begun).then(|| stage.word());
+        Decoded { counters: self.counters, dead_filter: None, unanswered }
     }
 }
 

@@ -111,7 +111,7 @@ impl Session {
             "protocolVersion": 1,
             "clientCapabilities": {
                 "fs": { "readTextFile": true, "writeTextFile": !self.wanted.read_only },
-                "terminal": false,
+                "terminal": true,
             },
             "clientInfo": { "name": "ralph", "title": "ralph", "version": env!("CARGO_PKG_VERSION") },
         });

@@ -22,8 +22,12 @@ struct Talk {
 
 impl Talk {
     fn new(wanted: Wanted) -> Self {
-        let grounds = Grounds { root: "/home/dev/project".into(), ours: Vec::new() };
-        let mut codec = AcpCodec::new(wanted, &grounds);
+        Self::at("/home/dev/project", wanted)
+    }
+
+    fn at(root: impl Into<PathBuf>, wanted: Wanted) -> Self {
+        let launch = Launch { cwd: root.into(), ..Launch::default() };
+        let mut codec = AcpCodec::new(wanted, &Grounds { launch, ours: Vec::new() }, None);
         let (first, then) = codec.open("Do one task.");
         assert_eq!(then, Stdin::KeepOpen);
         let said = vec![serde_json::from_slice(&first).unwrap()];

@@ -329,7 +329,7 @@ impl Building<'_> {
     }
 
     fn env(&self, tree: &Project, branch: &str) -> Vec<(OsString, OsString)> {
-        let mut env = agent_env(MODE, tree, &self.workspace.settings);
+        let mut env = agent_env(MODE, &self.preflight.limits, tree, &self.workspace.settings);
         env.push(("RALPH_BRANCH".into(), branch.into()));
         // An agent that loses its work tree must not find the user's checkout above it.
         let mut ceiling = self.workspace.project.root().join(".worktrees").into_os_string();

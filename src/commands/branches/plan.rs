@@ -34,7 +34,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     source.read().map_err(Refused::from)?;
 
     let run = run_id();
-    let mut env = agent_env(MODE, project, settings);
+    let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // For the built-in agent, which knows two kinds of plans.
     env.push(("RALPH_PLAN_FORM".into(), "branches".into()));
     let agent = preflight.factory(&workspace, project, env, &run)?;

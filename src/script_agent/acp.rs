@@ -1,0 +1,298 @@
+//! The scripted agent over the Agent Client Protocol: `ralph __script --acp`. It does the same work, and asks of its client
+//! what real agents ask.
+
+use super::play::{PLAY_VARIABLE, Play, Refusal};
+use super::{Agent, Event, Place, Voice};
+use crate::reply::sigil::COMPLETE;
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use std::io::{self, BufRead, StdinLock, StdoutLock, Write as _};
+use std::process::{Command, Stdio};
+
+/// What can only be played over this protocol.
+pub(super) const PLAYS: &str = "read FILE, write FILE WORDS, terminal WORDS, kill WORDS, leave WORDS, permission KIND, \
+                                stop REASON, garbage, wait, mute METHOD or child";
+
+/// One attempt over this protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Talk {
+    Read(String),
+    Write(String, String),
+    /// A command in a terminal: it is waited for, or killed, or left.
+    Terminal(Vec<String>, Then),
+    /// Leave for a tool of this kind.
+    Permission(String),
+    /// The turn stops for this reason.
+    Stop(String),
+    /// What no agent should say.
+    Garbage,
+    /// Nothing, until the turn is cancelled.
+    Wait,
+    /// No answer to this method.
+    Mute(String),
+    /// A process that is left behind.
+    Child,
+}
+
+/// What becomes of a command in a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    Wait,
+    Kill,
+    Leave,
+}
+
+impl Talk {
+    /// Reads the words of a play.
+    pub(super) fn read(words: &[&str]) -> Option<Self> {
+        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        Some(match *words {
+            ["read", file] => Self::Read(file.to_owned()),
+            ["write", file, ref words @ ..] => Self::Write(file.to_owned(), words.join(" ")),
+            ["terminal", ref words @ ..] => Self::Terminal(owned(words), Then::Wait),
+            ["kill", ref words @ ..] => Self::Terminal(owned(words), Then::Kill),
+            ["leave", ref words @ ..] => Self::Terminal(owned(words), Then::Leave),
+            ["permission", kind] => Self::Permission(kind.to_owned()),
+            ["stop", reason] => Self::Stop(reason.to_owned()),
+            ["garbage"] => Self::Garbage,
+            ["wait"] => Self::Wait,
+            ["mute", method] => Self::Mute(method.to_owned()),
+            ["child"] => Self::Child,
+            _ => return None,
+        })
+    }
+}
+
+/// The turn was cancelled.
+#[derive(Debug, thiserror::Error)]
+#[error("cancelled")]
+struct Cancelled;
+
+/// The conversation with the client.
+struct Wire {
+    input: StdinLock<'static>,
+    out: StdoutLock<'static>,
+    session: String,
+    /// The number of the latest request of ours.
+    asked: u64,
+    /// How many messages and tool calls there were.
+    said: u64,
+    /// What the turn's answer says.
+    answer: Option<Value>,
+}
+
+/// Talks until the client hangs up, and returns the exit code.
+pub(super) fn converse(place: &Place) -> i32 {
+    let mut wire = Wire {
+        input: io::stdin().lock(),
+        out: io::stdout().lock(),
+        session: format!("script-{}", std::process::id()),
+        asked: 0,
+        said: 0,
+        answer: None,
+    };
+    match wire.serve(place) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("{error:#}");
+            1
+        }
+    }
+}
+
+impl Wire {
+    fn serve(&mut self, place: &Place) -> anyhow::Result<()> {
+        let play = place.next_play();
+        while let Some(message) = self.hear()? {
+            let Some(id) = message.get("id") else { continue };
+            let method = message["method"].as_str().unwrap_or_default();
+            if matches!(&play, Ok(Play::Over(Talk::Mute(mute))) if mute == method) {
+                continue;
+            }
+            let answer = match method {
+                "initialize" => json!({ "result": { "protocolVersion": 1, "authMethods": [],
+                    "agentInfo": { "name": "script", "version": env!("CARGO_PKG_VERSION") } } }),
+                "session/new" => json!({ "result": { "sessionId": self.session, "modes": {
+                    "currentModeId": "ask",
+                    "availableModes": [{ "id": "ask", "name": "Ask" }, { "id": "plan", "name": "Plan" }, { "id": "yolo", "name": "Yolo" }] } } }),
+                "session/set_mode" => json!({ "result": {} }),
+                "session/prompt" => self.turn(place, &play, &message["params"]),
+                _ => json!({ "error": { "code": -32601, "message": format!("method not found: {method}") } }),
+            };
+            self.say(&json!({ "jsonrpc": "2.0", "id": id }), answer)?;
+        }
+        Ok(())
+    }
+
+    /// One turn, from the prompt to its answer.
+    fn turn(&mut self, place: &Place, play: &anyhow::Result<Play>, params: &Value) -> Value {
+        let blocks = params["prompt"].as_array().into_iter().flatten();
+        let prompt: String = blocks.filter_map(|block| block["text"].as_str()).collect();
+        let play = match play {
+            Ok(Play::Over(talk)) => return self.play_over(talk),
+            Ok(play) => Ok(play.clone()),
+            Err(error) => Err(anyhow::anyhow!("{error:#}")),
+        };
+        // The result comes as an event, and is the answer.
+        Agent::new(place.clone(), self, prompt.as_bytes()).perform(play);
+        self.answer.take().unwrap_or_else(|| stopped("cancelled"))
+    }
+
+    fn play_over(&mut self, talk: &Talk) -> Value {
+        match self.play(talk) {
+            Ok(reason) => stopped(&reason),
+            Err(error) if error.is::<Cancelled>() => stopped("cancelled"),
+            Err(error) => json!({ "error": { "code": -32603, "message": format!("{error:#}") } }),
+        }
+    }
+
+    /// Plays, and returns the reason to stop.
+    fn play(&mut self, talk: &Talk) -> anyhow::Result<String> {
+        let heard = match talk {
+            Talk::Read(file) => self.ask("fs/read_text_file", json!({ "path": file }))?.to_string(),
+            Talk::Write(file, words) => {
+                let params = json!({ "path": file, "content": format!("{words}\n") });
+                self.ask("fs/write_text_file", params)?.to_string()
+            }
+            Talk::Terminal(words, then) => self.terminal(words, *then)?,
+            Talk::Permission(kind) => {
+                let options = ["reject_once", "reject_always", "allow_always", "allow_once"]
+                    .map(|kind| json!({ "optionId": format!("the {kind} one"), "name": kind, "kind": kind }));
+                let call = json!({ "toolCallId": "asked", "title": format!("to {kind}"), "kind": kind });
+                let params = json!({ "toolCall": call, "options": options });
+                self.ask("session/request_permission", params)?.to_string()
+            }
+            Talk::Stop(reason) => return Ok(reason.clone()),
+            Talk::Garbage => {
+                writeln!(
+                    self.out,
+                    "no JSON\n[]\n{{\"id\":99,\"result\":1}}\n{{\"method\":1}}\n\u{0}\n{}",
+                    "x".repeat(1 << 20)
+                )?;
+                self.ask("no/such", json!({})).map_or_else(|error| error.to_string(), |_| String::new())
+            }
+            Talk::Wait | Talk::Mute(_) => {
+                self.event(&Event::Text { text: "I wait." })?;
+                loop {
+                    let message = self.hear()?.context("the client is gone")?;
+                    is_cancelled(&message)?;
+                }
+            }
+            Talk::Child => {
+                let mut child = Command::new("sh");
+                child.args(["-c", "trap '' INT TERM; while :; do sleep 60; done"]).stdin(Stdio::null());
+                format!("child {}", child.spawn()?.id())
+            }
+        };
+        self.event(&Event::Text { text: &format!("{heard}\n\n{COMPLETE}") })?;
+        Ok("end_turn".to_owned())
+    }
+
+    fn terminal(&mut self, words: &[String], then: Then) -> anyhow::Result<String> {
+        let [command, args @ ..] = words else { bail!("{PLAY_VARIABLE} has no command for the terminal") };
+        let env = json!([{ "name": "PLAYED", "value": "over ACP" }]);
+        let created = self.ask("terminal/create", json!({ "command": command, "args": args, "env": env }))?;
+        let terminal = json!({ "terminalId": created["terminalId"] });
+        if then == Then::Leave {
+            return Ok(created.to_string());
+        }
+        if then == Then::Kill {
+            self.ask("terminal/kill", terminal.clone())?;
+        }
+        let exit = self.ask("terminal/wait_for_exit", terminal.clone())?;
+        let output = self.ask("terminal/output", terminal.clone())?;
+        self.ask("terminal/release", terminal.clone())?;
+        let gone = self.ask("terminal/output", terminal).err();
+        let gone = gone.map_or_else(|| "still there".to_owned(), |error| error.to_string());
+        Ok(format!("{exit}\n{output}\n{gone}"))
+    }
+
+    /// Asks the client, and waits for its answer.
+    fn ask(&mut self, method: &str, mut params: Value) -> anyhow::Result<Value> {
+        self.asked += 1;
+        // As some real ones do, it names its requests by words.
+        let id = format!("ask-{}", self.asked);
+        params["sessionId"] = self.session.as_str().into();
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }), json!({}))?;
+        loop {
+            let mut message = self.hear()?.context("the client is gone")?;
+            is_cancelled(&message)?;
+            if message["id"] == id.as_str() {
+                if let Some(error) = message.get("error") {
+                    bail!("{method}: {error}");
+                }
+                return Ok(message["result"].take());
+            }
+        }
+    }
+
+    /// The next message; `None`: the client has hung up.
+    fn hear(&mut self) -> anyhow::Result<Option<Value>> {
+        let mut line = String::new();
+        let count = self.input.read_line(&mut line).context("cannot read from stdin")?;
+        if count == 0 {
+            return Ok(None);
+        }
+        serde_json::from_str(&line).map(Some).context("the client says what is no JSON")
+    }
+
+    /// Says a message that has the members of both objects.
+    fn say(&mut self, head: &Value, mut rest: Value) -> anyhow::Result<()> {
+        let mut message = head.clone();
+        if let (Some(message), Some(rest)) = (message.as_object_mut(), rest.as_object_mut()) {
+            message.append(rest);
+        }
+        writeln!(self.out, "{message}").and_then(|()| self.out.flush()).context("cannot write to stdout")
+    }
+
+    fn update(&mut self, update: &Value) -> anyhow::Result<()> {
+        let params = json!({ "sessionId": self.session, "update": update });
+        self.say(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }), json!({}))
+    }
+}
+
+impl Voice for Wire {
+    fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        self.said += 1;
+        match event {
+            Event::Start { .. } => Ok(()),
+            Event::Text { text } => {
+                self.update(&json!({ "sessionUpdate": "agent_message_chunk",
+                "messageId": format!("message-{}", self.said), "content": { "type": "text", "text": text } }))
+            }
+            Event::Tool { name, input } => {
+                let id = format!("call-{}", self.said);
+                self.update(&json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": name,
+                    "status": "in_progress", "rawInput": { "input": input } }))?;
+                self.update(
+                    &json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed" }),
+                )
+            }
+            Event::Background { .. } => bail!("over ACP nothing goes on after the answer"),
+            Event::Result { status: "ok", input_tokens, output_tokens, .. } => {
+                self.answer = Some(json!({ "result": { "stopReason": "end_turn", "usage": {
+                    "totalTokens": input_tokens + output_tokens,
+                    "inputTokens": input_tokens, "outputTokens": output_tokens } } }));
+                Ok(())
+            }
+            Event::Result { message, class, .. } => {
+                let code = match class {
+                    Some(Refusal::AUTH) => -32000,
+                    Some(Refusal::LIMIT) => 429,
+                    Some(Refusal::OVERLOAD) => 529,
+                    _ => -32603,
+                };
+                self.answer = Some(json!({ "error": { "code": code, "message": message } }));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn stopped(reason: &str) -> Value {
+    json!({ "result": { "stopReason": reason } })
+}
+
+fn is_cancelled(message: &Value) -> Result<(), Cancelled> {
+    if message["method"] == "session/cancel" { Err(Cancelled) } else { Ok(()) }
+}

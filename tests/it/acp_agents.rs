@@ -1,0 +1,159 @@
+//! Agents over the Agent Client Protocol: the scripted agent of ours talks it, and asks of its client what real ones ask. Real
+//! ones are not on every machine; what those have said is played to the codec in its own tests.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::policies::assert_end;
+use crate::scratch::{Run, Scratch, finish, side_by_side, wait_for};
+
+const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+
+/// A loop of one iteration whose agent plays this.
+fn command(scratch: &Scratch, plays: &str, args: &str) -> Command {
+    let mut command = scratch.ralph(&format!("prompt p.md 1 --max-retries 0 {args}"));
+    command.arg("--agent").arg(format!("acp:{RALPH} __script --acp")).env("RALPH_SCRIPT_PLAY", plays);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn play(scratch: &Scratch, plays: &str, args: &str) -> Run {
+    finish(command(scratch, plays, args).spawn().unwrap())
+}
+
+fn start(scratch: &Scratch, plays: &str) -> Child {
+    command(scratch, plays, "").spawn().unwrap()
+}
+
+#[test]
+fn what_an_agent_asks_for_it_gets() {
+    let scratch = Scratch::new();
+    scratch.write("mine.txt", "what I say\n");
+    let root = scratch.root().canonicalize().unwrap();
+    let root = root.display();
+    for (plays, words) in [
+        ("work".to_owned(), r"I change nothing for this prompt."),
+        (format!("read {root}/mine.txt"), r#"{"content":"what I say\n"}"#),
+        (format!("write {root}/new/file.txt what it says"), "null"),
+        ("permission edit".to_owned(), "the allow_once one"),
+        ("terminal cat mine.txt".to_owned(), r#""output":"what I say\n","truncated":false"#),
+        // Nothing of it goes through a shell.
+        ("terminal echo $HOME;ls".to_owned(), r#""output":"$HOME;ls\n""#),
+        ("terminal false".to_owned(), r#"{"exitCode":1,"signal":null}"#),
+        ("terminal printenv PLAYED RALPH_ITERATION RALPH_TOTAL".to_owned(), r#""output":"over ACP\n1\n1\n""#),
+        ("kill sleep 1000".to_owned(), r#""signal":"SIGINT""#),
+        ("leave sleep 1000".to_owned(), r#"{"terminalId":"terminal-1"}"#),
+        ("garbage".to_owned(), r#"{"code":-32601,"message":"method not found: no/such"}"#),
+    ] {
+        let run = play(&scratch, &plays, "");
+        assert_end(&scratch, &run, 0, "complete", "stopped");
+        assert!(format!("{}{}", run.stdout, run.stderr).contains(words), "{plays}: {run:?}");
+        scratch.assert_nothing_left();
+    }
+    assert_eq!(scratch.read("new/file.txt"), "what it says\n");
+}
+
+#[test]
+fn what_it_must_not_have_is_refused_and_each_way_to_stop_has_its_end() {
+    let scratch = Scratch::new();
+    let root = scratch.root().canonicalize().unwrap();
+    let root = root.display();
+    for (plays, code, reason, words) in [
+        (format!("read {root}/none"), 4, "failed", "ENOENT: no such file or directory"),
+        (format!("write {root}/.git/config x"), 4, "failed", "it is not for agents"),
+        (format!("write {root}/.ralph/state.toml x"), 4, "failed", "it is not for agents"),
+        ("write /etc/passwd x".to_owned(), 4, "failed", "it is outside of the project"),
+        ("terminal no-such-program".to_owned(), 4, "failed", "cannot start 'no-such-program'"),
+        ("stop refusal".to_owned(), 4, "failed", "it refused to go on"),
+        ("stop max_tokens".to_owned(), 4, "failed", "its limit of tokens"),
+        ("stop max_turn_requests".to_owned(), 4, "failed", "its limit of requests"),
+        ("stop bored".to_owned(), 4, "failed", "a reason that nobody knows: bored"),
+        ("auth".to_owned(), 4, "not_logged_in", "Not logged in"),
+        ("context".to_owned(), 4, "failed", "The prompt is too long"),
+        ("sing".to_owned(), 4, "failed", "nor, over ACP, of read FILE"),
+    ] {
+        let run = play(&scratch, &plays, "");
+        assert_end(&scratch, &run, code, reason, "failed");
+        assert!(run.stderr.contains(words), "{plays}: {run:?}");
+    }
+    // Over a pipe there is nobody to ask.
+    let mut piped = scratch.ralph("prompt p.md 1 --max-retries 0 --agent script");
+    let run = Scratch::finish(piped.env("RALPH_SCRIPT_PLAY", "permission edit"));
+    assert!(run.code == Some(4) && run.stderr.contains("can only be played over ACP"), "{run:?}");
+}
+
+#[test]
+fn an_agent_that_does_not_answer_is_ended_and_the_step_is_named() {
+    for (method, named) in
+        [("initialize", true), ("session/new", true), ("session/set_mode", true), ("session/prompt", false)]
+    {
+        let scratch = Scratch::new();
+        let run = play(&scratch, &format!("mute {method}"), "--timeout 1");
+        assert_end(&scratch, &run, 4, "failed", "failed");
+        let words = format!("without an answer to '{method}'");
+        assert_eq!(run.stderr.contains(&words), named, "{method}: {run:?}");
+        assert!(run.stderr.contains("ran longer than 1s"), "{run:?}");
+        scratch.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_turn_is_cancelled_before_anybody_is_killed() {
+    let scratch = Scratch::with_default_ladder();
+    let ralph = start(&scratch, "wait");
+    wait_for("its first words", || {
+        let log = fs::read_to_string(scratch.session_logs().pop()?).ok()?;
+        log.contains("I wait.").then_some(())
+    });
+    // The first one waits for the end of the attempt.
+    scratch.ask_to_stop(ralph.id(), Signal::INT);
+    scratch.ask_to_stop(ralph.id(), Signal::INT);
+    let run = finish(ralph);
+    assert_end(&scratch, &run, 130, "interrupted", "stopped");
+    // The agent has left by itself: the ladder begins after 3 s.
+    assert!(run.elapsed < Duration::from_secs(3), "{run:?}");
+    scratch.assert_nothing_left();
+}
+
+#[test]
+fn what_an_agent_leaves_behind_ends_with_its_attempt() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "child", "");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains("child ") || run.stdout.contains("child "), "{run:?}");
+    scratch.assert_nothing_left();
+}
+
+/// In whatever phase ralph is killed, neither the agent nor what it has had ralph start outlives it.
+#[test]
+fn nothing_outlives_a_killed_ralph() {
+    let plays = [
+        ("mute initialize", 3),
+        ("mute session/new", 3),
+        ("mute session/set_mode", 3),
+        ("mute session/prompt", 3),
+        ("wait", 3),
+        // The command and its supervisor.
+        ("terminal sleep 1000", 5),
+    ];
+    side_by_side(&plays, |(plays, processes)| {
+        let scratch = Scratch::new();
+        let mut ralph = start(&scratch, plays);
+        let name = |pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        wait_for("all processes", || {
+            let living = scratch.living();
+            let is_there = |word: &str| living.iter().any(|&pid| name(pid).contains(word));
+            let is_last_there =
+                if plays.starts_with("terminal") { is_there("1000") } else { is_there("__script") };
+            (is_last_there && living.len() >= *processes).then_some(())
+        });
+        ralph.kill().unwrap();
+        ralph.wait().unwrap();
+        scratch.await_nothing_left();
+        let run = play(&scratch, "work", "");
+        assert_end(&scratch, &run, 0, "complete", "stopped");
+    });
+}
