@@ -1,5 +1,7 @@
 //! Events as the lines that `--json` prints and the events log keeps.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Local};
 
 use super::event_line::{
@@ -7,8 +9,10 @@ use super::event_line::{
     LoopEnded, Stopping, WaitReason,
 };
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
+use crate::engine::outcome::Outcome;
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
+use crate::engine::tally::Tally;
 use crate::reply::show::Show;
 
 /// An event as lines: one for each thing that was shown, one for any other event, and none for raw bytes, which have a
@@ -86,20 +90,31 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Answered(text) => Fact::Answered { text: text.map(Into::into) },
         Event::Published(message) => Fact::Published { message: message.into() },
         Event::Notice(message) => Fact::Notice { message: message.into() },
-        Event::LoopEnded { outcome, detail, tally, duration } => Fact::LoopEnded(LoopEnded {
-            cost_usd: tally.cost_usd,
-            detail: detail.map(Into::into),
-            duration_s: duration.as_secs_f64(),
-            exit_code: outcome.code(),
-            exit_reason: outcome.word().into(),
-            failed: tally.error_count,
-            input_tokens: tally.input_tokens,
-            iterations: tally.iteration,
-            output_tokens: tally.output_tokens,
-            status: outcome.status().into(),
-            succeeded: tally.succeeded,
-        }),
+        Event::LoopEnded { outcome, detail, tally, duration } => {
+            Fact::LoopEnded(loop_ended(outcome, detail, tally, duration))
+        }
     })
+}
+
+fn loop_ended<'a>(
+    outcome: Outcome,
+    detail: Option<&'a str>,
+    tally: &Tally,
+    duration: Duration,
+) -> LoopEnded<'a> {
+    LoopEnded {
+        cost_usd: tally.cost_usd,
+        detail: detail.map(Into::into),
+        duration_s: duration.as_secs_f64(),
+        exit_code: outcome.code(),
+        exit_reason: outcome.word().into(),
+        failed: tally.error_count,
+        input_tokens: tally.input_tokens,
+        iterations: tally.iteration,
+        output_tokens: tally.output_tokens,
+        status: outcome.status().into(),
+        succeeded: tally.succeeded,
+    }
 }
 
 fn line_task(task: TaskAtWork<'_>) -> LineTask<'_> {

@@ -341,18 +341,11 @@ impl State {
                 self.last_iteration_ended_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
-            Event::TaskStarted { task, verifies, counts } => {
-                self.at_task = Some(AtTask { task_verifies: verifies, ..AtTask::new(task, counts) });
-                Durability::Atomic
-            }
-            Event::Verifying { .. } | Event::Verified { .. } => {
-                let is_verifying = matches!(stamped.event, Event::Verifying { .. });
-                self.at_task.as_mut()?.task_verifies = is_verifying;
-                Durability::Atomic
-            }
-            Event::TaskEnded { task, became, counts, .. } => {
-                let task_became = Some(became.to_owned());
-                self.at_task = Some(AtTask { task_became, ..AtTask::new(task, counts) });
+            Event::TaskStarted { .. }
+            | Event::Verifying { .. }
+            | Event::Verified { .. }
+            | Event::TaskEnded { .. } => {
+                self.meet_task(stamped.event);
                 Durability::Atomic
             }
             // Kept here until the engine has booked it, so that no crash loses a note.
@@ -399,6 +392,21 @@ impl State {
             }
             _ => return None,
         })
+    }
+
+    /// Books what is known of the task at work.
+    fn meet_task(&mut self, event: Event<'_>) {
+        match (event, &mut self.at_task) {
+            (Event::TaskStarted { task, verifies, counts }, at_task) => {
+                *at_task = Some(AtTask { task_verifies: verifies, ..AtTask::new(task, counts) });
+            }
+            (Event::TaskEnded { task, became, counts, .. }, at_task) => {
+                let task_became = Some(became.to_owned());
+                *at_task = Some(AtTask { task_became, ..AtTask::new(task, counts) });
+            }
+            (event, Some(at_task)) => at_task.task_verifies = matches!(event, Event::Verifying { .. }),
+            (_, None) => {}
+        }
     }
 
     /// Books what is known of the agent of the attempt that has begun.

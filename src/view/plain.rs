@@ -73,15 +73,11 @@ impl Plain {
             }
             Event::Shown(shows) if !self.quiet => self.shown(shows),
             Event::AttemptEnded { tally, report, .. } => {
-                self.failed(report.failure.as_ref().map_or("", |failure| &failure.message));
                 let text = match &mut self.frame {
                     Frame::Blocks => blocks::footer(tally, report, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.end(report),
                 };
-                if !self.quiet {
-                    self.cost(report);
-                }
-                self.block_unless_quiet(text);
+                self.attempt_ended(report, text);
             }
             Event::TaskStarted { .. }
             | Event::TaskEnded { .. }
@@ -126,6 +122,14 @@ impl Plain {
             }
             _ => {}
         }
+    }
+
+    fn attempt_ended(&mut self, report: &Report, text: String) {
+        self.failed(report.failure.as_ref().map_or("", |failure| &failure.message));
+        if !self.quiet {
+            self.cost(report);
+        }
+        self.block_unless_quiet(text);
     }
 
     fn loop_ended(&mut self, outcome: Outcome, detail: Option<&str>, tally: &Tally, duration: Duration) {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use agent_client_protocol_schema::v1::{
     AuthMethod, InitializeResponse, NewSessionResponse, PromptResponse, SessionConfigKind,
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOptions, StopReason,
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOptions, SessionModeState,
+    StopReason,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -219,22 +220,6 @@ impl Session {
 
     /// The session is there: its mode and its model are chosen, where it offers any.
     fn begin(&mut self, result: Option<&RawValue>, turn: &mut Turn) {
-        #[derive(Deserialize, Default)]
-        #[serde(rename_all = "camelCase")]
-        struct Models {
-            #[serde(default)]
-            available_models: Vec<Model>,
-        }
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Model {
-            model_id: String,
-        }
-        #[derive(Deserialize, Default)]
-        struct More {
-            #[serde(default)]
-            models: Option<Models>,
-        }
         let Some(session) = read::<NewSessionResponse>(result) else {
             let message = "session/new: the answer is none that the protocol knows".to_owned();
             return self.end(Fault { message, ..Fault::default() }, turn);
@@ -242,57 +227,50 @@ impl Session {
         self.id = session.session_id.0.to_string();
         note(turn, UsageNote { session_id: Some(self.id.clone()), ..UsageNote::default() });
         let options = session.config_options.unwrap_or_default();
-        let modes: Vec<String> = match &session.modes {
-            Some(modes) => modes.available_modes.iter().map(|mode| mode.id.0.to_string()).collect(),
-            None => values(&options, &SessionConfigOptionCategory::Mode),
-        };
-        let current = match &session.modes {
-            Some(modes) => Some(modes.current_mode_id.0.to_string()),
-            None => option(&options, &SessionConfigOptionCategory::Mode).and_then(current_value),
-        };
-        let wanted: &[&str] = if self.wanted.read_only { &READ_ONLY } else { &PERMISSIVE };
-        let mode = wanted.iter().find(|mode| modes.iter().any(|known| known == *mode));
-        self.quiet_mode = mode.filter(|_| self.wanted.read_only).map(|mode| (*mode).to_owned());
-        if let Some(mode) = mode.filter(|mode| current.as_deref() != Some(**mode)) {
-            let what = format!("mode '{mode}'");
-            let option = option(&options, &SessionConfigOptionCategory::Mode);
-            let choice = match (&session.modes, option) {
-                (Some(_), _) => ("session/set_mode", json!({ "sessionId": self.id, "modeId": mode }), what),
-                (None, Some(option)) => (
-                    "session/set_config_option",
-                    json!({ "sessionId": self.id, "configId": option.id, "value": mode }),
-                    what,
-                ),
-                (None, None) => return self.choose_or_prompt(turn),
-            };
-            self.choices.push_back(choice);
-        }
+        self.choose_mode(session.modes.as_ref(), option(&options, &SessionConfigOptionCategory::Mode));
         if let Some(model) = self.wanted.model.clone() {
-            let what = format!("model '{model}'");
-            let raw: Vec<String> = read::<More>(result)
-                .and_then(|more| more.models)
-                .unwrap_or_default()
-                .available_models
-                .into_iter()
-                .map(|model| model.model_id)
-                .collect();
-            let offered = values(&options, &SessionConfigOptionCategory::Model);
-            if let Some(option) = option(&options, &SessionConfigOptionCategory::Model) {
-                let params = json!({ "sessionId": self.id, "configId": option.id, "value": model });
-                if offered.contains(&model) {
-                    self.choices.push_back(("session/set_config_option", params, what));
-                } else {
-                    return self.unknown_model(&model, &offered, turn);
-                }
-            } else if raw.contains(&model) {
-                let params = json!({ "sessionId": self.id, "modelId": model });
-                self.choices.push_back(("session/set_model", params, what));
-            } else {
-                return self.unknown_model(&model, &raw, turn);
+            let by_option = option(&options, &SessionConfigOptionCategory::Model);
+            let known = by_option.map_or_else(|| raw_models(result), values);
+            if !known.contains(&model) {
+                return self.unknown_model(&model, &known, turn);
             }
+            let choice = match by_option {
+                Some(option) => (
+                    "session/set_config_option",
+                    json!({ "sessionId": self.id, "configId": option.id, "value": model }),
+                ),
+                None => ("session/set_model", json!({ "sessionId": self.id, "modelId": model })),
+            };
+            self.choices.push_back((choice.0, choice.1, format!("model '{model}'")));
             note(turn, UsageNote { model: Some(model), ..UsageNote::default() });
         }
         self.choose_or_prompt(turn);
+    }
+
+    /// Chooses the mode that is wanted among those that there are, either of the session or as an option.
+    fn choose_mode(&mut self, modes: Option<&SessionModeState>, by_option: Option<&SessionConfigOption>) {
+        let (known, current): (Vec<String>, _) = match (modes, by_option) {
+            (Some(modes), _) => (
+                modes.available_modes.iter().map(|mode| mode.id.0.to_string()).collect(),
+                Some(modes.current_mode_id.0.to_string()),
+            ),
+            (None, Some(option)) => (values(option), current_value(option)),
+            (None, None) => return,
+        };
+        let wanted: &[&str] = if self.wanted.read_only { &READ_ONLY } else { &PERMISSIVE };
+        let Some(mode) = wanted.iter().find(|mode| known.iter().any(|known| known == *mode)) else { return };
+        self.quiet_mode = self.wanted.read_only.then(|| (*mode).to_owned());
+        if current.as_deref() == Some(*mode) {
+            return;
+        }
+        let (method, params) = match by_option.filter(|_| modes.is_none()) {
+            Some(option) => (
+                "session/set_config_option",
+                json!({ "sessionId": self.id, "configId": option.id, "value": mode }),
+            ),
+            None => ("session/set_mode", json!({ "sessionId": self.id, "modeId": mode })),
+        };
+        self.choices.push_back((method, params, format!("mode '{mode}'")));
     }
 
     fn unknown_model(&mut self, model: &str, known: &[String], turn: &mut Turn) {
@@ -389,11 +367,31 @@ fn current_value(option: &SessionConfigOption) -> Option<String> {
     }
 }
 
-/// What can be chosen of this category.
-fn values(options: &[SessionConfigOption], category: &SessionConfigOptionCategory) -> Vec<String> {
-    let Some(SessionConfigKind::Select(select)) = option(options, category).map(|option| &option.kind) else {
-        return Vec::new();
-    };
+/// The models that the answer names beside the protocol.
+fn raw_models(result: Option<&RawValue>) -> Vec<String> {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase")]
+    struct Models {
+        #[serde(default)]
+        available_models: Vec<Model>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Model {
+        model_id: String,
+    }
+    #[derive(Deserialize, Default)]
+    struct More {
+        #[serde(default)]
+        models: Option<Models>,
+    }
+    let models = read::<More>(result).and_then(|more| more.models).unwrap_or_default();
+    models.available_models.into_iter().map(|model| model.model_id).collect()
+}
+
+/// What can be chosen.
+fn values(option: &SessionConfigOption) -> Vec<String> {
+    let SessionConfigKind::Select(select) = &option.kind else { return Vec::new() };
     match &select.options {
         SessionConfigSelectOptions::Ungrouped(all) => all.iter().map(|one| one.value.0.to_string()).collect(),
         SessionConfigSelectOptions::Grouped(groups) => {
