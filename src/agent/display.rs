@@ -19,7 +19,8 @@ use crate::process::note::SupervisorNote;
 use crate::process::pump::pump;
 use crate::process::supervised::{Pipes, Supervised};
 use crate::reply::child;
-use crate::reply::decode::{Elsewhere, MAX_LINE};
+use crate::reply::decode::Elsewhere;
+use crate::reply::lines::Lines;
 use crate::reply::show::Show;
 use crate::threads;
 
@@ -155,31 +156,22 @@ struct Display {
 impl Display {
     /// Runs a jq program over every line.
     fn serve_program(self, mut filter: Elsewhere, join: bool) {
-        let mut partial = Vec::new();
+        let (mut lines, mut is_shown) = (Lines::default(), true);
         for chunk in &self.received {
             self.waiting.fetch_sub(chunk.len(), Ordering::Relaxed);
-            for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-                // A line that is too long fails the filter's own look at its first byte from here on.
-                if partial.len() + piece.len() > MAX_LINE {
-                    partial = vec![b' '];
-                } else {
-                    partial.extend_from_slice(piece);
-                }
-                if piece.ends_with(b"\n") {
-                    if !self.show_line(&mut filter, &partial, join) {
-                        return;
-                    }
-                    partial.clear();
-                }
+            lines.take(&chunk, |line| is_shown = is_shown && self.show_line(&mut filter, line, join));
+            if !is_shown {
+                return;
             }
         }
-        self.show_line(&mut filter, &partial, join);
+        lines.finish(|line| {
+            self.show_line(&mut filter, line, join);
+        });
         self.port.post(0, Message::DisplayEnded);
     }
 
     /// `false` when the display is lost.
     fn show_line(&self, filter: &mut Elsewhere, line: &[u8], join: bool) -> bool {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
         // Only whole JSON objects concern the filter; the rest is counted elsewhere.
         if !line.starts_with(b"{") {
             return true;

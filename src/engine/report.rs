@@ -122,6 +122,16 @@ impl Report {
             || self.status == AttemptStatus::AgentFailure && is_overload && !self.usage.called_tools
     }
 
+    /// Whether the agent was not let in, for a reason that passes with time or ends the loop: that says nothing about its work.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        let class = self.failure.as_ref().map(|failure| failure.class);
+        matches!(
+            class,
+            Some(Class::Limit | Class::Overload | Class::Auth | Class::Billing | Class::Permission)
+        )
+    }
+
     /// What the attempt cost in US dollars: as the agent said, else as its account shows.
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {

@@ -100,9 +100,7 @@ impl Guarded {
         found.names.extend(new.filter(|name| is_new(name)).map(str::to_owned));
         // What git could not tell is no difference.
         if let (Some(now), Some(known)) = (&self.files, &before.files) {
-            let others = now.iter().filter(|file| !known.contains(file));
-            let gone = known.iter().filter(|file| !now.iter().any(|other| other.path == file.path));
-            found.names.extend(others.chain(gone).map(|file| file.path.display().to_string()));
+            found.names.extend(not_as_before(now, known).map(|path| path.display().to_string()));
         }
         (found != Difference::default()).then_some(found)
     }
@@ -155,6 +153,13 @@ pub fn contains(root: &Path, commit: &str) -> bool {
     let leads_there = || run(root, &["for-each-ref", "--count=1", "--contains", commit], LIMIT);
     run(root, &["merge-base", "--is-ancestor", commit, "HEAD"], LIMIT).is_ok()
         || leads_there().is_ok_and(|refs| refs.is_empty())
+}
+
+/// The files of a work tree that are not as they were before: those that look otherwise, and those that are as HEAD has them now.
+pub fn not_as_before<'a>(now: &'a [Changed], before: &'a [Changed]) -> impl Iterator<Item = &'a Path> {
+    let others = now.iter().filter(|file| !before.contains(file));
+    let gone = before.iter().filter(|file| !now.iter().any(|other| other.path == file.path));
+    others.chain(gone).map(|file| file.path.as_path())
 }
 
 /// The files that are not the same in two commits; none where that cannot be told.

@@ -4,7 +4,6 @@
 //! lines of a type that the filters look at are then parsed for jq. Tool output, the bulk of most streams,
 //! never gets that far.
 
-use std::io::BufRead as _;
 use std::sync::Arc;
 
 use chrono::Local;
@@ -13,15 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
+use super::lines::Lines;
 use super::reset;
 use super::show::Show;
 use super::usage::UsageNote;
-
-/// A longer line, in bytes, is counted and not parsed.
-pub const MAX_LINE: usize = 16 << 20;
-
-/// A buffer that grew beyond this, in bytes, for one long line is given back.
-const KEEP_BUFFER: usize = 1 << 20;
 
 /// One fact found in the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +35,7 @@ pub struct Counters {
     pub objects: u64,
     /// Lines that hold something else; they are skipped.
     pub malformed: u64,
-    /// Lines longer than [`MAX_LINE`]; they are skipped.
+    /// Lines longer than [`MAX_LINE`](super::lines::MAX_LINE); they are skipped.
     pub oversized: u64,
 }
 
@@ -91,10 +85,7 @@ pub struct ToolResults {
 /// Decodes one attempt's stdout.
 pub struct Decoder {
     filters: Filters,
-    /// The start of a line whose end has not come yet.
-    partial: Vec<u8>,
-    /// The current line is too long; its end is awaited.
-    skipping: bool,
+    lines: Lines,
     counters: Counters,
     dead: Option<String>,
 }
@@ -128,27 +119,19 @@ impl Decoder {
     /// A decoder at the start of a stream.
     #[must_use]
     pub fn new(filters: Filters) -> Self {
-        Self { filters, partial: Vec::new(), skipping: false, counters: Counters::default(), dead: None }
+        Self { filters, lines: Lines::default(), counters: Counters::default(), dead: None }
     }
 
     /// Takes the next bytes of the stream, cut anywhere.
-    pub fn push(&mut self, mut bytes: &[u8], out: &mut dyn FnMut(Item)) {
-        while !bytes.is_empty() {
-            let mut rest = bytes;
-            // Searching a slice cannot fail.
-            let length = rest.skip_until(b'\n').unwrap_or(bytes.len());
-            let (piece, ended) = match bytes[..length].strip_suffix(b"\n") {
-                Some(piece) => (piece, true),
-                None => (&bytes[..length], false),
-            };
-            self.piece(piece, ended, out);
-            bytes = rest;
-        }
+    pub fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(Item)) {
+        let mut lines = std::mem::take(&mut self.lines);
+        self.counters.oversized += lines.take(bytes, |line| self.line(line, out));
+        self.lines = lines;
     }
 
     /// Ends the stream: a last line without a newline is taken if it is complete.
     pub fn finish(&mut self, out: &mut dyn FnMut(Item)) {
-        self.piece(b"", true, out);
+        std::mem::take(&mut self.lines).finish(|line| self.line(line, out));
     }
 
     /// What was counted so far.
@@ -161,28 +144,6 @@ impl Decoder {
     #[must_use]
     pub fn dead_filter(&self) -> Option<&str> {
         self.dead.as_deref()
-    }
-
-    fn piece(&mut self, piece: &[u8], ended: bool, out: &mut dyn FnMut(Item)) {
-        if !self.skipping && self.partial.len() + piece.len() > MAX_LINE {
-            self.skipping = true;
-            self.counters.oversized += 1;
-            self.partial = Vec::new();
-        }
-        match (self.skipping, ended) {
-            (true, _) => self.skipping = !ended,
-            (false, false) => self.partial.extend_from_slice(piece),
-            (false, true) if self.partial.is_empty() => self.line(piece, out),
-            (false, true) => {
-                let mut line = std::mem::take(&mut self.partial);
-                line.extend_from_slice(piece);
-                self.line(&line, out);
-                if line.capacity() <= KEEP_BUFFER {
-                    line.clear();
-                    self.partial = line;
-                }
-            }
-        }
     }
 
     fn line(&mut self, line: &[u8], out: &mut dyn FnMut(Item)) {

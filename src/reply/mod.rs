@@ -8,6 +8,7 @@ pub mod child;
 pub mod decode;
 pub mod filter;
 mod line;
+pub mod lines;
 mod reset;
 pub mod show;
 pub mod sigil;

@@ -9,7 +9,7 @@ use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::Proof;
 use crate::git::guard::{Difference, Guarded};
 use crate::reply::sigil::Sigils;
-use crate::reply::usage::{Class, Usage};
+use crate::reply::usage::Usage;
 
 /// One that fails, says nothing or changes something is asked once more.
 const TRIES: u32 = 2;
@@ -142,11 +142,6 @@ fn in_words(what: &str, reason: &str) -> String {
 
 /// Whether an agent could not work for a reason that passes with time or ends the loop.
 fn is_unable(report: &Report) -> bool {
-    let class = report.failure.as_ref().map(|failure| failure.class);
     report.status == AttemptStatus::UsageLimit
-        || report.status == AttemptStatus::AgentFailure
-            && matches!(
-                class,
-                Some(Class::Limit | Class::Overload | Class::Auth | Class::Billing | Class::Permission)
-            )
+        || report.status == AttemptStatus::AgentFailure && report.is_refused()
 }

@@ -6,3 +6,13 @@ pub(crate) mod inspection;
 pub(crate) mod prompt_file;
 pub(crate) mod ralph_md;
 pub(crate) mod tasks;
+
+use crate::engine::outcome::{End, Outcome};
+use crate::graph::GraphError;
+
+impl From<GraphError> for End {
+    /// A graph that cannot go on ends the loop.
+    fn from(error: GraphError) -> Self {
+        Self::because(Outcome::RecordFailed, error.to_string())
+    }
+}

@@ -25,7 +25,8 @@ use super::codec::{Answers, Codec, Decoded, Farewell, Stdin, Turn};
 use super::message::Message;
 use crate::engine::inbox::Port;
 use crate::process::launch::Launch;
-use crate::reply::decode::{Counters, Item, MAX_LINE};
+use crate::reply::decode::{Counters, Item};
+use crate::reply::lines::Lines;
 use crate::reply::usage::{Class, UsageNote};
 use crate::text::duration;
 use crate::threads;
@@ -34,10 +35,7 @@ pub(super) use self::session::Wanted;
 
 /// A conversation with one agent.
 pub(super) struct AcpCodec {
-    /// What came of the line that is not at its end yet.
-    line: Vec<u8>,
-    /// That line is too long, and passed over.
-    is_too_long: bool,
+    lines: Lines,
     session: Session,
     updates: Updates,
     asks: Asks,
@@ -118,8 +116,7 @@ impl AcpCodec {
         Self {
             stages: None,
             farewell: Farewell::default(),
-            line: Vec::new(),
-            is_too_long: false,
+            lines: Lines::default(),
             updates: Updates::default(),
             asks: Asks::new(grounds, wanted.read_only, port),
             session: Session::new(wanted, &grounds.launch.cwd),
@@ -229,28 +226,9 @@ impl Codec for AcpCodec {
     }
 
     fn read(&mut self, bytes: &[u8], turn: &mut Turn) {
-        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            let (text, is_whole) = match piece.split_last() {
-                Some((b'\n', text)) => (text, true),
-                _ => (piece, false),
-            };
-            if self.line.len() + text.len() > MAX_LINE {
-                self.line.clear();
-                self.is_too_long = true;
-            }
-            if !self.is_too_long {
-                self.line.extend_from_slice(text);
-            }
-            if is_whole {
-                if std::mem::take(&mut self.is_too_long) {
-                    self.counters.oversized += 1;
-                }
-                let line = std::mem::take(&mut self.line);
-                self.take_line(&line, turn);
-                self.line = line;
-                self.line.clear();
-            }
-        }
+        let mut lines = std::mem::take(&mut self.lines);
+        self.counters.oversized += lines.take(bytes, |line| self.take_line(line, turn));
+        self.lines = lines;
     }
 
     fn farewell(&self) -> Farewell {
@@ -258,8 +236,7 @@ impl Codec for AcpCodec {
     }
 
     fn finish(&mut self, turn: &mut Turn) {
-        let line = std::mem::take(&mut self.line);
-        self.take_line(&line, turn);
+        std::mem::take(&mut self.lines).finish(|line| self.take_line(line, turn));
         self.asks.end();
     }
 

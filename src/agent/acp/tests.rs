@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::reply::Reply;
+use crate::reply::lines::MAX_LINE;
 use crate::reply::sigil::COMPLETE;
 
 /// A conversation with a codec of ours.

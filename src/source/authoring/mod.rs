@@ -19,7 +19,7 @@ use crate::engine::person::Answer;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
-use crate::graph::{GraphError, Store};
+use crate::graph::Store;
 use crate::prompt::authoring::{Piece, Turn, authoring_prompt};
 use crate::source::inspection::Ground;
 pub(crate) use reviewer::Reviewer;
@@ -119,18 +119,18 @@ impl Authoring {
         stage.talk.forget();
         let feature = self.commission.feature.as_deref();
         let mut graph = self.graph.borrow_mut();
-        graph.look_after().map_err(failed)?;
+        graph.look_after()?;
         let told = if let (Some(document), Some(feature)) = (&stage.document, feature) {
-            document.enter(&mut *graph, feature).map_err(failed)?;
+            document.enter(&mut *graph, feature)?;
             format!("{} of {feature}: {}", stage.piece.word(), document.shown)
         } else {
             if let (Piece::Tasks, Some(name)) = (stage.piece, feature)
-                && graph.feature(name).map_err(failed)?.tasks.total > 0
+                && graph.feature(name)?.tasks.total > 0
             {
                 let why = format!("feature '{name}' has got tasks meanwhile: these are not added to them");
                 return Err(End::because(Outcome::Unproven, why));
             }
-            let ids = stage.draft.take_over(&mut *graph, feature).map_err(failed)?;
+            let ids = stage.draft.take_over(&mut *graph, feature)?;
             format!("{} task(s): {}", ids.len(), ids.join(" "))
         };
         drop(graph);
@@ -148,7 +148,7 @@ impl Authoring {
         if stage.rounds >= ROUNDS {
             let Some((document, feature)) = stage.document.as_ref().zip(feature) else { return Ok(()) };
             // It is theirs now.
-            document.enter(&mut *self.graph.borrow_mut(), feature).map_err(failed)?;
+            document.enter(&mut *self.graph.borrow_mut(), feature)?;
             let why = format!(
                 "the reviewing agent wants changes for the {ROUNDS}th time: {findings}: read {}, and run 'ralph feature {word} \
                  {feature}' once more, or go on with it as it is",
@@ -220,10 +220,4 @@ impl Source for Authoring {
         }
         end
     }
-}
-
-/// The graph, or a file beside it, cannot go on, and neither can the loop.
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: GraphError) -> End {
-    End::because(Outcome::RecordFailed, error.to_string())
 }

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::Commission;
 use super::stage::{Document, Stage};
-use super::{Commission, failed};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
@@ -85,7 +85,7 @@ impl Reviewer {
                 _ => format!("{} was not written", document.shown),
             }));
         }
-        let faults = stage.draft.faults(&*self.graph.borrow()).map_err(failed)?;
+        let faults = stage.draft.faults(&*self.graph.borrow())?;
         Ok((!faults.is_empty()).then(|| faults.join("\n")))
     }
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::Commission;
 use super::draft::Draft;
 use super::talk::Talk;
-use super::{Commission, failed};
 use crate::engine::outcome::{End, Outcome};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, theirs};
@@ -106,7 +106,7 @@ impl Stage {
             return Ok(());
         }
         let feature = commission.feature.as_deref().map(|name| graph.feature(name)).transpose();
-        self.draft.begin(feature.map_err(failed)?.as_ref()).map_err(failed)
+        self.draft.begin(feature?.as_ref()).map_err(End::from)
     }
 
     /// Brings back what was there where agents have left nothing in its place; answers whether they had.

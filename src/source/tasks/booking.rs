@@ -4,7 +4,7 @@ use chrono::Utc;
 
 use super::trace::Snapshot;
 use super::verifier::VERIFYING;
-use super::{Current, Tasks, failed};
+use super::{Current, Tasks};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
@@ -15,7 +15,6 @@ use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
 use crate::prompt::quote::{cut, quoted_line};
 use crate::reply::sigil::{JOURNAL, KNOWLEDGE, NEXT_MODEL, TASK_DONE, TASK_FAILED};
-use crate::reply::usage::Class;
 
 /// Agents in a row that said nothing about a task and changed nothing, or said nothing whatever they changed, fail it.
 const SILENT_AND_IDLE: u32 = 3;
@@ -69,21 +68,19 @@ impl Tasks {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
                 context.renew_no_more();
                 let decision = self.decide(&current, booked, left.changed, context)?;
-                let (became, reason) = self.carry_out(&current, decision, left.head.as_deref(), context)?;
-                self.remember(&current, booked, (became, &reason), left, context)
+                self.settle_task(&current, booked, decision, left, context)
             }
             AttemptStatus::Interrupted => {
                 let reason = "the loop was asked to stop";
                 self.give_up_noted(&current, booked, (Became::Interrupted, reason), left, context)
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout
-                if current.only_verifies && !is_refused(report) =>
+                if current.only_verifies && !report.is_refused() =>
             {
                 context.renew_no_more();
                 let why = report.failure.as_ref().map_or(NO_VERDICT, |failure| &failure.message);
                 let decision = self.decide_undecided(&current, why)?;
-                let (became, reason) = self.carry_out(&current, decision, left.head.as_deref(), context)?;
-                self.remember(&current, booked, (became, &reason), left, context)
+                self.settle_task(&current, booked, decision, left, context)
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
                 let said = report.failure.as_ref().map(|failure| failure.message.as_str());
@@ -91,6 +88,19 @@ impl Tasks {
                 self.give_up_noted(&current, booked, (Became::Blocked, reason), left, context)
             }
         }
+    }
+
+    /// Books what was decided, in the graph and in the journal.
+    fn settle_task(
+        &mut self,
+        current: &Current,
+        booked: &Booked<'_>,
+        decision: Decision,
+        left: Left,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
+        let (became, reason) = self.carry_out(current, decision, left.head.as_deref(), context)?;
+        self.remember(current, booked, (became, &reason), left, context)
     }
 
     /// Gives the task back that an attempt came to no end with, and remembers that.
@@ -107,7 +117,7 @@ impl Tasks {
         if became != Became::Interrupted {
             self.traces.push(Trace::of(&entry, self.target.models.ladder(), None));
         }
-        self.graph.borrow_mut().note(&entry).map_err(failed)
+        self.graph.borrow_mut().note(&entry).map_err(End::from)
     }
 
     /// What a successful attempt means for its task.
@@ -162,12 +172,7 @@ impl Tasks {
     /// An agent said nothing about its task. How many before it did is in the journal, whichever run they were of.
     fn decide_silence(&self, id: &str, changed: bool) -> Result<Decision, End> {
         let (mut silent, mut idle, mut is_idle) = (1, u32::from(!changed), !changed);
-        let query = JournalQuery {
-            task: Some(id.to_owned()),
-            limit: Some(SILENT as usize),
-            ..JournalQuery::default()
-        };
-        let mut count = |entry: Entry| {
+        self.latest(id, SILENT, &mut |entry| {
             if entry.reason != SAID_NOTHING {
                 return false;
             }
@@ -175,8 +180,7 @@ impl Tasks {
             is_idle &= entry.files_modified.is_empty();
             idle += u32::from(is_idle);
             true
-        };
-        self.graph.borrow().journal(&query, &mut count).map_err(failed)?;
+        })?;
         Ok(if idle >= SILENT_AND_IDLE {
             Decision::Failed(format!("{idle} agents in a row said nothing about it and changed nothing"))
         } else if silent >= SILENT {
@@ -204,20 +208,21 @@ impl Tasks {
 
     /// A verification came to no verdict. How many before it did not is in the journal, whichever run they were of.
     fn decide_undecided(&self, current: &Current, why: &str) -> Result<Decision, End> {
-        let query = JournalQuery {
-            task: Some(current.task.id.clone()),
-            limit: Some(UNDECIDED as usize),
-            ..JournalQuery::default()
-        };
         let mut count = 1;
-        let mut is_another = |entry: Entry| {
+        self.latest(&current.task.id, UNDECIDED, &mut |entry| {
             let undecided = entry.reason.starts_with(NOT_VERIFIED);
             count += u32::from(undecided);
             undecided
-        };
-        self.graph.borrow().journal(&query, &mut is_another).map_err(failed)?;
+        })?;
         let why = format!("{NOT_VERIFIED}{why}");
         Ok(if count < UNDECIDED { Decision::Unverified(why) } else { Decision::Retry(why) })
+    }
+
+    /// The latest attempts at a task, the last one first, at most so many and for as long as `take` wants more.
+    fn latest(&self, id: &str, limit: u32, take: &mut dyn FnMut(Entry) -> bool) -> Result<(), End> {
+        let (task, limit) = (Some(id.to_owned()), Some(limit as usize));
+        let query = JournalQuery { task, limit, ..JournalQuery::default() };
+        self.graph.borrow().journal(&query, take).map_err(End::from)
     }
 
     /// Books it in the graph; what the journal calls that, and why it came so.
@@ -230,7 +235,7 @@ impl Tasks {
     ) -> Result<(Became, String), End> {
         let claim = &current.claim;
         let mut graph = self.graph.borrow_mut();
-        graph.look_after().map_err(failed)?;
+        graph.look_after()?;
         let (ended, reason) = match decision {
             Decision::Done => {
                 let done = HowDone { commit: head, is_verified: self.is_verified };
@@ -258,7 +263,7 @@ impl Tasks {
                 let why = "it was taken from this run meanwhile: what its agent says is not booked";
                 (Became::Blocked, why.to_owned())
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(error.into()),
         };
         self.tell_ended(current, became, &reason, context)?;
         Ok((became, reason))
@@ -298,7 +303,7 @@ impl Tasks {
         }
         let entry = self.entry(current, booked, became, reason, left);
         self.traces.push(Trace::of(&entry, ladder, hint.as_deref()));
-        self.graph.borrow_mut().note(&entry).map_err(failed)
+        self.graph.borrow_mut().note(&entry).map_err(End::from)
     }
 
     fn entry(
@@ -334,12 +339,6 @@ impl Tasks {
             created_at: Utc::now(),
         }
     }
-}
-
-/// Whether the agent was not let in: that says nothing about the task.
-fn is_refused(report: &Report) -> bool {
-    let class = report.failure.as_ref().map(|failure| failure.class);
-    matches!(class, Some(Class::Auth | Class::Billing | Class::Permission | Class::Limit | Class::Overload))
 }
 
 /// The end of what an agent said before it gave a task up.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Places, failed};
+use super::Places;
 use crate::engine::outcome::{End, Outcome};
 use crate::files::theirs;
 use crate::git::guard;
@@ -51,16 +51,16 @@ impl Briefing<'_> {
         remarks: Vec<String>,
         notes: &[String],
     ) -> Result<(Facts, Vec<String>), End> {
-        let details = self.graph.details(&task.id).map_err(failed)?;
+        let details = self.graph.details(&task.id)?;
         let (spec, plan) = self.documents(&details)?;
         let (knowledge, notices) = self.knowledge(task, details.feature.as_deref());
         let parent = match &task.parent_id {
-            Some(id) => Some(words(&self.graph.task(id).map_err(failed)?)),
+            Some(id) => Some(words(&self.graph.task(id)?)),
             None => None,
         };
         let mut prerequisites = Vec::new();
         for id in &details.blockers {
-            let before = self.graph.details(id).map_err(failed)?;
+            let before = self.graph.details(id)?;
             if before.task.status == Status::Done {
                 let summary = before.log.iter().rev().find(|line| line.said);
                 let text =
@@ -91,7 +91,7 @@ impl Briefing<'_> {
     /// The spec and the plan of the task's feature.
     fn documents(&self, details: &Details) -> Result<(Option<String>, Option<String>), End> {
         let Some(name) = &details.feature else { return Ok((None, None)) };
-        let feature = self.graph.feature(name).map_err(failed)?;
+        let feature = self.graph.feature(name)?;
         let read = |path: Option<&String>| match path.map(|path| self.places.documents.join(path)) {
             None => Ok(None),
             Some(path) => theirs::text(&path).map(Some).map_err(|error| lost(&path, &error.to_string())),
@@ -112,7 +112,7 @@ impl Briefing<'_> {
                 entries.push(entry);
                 true
             };
-            self.graph.journal(&query, &mut keep).map_err(failed)?;
+            self.graph.journal(&query, &mut keep)?;
         }
         Ok(journal::rendered(&entries))
     }

@@ -1,6 +1,6 @@
 //! When nothing is left to claim: what that means.
 
-use super::{Tasks, failed};
+use super::Tasks;
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::{GraphError, Scope, Selection, Status, Store, Stuck, Task};
 use crate::text::list::some_of;
@@ -13,7 +13,7 @@ impl Tasks {
     pub(super) fn end(&self) -> Result<End, End> {
         let graph = self.graph.borrow();
         let scope = &self.target.scope;
-        let counts = graph.counts(scope).map_err(failed)?;
+        let counts = graph.counts(scope)?;
         if counts.total == 0 {
             return Ok(End::because(Outcome::NoTasks, no_tasks(scope)));
         }
@@ -21,7 +21,7 @@ impl Tasks {
             return Ok(Outcome::AllDone.into());
         }
         if counts.done + counts.failed == counts.total {
-            let failed_ones = graph.failed(scope, SOME + 1).map_err(failed)?;
+            let failed_ones = graph.failed(scope, SOME + 1)?;
             let names = some_of(failed_ones.iter().map(named), SOME);
             let detail = format!(
                 "{} of {} tasks failed: {names}: see 'ralph task log ID', then 'ralph task reset ID'",
@@ -29,7 +29,7 @@ impl Tasks {
             );
             return Ok(End::because(Outcome::TasksFailed, detail));
         }
-        let stuck = graph.unresolved(scope, SOME).map_err(failed)?;
+        let stuck = graph.unresolved(scope, SOME)?;
         let mut why = Vec::new();
         for one in &stuck {
             why.push(match self.missing_here(&*graph, &one.task.id)? {

@@ -133,12 +133,12 @@ impl Tasks {
     /// When what it is made of cannot be read.
     pub(crate) fn preview(&self) -> Result<Option<String>, End> {
         let graph = self.graph.borrow();
-        for id in ends::ready(&*graph, &self.target.scope, CANDIDATES).map_err(failed)? {
+        for id in ends::ready(&*graph, &self.target.scope, CANDIDATES)? {
             if self.missing_here(&*graph, &id)?.is_none() {
-                let task = graph.task(&id).map_err(failed)?;
+                let task = graph.task(&id)?;
                 let briefing = self.briefing(&*graph);
                 let (facts, _) = briefing.facts(&task, Vec::new(), &[])?;
-                let only_verifies = self.is_verified && graph.is_unverified(&id).map_err(failed)?;
+                let only_verifies = self.is_verified && graph.is_unverified(&id)?;
                 return briefing.prompt(&facts, only_verifies).map(Some);
             }
         }
@@ -162,22 +162,22 @@ impl Tasks {
     /// Claims a task that can be worked on in this work tree; `None`: there is none.
     fn claim(&self) -> Result<Option<(Claim, Task)>, End> {
         let mut graph = self.graph.borrow_mut();
-        graph.look_after().map_err(failed)?;
-        graph.recover().map_err(failed)?;
+        graph.look_after()?;
+        graph.recover()?;
         let Target { scope, holder, .. } = &self.target;
-        let Some(claim) = graph.claim(scope, holder, LEASE).map_err(failed)? else { return Ok(None) };
-        let task = graph.task(&claim.task).map_err(failed)?;
+        let Some(claim) = graph.claim(scope, holder, LEASE)? else { return Ok(None) };
+        let task = graph.task(&claim.task)?;
         if self.missing_here(&*graph, &task.id)?.is_none() {
             return Ok(Some((claim, task)));
         }
         // Somebody has done in another work tree what it builds on. Another one may be ready here.
-        graph.release(&claim, "").map_err(failed)?;
-        for id in ends::ready(&*graph, scope, CANDIDATES).map_err(failed)? {
+        graph.release(&claim, "")?;
+        for id in ends::ready(&*graph, scope, CANDIDATES)? {
             if self.missing_here(&*graph, &id)?.is_some() {
                 continue;
             }
-            if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, LEASE).map_err(failed)? {
-                let task = graph.task(&claim.task).map_err(failed)?;
+            if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, LEASE)? {
+                let task = graph.task(&claim.task)?;
                 return Ok(Some((claim, task)));
             }
         }
@@ -187,7 +187,7 @@ impl Tasks {
     /// The task that this one builds on and whose commit is not in this work tree, and that commit.
     fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
         let Ground { root, in_git, .. } = &self.target.places.ground;
-        let commits = if *in_git { graph.commits_before(id).map_err(failed)? } else { Vec::new() };
+        let commits = if *in_git { graph.commits_before(id)? } else { Vec::new() };
         let is_missing = |(_, commit): &(String, String)| !guard::contains(root, commit);
         Ok(commits.into_iter().find(is_missing))
     }
@@ -200,7 +200,7 @@ impl Tasks {
         given: &Given,
         context: &mut Context<'_>,
     ) -> Result<Work, End> {
-        let is_unverified = self.graph.borrow().is_unverified(&task.id).map_err(failed)?;
+        let is_unverified = self.graph.borrow().is_unverified(&task.id)?;
         let only_verifies = is_unverified && self.is_verified;
         let remarks = self.remarks.get(&task.id).cloned().unwrap_or_default();
         self.notes.extend(given.notes.iter().cloned());
@@ -237,14 +237,14 @@ impl Tasks {
 
     /// Where the target stands.
     fn task_counts(&self) -> Result<TaskCounts, End> {
-        let counts = self.graph.borrow().counts(&self.target.scope).map_err(failed)?;
+        let counts = self.graph.borrow().counts(&self.target.scope)?;
         Ok(TaskCounts { done: counts.done, failed: counts.failed, total: counts.total })
     }
 
     /// Renews the claim for as long as it is ours.
     fn renew(&self, claim: &Claim, context: &mut Context<'_>) {
         let (graph, claim) = (Rc::clone(&self.graph), claim.clone());
-        context.renew(RENEWAL, move || graph.borrow_mut().renew(&claim, LEASE).map_err(failed));
+        context.renew(RENEWAL, move || graph.borrow_mut().renew(&claim, LEASE).map_err(End::from));
     }
 
     /// Gives the claimed task back that nothing was booked of.
@@ -272,7 +272,7 @@ impl Tasks {
         match given_back {
             // Somebody has taken it from us meanwhile.
             Err(GraphError::ClaimLost { .. }) | Ok(()) => self.tell_ended(current, became, why, context),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -330,7 +330,7 @@ impl Source for Tasks {
         // The next prompt has it whatever becomes of the task's log.
         match self.graph.borrow_mut().log(task, answer) {
             Err(GraphError::UnknownTask { .. } | GraphError::BadValue(_)) | Ok(()) => Ok(()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -348,10 +348,4 @@ impl Source for Tasks {
             _ => end,
         }
     }
-}
-
-/// The store of tasks cannot go on, and neither can the loop.
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: GraphError) -> End {
-    End::because(Outcome::RecordFailed, error.to_string())
 }

@@ -35,12 +35,8 @@ impl Snapshot {
         };
         let known = before.files.as_deref().unwrap_or_default();
         let now = self.files.as_deref().unwrap_or_default();
-        let is_new = |file: &&Changed| !known.contains(file);
-        let mut files: BTreeSet<String> =
-            now.iter().filter(is_new).map(|file| file.path.to_string_lossy().into_owned()).collect();
-        // What was there before and is as HEAD has it now.
-        let is_gone = |file: &&Changed| !now.iter().any(|other| other.path == file.path);
-        files.extend(known.iter().filter(is_gone).map(|file| file.path.to_string_lossy().into_owned()));
+        let names = git::guard::not_as_before(now, known).map(|path| path.to_string_lossy().into_owned());
+        let mut files: BTreeSet<String> = names.collect();
         files.extend(committed);
         let changed = !files.is_empty() || before.head != self.head;
         (files.into_iter().take(MOST_FILES).collect(), changed)
