@@ -114,7 +114,8 @@ impl Turn {
         for known in self.items.iter_mut().rev().take(2) {
             match (known, &item) {
                 (Item::Text(known), Item::Text(text))
-                | (Item::Show(Show::Delta(known)), Item::Show(Show::Delta(text))) => {
+                | (Item::Show(Show::Delta(known)), Item::Show(Show::Delta(text)))
+                | (Item::Show(Show::Thought(known)), Item::Show(Show::Thought(text))) => {
                     known.push_str(text);
                     return;
                 }
@@ -149,7 +150,9 @@ impl Turn {
 /// How many bytes of text an item holds, where it can be much.
 fn text_of(item: &Item) -> usize {
     match item {
-        Item::Text(text) | Item::Show(Show::Text(text) | Show::Delta(text)) => text.len(),
+        Item::Text(text) | Item::Show(Show::Text(text) | Show::Delta(text) | Show::Thought(text)) => {
+            text.len()
+        }
         Item::Show(_) | Item::Note(_) => 0,
     }
 }

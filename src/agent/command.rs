@@ -1,5 +1,8 @@
 //! An agent that is given as a command line, as a RALPH.md names it.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use super::preset::{self, Preset, Structured};
 use crate::engine::agent::CommandLine;
 
@@ -8,7 +11,8 @@ use crate::engine::agent::CommandLine;
 #[must_use]
 pub fn resolve(command: &CommandLine) -> (&'static Preset, Vec<String>) {
     if command.program() != program(command) {
-        return (preset::acp(), command.args().to_vec());
+        let name = Path::new(program(command)).file_name().and_then(OsStr::to_str).unwrap_or_default();
+        return (preset::speaking_acp(name), command.args().to_vec());
     }
     preset::for_command(command.name())
         .and_then(|preset| {

@@ -4,7 +4,7 @@
 //! their stdin and stdout: a codec takes what they say apart, one thread watches them, and what they left is judged when they
 //! have ended.
 
-mod acp;
+pub mod acp;
 mod balance;
 mod codec;
 pub mod command;

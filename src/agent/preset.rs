@@ -173,11 +173,11 @@ pub fn for_command(program: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| !preset.cli.is_empty() && preset.cli == program)
 }
 
-/// The preset of any program that speaks the Agent Client Protocol.
+/// The preset of a program that speaks the Agent Client Protocol, given by its file name.
 #[must_use]
-pub fn acp() -> &'static Preset {
+pub fn speaking_acp(program: &str) -> &'static Preset {
     static ANY: Preset = ACP;
-    &ANY
+    PRESETS.iter().find(|preset| preset.protocol == Protocol::Acp && preset.cli == program).unwrap_or(&ANY)
 }
 
 /// The preset of a program whose output nobody can read.
@@ -352,6 +352,7 @@ static PRESETS: [Preset; 13] = [
         name: "claude-acp",
         cli: "claude-agent-acp",
         reports_cost: true,
+        asides: setup::CLAUDE_ASIDES,
         login: "run 'claude' and log in, or set ANTHROPIC_API_KEY",
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
         ladder: &["haiku", "sonnet", "opus"],
@@ -530,6 +531,11 @@ mod tests {
         );
         assert!(names.iter().all(|name| preset(name).is_some_and(|preset| preset.name == *name)));
         assert_eq!(for_command("claude").map(|preset| preset.name), Some("claude"));
+        for (program, name) in
+            [("gemini", "gemini-acp"), ("codex-acp", "codex-acp"), ("goose", "acp"), ("", "acp")]
+        {
+            assert_eq!(speaking_acp(program).name, name);
+        }
         for other in ["", "ralph", "/usr/bin/claude", "sh"] {
             assert!(for_command(other).is_none(), "{other}");
         }

@@ -4,6 +4,7 @@ mod agent;
 mod commits;
 mod place;
 mod probe;
+mod session;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

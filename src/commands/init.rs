@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::agent::preset;
 use crate::cli::{InitArgs, PlaceArgs};
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
@@ -15,8 +16,6 @@ use crate::text::terminal::message;
 
 /// The agents that are looked for, the one that is chosen first in front.
 pub(super) const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
-/// Agent types that need no program of their own name.
-const OTHER_AGENTS: [&str; 2] = ["script", "custom"];
 
 const PLAN_PROMPT: &str = include_str!("../../prompts/plan.md");
 const BUILD_PROMPT: &str = include_str!("../../prompts/build.md");
@@ -47,7 +46,7 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
     project.create_ralph_dir()?;
 
     let specs = project.root().join(&options.specs_dir);
-    let config = config_text(agent);
+    let config = config_text(agent)?;
     let files: [(PathBuf, &str, bool); 5] = [
         (project.config(), &config, options.force),
         (project.prompt("plan"), PLAN_PROMPT, options.force),
@@ -74,26 +73,30 @@ pub(super) fn choose_agent<'a>(
     installed: &[&'a str],
 ) -> anyhow::Result<Option<&'a str>> {
     let Some(wanted) = wanted else { return Ok(installed.first().copied()) };
-    if AGENTS.contains(&wanted) || OTHER_AGENTS.contains(&wanted) {
+    // A command line that says by itself what it speaks.
+    let speaks_acp = wanted.strip_prefix("acp:").is_some_and(|words| !words.trim().is_empty());
+    if speaks_acp || preset::preset(wanted).is_some() {
         return Ok(Some(wanted));
     }
-    let mut known = [&AGENTS[..], &OTHER_AGENTS[..]].concat();
-    known.sort_unstable();
-    anyhow::bail!("unknown agent type, '{wanted}': use one of {}", known.join(", "))
+    let known: Vec<&str> = preset::known().collect();
+    anyhow::bail!("unknown agent type, '{wanted}': use one of {}, or acp:COMMAND", known.join(", "))
 }
 
 /// The config with the agent entered. Without one nothing is chosen: a scripted agent that quietly took its place
 /// would let the user believe that work is being done.
-fn config_text(agent: Option<&str>) -> String {
+fn config_text(agent: Option<&str>) -> anyhow::Result<String> {
     let choice = match agent {
         None => NO_AGENT.trim_end().to_owned(),
         Some("custom") => {
             "AGENT_TYPE=custom\n# Your program; it reads the prompt on stdin.\n# AGENT_CLI=my-agent"
                 .to_owned()
         }
-        Some(agent) => format!("AGENT_TYPE={agent}"),
+        Some("acp") => "AGENT_TYPE=acp\n# Your program; it speaks the Agent Client Protocol over stdin and \
+                        stdout.\n# AGENT_CLI='my-agent acp'"
+            .to_owned(),
+        Some(agent) => format!("AGENT_TYPE={}", shlex::try_quote(agent)?),
     };
-    CONFIG.replace("@AGENT@", &choice)
+    Ok(CONFIG.replace("@AGENT@", &choice))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -174,8 +177,15 @@ fn tell_agent(
             others.join(", ")
         )?,
     }
-    if AGENTS.contains(&agent) && !installed.contains(&agent) {
-        writeln!(out, "  {agent} is not on PATH yet: install it before the first loop.")?;
+    if let Some(preset) = preset::preset(agent).filter(|preset| !preset.cli.is_empty())
+        && find_program(preset.cli, &options.search_path).is_none()
+    {
+        let program = preset.cli;
+        writeln!(
+            out,
+            "  {program} is not on PATH yet: install it before the first loop ({}).",
+            preset.install
+        )?;
     }
     Ok(())
 }

@@ -6,7 +6,8 @@ use anyhow::bail;
 
 use super::init::{AGENTS, choose_agent, quoted};
 use super::output::say;
-use crate::agent::preset;
+use crate::agent::command::ACP;
+use crate::agent::preset::{self, Protocol};
 use crate::cli::InitArgs;
 use crate::files::FileError;
 use crate::files::atomic::{self, Durability};
@@ -32,7 +33,11 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
             (RALPH_MD.replace("@AGENT@", &command_line(agent)?), next)
         }
         Some("PROMPT.md") => (PROMPT_MD.to_owned(), format!("ralph prompt {word} 3")),
-        Some("ralph.toml") => (RALPH_TOML.replace("@AGENT@", agent), "ralph config".to_owned()),
+        // A string of TOML takes what one of JSON does.
+        Some("ralph.toml") => {
+            let agent = serde_json::to_string(agent)?;
+            (RALPH_TOML.replace("\"@AGENT@\"", &agent), "ralph config".to_owned())
+        }
         _ => bail!(
             "there is no starter for {word}: the name must be RALPH.md, NAME/RALPH.md, PROMPT.md or ralph.toml"
         ),
@@ -52,6 +57,9 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
 
 /// The agent's command line for a RALPH.md, without what ralph adds by itself.
 fn command_line(agent: &str) -> anyhow::Result<String> {
+    if agent.starts_with(ACP) {
+        return Ok(agent.to_owned());
+    }
     let Some(preset) = preset::preset(agent).filter(|preset| !preset.cli.is_empty()) else {
         bail!(
             "agent type '{agent}' has no command line of its own: write yours into the line 'agent:' of a RALPH.md"
@@ -60,7 +68,9 @@ fn command_line(agent: &str) -> anyhow::Result<String> {
     let added = preset.structured;
     let is_added =
         |word: &str| added.option.contains(&word) || added.value == word || added.also.contains(&word);
-    let mut words: Vec<&str> = [preset.cli].into_iter().chain(preset.args.iter().copied()).collect();
+    let prefix = if preset.protocol == Protocol::Acp { ACP } else { "" };
+    let program = format!("{prefix}{}", preset.cli);
+    let mut words: Vec<&str> = [&*program].into_iter().chain(preset.args.iter().copied()).collect();
     words.retain(|word| !is_added(word));
     Ok(shlex::try_join(words)?)
 }
@@ -79,6 +89,8 @@ mod tests {
         assert_eq!(line("gemini"), "gemini --yolo --skip-trust");
         assert_eq!(line("opencode"), "opencode run --auto");
         assert_eq!(line("cline"), "cline");
+        assert_eq!(line("gemini-acp"), "acp:gemini --acp --skip-trust");
+        assert_eq!(line("acp:goose acp"), "acp:goose acp");
         assert!(command_line("custom").is_err());
     }
 

@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
 
 use super::workspace::{find_program, search_path};
-use crate::agent::command::{program as program_of, resolve};
+use crate::agent::command::{ACP, program as program_of, resolve};
 use crate::agent::factory::Factory;
 use crate::agent::pipe::PipeAgent;
 use crate::agent::preset::{self, Compiled, Preset, Protocol, Unable, Wishes};
@@ -89,6 +89,17 @@ impl Choice {
         let is_there =
             |program: &str| program.contains('/') || find_program(program, &search_path(settings)).is_some();
         let Some(command) = command.filter(|command| is_there(program_of(command))) else {
+            match line.trim().strip_prefix(ACP).map(str::trim) {
+                None => {}
+                Some("") => bail!(
+                    "agent '{ACP}' lacks its command: write one behind it that speaks the Agent Client Protocol, such \
+                     as '{ACP}goose acp'"
+                ),
+                Some(words) => {
+                    let program = words.split_whitespace().next().unwrap_or(words);
+                    bail!("agent '{line}' cannot be started: {program} is not on PATH")
+                }
+            }
             let known: Vec<&str> = preset::known().collect();
             bail!(
                 "unknown agent type '{line}', and no command line whose program is on PATH: set AGENT_TYPE or --agent \

@@ -131,9 +131,13 @@ fn shown(show: &Show) -> Fact<'_> {
     match show {
         Show::Text(text) => Fact::Text { text: text.into() },
         Show::Delta(text) => Fact::TextDelta { text: text.into() },
+        Show::Thought(text) => Fact::Thought { text: text.into() },
         Show::Tool { name, input } => Fact::Tool { input: input.into(), name: name.into() },
         Show::Error(message) => Fact::AgentError { message: message.into() },
         Show::Notice(message) => Fact::AgentNotice { message: message.into() },
+        Show::Permission { leave, kind, what } => {
+            Fact::Permission { answer: (*leave).into(), kind: kind.into(), what: what.into() }
+        }
     }
 }
 

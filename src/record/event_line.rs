@@ -20,6 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::engine::event::{LoopIdentity, TaskCounts};
 use crate::engine::outcome::Status;
 use crate::engine::report::AttemptStatus;
+use crate::reply::show::Leave;
 use crate::reply::usage::Class;
 use crate::reply::verdict::Kind;
 
@@ -143,6 +144,12 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         text: Cow<'a, str>,
     },
+    /// A piece of what the agent thinks.
+    Thought {
+        /// Goes on where the last piece ended.
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+    },
     /// A tool call of the agent.
     Tool {
         /// Shortened.
@@ -163,6 +170,17 @@ pub enum Fact<'a> {
         /// In its words.
         #[serde(borrow)]
         message: Cow<'a, str>,
+    },
+    /// The agent has asked for leave to do something; nobody is there to be asked.
+    Permission {
+        /// What it was told.
+        answer: Word<Leave>,
+        /// The kind of tool that is to do it: read, edit, execute, …
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+        /// What it wants to do, shortened.
+        #[serde(borrow)]
+        what: Cow<'a, str>,
     },
     /// An attempt is over, and booked.
     #[serde(borrow)]

@@ -3,7 +3,7 @@
 //! # The display filter's contract
 //!
 //! A preset's display filter emits, for every event, any number of objects: `{"text": TEXT}`, `{"delta": TEXT}`,
-//! `{"tool": NAME, "input": ANYTHING}`, `{"error": TEXT}` or `{"notice": TEXT}`. A display filter that the user
+//! `{"thought": TEXT}`, `{"tool": NAME, "input": ANYTHING}`, `{"error": TEXT}` or `{"notice": TEXT}`. A display filter that the user
 //! wrote prints lines, which are shown as they are.
 
 use anstream::adapter::strip_str;
@@ -40,6 +40,8 @@ pub enum Show {
     Text(String),
     /// A piece of text that goes on where the last one ended, without a newline.
     Delta(String),
+    /// A piece of what it thinks, which goes on like a delta.
+    Thought(String),
     /// A tool call.
     Tool {
         /// The tool's name.
@@ -51,12 +53,39 @@ pub enum Show {
     Error(String),
     /// Anything else worth a line: a retry, a warning.
     Notice(String),
+    /// The agent has asked for leave to do something.
+    Permission {
+        /// What it was told.
+        leave: Leave,
+        /// The kind of tool that is to do it, by a word of the protocol.
+        kind: String,
+        /// What it wants to do, on one line of at most 120 characters.
+        what: String,
+    },
+}
+
+/// What an agent is told that has asked for leave to do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Leave {
+    /// It may.
+    Allowed,
+    /// It may only look.
+    Refused,
+    /// Nothing: no answer that it offers says that.
+    Unanswered,
 }
 
 impl Show {
     /// A call of the tool `name`.
     pub(crate) fn tool(name: &str, input: Option<&Value>) -> Self {
         Self::Tool { name: one_line_within(name, MAX_INPUT), input: input.map(brief).unwrap_or_default() }
+    }
+
+    /// What an agent that has asked for leave to do something is told; `what` may be of any form.
+    pub(crate) fn permission(leave: Leave, kind: String, what: &str) -> Self {
+        Self::Permission { leave, kind, what: one_line_within(what, MAX_INPUT) }
     }
 
     /// Reads one output of a preset's display filter. `None` if it is none of the objects above.
@@ -69,6 +98,7 @@ impl Show {
         text("text")
             .map(|text| Self::Text(text.to_owned()))
             .or_else(|| text("delta").map(|text| Self::Delta(text.to_owned())))
+            .or_else(|| text("thought").map(|text| Self::Thought(text.to_owned())))
             .or_else(|| text("error").map(|text| Self::Error(one_line(text))))
             .or_else(|| text("notice").map(|text| Self::Notice(one_line(text))))
     }
@@ -116,6 +146,7 @@ mod tests {
         let show = Show::from_json;
         assert_eq!(show(r#"{"text":"a\nb"}"#), Some(Show::Text("a\nb".into())));
         assert_eq!(show(r#"{"delta":"a "}"#), Some(Show::Delta("a ".into())));
+        assert_eq!(show(r#"{"thought":"a\nb"}"#), Some(Show::Thought("a\nb".into())));
         assert_eq!(show(r#"{"error":"a\nb"}"#), Some(Show::Error("a b".into())));
         assert_eq!(show(r#"{"notice":"a"}"#), Some(Show::Notice("a".into())));
         assert_eq!(show(r#"{"error":"\u001b[31ma\u001b[0m"}"#), Some(Show::Error("a".into())));

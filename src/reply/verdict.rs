@@ -133,11 +133,11 @@ pub struct Failure {
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     let Some((kind, what)) = problem(evidence) else { return Ok(()) };
     let (agent, Asides { exits, chatter, root_refusal: refusal }) = (evidence.agent, evidence.asides);
-    if kind == Kind::Exit
-        && evidence.fault.is_none()
-        && !refusal.is_empty()
-        && evidence.stderr_tail.contains(refusal)
-    {
+    let refuses_root = match evidence.fault {
+        Some(fault) => fault.message.contains(refusal),
+        None => kind == Kind::Exit && evidence.stderr_tail.contains(refusal),
+    };
+    if !refusal.is_empty() && refuses_root {
         return Err(root_refusal(agent, kind));
     }
     let quote = match evidence.fault {
@@ -217,9 +217,11 @@ fn skipped(counters: Counters) -> String {
 }
 
 fn root_refusal(agent: &str, kind: Kind) -> Failure {
+    // In a session the flag is not ours to leave out.
+    let without = if kind == Kind::Exit { ", or set AGENT_ARGS without the flag" } else { "" };
     let message = format!(
         "{agent} refuses --dangerously-skip-permissions as root: run as a normal user, set IS_SANDBOX=1 \
-         yourself if this really is a sandbox, or set AGENT_ARGS without the flag"
+         yourself if this really is a sandbox{without}"
     );
     Failure { kind, class: Class::Permission, message, reset_at: None }
 }

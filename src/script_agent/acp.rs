@@ -6,12 +6,13 @@ use super::{Agent, Event, Place, Voice};
 use crate::reply::sigil::COMPLETE;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, StdinLock, StdoutLock, Write as _};
 use std::process::{Command, Stdio};
 
 /// What can only be played over this protocol.
 pub(super) const PLAYS: &str = "read FILE, write FILE WORDS, terminal WORDS, kill WORDS, leave WORDS, permission KIND, \
-                                stop REASON, garbage, wait, mute METHOD or child";
+                                stop REASON, garbage, wait, mute METHOD, child, login, flood COUNT, race or twice";
 
 /// One attempt over this protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,14 @@ pub(super) enum Talk {
     Mute(String),
     /// A process that is left behind.
     Child,
+    /// No session without a login.
+    Login,
+    /// So many requests at once.
+    Flood(usize),
+    /// One request whose answer has to wait, and others meanwhile.
+    Race,
+    /// Every answer twice.
+    Twice,
 }
 
 /// What becomes of a command in a terminal.
@@ -58,6 +67,10 @@ impl Talk {
             ["wait"] => Self::Wait,
             ["mute", method] => Self::Mute(method.to_owned()),
             ["child"] => Self::Child,
+            ["login"] => Self::Login,
+            ["flood", count] => Self::Flood(count.parse().ok()?),
+            ["race"] => Self::Race,
+            ["twice"] => Self::Twice,
             _ => return None,
         })
     }
@@ -103,6 +116,7 @@ pub(super) fn converse(place: &Place) -> i32 {
 impl Wire {
     fn serve(&mut self, place: &Place) -> anyhow::Result<()> {
         let play = place.next_play();
+        let mut is_logged_in = !matches!(&play, Ok(Play::Over(Talk::Login)));
         while let Some(message) = self.hear()? {
             let Some(id) = message.get("id") else { continue };
             let method = message["method"].as_str().unwrap_or_default();
@@ -110,8 +124,16 @@ impl Wire {
                 continue;
             }
             let answer = match method {
-                "initialize" => json!({ "result": { "protocolVersion": 1, "authMethods": [],
+                "initialize" => json!({ "result": { "protocolVersion": 1,
+                    "authMethods": [{ "id": "browser", "name": "Browser" }, { "id": "openai", "name": "Key" }],
                     "agentInfo": { "name": "script", "version": env!("CARGO_PKG_VERSION") } } }),
+                "authenticate" => {
+                    is_logged_in = true;
+                    json!({ "result": {} })
+                }
+                "session/new" if !is_logged_in => {
+                    json!({ "error": { "code": -32000, "message": "Authentication required" } })
+                }
                 "session/new" => json!({ "result": { "sessionId": self.session, "modes": {
                     "currentModeId": "ask",
                     "availableModes": [{ "id": "ask", "name": "Ask" }, { "id": "plan", "name": "Plan" }, { "id": "yolo", "name": "Yolo" }] } } }),
@@ -119,6 +141,9 @@ impl Wire {
                 "session/prompt" => self.turn(place, &play, &message["params"]),
                 _ => json!({ "error": { "code": -32601, "message": format!("method not found: {method}") } }),
             };
+            if matches!(&play, Ok(Play::Over(Talk::Twice))) {
+                self.say(&json!({ "jsonrpc": "2.0", "id": id }), answer.clone())?;
+            }
             self.say(&json!({ "jsonrpc": "2.0", "id": id }), answer)?;
         }
         Ok(())
@@ -162,6 +187,9 @@ impl Wire {
                 let params = json!({ "toolCall": call, "options": options });
                 self.ask("session/request_permission", params)?.to_string()
             }
+            Talk::Flood(count) => self.flood(*count)?,
+            Talk::Race => self.race()?,
+            Talk::Login | Talk::Twice => String::new(),
             Talk::Stop(reason) => return Ok(reason.clone()),
             Talk::Garbage => {
                 writeln!(
@@ -207,17 +235,55 @@ impl Wire {
         Ok(format!("{exit}\n{output}\n{gone}"))
     }
 
+    /// Asks everything before it listens to any answer.
+    fn flood(&mut self, count: usize) -> anyhow::Result<String> {
+        let ask = |wire: &mut Self| wire.send("fs/read_text_file", json!({ "path": "/no/such/file" }));
+        let mut open = (0..count).map(|_| ask(self)).collect::<anyhow::Result<BTreeSet<String>>>()?;
+        while !open.is_empty() {
+            let message = self.hear()?.context("the client is gone")?;
+            open.remove(message["id"].as_str().unwrap_or_default());
+        }
+        Ok(format!("{count} answers"))
+    }
+
+    /// Waits for a command, and asks for other things before it is told of its end.
+    fn race(&mut self) -> anyhow::Result<String> {
+        let fifo = std::env::temp_dir().join(&self.session);
+        let (fifo, shown) = (fifo.as_path(), fifo.display().to_string());
+        Command::new("mkfifo").arg(fifo).status().context("cannot make a fifo")?;
+        let created = self.ask("terminal/create", json!({ "command": "cat", "args": [shown] }))?;
+        let terminal = json!({ "terminalId": created["terminalId"] });
+        let late = self.send("terminal/wait_for_exit", terminal.clone())?;
+        let others = (0..3).map(|_| self.ask("terminal/output", terminal.clone()));
+        let others = others.collect::<anyhow::Result<Vec<Value>>>()?;
+        std::fs::write(fifo, "at last\n")?;
+        let exit = self.answer_to(&late, "terminal/wait_for_exit")?;
+        let output = self.ask("terminal/output", terminal)?;
+        std::fs::remove_file(fifo)?;
+        Ok(format!("{} before {exit}: {output}", others.len()))
+    }
+
     /// Asks the client, and waits for its answer.
-    fn ask(&mut self, method: &str, mut params: Value) -> anyhow::Result<Value> {
+    fn ask(&mut self, method: &str, params: Value) -> anyhow::Result<Value> {
+        let id = self.send(method, params)?;
+        self.answer_to(&id, method)
+    }
+
+    /// Asks the client; returns what the answer will be known by.
+    fn send(&mut self, method: &str, mut params: Value) -> anyhow::Result<String> {
         self.asked += 1;
         // As some real ones do, it names its requests by words.
         let id = format!("ask-{}", self.asked);
         params["sessionId"] = self.session.as_str().into();
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }), json!({}))?;
+        Ok(id)
+    }
+
+    fn answer_to(&mut self, id: &str, method: &str) -> anyhow::Result<Value> {
         loop {
             let mut message = self.hear()?.context("the client is gone")?;
             is_cancelled(&message)?;
-            if message["id"] == id.as_str() {
+            if message["id"] == id {
                 if let Some(error) = message.get("error") {
                     bail!("{method}: {error}");
                 }

@@ -15,7 +15,7 @@ use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
 use crate::record::blocks;
-use crate::reply::show::Show;
+use crate::reply::show::{Leave, Show};
 use crate::text::terminal::{clean, message};
 use crate::text::{duration, timestamp};
 
@@ -37,6 +37,8 @@ pub(crate) struct Plain {
     frame: Frame,
     /// The agent's text so far does not end in a newline.
     mid_line: bool,
+    /// The same of its thoughts.
+    mid_thought: bool,
     /// Errors of the agent that are not told yet: mostly its attempt fails next, and for that reason.
     held: Vec<String>,
     /// The failure that was told last.
@@ -58,7 +60,15 @@ impl Plain {
     /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
     pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame) -> Self {
-        Self { voice, quiet, frame, mid_line: false, held: Vec::new(), told: String::new() }
+        Self {
+            voice,
+            quiet,
+            frame,
+            mid_line: false,
+            mid_thought: false,
+            held: Vec::new(),
+            told: String::new(),
+        }
     }
 
     /// Shows one event.
@@ -188,31 +198,55 @@ impl Plain {
                 self.voice.show(Target::Stderr, std::mem::take(&mut pending));
                 self.failed("");
             }
-            match show {
-                Show::Delta(text) => {
-                    self.mid_line = !text.ends_with('\n');
-                    pending += &clean(text);
-                }
-                Show::Text(text) => {
-                    pending += self.missing_newline();
-                    pending += &clean(text);
-                    if !text.ends_with('\n') {
-                        pending.push('\n');
-                    }
-                }
-                Show::Tool { name, input } => {
-                    pending += self.missing_newline();
-                    let (name, input) = (clean(name), clean(input));
-                    let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
-                }
-                Show::Error(said) => self.held.push(said.clone()),
-                Show::Notice(said) => {
-                    self.voice.show(Target::Stderr, std::mem::take(&mut pending));
-                    self.line(NOTE, "↻", said);
-                }
-            }
+            self.show(show, &mut pending);
         }
         self.voice.show(Target::Stderr, pending);
+    }
+
+    /// Shows one thing; what may be left out goes to the end of `pending`.
+    fn show(&mut self, show: &Show, pending: &mut String) {
+        match show {
+            Show::Delta(text) => {
+                if std::mem::take(&mut self.mid_thought) {
+                    pending.push('\n');
+                }
+                self.mid_line = !text.ends_with('\n');
+                *pending += &clean(text);
+            }
+            Show::Thought(text) => {
+                if std::mem::take(&mut self.mid_line) {
+                    pending.push('\n');
+                }
+                self.mid_thought = !text.ends_with('\n');
+                *pending += &faint_lines(&clean(text));
+            }
+            Show::Text(text) => {
+                *pending += self.missing_newline();
+                *pending += &clean(text);
+                if !text.ends_with('\n') {
+                    pending.push('\n');
+                }
+            }
+            Show::Tool { name, input } => {
+                *pending += self.missing_newline();
+                let (name, input) = (clean(name), clean(input));
+                let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
+            }
+            Show::Error(said) => self.held.push(said.clone()),
+            Show::Notice(said) => {
+                self.voice.show(Target::Stderr, std::mem::take(pending));
+                self.line(NOTE, "↻", said);
+            }
+            Show::Permission { leave, what, .. } => {
+                self.voice.show(Target::Stderr, std::mem::take(pending));
+                let (style, mark, said) = match leave {
+                    Leave::Allowed => (FAINT, "✓", "allowed"),
+                    Leave::Refused => (NOTE, "✗", "refused, it may only look"),
+                    Leave::Unanswered => (NOTE, "✗", "not answered, no answer fits"),
+                };
+                self.line(style, mark, &format!("{said}: {what}"));
+            }
+        }
     }
 
     fn asked(&mut self, ask: &Ask, urgency: Urgency) {
@@ -273,8 +307,19 @@ impl Plain {
 
     /// What has to be printed before a line can begin.
     fn missing_newline(&mut self) -> &'static str {
-        if std::mem::take(&mut self.mid_line) { "\n" } else { "" }
+        let is_within = std::mem::take(&mut self.mid_line) | std::mem::take(&mut self.mid_thought);
+        if is_within { "\n" } else { "" }
     }
+}
+
+/// Each line by itself, because a colour that runs over a line's end does so into what another branch says.
+fn faint_lines(text: &str) -> String {
+    let mut faint = String::new();
+    for line in text.split_inclusive('\n') {
+        let words = line.trim_end_matches('\n');
+        let _ = write!(faint, "{FAINT}{words}{FAINT:#}{}", &line[words.len()..]);
+    }
+    faint
 }
 
 /// `■ max iterations reached · 20 iterations · 1h02m03s · $1.42`

@@ -111,8 +111,8 @@ impl StatusLine {
                 Some(Show::Tool { name, input }) => {
                     self.doing = Doing::Tool(plain(&format!("{name} {input}")));
                 }
-                Some(Show::Text(_) | Show::Delta(_)) => self.doing = Doing::Thinking,
-                Some(Show::Error(_) | Show::Notice(_)) | None => {}
+                Some(Show::Text(_) | Show::Delta(_) | Show::Thought(_)) => self.doing = Doing::Thinking,
+                Some(Show::Error(_) | Show::Notice(_) | Show::Permission { .. }) | None => {}
             },
             Event::Background { tasks, .. } => self.doing = Doing::Background(plain(tasks)),
             Event::Validating => self.doing = Doing::Validating,

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::policies::assert_end;
 use crate::scratch::{Run, Scratch, finish, side_by_side, wait_for};
@@ -47,6 +48,9 @@ fn what_an_agent_asks_for_it_gets() {
         ("kill sleep 1000".to_owned(), r#""signal":"SIGINT""#),
         ("leave sleep 1000".to_owned(), r#"{"terminalId":"terminal-1"}"#),
         ("garbage".to_owned(), r#"{"code":-32601,"message":"method not found: no/such"}"#),
+        ("flood 1000".to_owned(), "1000 answers"),
+        ("race".to_owned(), r#"3 before {"exitCode":0,"signal":null}: {"output":"at last\n""#),
+        ("twice".to_owned(), ""),
     ] {
         let run = play(&scratch, &plays, "");
         assert_end(&scratch, &run, 0, "complete", "stopped");
@@ -83,6 +87,32 @@ fn what_it_must_not_have_is_refused_and_each_way_to_stop_has_its_end() {
     let mut piped = scratch.ralph("prompt p.md 1 --max-retries 0 --agent script");
     let run = Scratch::finish(piped.env("RALPH_SCRIPT_PLAY", "permission edit"));
     assert!(run.code == Some(4) && run.stderr.contains("can only be played over ACP"), "{run:?}");
+}
+
+/// A key of the environment is the only login without a person.
+#[test]
+fn a_login_is_made_with_a_key_or_asked_for() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "login", "");
+    assert_end(&scratch, &run, 4, "not_logged_in", "failed");
+    assert!(run.stderr.contains("Authentication required"), "{run:?}");
+    let run = finish(command(&scratch, "login", "").env("CODEX_API_KEY", "canary").spawn().unwrap());
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    let logs = scratch.session_logs().iter().map(|log| fs::read_to_string(log).unwrap()).collect::<String>();
+    assert!(!format!("{run:?}{logs}").contains("canary"), "the agent reads it where it is");
+}
+
+#[test]
+fn what_was_decided_is_an_event() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "permission edit", "--json");
+    let events = run.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events: Vec<Value> = events.filter(|event| event["event"] == "permission").collect();
+    let [event] = events.as_slice() else { panic!("{run:?}") };
+    assert_eq!(
+        (&event["answer"], &event["kind"], &event["what"]),
+        (&json!("allowed"), &json!("edit"), &json!("to edit"))
+    );
 }
 
 #[test]

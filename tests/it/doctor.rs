@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::scratch::{Run, Scratch};
+use crate::scratch::{Run, Scratch, side_by_side};
 
 /// What claude answers, as bash: help, and whether somebody is logged in.
 const CLAUDE: &str = r#"case "$*" in
@@ -200,6 +200,49 @@ fn flags_have_to_be_in_the_agents_help() {
         "[ \"$*\" = 'exec --help' ] && echo '--json --dangerously-bypass-approvals-and-sandbox'",
     );
     says(&mut doctor(&scratch, "--agent codex"), "flags", &["ok: "]);
+}
+
+#[test]
+fn an_agent_over_acp_introduces_itself() {
+    let scratch = scratch();
+    let agent = format!("acp:{} __script --acp", env!("CARGO_BIN_EXE_ralph"));
+    let run = Scratch::finish(doctor(&scratch, "").arg("--agent").arg(agent));
+    let said = |check| finding(&run, check);
+    assert!(said("agent").starts_with("ok: ralph, script "), "{}", said("agent"));
+    let session = said("session");
+    assert!(session.starts_with("ok: opened in "), "{session}");
+    assert!(session.ends_with("; works in its mode 'yolo', only looks in 'plan'"), "{session}");
+    assert_eq!(said("models"), "ok: it offers no choice: --model cannot be used");
+    assert_eq!(said("login"), "ok: it opens a session without asking for one");
+    assert_eq!(said("flags"), "");
+    scratch.assert_nothing_left();
+}
+
+#[test]
+fn an_agent_over_acp_that_opens_no_session_says_why() {
+    let ours = format!("{} __script --acp", env!("CARGO_BIN_EXE_ralph"));
+    let cases = [
+        (&*ours, "login", "", "login", ["fail", "Authentication required", "→ log in"]),
+        (&ours, "login", "canary", "login", ["ok", "by its method 'openai'", "a key of the environment"]),
+        (
+            &ours,
+            "mute session/new",
+            "",
+            "session",
+            ["fail", "no answer to 'session/new' within 20s", "→ run"],
+        ),
+        ("true", "", "", "session", ["fail", "it ended before it answered 'initialize'", "→ run"]),
+        ("sh -c 'echo no key >&2; exit 3'", "", "", "session", ["fail", "'initialize': no key", "→ run"]),
+        // It prints for ever, and nothing of the protocol.
+        ("yes", "", "", "session", ["fail", "no answer to 'initialize' within 20s", "→ run"]),
+    ];
+    side_by_side(&cases, |(agent, play, key, check, words)| {
+        let scratch = scratch();
+        let mut command = doctor(&scratch, "");
+        command.arg("--agent").arg(format!("acp:{agent}"));
+        says(command.env("RALPH_SCRIPT_PLAY", play).env("CODEX_API_KEY", key), check, words);
+        scratch.assert_nothing_left();
+    });
 }
 
 #[test]

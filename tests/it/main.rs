@@ -40,6 +40,7 @@ mod hostile_agents;
 mod hostile_streams;
 mod identity;
 mod json_events;
+mod key_order;
 mod layers;
 mod login;
 mod many_loops;

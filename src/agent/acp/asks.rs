@@ -17,11 +17,7 @@ use crate::agent::codec::{Answers, Turn};
 use crate::agent::message::Message;
 use crate::engine::inbox::Port;
 use crate::reply::decode::Item;
-use crate::reply::show::Show;
-use crate::text::line::one_line_within;
-
-/// So much of what leave is asked for is told, in characters.
-const TITLE: usize = 120;
+use crate::reply::show::{Leave, Show};
 
 /// Answers what is asked.
 pub(super) struct Asks {
@@ -113,13 +109,13 @@ impl Asks {
         let kind = fields.kind.unwrap_or_default();
         let is_granted = !self.read_only || changes_nothing(kind);
         let option = chosen(&request.options, is_granted);
-        let title = one_line_within(fields.title.as_deref().unwrap_or("something"), TITLE);
-        let said = match (is_granted, option) {
-            (true, Some(_)) => "allowed",
-            (false, Some(_)) => "refused, it may only look",
-            (_, None) => "not answered, no answer fits",
+        let leave = match (is_granted, option) {
+            (true, Some(_)) => Leave::Allowed,
+            (false, Some(_)) => Leave::Refused,
+            (_, None) => Leave::Unanswered,
         };
-        turn.item(Item::Show(Show::Notice(format!("{said}: {title}"))));
+        let what = fields.title.as_deref().unwrap_or("something");
+        turn.item(Item::Show(Show::permission(leave, word(kind), what)));
         raw(&match option {
             Some(option) => json!({ "outcome": { "outcome": "selected", "optionId": option.option_id } }),
             None => json!({ "outcome": { "outcome": "cancelled" } }),
@@ -130,6 +126,11 @@ impl Asks {
 /// Whether a tool of this kind leaves files as they are. One that switches the mode may offer to ask nobody any more.
 fn changes_nothing(kind: ToolKind) -> bool {
     matches!(kind, ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch | ToolKind::Execute)
+}
+
+/// A kind of tool as the protocol calls it.
+fn word(kind: ToolKind) -> String {
+    serde_json::to_value(kind).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// The option that grants or refuses, by its kind: once before always.

@@ -7,6 +7,7 @@ mod files;
 mod session;
 mod terminals;
 mod update;
+mod visit;
 
 use std::ffi::OsString;
 use std::io;
@@ -31,7 +32,9 @@ use crate::reply::usage::{Class, UsageNote};
 use crate::text::duration;
 use crate::threads;
 
+pub use self::session::Introduction;
 pub(super) use self::session::Wanted;
+pub use self::visit::{VisitError, introduce};
 
 /// A conversation with one agent.
 pub(super) struct AcpCodec {

@@ -42,6 +42,21 @@ pub(in crate::agent) struct Wanted {
     pub(in crate::agent) read_only: bool,
 }
 
+/// What an agent says of itself before it is given any work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Introduction {
+    /// Its name and version, where it tells them.
+    pub agent: Option<String>,
+    /// The way by which it was logged in with a key of the environment; `None`: it did not ask for that.
+    pub key: Option<String>,
+    /// The mode in which it works; `None`: it offers none that we know.
+    pub mode: Option<String>,
+    /// The mode in which it only looks, likewise.
+    pub quiet_mode: Option<String>,
+    /// The models that can be chosen.
+    pub models: Vec<String>,
+}
+
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -83,6 +98,9 @@ pub(super) struct Session {
     quiet_mode: Option<String>,
     /// An error that the agent has told beside its answers.
     told: Option<Fault>,
+    /// The agent only has to introduce itself; what it has said of itself.
+    introduction: Introduction,
+    is_visit: bool,
 }
 
 impl Session {
@@ -98,7 +116,19 @@ impl Session {
             choices: VecDeque::new(),
             quiet_mode: None,
             told: None,
+            introduction: Introduction::default(),
+            is_visit: false,
         }
+    }
+
+    /// A session that is closed when it has been opened.
+    pub(super) fn visit(root: &Path) -> Self {
+        Self { is_visit: true, ..Self::new(Wanted::default(), root) }
+    }
+
+    /// What the agent has said of itself so far.
+    pub(super) fn introduction(&self) -> &Introduction {
+        &self.introduction
     }
 
     pub(super) fn stage(&self) -> Stage {
@@ -168,8 +198,11 @@ impl Session {
         }
         match (self.stage, answer) {
             (Stage::Initialize, Ok(result)) => {
-                let response: Option<InitializeResponse> = read(result);
-                self.methods = response.map(|response| response.auth_methods).unwrap_or_default();
+                if let Some(response) = read::<InitializeResponse>(result) {
+                    self.introduction.agent =
+                        response.agent_info.map(|agent| format!("{} {}", agent.name, agent.version));
+                    self.methods = response.auth_methods;
+                }
                 self.ask_for_session(turn);
             }
             (Stage::Authenticate, Ok(_)) => self.ask_for_session(turn),
@@ -213,6 +246,7 @@ impl Session {
         let Some(method) = std::mem::take(&mut self.methods).into_iter().find(has_key) else {
             return self.end(Fault { class: Class::Auth, ..fault }, turn);
         };
+        self.introduction.key = Some(method.id().0.to_string());
         self.stage = Stage::Authenticate;
         let params = json!({ "methodId": method.id() });
         turn.answer(&self.request("authenticate", &params));
@@ -227,10 +261,14 @@ impl Session {
         self.id = session.session_id.0.to_string();
         note(turn, UsageNote { session_id: Some(self.id.clone()), ..UsageNote::default() });
         let options = session.config_options.unwrap_or_default();
-        self.choose_mode(session.modes.as_ref(), option(&options, &SessionConfigOptionCategory::Mode));
+        let modes = Modes::of(session.modes.as_ref(), option(&options, &SessionConfigOptionCategory::Mode));
+        let by_option = option(&options, &SessionConfigOptionCategory::Model);
+        let known = by_option.map_or_else(|| raw_models(result), values);
+        if self.is_visit {
+            return self.leave(&modes, known, turn);
+        }
+        self.choose_mode(&modes);
         if let Some(model) = self.wanted.model.clone() {
-            let by_option = option(&options, &SessionConfigOptionCategory::Model);
-            let known = by_option.map_or_else(|| raw_models(result), values);
             if !known.contains(&model) {
                 return self.unknown_model(&model, &known, turn);
             }
@@ -247,23 +285,24 @@ impl Session {
         self.choose_or_prompt(turn);
     }
 
-    /// Chooses the mode that is wanted among those that there are, either of the session or as an option.
-    fn choose_mode(&mut self, modes: Option<&SessionModeState>, by_option: Option<&SessionConfigOption>) {
-        let (known, current): (Vec<String>, _) = match (modes, by_option) {
-            (Some(modes), _) => (
-                modes.available_modes.iter().map(|mode| mode.id.0.to_string()).collect(),
-                Some(modes.current_mode_id.0.to_string()),
-            ),
-            (None, Some(option)) => (values(option), current_value(option)),
-            (None, None) => return,
-        };
+    /// The agent has introduced itself.
+    fn leave(&mut self, modes: &Modes<'_>, known: Vec<String>, turn: &mut Turn) {
+        self.introduction.mode = modes.first(&PERMISSIVE);
+        self.introduction.quiet_mode = modes.first(&READ_ONLY);
+        self.introduction.models = known;
+        self.stage = Stage::Over;
+        turn.hang_up();
+    }
+
+    /// Chooses the mode that is wanted among those that there are.
+    fn choose_mode(&mut self, modes: &Modes<'_>) {
         let wanted: &[&str] = if self.wanted.read_only { &READ_ONLY } else { &PERMISSIVE };
-        let Some(mode) = wanted.iter().find(|mode| known.iter().any(|known| known == *mode)) else { return };
-        self.quiet_mode = self.wanted.read_only.then(|| (*mode).to_owned());
-        if current.as_deref() == Some(*mode) {
+        let Some(mode) = modes.first(wanted) else { return };
+        self.quiet_mode = self.wanted.read_only.then(|| mode.clone());
+        if modes.current.as_ref() == Some(&mode) {
             return;
         }
-        let (method, params) = match by_option.filter(|_| modes.is_none()) {
+        let (method, params) = match modes.option {
             Some(option) => (
                 "session/set_config_option",
                 json!({ "sessionId": self.id, "configId": option.id, "value": mode }),
@@ -341,6 +380,37 @@ impl Session {
         };
         note(turn, error);
         turn.hang_up();
+    }
+}
+
+/// The modes of a session.
+#[derive(Default)]
+struct Modes<'a> {
+    known: Vec<String>,
+    current: Option<String>,
+    /// The option by which one is chosen, where modes are an option.
+    option: Option<&'a SessionConfigOption>,
+}
+
+impl<'a> Modes<'a> {
+    /// Either the session's own or those of an option.
+    fn of(modes: Option<&SessionModeState>, option: Option<&'a SessionConfigOption>) -> Self {
+        match (modes, option) {
+            (Some(modes), _) => Self {
+                known: modes.available_modes.iter().map(|mode| mode.id.0.to_string()).collect(),
+                current: Some(modes.current_mode_id.0.to_string()),
+                option: None,
+            },
+            (None, Some(option)) => {
+                Self { known: values(option), current: current_value(option), option: Some(option) }
+            }
+            (None, None) => Self::default(),
+        }
+    }
+
+    /// The first of these that there is.
+    fn first(&self, wanted: &[&str]) -> Option<String> {
+        wanted.iter().find_map(|wanted| self.known.iter().find(|known| known == wanted)).cloned()
     }
 }
 

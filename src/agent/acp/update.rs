@@ -44,6 +44,7 @@ impl Updates {
         let mut told = Told::default();
         match notification.update {
             SessionUpdate::AgentMessageChunk(chunk) => told.items = self.said(chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => told.items.extend(thought(chunk)),
             SessionUpdate::ToolCall(call) => told.items = self.called(call),
             SessionUpdate::ToolCallUpdate(update) => told.items = self.updated(update),
             SessionUpdate::Plan(plan) => {
@@ -57,7 +58,7 @@ impl Updates {
                 told.error =
                     info.meta.as_ref().and_then(|meta| codex_error(meta.get("codex")?.get("error")?));
             }
-            // Thoughts are not what it says; the rest is for those who draw menus.
+            // The rest is for those who draw menus.
             _ => {}
         }
         Some(told)
@@ -109,6 +110,12 @@ impl Updates {
         }
         items
     }
+}
+
+/// A piece of what it thinks: that is not what it says.
+fn thought(chunk: ContentChunk) -> Option<Item> {
+    let ContentBlock::Text(text) = chunk.content else { return None };
+    Some(Item::Show(Show::Thought(text.text)))
 }
 
 fn has_something(input: Option<&Value>) -> bool {

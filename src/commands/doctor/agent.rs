@@ -8,7 +8,8 @@ use anstream::adapter::strip_str;
 use regex::Regex;
 
 use super::probe::{ask, json, path, variable};
-use super::{DoctorOptions, Finding};
+use super::{DoctorOptions, Finding, session};
+use crate::agent::preset::Protocol;
 use crate::agent::preset::setup::{LoginCheck, Place, TrustCheck};
 use crate::job::workspace::find_program;
 use crate::project::Project;
@@ -27,7 +28,10 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
         )];
     }
     let found = find(project, options);
-    let mut findings = vec![check_version(found.as_deref(), project, options)];
+    let mut findings = match &found {
+        Some(path) if options.preset.protocol == Protocol::Acp => session::check(path, project, options),
+        _ => vec![check_version(found.as_deref(), project, options)],
+    };
     if let Some(path) = &found {
         findings.extend(check_flags(path, project, options));
     }
@@ -79,7 +83,9 @@ fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Res
 /// Whether the installed version knows the options that it is started with: its help names them.
 fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Option<Finding> {
     let preset = options.preset;
-    if preset.cli.is_empty() {
+    let has_options = options.args.iter().any(|arg| arg.as_encoded_bytes().starts_with(b"-"));
+    // An agent that only speaks the protocol has no help to look into.
+    if preset.cli.is_empty() || preset.protocol == Protocol::Acp && !has_options {
         return None;
     }
     let subcommand = Some(preset.structured.subcommand).filter(|subcommand| !subcommand.is_empty());

@@ -66,6 +66,26 @@ fn sets_up_a_project_from_a_subfolder() {
 }
 
 #[test]
+fn agents_over_acp_are_entered_as_they_are_started() {
+    for (agent, entered, said) in [
+        ("gemini-acp", "AGENT_TYPE=gemini-acp", "gemini is not on PATH yet"),
+        ("claude-acp", "AGENT_TYPE=claude-acp", "npm install -g @agentclientprotocol/claude-agent-acp"),
+        ("acp:goose acp", "AGENT_TYPE='acp:goose acp'", "Agent: acp:goose acp."),
+        ("acp", "AGENT_TYPE=acp", "Agent: acp."),
+    ] {
+        let scratch = scratch(&[]);
+        let told = scratch.init(Some(agent), false).unwrap();
+        assert!(told.contains(said), "{told}");
+        assert_eq!(scratch.assignments(), [entered]);
+    }
+    let refused = scratch(&[]).init(Some("acp:"), false).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("unknown agent type, 'acp:'") && refused.ends_with("or acp:COMMAND"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_second_init_keeps_everything_and_says_so() {
     let scratch = scratch(&["claude"]);
     scratch.init(None, false).unwrap();
@@ -109,7 +129,7 @@ fn without_an_agent_none_is_chosen() {
 fn a_wanted_agent_is_entered_or_refused_before_anything_is_written() {
     let scratch = scratch(&["claude"]);
     let message = scratch.init(Some("clade"), false).unwrap_err().to_string();
-    assert!(message.contains("'clade'") && message.contains("amp, claude, cline"), "{message}");
+    assert!(message.contains("'clade'") && message.contains("amp, claude, claude-acp"), "{message}");
     assert!(!scratch.root.join(".ralph").exists());
     let said = scratch.init(Some("script"), false).unwrap();
     assert_eq!(scratch.assignments(), ["AGENT_TYPE=script"]);

@@ -10,6 +10,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::{self, AttemptStatus};
 use crate::engine::tally::Tally;
+use crate::reply::show::Leave;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{self, Class};
 use crate::reply::verdict::{self, Kind};
@@ -58,6 +59,8 @@ fn each(mut take: impl FnMut(Event<'_>)) {
         Show::Tool { name: "n".into(), input: "i".into() },
         Show::Error("e".into()),
         Show::Notice("n".into()),
+        Show::Thought("h".into()),
+        Show::permission(Leave::Refused, "edit".into(), "w"),
     ] {
         take(Event::Shown(std::slice::from_ref(&show)));
     }

@@ -1,0 +1,376 @@
+// The model of scripts/e2e: answers agents in the protocols that they speak, with turns out of a script.
+//
+//   node scripts/e2e-model.mjs LOG      prints its port on loopback, and ends when its stdin does
+//
+// What it answers follows from the request alone, as with a real model: from the prompt in it, and from how many results of
+// tools are there already. So it keeps nothing between requests, and serves any number of agents in any order.
+//
+// Agents put their name before the paths of their API, for the log: http://127.0.0.1:PORT/codex-acp/v1/responses. They are
+// also told that this is their proxy, so that whatever they want of other hosts is refused here, and seen: a line that
+// begins with `outside`.
+import { appendFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+
+// --- What it says --------------------------------------------------------------------------------------------------
+
+// A turn has words, and at most one call of a tool: a command to `run`, or a file to `write`.
+
+// Agents want files by their absolute paths: as a model has to, it first finds out where it is.
+const LOOK = { says: 'I look around first.', run: 'pwd; cat specs/*.md' };
+
+const SCRIPTS = [
+  {
+    prompt: /^# Plan$/m,
+    turns: ({ prompt, fact, root }) => {
+      const path = prompt.match(/^Write `(\S+)`/m)?.[1];
+      return [
+        LOOK,
+        { says: 'One requirement, so one task.', write: `${root}/${path}`, content: planOf(fact) },
+        { says: 'I commit the plan.', run: commit(path, 'Plan the greeting') },
+        { says: 'One task is planned.\n\n<promise>COMPLETE</promise>' },
+      ];
+    },
+  },
+  {
+    prompt: /^# Do the task (?<id>\S+)$/m,
+    turns: ({ id, fact, root }) => [
+      LOOK,
+      { says: 'I write it.', write: `${root}/${fact.file}`, content: `${fact.line}\n` },
+      { says: 'I commit it.', run: commit(fact.file, 'Greet') },
+      { says: `It is written and committed.\n\n<task-done>${id}</task-done>` },
+    ],
+  },
+  {
+    prompt: /^# Verify the task \S+$/m,
+    turns: ({ fact }) => [
+      { says: 'I look at it.', run: `cat ${fact.file}; git status --short` },
+      { says: 'It is there, and committed.\n\n<verify-pass/>' },
+    ],
+  },
+];
+
+/** The one sentence of specs and tasks that the scripts understand. */
+const FACT = /(?<sentence>The file `(?<file>\S+)` has the line `(?<line>[^`\n]+)`\.)/;
+
+const planOf = ({ sentence }) => `# Implementation plan
+
+## 1. Greet
+- Status: planned
+- Spec: specs/greeting.md
+- Description: ${sentence}
+`;
+
+const commit = (file, message) => `git add ${file} && git commit --quiet --message '${message}' && echo committed`;
+
+/** What comes next in a conversation; nothing where its prompt belongs to no script. */
+function nextTurn({ prompt, results }) {
+  const told = results.join('\n');
+  const fact = `${prompt}\n${told}`.match(FACT)?.groups ?? {};
+  const root = told.match(/^(?:Output: )?(\/\S+)$/m)?.[1];
+  for (const script of SCRIPTS) {
+    const begins = prompt.match(script.prompt);
+    if (!begins) continue;
+    const turns = script.turns({ prompt, fact, root, ...begins.groups });
+    return turns[Math.min(results.length, turns.length - 1)];
+  }
+  return undefined;
+}
+
+// --- Tools ---------------------------------------------------------------------------------------------------------
+
+// By the names that agents give them: what a command, or a file and its content, is as their input.
+const SHELLS = {
+  Bash: (command) => ({ command, description: 'One step' }),
+  bash: (command) => ({ command, description: 'One step' }),
+  run_shell_command: (command) => ({ command, description: 'One step' }),
+  exec_command: (cmd) => ({ cmd }),
+};
+const WRITERS = {
+  Write: (file_path, content) => ({ file_path, content }),
+  write: (filePath, content) => ({ filePath, content }),
+  write_file: (file_path, content) => ({ file_path, content }),
+  // A tool that takes a text of its own form.
+  apply_patch: (path, content) =>
+    `*** Begin Patch\n*** Add File: ${path}\n${content.trimEnd().replace(/^/gm, '+')}\n*** End Patch\n`,
+};
+
+const offersWork = ({ tools }) => tools.some((tool) => tool in SHELLS);
+
+/** The call that a turn makes, of a tool that is offered: `{ name, input }`, or nothing. */
+function callOf({ run, write, content }, tools) {
+  const offered = (kind) => tools.find((tool) => tool in kind);
+  if (run !== undefined) {
+    const name = offered(SHELLS);
+    return name && { name, input: SHELLS[name](run) };
+  }
+  if (write !== undefined) {
+    const name = offered(WRITERS);
+    return name && { name, input: WRITERS[name](write, content) };
+  }
+  return undefined;
+}
+
+/** The answer to a conversation: `{ text, call }`. */
+function answerTo(conversation) {
+  // Beside their work agents ask for titles, summaries and the like, without tools.
+  const turn = offersWork(conversation) && nextTurn(conversation);
+  return turn ? { text: turn.says, call: callOf(turn, conversation.tools) } : { text: 'A greeting' };
+}
+
+// --- The protocols -------------------------------------------------------------------------------------------------
+
+// Each reads a request as a conversation, `{ prompt, results, tools }`, and writes an answer as one object (`whole`) or as
+// events of a stream (`pieces`). Ids only have to differ.
+
+let ids = 0;
+const newId = (kind) => `${kind}_${++ids}`;
+
+/** The text in content, which protocols have as a text or as a list of parts. */
+const textOf = (content) =>
+  typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('\n');
+
+/** In pieces that are smaller than any marker: whoever reads them has to put them together. */
+const inPieces = (text) => text.match(/[^]{1,9}/g) ?? [];
+
+const anthropic = {
+  path: /\/v1\/messages$/,
+  streams: ({ body }) => body.stream === true,
+
+  read({ messages, tools }) {
+    const blocks = messages.flatMap(({ role, content }) =>
+      (typeof content === 'string' ? [{ type: 'text', text: content }] : content).map((block) => ({ role, ...block })),
+    );
+    return {
+      prompt: textOf(blocks.filter(({ role, type }) => role === 'user' && type === 'text')),
+      results: blocks.filter(({ type }) => type === 'tool_result').map(({ content }) => textOf(content)),
+      tools: (tools ?? []).map(({ name }) => name),
+    };
+  },
+
+  whole({ text, call }, { body }) {
+    const content = [{ type: 'text', text }];
+    if (call) content.push({ type: 'tool_use', id: newId('toolu'), ...call });
+    return {
+      ...{ id: newId('msg'), type: 'message', role: 'assistant', model: body.model, content },
+      ...{ stop_reason: call ? 'tool_use' : 'end_turn', stop_sequence: null },
+      usage: { input_tokens: 100, output_tokens: 10 },
+    };
+  },
+
+  *pieces(answer, request) {
+    const event = (type, fields) => ({ event: type, data: { type, ...fields } });
+    const { content, stop_reason, stop_sequence, usage, ...message } = this.whole(answer, request);
+    yield event('message_start', { message: { ...message, content: [], stop_reason: null, stop_sequence, usage } });
+    for (const [index, block] of content.entries()) {
+      const [empty, deltas] =
+        block.type === 'text'
+          ? [{ text: '' }, inPieces(block.text).map((text) => ({ type: 'text_delta', text }))]
+          : [{ input: {} }, [{ type: 'input_json_delta', partial_json: JSON.stringify(block.input) }]];
+      yield event('content_block_start', { index, content_block: { ...block, ...empty } });
+      for (const delta of deltas) yield event('content_block_delta', { index, delta });
+      yield event('content_block_stop', { index });
+    }
+    yield event('message_delta', { delta: { stop_reason, stop_sequence }, usage });
+    yield event('message_stop');
+  },
+};
+
+const responses = {
+  path: /\/responses$/,
+  streams: ({ body }) => body.stream === true,
+
+  read({ input, tools }) {
+    const items = typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
+    return {
+      prompt: textOf(items.filter(({ role }) => role === 'user').map(({ content }) => ({ text: textOf(content) }))),
+      results: items.filter(({ type }) => type?.endsWith('_call_output')).map(({ output }) => textOf(output)),
+      tools: (tools ?? []).map(({ name }) => name),
+    };
+  },
+
+  whole({ text, call }, { body }) {
+    const content = [{ type: 'output_text', text, annotations: [] }];
+    const output = [{ type: 'message', id: newId('msg'), role: 'assistant', status: 'completed', content }];
+    if (call) output.push(this.item(call));
+    return {
+      ...{ id: newId('resp'), object: 'response', status: 'completed', model: body.model, output },
+      usage: { input_tokens: 100, output_tokens: 10, total_tokens: 110 },
+    };
+  },
+
+  /** Tools of a free form get a text, all others JSON. */
+  item({ name, input }) {
+    const ids = { id: newId('item'), call_id: newId('call'), name };
+    return typeof input === 'string'
+      ? { type: 'custom_tool_call', ...ids, input }
+      : { type: 'function_call', ...ids, arguments: JSON.stringify(input) };
+  },
+
+  *pieces(answer, request) {
+    const event = (type, fields) => ({ event: type, data: { type, ...fields } });
+    const response = this.whole(answer, request);
+    yield event('response.created', { response: { ...response, status: 'in_progress', output: [] } });
+    for (const [output_index, item] of response.output.entries()) {
+      if (item.type === 'message') {
+        const place = { item_id: item.id, output_index, content_index: 0 };
+        yield event('response.output_item.added', { output_index, item: { ...item, content: [] } });
+        for (const delta of inPieces(answer.text)) yield event('response.output_text.delta', { ...place, delta });
+      }
+      yield event('response.output_item.done', { output_index, item });
+    }
+    yield event('response.completed', { response });
+  },
+};
+
+const chat = {
+  path: /\/chat\/completions$/,
+  streams: ({ body }) => body.stream === true,
+
+  read({ messages, tools }) {
+    const of = (wanted) => messages.filter(({ role }) => role === wanted).map(({ content }) => textOf(content));
+    return {
+      prompt: of('user').join('\n'),
+      results: of('tool'),
+      tools: (tools ?? []).map((tool) => tool.function?.name),
+    };
+  },
+
+  whole({ text, call }, { body }) {
+    const message = { role: 'assistant', content: text };
+    if (call) {
+      const { name, input } = call;
+      message.tool_calls = [{ id: newId('call'), type: 'function', function: { name, arguments: JSON.stringify(input) } }];
+    }
+    const choice = { index: 0, message, finish_reason: call ? 'tool_calls' : 'stop' };
+    return {
+      ...{ id: newId('chat'), object: 'chat.completion', created: 0, model: body.model, choices: [choice] },
+      usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
+    };
+  },
+
+  *pieces(answer, request) {
+    const { choices, usage, ...rest } = this.whole(answer, request);
+    const [{ message, finish_reason }] = choices;
+    const chunk = (delta, finish_reason = null) => ({
+      data: { ...rest, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] },
+    });
+    yield chunk({ role: 'assistant', content: '' });
+    for (const content of inPieces(message.content)) yield chunk({ content });
+    if (message.tool_calls) yield chunk({ tool_calls: message.tool_calls.map((call, index) => ({ index, ...call })) });
+    yield chunk({}, finish_reason);
+    yield { data: { ...rest, object: 'chat.completion.chunk', choices: [], usage } };
+    yield { data: '[DONE]' };
+  },
+};
+
+const gemini = {
+  path: /:(generateContent|streamGenerateContent)$/,
+  streams: ({ path }) => path.endsWith(':streamGenerateContent'),
+
+  read({ contents, tools }) {
+    const parts = contents.filter(({ role }) => role !== 'model').flatMap(({ parts }) => parts);
+    return {
+      prompt: textOf(parts.filter(({ text }) => text !== undefined)),
+      results: parts.flatMap(({ functionResponse: result }) =>
+        result ? [result.response?.output ?? JSON.stringify(result.response)] : [],
+      ),
+      tools: (tools ?? []).flatMap(({ functionDeclarations }) => functionDeclarations ?? []).map(({ name }) => name),
+    };
+  },
+
+  chunk: (parts, finishReason) => ({
+    candidates: [{ index: 0, content: { role: 'model', parts }, finishReason }],
+    usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 10, totalTokenCount: 110 },
+  }),
+
+  parts: (texts, call) => [
+    ...texts.map((text) => ({ text })),
+    ...(call ? [{ functionCall: { name: call.name, args: call.input } }] : []),
+  ],
+
+  whole({ text, call }) {
+    return this.chunk(this.parts([text], call), 'STOP');
+  },
+
+  *pieces({ text, call }) {
+    for (const part of this.parts(inPieces(text), call)) yield { data: this.chunk([part]) };
+    yield { data: this.chunk([{ text: '' }], 'STOP') };
+  },
+};
+
+const PROTOCOLS = [anthropic, responses, chat, gemini];
+
+// --- The server ----------------------------------------------------------------------------------------------------
+
+const [, , log] = process.argv;
+if (!log) {
+  console.error('usage: node scripts/e2e-model.mjs LOG');
+  process.exit(1);
+}
+
+const note = (...words) => appendFileSync(log, `${words.join(' ').replace(/\s+/g, ' ').slice(0, 2000)}\n`);
+
+async function bodyOf(request) {
+  const parts = [];
+  for await (const part of request) parts.push(part);
+  const text = Buffer.concat(parts).toString();
+  return text === '' ? {} : JSON.parse(text);
+}
+
+function send(response, status, object) {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(object));
+}
+
+function stream(response, events) {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const { event, data } of events) {
+    if (event) response.write(`event: ${event}\n`);
+    response.write(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`);
+  }
+  response.end();
+}
+
+/** Who a request to another host comes from: the proxy's address has the agent's name as its user. */
+function senderOf({ headers }) {
+  const credentials = headers['proxy-authorization']?.split(' ')[1] ?? '';
+  return Buffer.from(credentials, 'base64').toString().split(':')[0] || '?';
+}
+
+async function serve(request, response) {
+  const { method, url, headers } = request;
+  if (headers.host !== `127.0.0.1:${server.address().port}` || !url.startsWith('/')) {
+    note('outside', senderOf(request), method, url, `host=${headers.host}`);
+    return send(response, 403, { error: { message: 'nothing but the model can be reached' } });
+  }
+  const { pathname } = new URL(url, 'http://model');
+  const [, agent, path] = pathname.match(/^\/([^/]+)(\/.*)$/) ?? [, '?', pathname];
+  const body = await bodyOf(request);
+  if (/[/:]count_?tokens$/i.test(path)) return send(response, 200, { input_tokens: 100, totalTokens: 100 });
+  const protocol = method === 'POST' && PROTOCOLS.find((known) => known.path.test(path));
+  if (!protocol) {
+    note(agent, method, path, 'is unknown here');
+    return send(response, 404, { error: { message: `${method} ${path} is unknown here` } });
+  }
+  const conversation = protocol.read(body);
+  const answer = answerTo(conversation);
+  const told = conversation.results.at(-1);
+  if (told !== undefined) note(agent, '<', told.slice(0, 500));
+  note(agent, method, path, `tools=${conversation.tools.length}`, '>', answer.text, answer.call ? JSON.stringify(answer.call) : '');
+  if (protocol.streams({ body, path })) return stream(response, protocol.pieces(answer, { body }));
+  return send(response, 200, protocol.whole(answer, { body }));
+}
+
+const server = createServer((request, response) => {
+  serve(request, response).catch((error) => {
+    note('error', request.url, error.stack);
+    if (!response.headersSent) send(response, 500, { error: { message: String(error) } });
+  });
+});
+server.on('connect', (request, socket) => {
+  note('outside', senderOf(request), 'CONNECT', request.url);
+  socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n');
+});
+server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+// Whoever started it holds the other end.
+process.stdin.on('end', () => process.exit()).resume();

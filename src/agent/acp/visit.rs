@@ -1,0 +1,153 @@
+//! A look at an agent before it is given any work: a session is opened and closed again.
+
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::session::{Introduction, Session, Wanted};
+use super::{AcpCodec, Grounds};
+use crate::agent::codec::{Codec, Turn};
+use crate::process::launch::Launch;
+use crate::process::note::SupervisorNote;
+use crate::process::pump::pump;
+use crate::process::supervised::{Pipes, StartError, Supervised};
+use crate::reply::decode::Item;
+use crate::reply::usage::Class;
+use crate::text::duration;
+use crate::threads;
+
+/// How much of what it complains about is kept, in bytes.
+const COMPLAINT: usize = 4096;
+
+/// Why an agent has not introduced itself.
+#[derive(Debug, thiserror::Error)]
+pub enum VisitError {
+    /// It cannot be started.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// It does not answer.
+    #[error("no answer to '{step}' within {}", duration::format(*limit))]
+    Silent {
+        /// What it was asked.
+        step: &'static str,
+        /// How long it had for all of its answers.
+        limit: Duration,
+    },
+    /// It has ended, or closed its stdout.
+    #[error("it ended before it answered '{step}'{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
+    Ended {
+        /// What it was asked.
+        step: &'static str,
+        /// What it has complained about last.
+        said: Option<String>,
+    },
+    /// It has answered with an error.
+    #[error("{message}")]
+    Refused {
+        /// In its words.
+        message: String,
+        /// What kind of error.
+        class: Class,
+    },
+}
+
+/// Starts the agent, has it introduce itself, and ends it. Nothing is left of it when this returns.
+///
+/// # Errors
+/// When it cannot be started, or does not open a session within `limit`.
+pub fn introduce(launch: &Launch, limit: Duration) -> Result<Introduction, VisitError> {
+    let (mut supervised, pipes) = Supervised::start(launch)?;
+    let Pipes { stdin, stdout, stderr, notes } = pipes;
+    let listen = || Listening::start(stdout, stderr);
+    let listening = listen().map_err(|source| StartError::thread(launch, source))?;
+    let introduced = converse(launch, stdin, &listening, limit);
+    // It has nothing to do that could be lost.
+    supervised.stop();
+    let left = notes.last().map(|note| if let SupervisorNote::Gone(left) = note { left } else { 1 });
+    supervised.finish(left);
+    introduced
+}
+
+/// What a visited agent prints.
+struct Listening {
+    said: Receiver<Vec<u8>>,
+    /// The end of what it complains about.
+    complaint: Arc<Mutex<Vec<u8>>>,
+    /// Keeps the readers listening.
+    _open: UnixStream,
+}
+
+impl Listening {
+    fn start(stdout: PipeReader, stderr: PipeReader) -> io::Result<Self> {
+        let (open, stop) = UnixStream::pair()?;
+        let (sender, said) = sync_channel(1);
+        let also_stop = stop.try_clone()?;
+        threads::start(move || pump(stdout, &stop, |bytes| sender.send(bytes.to_vec()).is_ok()))?;
+        let complaint = Arc::default();
+        let tail: Arc<Mutex<Vec<u8>>> = Arc::clone(&complaint);
+        threads::start(move || {
+            pump(stderr, &also_stop, |bytes| {
+                let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+                tail.extend_from_slice(bytes);
+                let surplus = tail.len().saturating_sub(COMPLAINT);
+                tail.drain(..surplus);
+                true
+            });
+        })?;
+        Ok(Self { said, complaint, _open: open })
+    }
+
+    /// The last line that it has complained with.
+    fn last_complaint(&self) -> Option<String> {
+        let tail = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&tail);
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
+    }
+}
+
+fn converse(
+    launch: &Launch,
+    mut stdin: PipeWriter,
+    listening: &Listening,
+    limit: Duration,
+) -> Result<Introduction, VisitError> {
+    let deadline = Instant::now() + limit;
+    let session = Session::visit(&launch.cwd);
+    let mut codec = AcpCodec { session, ..AcpCodec::new(Wanted::default(), &Grounds::default(), None) };
+    let mut turn = Turn::default();
+    let (mut to_say, _) = codec.open("");
+    loop {
+        // Whether it reads is told by whether it answers.
+        let _ = stdin.write_all(&to_say);
+        match listening.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(bytes) => codec.read(&bytes, &mut turn),
+            Err(error) => {
+                let step = codec.session.stage().word();
+                return Err(match error {
+                    RecvTimeoutError::Timeout => VisitError::Silent { step, limit },
+                    RecvTimeoutError::Disconnected => {
+                        VisitError::Ended { step, said: listening.last_complaint() }
+                    }
+                });
+            }
+        }
+        let is_over;
+        (to_say, is_over) = turn.take_answer();
+        if is_over {
+            return match fault(&mut turn) {
+                Some((message, class)) => Err(VisitError::Refused { message, class }),
+                None => Ok(codec.session.introduction().clone()),
+            };
+        }
+    }
+}
+
+/// The error that it has ended with.
+fn fault(turn: &mut Turn) -> Option<(String, Class)> {
+    turn.take_items().0.into_iter().find_map(|item| match item {
+        Item::Note(note) => Some((note.error?, note.class.unwrap_or_default())),
+        _ => None,
+    })
+}
