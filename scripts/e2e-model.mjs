@@ -13,7 +13,8 @@ import { createServer } from 'node:http';
 
 // --- What it says --------------------------------------------------------------------------------------------------
 
-// A turn has words, and at most one call of a tool: a command to `run`, or a file to `write`.
+// A turn has words, and at most one call of a tool: a command to `run`, or a file to `read` or to `write`. Where there are two,
+// the first one that the agent has a tool for is made.
 
 // Agents want files by their absolute paths: as a model has to, it first finds out where it is.
 const LOOK = { says: 'I look around first.', run: 'pwd; cat specs/*.md' };
@@ -43,7 +44,8 @@ const SCRIPTS = [
   {
     prompt: /^# Verify the task \S+$/m,
     turns: ({ fact }) => [
-      { says: 'I look at it.', run: `cat ${fact.file}; git status --short` },
+      // Some that only look have no shell.
+      { says: 'I look at it.', run: `cat ${fact.file}; git status --short`, read: fact.file },
       { says: 'It is there, and committed.\n\n<verify-pass/>' },
     ],
   },
@@ -78,42 +80,42 @@ function nextTurn({ prompt, results }) {
 
 // --- Tools ---------------------------------------------------------------------------------------------------------
 
-// By the names that agents give them: what a command, or a file and its content, is as their input.
-const SHELLS = {
-  Bash: (command) => ({ command, description: 'One step' }),
-  bash: (command) => ({ command, description: 'One step' }),
-  run_shell_command: (command) => ({ command, description: 'One step' }),
-  exec_command: (cmd) => ({ cmd }),
-};
-const WRITERS = {
-  Write: (file_path, content) => ({ file_path, content }),
-  write: (filePath, content) => ({ filePath, content }),
-  write_file: (file_path, content) => ({ file_path, content }),
-  // A tool that takes a text of its own form.
-  apply_patch: (path, content) =>
-    `*** Begin Patch\n*** Add File: ${path}\n${content.trimEnd().replace(/^/gm, '+')}\n*** End Patch\n`,
+// What agents call them, and how what a turn asks for becomes their input.
+const TOOLS = {
+  run: {
+    Bash: (command) => ({ command, description: 'One step' }),
+    bash: (command) => ({ command, description: 'One step' }),
+    run_shell_command: (command) => ({ command, description: 'One step' }),
+    exec_command: (cmd) => ({ cmd }),
+  },
+  read: {
+    read_file: (file_path) => ({ file_path }),
+  },
+  write: {
+    Write: (file_path, { content }) => ({ file_path, content }),
+    write: (filePath, { content }) => ({ filePath, content }),
+    write_file: (file_path, { content }) => ({ file_path, content }),
+    // It takes no JSON, but a text of its own form.
+    apply_patch: (path, { content }) =>
+      `*** Begin Patch\n*** Add File: ${path}\n${content.trimEnd().replace(/^/gm, '+')}\n*** End Patch\n`,
+  },
 };
 
-const offersWork = ({ tools }) => tools.some((tool) => tool in SHELLS);
-
-/** The call that a turn makes, of a tool that is offered: `{ name, input }`, or nothing. */
-function callOf({ run, write, content }, tools) {
-  const offered = (kind) => tools.find((tool) => tool in kind);
-  if (run !== undefined) {
-    const name = offered(SHELLS);
-    return name && { name, input: SHELLS[name](run) };
-  }
-  if (write !== undefined) {
-    const name = offered(WRITERS);
-    return name && { name, input: WRITERS[name](write, content) };
+/** The call that a turn makes of a tool that the agent offers, `{ name, input }`, or nothing. */
+function callOf(turn, offered) {
+  for (const [kind, known] of Object.entries(TOOLS)) {
+    const name = kind in turn && offered.find((tool) => tool in known);
+    if (name) return { name, input: known[name](turn[kind], turn) };
   }
   return undefined;
 }
 
+/** Beside their work agents ask for titles, summaries and the like; then they offer no tools to look at anything. */
+const isWork = ({ tools }) => tools.some((tool) => tool in TOOLS.run || tool in TOOLS.read);
+
 /** The answer to a conversation: `{ text, call }`. */
 function answerTo(conversation) {
-  // Beside their work agents ask for titles, summaries and the like, without tools.
-  const turn = offersWork(conversation) && nextTurn(conversation);
+  const turn = isWork(conversation) && nextTurn(conversation);
   return turn ? { text: turn.says, call: callOf(turn, conversation.tools) } : { text: 'A greeting' };
 }
 

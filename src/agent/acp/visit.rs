@@ -21,6 +21,9 @@ use crate::threads;
 /// How much of what it complains about is kept, in bytes.
 const COMPLAINT: usize = 4096;
 
+/// How long the last complaint of an agent that has ended is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// Why an agent has not introduced itself.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
@@ -75,6 +78,8 @@ struct Listening {
     said: Receiver<Vec<u8>>,
     /// The end of what it complains about.
     complaint: Arc<Mutex<Vec<u8>>>,
+    /// Ends with its stderr.
+    complains: Receiver<()>,
     /// Keeps the readers listening.
     _open: UnixStream,
 }
@@ -85,6 +90,7 @@ impl Listening {
         let (sender, said) = sync_channel(1);
         let also_stop = stop.try_clone()?;
         threads::start(move || pump(stdout, &stop, |bytes| sender.send(bytes.to_vec()).is_ok()))?;
+        let (silence, complains) = sync_channel(1);
         let complaint = Arc::default();
         let tail: Arc<Mutex<Vec<u8>>> = Arc::clone(&complaint);
         threads::start(move || {
@@ -95,12 +101,15 @@ impl Listening {
                 tail.drain(..surplus);
                 true
             });
+            drop(silence);
         })?;
-        Ok(Self { said, complaint, _open: open })
+        Ok(Self { said, complaint, complains, _open: open })
     }
 
     /// The last line that it has complained with.
     fn last_complaint(&self) -> Option<String> {
+        // Its stderr ends with it, unless it has left something behind.
+        let _ = self.complains.recv_timeout(LAST_WORDS);
         let tail = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&tail);
         text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
