@@ -5,9 +5,8 @@
 // What it answers follows from the request alone, as with a real model: from the prompt in it, and from how many results of
 // tools are there already. So it keeps nothing between requests, and serves any number of agents in any order.
 //
-// Agents put their name before the paths of their API, for the log: http://127.0.0.1:PORT/codex-acp/v1/responses. They are
-// also told that this is their proxy, so that whatever they want of other hosts is refused here, and seen: a line that
-// begins with `outside`.
+// Agents have their name before the paths of the API: http://127.0.0.1:PORT/codex-acp/v1/responses. That is for the log. They
+// are also told that this is their proxy: what they want of other hosts is refused, and a line `outside` in the log.
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
@@ -16,7 +15,7 @@ import { createServer } from 'node:http';
 // A turn has words, and at most one call of a tool: a command to `run`, or a file to `read` or to `write`. Where there are two,
 // the first one that the agent has a tool for is made.
 
-// Agents want files by their absolute paths: as a model has to, it first finds out where it is.
+// Agents want absolute paths. As every model, this one has to find out first where it is.
 const LOOK = { says: 'I look around first.', run: 'pwd; cat specs/*.md' };
 
 const SCRIPTS = [
@@ -44,14 +43,14 @@ const SCRIPTS = [
   {
     prompt: /^# Verify the task \S+$/m,
     turns: ({ fact }) => [
-      // Some that only look have no shell.
+      // Not every agent has a shell where it may only look.
       { says: 'I look at it.', run: `cat ${fact.file}; git status --short`, read: fact.file },
       { says: 'It is there, and committed.\n\n<verify-pass/>' },
     ],
   },
 ];
 
-/** The one sentence of specs and tasks that the scripts understand. */
+/** The one sentence of specs and tasks that is understood. */
 const FACT = /(?<sentence>The file `(?<file>\S+)` has the line `(?<line>[^`\n]+)`\.)/;
 
 const planOf = ({ sentence }) => `# Implementation plan
@@ -78,9 +77,9 @@ function nextTurn({ prompt, results }) {
   return undefined;
 }
 
-// --- Tools ---------------------------------------------------------------------------------------------------------
+// --- The tools of agents -------------------------------------------------------------------------------------------
 
-// What agents call them, and how what a turn asks for becomes their input.
+// By their names: what they are for, and how what a turn asks for becomes their input.
 const TOOLS = {
   run: {
     Bash: (command) => ({ command, description: 'One step' }),
@@ -95,13 +94,13 @@ const TOOLS = {
     Write: (file_path, { content }) => ({ file_path, content }),
     write: (filePath, { content }) => ({ filePath, content }),
     write_file: (file_path, { content }) => ({ file_path, content }),
-    // It takes no JSON, but a text of its own form.
+    // Its input is no JSON, but a text of a form of its own.
     apply_patch: (path, { content }) =>
       `*** Begin Patch\n*** Add File: ${path}\n${content.trimEnd().replace(/^/gm, '+')}\n*** End Patch\n`,
   },
 };
 
-/** The call that a turn makes of a tool that the agent offers, `{ name, input }`, or nothing. */
+/** The call that a turn makes, of a tool that the agent offers: `{ name, input }`, or nothing. */
 function callOf(turn, offered) {
   for (const [kind, known] of Object.entries(TOOLS)) {
     const name = kind in turn && offered.find((tool) => tool in known);
@@ -110,7 +109,7 @@ function callOf(turn, offered) {
   return undefined;
 }
 
-/** Beside their work agents ask for titles, summaries and the like; then they offer no tools to look at anything. */
+/** Beside their work agents ask for titles and the like, and offer no tools for that. */
 const isWork = ({ tools }) => tools.some((tool) => tool in TOOLS.run || tool in TOOLS.read);
 
 /** The answer to a conversation: `{ text, call }`. */
@@ -121,22 +120,24 @@ function answerTo(conversation) {
 
 // --- The protocols -------------------------------------------------------------------------------------------------
 
-// Each reads a request as a conversation, `{ prompt, results, tools }`, and writes an answer as one object (`whole`) or as
-// events of a stream (`pieces`). Ids only have to differ.
+// Each reads a request's body as a conversation, `{ prompt, results, tools }`, and writes an answer as one object (`whole`) or
+// as the events of a stream (`pieces`).
 
 let ids = 0;
 const newId = (kind) => `${kind}_${++ids}`;
 
-/** The text in content, which protocols have as a text or as a list of parts. */
+/** Content is a text or a list of parts. */
 const textOf = (content) =>
   typeof content === 'string' ? content : (content ?? []).map((part) => part.text ?? '').join('\n');
 
-/** In pieces that are smaller than any marker: whoever reads them has to put them together. */
+/** Pieces that are smaller than any marker, so that whoever looks for one has to put them together. */
 const inPieces = (text) => text.match(/[^]{1,9}/g) ?? [];
+
+const typed = (type, fields) => ({ event: type, data: { type, ...fields } });
 
 const anthropic = {
   path: /\/v1\/messages$/,
-  streams: ({ body }) => body.stream === true,
+  streams: (path, { stream }) => stream === true,
 
   read({ messages, tools }) {
     const blocks = messages.flatMap(({ role, content }) =>
@@ -149,154 +150,158 @@ const anthropic = {
     };
   },
 
-  whole({ text, call }, { body }) {
+  whole({ text, call }, model) {
     const content = [{ type: 'text', text }];
     if (call) content.push({ type: 'tool_use', id: newId('toolu'), ...call });
     return {
-      ...{ id: newId('msg'), type: 'message', role: 'assistant', model: body.model, content },
-      ...{ stop_reason: call ? 'tool_use' : 'end_turn', stop_sequence: null },
+      id: newId('msg'),
+      type: 'message',
+      role: 'assistant',
+      model,
+      content,
+      stop_reason: call ? 'tool_use' : 'end_turn',
+      stop_sequence: null,
       usage: { input_tokens: 100, output_tokens: 10 },
     };
   },
 
-  *pieces(answer, request) {
-    const event = (type, fields) => ({ event: type, data: { type, ...fields } });
-    const { content, stop_reason, stop_sequence, usage, ...message } = this.whole(answer, request);
-    yield event('message_start', { message: { ...message, content: [], stop_reason: null, stop_sequence, usage } });
-    for (const [index, block] of content.entries()) {
+  *pieces(answer, model) {
+    const { stop_reason, ...message } = this.whole(answer, model);
+    yield typed('message_start', { message: { ...message, content: [], stop_reason: null } });
+    for (const [index, block] of message.content.entries()) {
       const [empty, deltas] =
         block.type === 'text'
           ? [{ text: '' }, inPieces(block.text).map((text) => ({ type: 'text_delta', text }))]
           : [{ input: {} }, [{ type: 'input_json_delta', partial_json: JSON.stringify(block.input) }]];
-      yield event('content_block_start', { index, content_block: { ...block, ...empty } });
-      for (const delta of deltas) yield event('content_block_delta', { index, delta });
-      yield event('content_block_stop', { index });
+      yield typed('content_block_start', { index, content_block: { ...block, ...empty } });
+      for (const delta of deltas) yield typed('content_block_delta', { index, delta });
+      yield typed('content_block_stop', { index });
     }
-    yield event('message_delta', { delta: { stop_reason, stop_sequence }, usage });
-    yield event('message_stop');
+    yield typed('message_delta', { delta: { stop_reason, stop_sequence: null }, usage: message.usage });
+    yield typed('message_stop');
   },
 };
 
 const responses = {
-  path: /\/responses$/,
-  streams: ({ body }) => body.stream === true,
+  path: /\/v1\/responses$/,
+  streams: (path, { stream }) => stream === true,
 
   read({ input, tools }) {
-    const items = typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input;
+    const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
     return {
-      prompt: textOf(items.filter(({ role }) => role === 'user').map(({ content }) => ({ text: textOf(content) }))),
+      prompt: items.filter(({ role }) => role === 'user').map(({ content }) => textOf(content)).join('\n'),
       results: items.filter(({ type }) => type?.endsWith('_call_output')).map(({ output }) => textOf(output)),
       tools: (tools ?? []).map(({ name }) => name),
     };
   },
 
-  whole({ text, call }, { body }) {
+  whole({ text, call }, model) {
     const content = [{ type: 'output_text', text, annotations: [] }];
     const output = [{ type: 'message', id: newId('msg'), role: 'assistant', status: 'completed', content }];
     if (call) output.push(this.item(call));
     return {
-      ...{ id: newId('resp'), object: 'response', status: 'completed', model: body.model, output },
+      id: newId('resp'),
+      object: 'response',
+      status: 'completed',
+      model,
+      output,
       usage: { input_tokens: 100, output_tokens: 10, total_tokens: 110 },
     };
   },
 
-  /** Tools of a free form get a text, all others JSON. */
   item({ name, input }) {
-    const ids = { id: newId('item'), call_id: newId('call'), name };
+    const call = { id: newId('item'), call_id: newId('call'), name };
     return typeof input === 'string'
-      ? { type: 'custom_tool_call', ...ids, input }
-      : { type: 'function_call', ...ids, arguments: JSON.stringify(input) };
+      ? { type: 'custom_tool_call', ...call, input }
+      : { type: 'function_call', ...call, arguments: JSON.stringify(input) };
   },
 
-  *pieces(answer, request) {
-    const event = (type, fields) => ({ event: type, data: { type, ...fields } });
-    const response = this.whole(answer, request);
-    yield event('response.created', { response: { ...response, status: 'in_progress', output: [] } });
+  *pieces(answer, model) {
+    const response = this.whole(answer, model);
+    yield typed('response.created', { response: { ...response, status: 'in_progress', output: [] } });
     for (const [output_index, item] of response.output.entries()) {
       if (item.type === 'message') {
         const place = { item_id: item.id, output_index, content_index: 0 };
-        yield event('response.output_item.added', { output_index, item: { ...item, content: [] } });
-        for (const delta of inPieces(answer.text)) yield event('response.output_text.delta', { ...place, delta });
+        yield typed('response.output_item.added', { output_index, item: { ...item, content: [] } });
+        for (const delta of inPieces(answer.text)) yield typed('response.output_text.delta', { ...place, delta });
       }
-      yield event('response.output_item.done', { output_index, item });
+      yield typed('response.output_item.done', { output_index, item });
     }
-    yield event('response.completed', { response });
+    yield typed('response.completed', { response });
   },
 };
 
 const chat = {
-  path: /\/chat\/completions$/,
-  streams: ({ body }) => body.stream === true,
+  path: /\/v1\/chat\/completions$/,
+  streams: (path, { stream }) => stream === true,
 
   read({ messages, tools }) {
-    const of = (wanted) => messages.filter(({ role }) => role === wanted).map(({ content }) => textOf(content));
+    const said = (by) => messages.filter(({ role }) => role === by).map(({ content }) => textOf(content));
     return {
-      prompt: of('user').join('\n'),
-      results: of('tool'),
+      prompt: said('user').join('\n'),
+      results: said('tool'),
       tools: (tools ?? []).map((tool) => tool.function?.name),
     };
   },
 
-  whole({ text, call }, { body }) {
+  whole({ text, call }, model) {
     const message = { role: 'assistant', content: text };
     if (call) {
-      const { name, input } = call;
-      message.tool_calls = [{ id: newId('call'), type: 'function', function: { name, arguments: JSON.stringify(input) } }];
+      const made = { name: call.name, arguments: JSON.stringify(call.input) };
+      message.tool_calls = [{ id: newId('call'), type: 'function', function: made }];
     }
-    const choice = { index: 0, message, finish_reason: call ? 'tool_calls' : 'stop' };
     return {
-      ...{ id: newId('chat'), object: 'chat.completion', created: 0, model: body.model, choices: [choice] },
+      id: newId('chat'),
+      object: 'chat.completion',
+      created: 0,
+      model,
+      choices: [{ index: 0, message, finish_reason: call ? 'tool_calls' : 'stop' }],
       usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
     };
   },
 
-  *pieces(answer, request) {
-    const { choices, usage, ...rest } = this.whole(answer, request);
+  *pieces(answer, model) {
+    const { choices, usage, ...rest } = this.whole(answer, model);
     const [{ message, finish_reason }] = choices;
-    const chunk = (delta, finish_reason = null) => ({
-      data: { ...rest, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }] },
-    });
-    yield chunk({ role: 'assistant', content: '' });
-    for (const content of inPieces(message.content)) yield chunk({ content });
-    if (message.tool_calls) yield chunk({ tool_calls: message.tool_calls.map((call, index) => ({ index, ...call })) });
-    yield chunk({}, finish_reason);
-    yield { data: { ...rest, object: 'chat.completion.chunk', choices: [], usage } };
+    const chunk = (fields) => ({ data: { ...rest, object: 'chat.completion.chunk', ...fields } });
+    const choice = (delta, finish_reason = null) => chunk({ choices: [{ index: 0, delta, finish_reason }] });
+    yield choice({ role: 'assistant', content: '' });
+    for (const content of inPieces(message.content)) yield choice({ content });
+    for (const [index, call] of (message.tool_calls ?? []).entries()) yield choice({ tool_calls: [{ index, ...call }] });
+    yield choice({}, finish_reason);
+    yield chunk({ choices: [], usage });
     yield { data: '[DONE]' };
   },
 };
 
 const gemini = {
-  path: /:(generateContent|streamGenerateContent)$/,
-  streams: ({ path }) => path.endsWith(':streamGenerateContent'),
+  path: /:(generate|streamGenerate)Content$/,
+  streams: (path) => path.endsWith(':streamGenerateContent'),
 
   read({ contents, tools }) {
-    const parts = contents.filter(({ role }) => role !== 'model').flatMap(({ parts }) => parts);
+    const parts = contents.filter(({ role }) => role !== 'model').flatMap((content) => content.parts);
+    const responses = parts.flatMap(({ functionResponse }) => functionResponse?.response ?? []);
     return {
-      prompt: textOf(parts.filter(({ text }) => text !== undefined)),
-      results: parts.flatMap(({ functionResponse: result }) =>
-        result ? [result.response?.output ?? JSON.stringify(result.response)] : [],
-      ),
+      prompt: textOf(parts),
+      results: responses.map((response) => response.output ?? JSON.stringify(response)),
       tools: (tools ?? []).flatMap(({ functionDeclarations }) => functionDeclarations ?? []).map(({ name }) => name),
     };
   },
 
-  chunk: (parts, finishReason) => ({
+  candidate: (parts, finishReason) => ({
     candidates: [{ index: 0, content: { role: 'model', parts }, finishReason }],
     usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 10, totalTokenCount: 110 },
   }),
 
-  parts: (texts, call) => [
-    ...texts.map((text) => ({ text })),
-    ...(call ? [{ functionCall: { name: call.name, args: call.input } }] : []),
-  ],
-
   whole({ text, call }) {
-    return this.chunk(this.parts([text], call), 'STOP');
+    return this.candidate([{ text }, ...this.calls(call)], 'STOP');
   },
 
+  calls: (call) => (call ? [{ functionCall: { name: call.name, args: call.input } }] : []),
+
   *pieces({ text, call }) {
-    for (const part of this.parts(inPieces(text), call)) yield { data: this.chunk([part]) };
-    yield { data: this.chunk([{ text: '' }], 'STOP') };
+    for (const piece of inPieces(text)) yield { data: this.candidate([{ text: piece }]) };
+    yield { data: this.candidate(this.calls(call), 'STOP') };
   },
 };
 
@@ -310,7 +315,7 @@ if (!log) {
   process.exit(1);
 }
 
-const note = (...words) => appendFileSync(log, `${words.join(' ').replace(/\s+/g, ' ').slice(0, 2000)}\n`);
+const note = (...words) => appendFileSync(log, `${words.join(' ').replace(/\s+/g, ' ').slice(0, 1000)}\n`);
 
 async function bodyOf(request) {
   const parts = [];
@@ -333,20 +338,19 @@ function stream(response, events) {
   response.end();
 }
 
-/** Who a request to another host comes from: the proxy's address has the agent's name as its user. */
+/** Whose request to another host this is: the address of the proxy has the agent's name as its user. */
 function senderOf({ headers }) {
-  const credentials = headers['proxy-authorization']?.split(' ')[1] ?? '';
-  return Buffer.from(credentials, 'base64').toString().split(':')[0] || '?';
+  const [, credentials = ''] = headers['proxy-authorization']?.split(' ') ?? [];
+  return Buffer.from(credentials, 'base64').toString().split(':')[0];
 }
 
 async function serve(request, response) {
   const { method, url, headers } = request;
   if (headers.host !== `127.0.0.1:${server.address().port}` || !url.startsWith('/')) {
-    note('outside', senderOf(request), method, url, `host=${headers.host}`);
-    return send(response, 403, { error: { message: 'nothing but the model can be reached' } });
+    note('outside', senderOf(request), method, url, headers.host);
+    return send(response, 403, { error: { message: 'only the model can be reached' } });
   }
-  const { pathname } = new URL(url, 'http://model');
-  const [, agent, path] = pathname.match(/^\/([^/]+)(\/.*)$/) ?? [, '?', pathname];
+  const [, agent, path] = url.match(/^\/([^/?]*)([^?]*)/);
   const body = await bodyOf(request);
   if (/[/:]count_?tokens$/i.test(path)) return send(response, 200, { input_tokens: 100, totalTokens: 100 });
   const protocol = method === 'POST' && PROTOCOLS.find((known) => known.path.test(path));
@@ -356,17 +360,17 @@ async function serve(request, response) {
   }
   const conversation = protocol.read(body);
   const answer = answerTo(conversation);
-  const told = conversation.results.at(-1);
-  if (told !== undefined) note(agent, '<', told.slice(0, 500));
-  note(agent, method, path, `tools=${conversation.tools.length}`, '>', answer.text, answer.call ? JSON.stringify(answer.call) : '');
-  if (protocol.streams({ body, path })) return stream(response, protocol.pieces(answer, { body }));
-  return send(response, 200, protocol.whole(answer, { body }));
+  note(agent, 'hears', conversation.results.at(-1) ?? conversation.prompt);
+  note(agent, 'says', answer.text, answer.call ? JSON.stringify(answer.call) : '');
+  if (protocol.streams(path, body)) return stream(response, protocol.pieces(answer, body.model));
+  return send(response, 200, protocol.whole(answer, body.model));
 }
 
 const server = createServer((request, response) => {
   serve(request, response).catch((error) => {
     note('error', request.url, error.stack);
-    if (!response.headersSent) send(response, 500, { error: { message: String(error) } });
+    if (response.headersSent) response.destroy();
+    else send(response, 500, { error: { message: String(error) } });
   });
 });
 server.on('connect', (request, socket) => {
@@ -374,5 +378,4 @@ server.on('connect', (request, socket) => {
   socket.end('HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n');
 });
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));
-// Whoever started it holds the other end.
 process.stdin.on('end', () => process.exit()).resume();

@@ -6,14 +6,12 @@
 
 use std::sync::Arc;
 
-use chrono::Local;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
 use super::lines::Lines;
-use super::reset;
 use super::show::Show;
 use super::usage::UsageNote;
 
@@ -212,7 +210,7 @@ impl Decoder {
         let mut notes = Vec::new();
         let result = self.filters.result.run(line, event, &mut |output| {
             let (Output::Text(json) | Output::Json(json)) = output;
-            notes.extend(UsageNote::from_json(&json).map(with_named_reset));
+            notes.extend(UsageNote::from_json(&json).map(UsageNote::with_named_reset));
         });
         if let Err(reason) = result {
             self.dead.get_or_insert(format!("the result filter died: {reason}"));
@@ -225,12 +223,6 @@ impl Decoder {
         }
         notes
     }
-}
-
-/// Adds the end of a usage limit that only the words of an error name.
-fn with_named_reset(note: UsageNote) -> UsageNote {
-    let named_reset = note.error.as_deref().and_then(|words| reset::named(words, &Local::now()));
-    UsageNote { named_reset, ..note }
 }
 
 impl Slot {

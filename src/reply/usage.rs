@@ -31,8 +31,11 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use chrono::Local;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::reset;
 
 /// What kind of error an agent reported; decides whether and when another try makes sense.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +183,13 @@ impl Display for ContextUse {
 }
 
 impl UsageNote {
+    /// The same with the end of a usage limit that the words of its error name.
+    #[must_use]
+    pub(crate) fn with_named_reset(self) -> Self {
+        let named_reset = self.error.as_deref().and_then(|words| reset::named(words, &Local::now()));
+        Self { named_reset, ..self }
+    }
+
     /// Reads one output of a result filter. `None` if it is no JSON object.
     #[must_use]
     pub fn from_json(json: &str) -> Option<Self> {

@@ -378,7 +378,7 @@ impl Session {
             is_final: true,
             ..UsageNote::default()
         };
-        note(turn, error);
+        note(turn, error.with_named_reset());
         turn.hang_up();
     }
 }

@@ -256,6 +256,28 @@ fn what_codex_says_beside_a_good_answer_counts() {
     talk.answer(json!({ "result": { "stopReason": "end_turn", "usage": null } }));
     let fault = talk.reply.usage.fault.unwrap();
     assert_eq!((fault.class, fault.message.as_str()), (Class::Limit, "hit your usage limit"));
+    assert_eq!(fault.reset_at, None);
+}
+
+#[test]
+fn the_words_of_a_limit_name_its_end() {
+    let mut talk = prompted(false);
+    let message = "You've hit your usage limit; try again at 2100-01-31T12:00:00Z.";
+    talk.answer(json!({ "error": { "code": 429, "message": message } }));
+    let fault = talk.reply.usage.fault.unwrap();
+    assert_eq!((fault.class, fault.reset_at), (Class::Limit, Some(4_105_080_000)));
+}
+
+#[test]
+fn thoughts_are_shown_and_are_nothing_that_was_said() {
+    let mut talk = prompted(false);
+    for (kind, text) in [("agent_thought_chunk", "It is done: "), ("agent_thought_chunk", COMPLETE)] {
+        talk.hear(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s",
+            "update": { "sessionUpdate": kind, "content": { "type": "text", "text": text } } } }));
+    }
+    talk.answer(json!({ "result": { "stopReason": "end_turn" } }));
+    assert_eq!(talk.shown.concat().matches("Thought").count(), 2, "{:?}", talk.shown);
+    assert!(!talk.reply.speech.sigils().complete() && talk.text().is_empty());
 }
 
 #[test]

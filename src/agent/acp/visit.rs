@@ -18,7 +18,7 @@ use crate::reply::usage::Class;
 use crate::text::duration;
 use crate::threads;
 
-/// How much of what it complains about is kept, in bytes.
+/// How much of what it quiet about is kept, in bytes.
 const COMPLAINT: usize = 4096;
 
 /// How long the last complaint of an agent that has ended is waited for.
@@ -76,10 +76,10 @@ pub fn introduce(launch: &Launch, limit: Duration) -> Result<Introduction, Visit
 /// What a visited agent prints.
 struct Listening {
     said: Receiver<Vec<u8>>,
-    /// The end of what it complains about.
+    /// The end of what it quiet about.
     complaint: Arc<Mutex<Vec<u8>>>,
     /// Ends with its stderr.
-    complains: Receiver<()>,
+    quiet: Receiver<()>,
     /// Keeps the readers listening.
     _open: UnixStream,
 }
@@ -90,7 +90,7 @@ impl Listening {
         let (sender, said) = sync_channel(1);
         let also_stop = stop.try_clone()?;
         threads::start(move || pump(stdout, &stop, |bytes| sender.send(bytes.to_vec()).is_ok()))?;
-        let (silence, complains) = sync_channel(1);
+        let (end, quiet) = sync_channel(1);
         let complaint = Arc::default();
         let tail: Arc<Mutex<Vec<u8>>> = Arc::clone(&complaint);
         threads::start(move || {
@@ -101,15 +101,15 @@ impl Listening {
                 tail.drain(..surplus);
                 true
             });
-            drop(silence);
+            drop(end);
         })?;
-        Ok(Self { said, complaint, complains, _open: open })
+        Ok(Self { said, complaint, quiet, _open: open })
     }
 
     /// The last line that it has complained with.
     fn last_complaint(&self) -> Option<String> {
         // Its stderr ends with it, unless it has left something behind.
-        let _ = self.complains.recv_timeout(LAST_WORDS);
+        let _ = self.quiet.recv_timeout(LAST_WORDS);
         let tail = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&tail);
         text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
