@@ -93,7 +93,7 @@ impl Loop<'_> {
             None => (self.job.worktree.head() != start.head).then_some(true),
         };
         let mut settled = Settled { changed, ..Settled::default() };
-        if report.status != AttemptStatus::Success {
+        if !matches!(report.status, AttemptStatus::Success | AttemptStatus::Still) {
             return Ok((settled, None));
         }
         settled.said_alone = self.heed_mentions(report, changed, start)?;
@@ -185,7 +185,7 @@ impl Loop<'_> {
         match step(&self.job.limits, &self.job.tally, self.now()) {
             Step::Wait(until) => self.wait_for_provider(until),
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),
-            Step::Begin { .. } | Step::Retry { .. } | Step::Again => Ok(true),
+            Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again => Ok(true),
         }
     }
 

@@ -185,6 +185,17 @@ pub enum Event<'a> {
         /// How long the loop pauses before.
         pause: Duration,
     },
+    /// The iteration has failed, and the next one begins after a pause.
+    BackingOff {
+        /// The count, the failed iteration included.
+        tally: &'a Tally,
+        /// After how many failures in a row the loop ends.
+        breaker: Option<u64>,
+        /// How long the loop pauses before.
+        pause: Duration,
+    },
+    /// The agent's screen shows this and wants a person; the loop waits for one. `None`: it goes on.
+    Attention(Option<&'a str>),
     /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
     Waiting {
         /// At most until then.

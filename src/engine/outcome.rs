@@ -79,6 +79,8 @@ pub enum Outcome {
     AgentFailed,
     /// Too many iterations in a row failed.
     Breaker,
+    /// The same of a worker.
+    WorkerFailed,
     /// The agent's program cannot be started any more.
     AgentMissing,
     /// The agent is not logged in.
@@ -108,6 +110,8 @@ pub enum Status {
     Paused,
     /// Waiting for a usage limit to pass, or for a provider that is overloaded.
     Waiting,
+    /// Waiting for a person to answer what stands on the agent's screen.
+    NeedsAttention,
     /// Ended.
     Stopped,
     /// Ended by a failure.
@@ -124,7 +128,7 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Complete,
         Self::AllDone,
         Self::Written,
@@ -146,6 +150,7 @@ impl Outcome {
         Self::RecordFailed,
         Self::AgentFailed,
         Self::Breaker,
+        Self::WorkerFailed,
         Self::AgentMissing,
         Self::NotLoggedIn,
         Self::OutOfCredit,
@@ -179,6 +184,7 @@ impl Outcome {
             Self::LastFailed => (4, "max iterations reached, the last one failed", "max_iterations", Failed),
             Self::TasksFailed => (4, "no task is left, some have failed", "tasks_failed", Failed),
             Self::GivenUp => (4, "the agent gave up", "failure", Failed),
+            Self::WorkerFailed => (1, "too many failures in a row", "failed", Failed),
             Self::Breaker => (4, "too many failures in a row", "failed", Failed),
             Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed),
             Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed),

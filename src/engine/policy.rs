@@ -31,12 +31,16 @@ pub struct Limits {
     pub max_retries: u32,
     /// The pause before a first retry; it doubles with every further one. `None` for no pause.
     pub retry_pause: Option<Duration>,
+    /// The pause after an iteration that failed for good; it doubles with every further one in a row. `None` for no pause.
+    pub failure_pause: Option<Duration>,
     /// What an iteration that failed for good means for the loop.
     pub on_failure: OnFailure,
     /// A loop at its limit of iterations has failed when its last one has.
     pub last_counts: bool,
     /// The loop ends when this many iterations in a row have failed for good.
     pub breaker: Option<u64>,
+    /// The end that it comes to then.
+    pub breaker_end: Outcome,
     /// The loop ends when this many iterations in a row have changed nothing.
     pub idle: Option<u64>,
     /// Time of the loop as a whole, over all its processes.
@@ -49,6 +53,15 @@ pub struct Limits {
     pub max_limit_wait: Duration,
 }
 
+impl Limits {
+    /// The pause after so many iterations in a row that failed; `None` where there is none.
+    #[must_use]
+    pub fn pause_after(&self, failures: u64) -> Option<Duration> {
+        let before = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.failure_pause.map(|first| retry_pause(first, before))
+    }
+}
+
 #[cfg(test)]
 impl Limits {
     /// For tests: ten iterations, three retries, six hours of patience; nothing else is limited.
@@ -56,9 +69,11 @@ impl Limits {
         max_iterations: Some(10),
         max_retries: 3,
         retry_pause: None,
+        failure_pause: None,
         on_failure: OnFailure::End,
         last_counts: false,
         breaker: None,
+        breaker_end: Outcome::Breaker,
         idle: None,
         max_duration: None,
         max_cost_usd: None,
@@ -123,6 +138,11 @@ pub enum Step {
         /// How long to wait before, because a provider was overloaded.
         pause: Duration,
     },
+    /// Begin the next iteration after a pause, because the latest one has failed.
+    BackOff {
+        /// How long.
+        pause: Duration,
+    },
     /// Try the current iteration again with the same prompt, after a pause.
     Retry {
         /// The number of this retry, from 1.
@@ -143,7 +163,9 @@ pub enum Step {
 pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
     match (by_itself(limits, tally, now), now.closed_until) {
         // Another loop has met the limit; nobody has to find out once more.
-        (Step::Begin { .. } | Step::Retry { .. } | Step::Again, Some(until)) if until > now.time => {
+        (Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again, Some(until))
+            if until > now.time =>
+        {
             if until - now.time > longest_wait(limits) {
                 Step::End(Outcome::LimitTooFar)
             } else {
@@ -201,7 +223,7 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     let reached = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
     let failed = matches!(tally.last, Last::Failed(_));
     if failed && reached(tally.consecutive_errors, limits.breaker) {
-        Step::End(Outcome::Breaker)
+        Step::End(limits.breaker_end)
     } else if !failed && reached(tally.idle_iterations, limits.idle) {
         Step::End(Outcome::Idle)
     } else if reached(tally.iteration.saturating_sub(tally.allowance_from), limits.max_iterations) {
@@ -213,8 +235,13 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
 
 /// After an attempt that met an overload when it had already called tools, its provider gets time as it does before a retry.
 fn begin_after_pause(limits: &Limits, tally: &Tally) -> Step {
-    if tally.last != Last::Failed(Class::Overload) {
-        return Step::Begin { pause: Duration::ZERO };
+    match (tally.last, limits.failure_pause) {
+        (Last::Failed(Class::Overload), _) => {}
+        (Last::Failed(_), Some(_)) => {
+            let pause = limits.pause_after(tally.consecutive_errors).unwrap_or_default();
+            return Step::BackOff { pause };
+        }
+        _ => return Step::Begin { pause: Duration::ZERO },
     }
     let all = (0..=tally.blind_waits).fold(Duration::ZERO, |all, done| all + overload_pause(limits, done));
     let pause = overload_pause(limits, tally.blind_waits);
@@ -275,7 +302,7 @@ fn overload_pause(limits: &Limits, done: u32) -> Duration {
     first.saturating_mul(3_u32.saturating_pow(done)).min(MAX_OVERLOAD_PAUSE)
 }
 
-/// The pause before the retry that follows `done` others.
+/// The pause before the retry that follows `done` others, or after the failure that follows so many.
 fn retry_pause(first: Duration, done: u32) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(done)).min(MAX_RETRY_PAUSE)
 }

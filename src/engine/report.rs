@@ -17,6 +17,8 @@ pub enum AttemptStatus {
     Success,
     /// It did, and said that all is done, but the validation command disagrees.
     CompleteUnproven,
+    /// Its screen stood still, which is how an interactive agent ends its turn.
+    Still,
     /// It failed; the report says why.
     AgentFailure,
     /// It ran or kept silent for too long.
@@ -34,6 +36,7 @@ impl AttemptStatus {
         match self {
             Self::Success => "success",
             Self::CompleteUnproven => "complete-unproven",
+            Self::Still => "still",
             Self::AgentFailure => "agent-failure",
             Self::Timeout => "timeout",
             Self::UsageLimit => "usage-limit",

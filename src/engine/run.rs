@@ -60,6 +60,7 @@ pub fn run(job: Job<'_>) -> End {
         work: None,
         handed_out: false,
         is_interrupted: false,
+        backed_off: None,
     };
     let end = running.run();
     let end = running.close(end);
@@ -80,6 +81,8 @@ pub(super) struct Loop<'a> {
     pub(super) handed_out: bool,
     /// Somebody has pressed Ctrl+C in the attempt that is over.
     pub(super) is_interrupted: bool,
+    /// The iteration whose failure has had its pause, as much of it as nobody has cut short.
+    backed_off: Option<u64>,
 }
 
 impl Loop<'_> {
@@ -146,6 +149,7 @@ impl Loop<'_> {
     fn put_to_work(&mut self, step: Step) -> Result<(), End> {
         match step {
             Step::Begin { pause } => self.begin(pause),
+            Step::BackOff { pause } => self.back_off(pause),
             Step::Retry { retry, pause } => self.retry(retry, pause),
             // The others do not get here.
             Step::Again | Step::Wait(_) | Step::End(_) => self.again(),
@@ -206,9 +210,11 @@ impl Loop<'_> {
     }
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
-        use Outcome::{AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded};
+        use Outcome::{
+            AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded, WorkerFailed,
+        };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
-            AgentFailed | Breaker | LastFailed | NotLoggedIn | OutOfCredit => {
+            AgentFailed | Breaker | WorkerFailed | LastFailed | NotLoggedIn | OutOfCredit => {
                 self.job.tally.last_error.clone()
             }
             Overloaded => Some(self.overloaded()),
@@ -265,6 +271,18 @@ impl Loop<'_> {
         }
         self.job.tally.begin(given);
         self.attempt(work)
+    }
+
+    /// Begins the next iteration some time after the latest one has failed. A pause that was cut short is not made again.
+    fn back_off(&mut self, pause: Duration) -> Result<(), End> {
+        let Job { context, tally, limits, .. } = &mut self.job;
+        if self.backed_off.replace(tally.iteration) != Some(tally.iteration) {
+            context.tell(Event::BackingOff { tally, breaker: limits.breaker, pause })?;
+            if !self.pause(pause)? {
+                return Ok(());
+            }
+        }
+        self.begin(Duration::ZERO)
     }
 
     fn retry(&mut self, retry: u32, pause: Duration) -> Result<(), End> {

@@ -222,6 +222,12 @@ impl Tally {
                 }
                 self.last = Last::Settled(settled.signal);
             }
+            // Neither a success nor a failure.
+            AttemptStatus::Still => {
+                self.timeouts += 1;
+                self.idle_iterations = 0;
+                self.last = Last::Settled(settled.signal);
+            }
             AttemptStatus::UsageLimit => {
                 self.error_count += 1;
                 let reset = report.failure.as_ref().and_then(|failure| failure.reset_at);

@@ -15,6 +15,7 @@ use crate::agent::command::resolve;
 use crate::agent::factory::Factory;
 use crate::agent::preset::Preset;
 use crate::engine::agent::CommandLine;
+use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::process::launch::Launch;
 use crate::project::Project;
@@ -177,6 +178,8 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         retry_pause: settings.backoff,
         on_failure: if settings.stop_on_error { OnFailure::End } else { OnFailure::Count },
         last_counts: false,
+        failure_pause: None,
+        breaker_end: Outcome::Breaker,
         breaker: unless_zero(settings.max_consecutive_errors),
         idle: unless_zero(settings.idle_threshold),
         max_duration: settings.max_duration,

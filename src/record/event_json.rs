@@ -77,6 +77,14 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Retrying { iteration, retry, max_retries, pause } => {
             Fact::Retrying { iteration, max_retries, pause_s: pause.as_secs_f64(), retry }
         }
+        Event::BackingOff { tally, breaker, pause } => Fact::BackingOff {
+            failures: tally.consecutive_errors,
+            iteration: tally.iteration,
+            max_failures: breaker,
+            pause_s: pause.as_secs_f64(),
+        },
+        Event::Attention(Some(screen)) => Fact::NeedsAttention { screen: screen.into() },
+        Event::Attention(None) => Fact::AttentionOver,
         Event::Waiting { until, tally } => {
             let reason =
                 if tally.waits_for_provider() { WaitReason::Overload } else { WaitReason::UsageLimit };

@@ -255,6 +255,25 @@ pub enum Fact<'a> {
         /// The number of the retry that follows.
         retry: u32,
     },
+    /// The iteration has failed, and the next one begins after a pause.
+    BackingOff {
+        /// How many have failed in a row.
+        failures: u64,
+        /// Which iteration.
+        iteration: u64,
+        /// After how many in a row the loop ends; null: it does not.
+        max_failures: Option<u64>,
+        /// How long the loop pauses before, in seconds.
+        pause_s: f64,
+    },
+    /// The agent's screen wants a person; the loop waits for one.
+    NeedsAttention {
+        /// What stands there.
+        #[serde(borrow)]
+        screen: Cow<'a, str>,
+    },
+    /// It goes on.
+    AttentionOver,
     /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
     Waiting {
         /// What for.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use crate::engine::event::{Event, Stamped};
+use crate::engine::policy::Limits;
 use crate::engine::report::AttemptStatus;
+use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile};
 use crate::text::{duration, timestamp};
 
@@ -12,12 +14,14 @@ use crate::text::{duration, timestamp};
 pub struct IterationsLog {
     file: RecordFile,
     of: String,
+    /// What the loop may use up, once it has begun.
+    limits: Option<Limits>,
 }
 
 impl IterationsLog {
     /// Opens the log for appending.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        Ok(Self { file: RecordFile::append(path)?, of: String::new() })
+        Ok(Self { file: RecordFile::append(path)?, of: String::new(), limits: None })
     }
 
     /// Goes on in a new file where this one was removed or replaced; answers whether it was.
@@ -31,10 +35,15 @@ impl IterationsLog {
             Event::LoopStarted { limits, tally, .. } => {
                 let last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));
                 self.of = last.map(|last| format!("/{last}")).unwrap_or_default();
+                self.limits = Some(limits.clone());
                 return Ok(());
             }
             Event::AttemptStarted { tally, .. } => {
                 format!("[START] iteration {}{}", tally.iteration, self.of)
+            }
+            Event::AttemptEnded { tally, report, .. } if report.status == AttemptStatus::Still => {
+                let limit = duration::in_seconds(report.exceeded.unwrap_or(report.duration));
+                format!("[TIMEOUT] iteration {} inactivity_timeout={limit}", tally.iteration)
             }
             Event::AttemptEnded { tally, report, .. } => {
                 let tag = match report.status {
@@ -47,9 +56,14 @@ impl IterationsLog {
                     (None, Some(signal)) => format!("signal-{signal}"),
                     (None, None) => "unknown".to_owned(),
                 };
-                let duration = duration::elapsed(report.duration);
-                format!("[{tag}] iteration {} exit={exit} duration={duration}", tally.iteration)
+                let then =
+                    match self.limits.as_ref().filter(|_| tag == "FAIL").and_then(|it| back_off(it, tally)) {
+                        Some(then) => then,
+                        None => format!("duration={}", duration::elapsed(report.duration)),
+                    };
+                format!("[{tag}] iteration {} exit={exit} {then}", tally.iteration)
             }
+            Event::Paused { tally } => format!("[PAUSE] loop paused at iteration {}", tally.iteration),
             Event::LoopEnded { outcome, tally, .. } => {
                 format!("[DONE] loop complete after {} iterations reason={}", tally.iteration, outcome.word())
             }
@@ -59,4 +73,12 @@ impl IterationsLog {
         self.file.write(format!("{time} {line}\n").as_bytes())?;
         self.file.flush()
     }
+}
+
+/// What follows a failure in a loop that backs off: `attempt=3/5 backoff=4s`.
+fn back_off(limits: &Limits, tally: &Tally) -> Option<String> {
+    let (breaker, failures) = (limits.breaker?, tally.consecutive_errors);
+    let pause = duration::in_seconds(limits.pause_after(failures)?);
+    let then = if failures < breaker { format!(" backoff={pause}") } else { String::new() };
+    Some(format!("attempt={failures}/{breaker}{then}"))
 }

@@ -370,6 +370,10 @@ impl State {
                 self.stands(Status::Waiting, Some(until), tally);
                 Durability::Synced
             }
+            Event::Attention(wanted) => {
+                self.status = wanted.map_or(Status::Running, |_| Status::NeedsAttention);
+                Durability::Atomic
+            }
             Event::Answered(text) => {
                 self.status = Status::Running;
                 if text.is_some() {

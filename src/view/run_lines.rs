@@ -38,7 +38,7 @@ impl RunLines {
         let iteration = self.iteration;
         let took = duration::elapsed_tenths(report.duration);
         match report.status {
-            AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
+            AttemptStatus::Success | AttemptStatus::CompleteUnproven | AttemptStatus::Still => {
                 self.ended.succeeded += 1;
                 format!("✓ Iteration {iteration} completed ({took})\n")
             }

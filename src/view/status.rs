@@ -34,6 +34,7 @@ impl<'a> LoopSnapshot<'a> {
             Ok(Status::Running) => "running",
             Ok(Status::Paused) => "paused",
             Ok(Status::Waiting) => "waiting",
+            Ok(Status::NeedsAttention) => "needs_attention",
             Ok(Status::Stopped) => "stopped",
             Ok(Status::Failed) => "failed",
             Err(_) => "unknown",

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::report::AttemptStatus::{self, AgentFailure, Interrupted, Success, Timeout, UsageLimit};
+use crate::engine::report::AttemptStatus::{
+    self, AgentFailure, Interrupted, Still, Success, Timeout, UsageLimit,
+};
 use crate::engine::report::Report;
 use crate::engine::tally::{Given, Settled};
 use crate::reply::sigil::Sigils;
@@ -101,6 +103,38 @@ fn the_breaker_counts_failed_iterations_and_a_success_resets_it() {
 }
 
 #[test]
+fn pauses_after_failures_double_until_the_worker_has_failed() {
+    let limits = Limits {
+        max_retries: 0,
+        breaker: Some(5),
+        breaker_end: Outcome::WorkerFailed,
+        failure_pause: Some(Duration::from_secs(1)),
+        on_failure: OnFailure::Count,
+        max_iterations: None,
+        ..LIMITS
+    };
+    let back_off = |seconds| Step::BackOff { pause: Duration::from_secs(seconds) };
+    let mut tally = Tally::default();
+    for (status, next) in [
+        (AgentFailure, back_off(1)),
+        (AgentFailure, back_off(2)),
+        (Success, BEGIN),
+        (AgentFailure, back_off(1)),
+        // Neither a failure nor a success.
+        (Still, BEGIN),
+        (AgentFailure, back_off(2)),
+        (AgentFailure, back_off(4)),
+        (AgentFailure, back_off(8)),
+        (AgentFailure, Step::End(Outcome::WorkerFailed)),
+    ] {
+        tally.begin(Given::default());
+        book(&limits, &mut tally, status, None);
+        assert_eq!(step(&limits, &tally, now(0)), next);
+    }
+    assert_eq!(limits.pause_after(100), Some(Duration::from_mins(5)));
+}
+
+#[test]
 fn idle_counts_successes_that_changed_nothing_and_never_hides_a_failure() {
     let limits = Limits {
         max_retries: 0,
@@ -196,10 +230,12 @@ prop_compose! {
         on_failure in prop::sample::select(vec![OnFailure::End, OnFailure::Count]),
         pause in prop::option::of(1_u64..3),
         last_counts in any::<bool>(),
+        backs_off in any::<bool>(),
     ) -> Limits {
         let max_cost_usd = max_cost.map(f64::from);
         let retry_pause = pause.map(Duration::from_secs);
-        Limits { max_iterations, max_retries, retry_pause, on_failure, last_counts, breaker, idle, max_cost_usd, ..LIMITS }
+        let failure_pause = backs_off.then_some(Duration::from_secs(1));
+        Limits { max_iterations, max_retries, retry_pause, failure_pause, on_failure, last_counts, breaker, idle, max_cost_usd, ..LIMITS }
     }
 }
 
@@ -301,7 +337,8 @@ proptest! {
                 let closed_until = Some(at(clock + seconds));
                 step(&limits, &tally, Now { closed_until, ..now(clock) })
             };
-            let runs_an_agent = matches!(next, Step::Begin { .. } | Step::Retry { .. } | Step::Again);
+            let runs_an_agent =
+                matches!(next, Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again);
             prop_assert_eq!(closed_for(0), next);
             prop_assert_eq!(closed_for(30), if runs_an_agent { Step::Wait(at(clock + 30)) } else { next });
             let too_far = if runs_an_agent { Step::End(Outcome::LimitTooFar) } else { next };
@@ -310,6 +347,14 @@ proptest! {
                 Step::Begin { pause } => {
                     let is_overload = before.last == Last::Failed(Class::Overload);
                     prop_assert_eq!(pause.is_zero(), !is_overload, "after an overload something is always waited for");
+                    tally.begin(Given::default());
+                    begun += 1;
+                    tries = 1;
+                }
+                Step::BackOff { pause } => {
+                    prop_assert!(matches!(before.last, Last::Failed(_)));
+                    let doubled = Duration::from_secs(1 << (failed_in_a_row - 1).min(9)).min(MAX_RETRY_PAUSE);
+                    prop_assert_eq!(Some(pause), limits.failure_pause.map(|_| doubled));
                     tally.begin(Given::default());
                     begun += 1;
                     tries = 1;

@@ -80,6 +80,9 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::Validating);
     take(Event::Validated { ok: false, output: "o" });
     take(Event::Retrying { iteration: 1, retry: 1, max_retries: 3, pause: Duration::ZERO });
+    take(Event::BackingOff { tally, breaker: Some(5), pause: Duration::from_secs(4) });
+    take(Event::Attention(Some("s")));
+    take(Event::Attention(None));
     take(Event::Waiting { until, tally });
     take(Event::Queued);
     take(Event::Paused { tally });

@@ -65,7 +65,7 @@ impl Tasks {
         let (files, changed) = now.since(&current.before, &ground.root);
         let left = Left { files, changed, head: now.head().map(str::to_owned) };
         match report.status {
-            AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
+            AttemptStatus::Success | AttemptStatus::CompleteUnproven | AttemptStatus::Still => {
                 context.renew_no_more();
                 let decision = self.decide(&current, booked, left.changed, context)?;
                 self.settle_task(&current, booked, decision, left, context)
