@@ -117,6 +117,8 @@ pub struct Project {
     exe: Option<PathBuf>,
     /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
     branch: Option<BranchRecords>,
+    /// They are a worker's.
+    is_worker: bool,
     config_home: Option<PathBuf>,
     state_home: Option<PathBuf>,
 }
@@ -157,6 +159,7 @@ impl Project {
             root,
             ralph_dir,
             branch: None,
+            is_worker: false,
         })
     }
 
@@ -177,6 +180,7 @@ impl Project {
             ralph_dir: ralph_dir.to_path_buf(),
             run_dir,
             branch: None,
+            is_worker: false,
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),
         }

@@ -30,6 +30,7 @@ use crate::process::launch;
 use crate::project::Project;
 use crate::record::recorder::Recorder;
 use crate::record::state::Setup;
+use crate::record::worker::Worker;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
 use crate::text::timestamp;
@@ -68,6 +69,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) ticket: Option<Ticket>,
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     pub(crate) started_from: Option<PathBuf>,
+    /// What a worker is set up with.
+    pub(crate) worker: Option<Worker>,
     /// Who can be asked while it runs.
     pub(crate) person: Option<Box<dyn Person>>,
     /// Who listens besides the records and the view.
@@ -101,6 +104,7 @@ impl<'a> Ready<'a> {
             board: Board::default(),
             ticket: None,
             started_from: None,
+            worker: None,
             person: None,
             sinks: Vec::new(),
         }
@@ -141,6 +145,7 @@ impl<'a> Ready<'a> {
             done_pattern: self.settings.done_pattern.clone(),
             inactivity_timeout: Some(self.settings.inactivity_timeout.as_secs_f64()),
             started_from: self.started_from.take(),
+            worker: self.worker.take().map(Box::new),
         };
         // Looked at first: a refused start leaves no session log.
         let resumed = resume(self.resume, project, &identity, &setup)?;

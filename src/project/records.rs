@@ -92,10 +92,29 @@ impl Project {
         self.records().join("last_agent_output")
     }
 
-    /// The state of the loop, `state.toml`.
+    /// The state of the loop, `state.toml`; of a worker `state.json`.
     #[must_use]
     pub fn state(&self) -> PathBuf {
-        self.records().join("state.toml")
+        self.records().join(if self.is_of_worker() { "state.json" } else { "state.toml" })
+    }
+
+    /// The places of a worker of the user's, whose agents work in the folder `root`; `None` without a home directory.
+    #[must_use]
+    pub fn of_worker(&self, name: &str, root: &Path) -> Option<Self> {
+        let folder = resolve(&self.registry()?.join(file_name::encoded(name)));
+        Some(self.elsewhere_with(root, &folder, folder.clone()).for_worker())
+    }
+
+    /// The same places as those of a worker.
+    #[must_use]
+    pub fn for_worker(self) -> Self {
+        Self { is_worker: true, ..self }
+    }
+
+    /// Whether these are the places of a worker, whose folder is in the user's list of loops.
+    #[must_use]
+    pub fn is_of_worker(&self) -> bool {
+        self.is_worker
     }
 
     /// One line per iteration, `iterations.log`.

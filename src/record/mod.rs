@@ -17,3 +17,4 @@ pub mod session_log;
 pub mod state;
 mod whole_lines;
 pub mod work_done;
+pub mod worker;

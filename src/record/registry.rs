@@ -18,6 +18,8 @@ use crate::project::file_name::{encoded, fnv1a};
 
 /// The version of the entry's layout that this ralph writes.
 const VERSION: u32 = 1;
+/// The mode of workers.
+const WORKER: &str = "spawn";
 /// A larger file is no entry, in bytes.
 const LARGEST: u64 = 1 << 20;
 
@@ -78,6 +80,7 @@ impl Entry {
         };
         match &self.records {
             Some(records) => places.recorded_in(records),
+            None if self.mode == WORKER => places.for_worker(),
             None => places,
         }
     }

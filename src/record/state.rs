@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::worker::{self, Worker};
 use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::report::Signal;
@@ -39,6 +40,9 @@ pub struct Setup {
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_from: Option<PathBuf>,
+    /// What a worker is set up with; `None` for a loop whose agents are no windows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Box<Worker>>,
 }
 
 /// Where a loop over a graph of tasks stands.
@@ -177,9 +181,9 @@ pub struct State {
 /// Whether a file of the run dir is the state, one that was set aside, or one that was never written to its end.
 #[must_use]
 pub fn is_state(path: &Path) -> bool {
-    let name =
-        path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("state.toml"));
-    let Some(rest) = name else { return false };
+    let name = path.file_name().and_then(|name| name.to_str());
+    let rest = name.and_then(|name| name.strip_prefix("state.toml").or(name.strip_prefix("state.json")));
+    let Some(rest) = rest else { return false };
     // `.YYYYMMDD-HHMMSSmmm`
     let is_aside = rest.strip_prefix('.').is_some_and(|stamp| {
         stamp.len() == 18 && stamp.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
@@ -222,6 +226,9 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(error),
     };
+    if is_json(path) {
+        return Ok(read_json(&text));
+    }
     let head = text.find("\n[given]").filter(|_| extent == Extent::Head).map(|end| &text[..=end]);
     // Where these words do not begin the rest of the file, their beginning is no whole state.
     let state = head.and_then(|head| toml::from_str::<State>(head).ok());
@@ -235,6 +242,31 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
             _ => Found::Unknown(format!("it is damaged: {}", error.message())),
         },
     })
+}
+
+/// The state of a worker is one.
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
+}
+
+fn read_json(text: &str) -> Found {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: Option<u32>,
+    }
+    if text.trim().is_empty() {
+        return Found::Unknown("it is empty".to_owned());
+    }
+    match (worker::read(text), serde_json::from_str::<Versioned>(text)) {
+        (_, Ok(Versioned { version: Some(version) })) if version > VERSION => {
+            Found::Unknown(format!("it has version {version}, written by a newer ralph"))
+        }
+        (Ok(state), _) => Found::State(Box::new(state)),
+        (Err(_), Ok(Versioned { version: None })) => {
+            Found::Unknown("it was written by an older program, whose workers cannot be taken up".to_owned())
+        }
+        (Err(error), _) => Found::Unknown(format!("it is damaged: {error}")),
+    }
 }
 
 impl State {
@@ -309,8 +341,12 @@ impl StateFile {
     }
 
     fn write(&mut self, durability: Durability) -> Result<(), FileError> {
-        let text = toml::to_string(&self.state)
-            .map_err(|error| FileError { path: self.path.clone(), reason: std::io::Error::other(error) })?;
+        let text = if is_json(&self.path) {
+            worker::write(&self.state).map_err(std::io::Error::from)
+        } else {
+            toml::to_string(&self.state).map_err(std::io::Error::other)
+        };
+        let text = text.map_err(|reason| FileError { path: self.path.clone(), reason })?;
         self.written = Some(atomic::write_own(&self.path, text.as_bytes(), durability)?);
         Ok(())
     }

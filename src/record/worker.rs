@@ -1,0 +1,152 @@
+//! What a worker is set up with, and `state.json`, in which it lies beside where its loop stands.
+//!
+//! The file begins with what people and scripts read, and may change by hand while the worker holds; what only ralph needs
+//! follows under `loop`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Local, NaiveDateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::state::{Setup, State, VERSION};
+use crate::engine::outcome::Status;
+
+/// What a worker is set up with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Worker {
+    /// Its command line.
+    pub command: Vec<String>,
+    /// Where that runs; absolute.
+    pub cwd: PathBuf,
+    /// Variables that it gets, with their values.
+    pub env: BTreeMap<String, String>,
+    /// Variables whose values are taken anew each time from whoever starts it.
+    pub env_names: Vec<String>,
+    /// Words to find it by.
+    pub tags: Vec<String>,
+    /// The work tree that was made for it.
+    pub worktree: Option<WorkerTree>,
+    /// The tmux server, by the name or the path of its socket.
+    pub socket: String,
+    /// The name of its session there.
+    pub session: String,
+    /// The regular expression of a screen that takes a prompt, where its user has given one.
+    pub ready_pattern: Option<String>,
+    /// How long it may take to show such a screen, in seconds.
+    pub ready_timeout: f64,
+    /// The folder that it asks about may be trusted.
+    pub trust: bool,
+    /// The done pattern is looked for while the agent works, too.
+    pub check_done_continuous: bool,
+    /// How often it is nudged, in seconds.
+    pub heartbeat: Option<f64>,
+    /// What it is nudged with.
+    pub heartbeat_message: String,
+}
+
+/// A work tree that was made for a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTree {
+    /// Its folder; absolute.
+    pub path: PathBuf,
+    /// The branch that was checked out there.
+    pub branch: String,
+}
+
+/// The file.
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    worker_name: String,
+    prompt_file: PathBuf,
+    max_iterations: u64,
+    current_iteration: u64,
+    status: String,
+    started: NaiveDateTime,
+    last_iteration_started: Option<NaiveDateTime>,
+    last_iteration_ended: Option<NaiveDateTime>,
+    iteration_durations: Vec<u64>,
+    consecutive_failures: u64,
+    total_failures: u64,
+    done_pattern: Option<String>,
+    inactivity_timeout: f64,
+    check_done_continuous: bool,
+    exit_reason: Option<String>,
+    #[serde(rename = "loop")]
+    state: State,
+}
+
+/// The words of the file.
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Running | Status::Waiting => "running",
+        Status::NeedsAttention => "needs_attention",
+        Status::Paused => "paused",
+        Status::Stopped => "stopped",
+        Status::Failed => "failed",
+    }
+}
+
+fn local(time: DateTime<Utc>) -> NaiveDateTime {
+    time.with_timezone(&Local).naive_local()
+}
+
+/// The text of a worker's state file.
+///
+/// # Errors
+/// Where a path is no text.
+pub(super) fn write(state: &State) -> serde_json::Result<String> {
+    let (setup, tally) = (&state.setup, &state.tally);
+    let file = File {
+        version: VERSION,
+        worker_name: state.name.clone(),
+        prompt_file: setup.prompt_file.clone().unwrap_or_default(),
+        max_iterations: state.last_iteration().unwrap_or_default(),
+        current_iteration: tally.iteration,
+        status: word(state.status).to_owned(),
+        started: local(state.started_at),
+        last_iteration_started: state.last_iteration_at.map(local),
+        last_iteration_ended: state.last_iteration_ended_at.map(local),
+        // Whole seconds, and nothing that could not be one.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        iteration_durations: tally.durations.last.iter().map(|seconds| seconds.round() as u64).collect(),
+        consecutive_failures: tally.consecutive_errors,
+        total_failures: tally.error_count,
+        done_pattern: setup.done_pattern.clone(),
+        inactivity_timeout: setup.inactivity_timeout.unwrap_or_default(),
+        check_done_continuous: setup.worker.as_ref().is_some_and(|worker| worker.check_done_continuous),
+        exit_reason: state.exit_reason.clone(),
+        state: state.clone(),
+    };
+    Ok(serde_json::to_string_pretty(&file)? + "\n")
+}
+
+/// Reads such a file; what stands in front counts, because people may have changed it.
+///
+/// # Errors
+/// When it is no JSON, or lacks something.
+pub(super) fn read(text: &str) -> serde_json::Result<State> {
+    let File {
+        prompt_file,
+        max_iterations,
+        done_pattern,
+        inactivity_timeout,
+        check_done_continuous,
+        mut state,
+        ..
+    } = serde_json::from_str(text)?;
+    state.max_iterations = Some(max_iterations.saturating_sub(state.tally.allowance_from));
+    let Setup { worker, .. } = &mut state.setup;
+    if let Some(worker) = worker {
+        worker.check_done_continuous = check_done_continuous;
+    }
+    state.setup = Setup {
+        prompt_file: Some(prompt_file),
+        done_pattern,
+        inactivity_timeout: Some(inactivity_timeout),
+        ..state.setup
+    };
+    Ok(state)
+}
