@@ -23,4 +23,5 @@ mod side_command;
 mod source;
 mod text;
 mod threads;
+pub mod tmux;
 mod view;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::net::{
@@ -15,7 +15,7 @@ use rustix::net::{
 };
 
 use super::ladder::Ladder;
-use super::supervisor::{AT, VERB};
+use super::sweep::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
 
 /// What to start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,9 +29,10 @@ pub struct Launch {
     /// Its working directory; ours where it is empty.
     pub cwd: PathBuf,
     /// Variables set on top of our own environment, less those that point git at a repository: it works on the one
-    /// it is started in.
+    /// it is started in. In a [pane](super::pane) they are all that the program gets, with `TERM` and what else tells of the
+    /// terminal.
     pub env: Vec<(OsString, OsString)>,
-    /// The run mark of the loop, see [`super::sweep`]; without it nothing can be swept that hides from its supervisor.
+    /// The run mark of the loop, or the mark of the pane, see [`super::sweep`]; without it nothing can be swept that hides from its supervisor.
     pub mark: String,
     /// How it is ended.
     pub ladder: Ladder,
@@ -44,14 +45,6 @@ impl Launch {
     /// The words that are executed: the wrapper, the program and its arguments.
     pub fn command_line(&self) -> impl Iterator<Item = &OsString> {
         self.wrapper.iter().chain([&self.program]).chain(&self.args)
-    }
-
-    /// The arguments with which somebody else (tmux) has our executable supervise it on a terminal, to be
-    /// [accepted](super::supervised::Supervised::accept) at `socket`: an absolute path, and no longer than the kernel's
-    /// 107 bytes.
-    #[must_use]
-    pub fn args_at(socket: &Path) -> [OsString; 3] {
-        [VERB.into(), AT.into(), socket.into()]
     }
 
     /// A length of eight bytes, then words that end with NUL: mark, waits of the ladder, folder, whether daemons are
@@ -89,16 +82,21 @@ impl Launch {
     }
 }
 
-/// Sends a message to a supervisor, with the program's stdin, stdout and stderr or, on a terminal, without.
+/// Sends a message to a supervisor, with the program's stdin, stdout and stderr.
 pub(super) fn send(control: &UnixStream, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !descriptors.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
-    }
+    ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
     let sent = sendmsg(control, &[IoSlice::new(message)], &mut ancillary, SendFlags::NOSIGNAL)?;
     (&*control).write_all(&message[sent..])
 }
+
+/// What tmux tells the programs in its panes.
+const OF_TERMINAL: [&str; 5] = ["TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE"];
+/// What others tell: the size of another terminal would be believed.
+const OF_OTHER_TERMINALS: [&str; 3] = ["COLUMNS", "LINES", "WINDOWID"];
+/// The marks of a loop, or of another pane, in which the launch was made.
+const OF_RUNS: [&str; 3] = [RUN_MARK, SUPERVISOR_MARK, PANE_MARK];
 
 /// How many bytes the length of a message has.
 const LENGTH: usize = size_of::<u64>();
@@ -136,6 +134,32 @@ impl Received {
         }
         let launch = parse(&message).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Some(Self { launch, descriptors }))
+    }
+
+    /// The launch in a message that came whole, for a program on our own terminal.
+    pub(super) fn from_message(message: &[u8]) -> io::Result<Self> {
+        let whole = || {
+            let (length, words) = message.split_first_chunk()?;
+            (u64::from_ne_bytes(*length) == words.len() as u64).then(|| parse(words))?
+        };
+        let launch = whole().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "what was to be started was not written whole")
+        })?;
+        Ok(Self { launch, descriptors: None })
+    }
+
+    /// With the command that starts it on our terminal: in the environment of the launch and no other, as ours is that of
+    /// the tmux server; but what tells of the terminal is ours.
+    pub(super) fn into_pane(self) -> (Launch, Command) {
+        let is_of_another = |name: &OsStr| {
+            OF_TERMINAL.iter().chain(&OF_OTHER_TERMINALS).chain(&OF_RUNS).any(|other| name == *other)
+        };
+        let (launch, mut command) = self.into_command();
+        command.env_clear().envs(
+            launch.env.iter().map(|(name, value)| (name, value)).filter(|(name, _)| !is_of_another(name)),
+        );
+        command.envs(OF_TERMINAL.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        (launch, command)
     }
 
     /// With the command that starts it.
@@ -180,15 +204,41 @@ fn parse(message: &[u8]) -> Option<Launch> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
     use super::*;
 
     fn words(words: &[&str]) -> Vec<OsString> {
         words.iter().map(Into::into).collect()
     }
 
+    #[test]
+    fn a_launch_for_a_pane_comes_whole_or_not_at_all() {
+        let launch = Launch { program: "agent".into(), args: words(&["a"]), ..Launch::default() };
+        let message = launch.to_message().unwrap();
+        assert_eq!(Received::from_message(&message).unwrap().launch.args, words(&["a"]));
+        for length in 0..message.len() {
+            assert!(Received::from_message(&message[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn in_a_pane_there_is_the_environment_of_the_launch_and_no_other() {
+        let env = ["A=1", "RALPH_RUN=r", "RALPH_PANE=p", "COLUMNS=7", "TERM=old"];
+        let env = env.iter().map(|pair| pair.split_once('=').unwrap());
+        let env = env.map(|(name, value)| (name.into(), value.into())).collect();
+        let launch = Launch { program: "agent".into(), env, ..Launch::default() };
+        let (_, command) = Received { launch, descriptors: None }.into_pane();
+        let is_ours = |name: &OsStr| OF_TERMINAL.iter().any(|ours| name == *ours);
+        let rest: Vec<_> = command.get_envs().filter(|(name, _)| !is_ours(name)).collect();
+        assert_eq!(rest, [(OsStr::new("A"), Some(OsStr::new("1")))]);
+        let term = command.get_envs().find(|(name, _)| *name == "TERM").and_then(|(_, value)| value);
+        assert_eq!(term, std::env::var_os("TERM").as_deref());
+    }
+
     fn received(launch: &Launch) -> Option<Launch> {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        send(&ours, &launch.to_message().unwrap(), &[]).unwrap();
+        send(&ours, &launch.to_message().unwrap(), &[ours.as_fd(); 3]).unwrap();
         Received::from(&theirs).unwrap().map(|received| received.launch)
     }
 

@@ -4,7 +4,10 @@
 //! adopts whatever the program leaves behind, and ends all of it when told to, when the program is done, or when ralph
 //! dies. [`supervisor`] is that process, [`supervised`] is ralph's end of the line. As a rule ralph starts it, in a session
 //! of its own, with pipes, and has it run one program after the other ([`pool`]); where somebody else opens a terminal
-//! (tmux), it is started there for one program and reaches ralph by a socket. What programs print comes in by [`mod@pump`]. [`short`] runs the short commands of ralph itself.
+//! (tmux), it is started there for one program that outlives its monitor ([`pane`]). What programs print comes in by
+//! [`mod@pump`]. [`short`] runs the short commands of ralph itself.
+
+use std::path::PathBuf;
 
 pub mod capture;
 pub mod handle;
@@ -12,6 +15,8 @@ pub mod identity;
 pub mod ladder;
 pub mod launch;
 pub mod note;
+pub mod pane;
+mod pane_folder;
 pub mod pool;
 pub mod pump;
 pub mod ready;
@@ -26,6 +31,12 @@ pub mod tree;
 /// Our own program file, for what we start of ourselves. Unlike its path, this stays right when the file is replaced
 /// while a loop runs.
 pub const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// The same for others (tmux) to start, as long as we live.
+#[must_use]
+pub fn own_executable_for_others() -> PathBuf {
+    format!("/proc/{}/exe", std::process::id()).into()
+}
 
 /// Variables that would make git work on another repository than the one it is started in. No program that we start
 /// gets them from our own environment.

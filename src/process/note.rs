@@ -18,6 +18,12 @@ pub enum SupervisorNote {
 }
 
 impl SupervisorNote {
+    /// Whether nothing comes after it.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Gone(_) | Self::Spared)
+    }
+
     /// The line that is sent, with its end.
     pub(super) fn to_line(&self) -> String {
         match self {

@@ -34,8 +34,8 @@ static IDLE: Mutex<Vec<Supervisor>> = Mutex::new(Vec::new());
 pub(super) struct Supervisor {
     pub(super) handle: ProcessHandle,
     pub(super) control: UnixStream,
-    /// Our child, to be reaped; `None` where somebody else has started it.
-    child: Option<Child>,
+    /// Our child, to be reaped.
+    child: Child,
 }
 
 impl Supervisor {
@@ -78,7 +78,7 @@ impl Supervisor {
         }
         let mut child = command.spawn()?;
         match ProcessHandle::of_child(&child) {
-            Ok(handle) => Ok(Self { handle, control, child: Some(child) }),
+            Ok(handle) => Ok(Self { handle, control, child }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -87,16 +87,9 @@ impl Supervisor {
         }
     }
 
-    /// One that somebody else has started, and that has made this connection.
-    pub(super) fn of_peer(control: UnixStream) -> io::Result<Self> {
-        Ok(Self { handle: ProcessHandle::of_peer(&control)?, control, child: None })
-    }
-
     /// It waits for its next program from here on.
     pub(super) fn rest(self) {
-        if self.child.is_some() {
-            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
-        }
+        IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
     }
 
     /// There is no more work for it. Reaps it when it has ended, by `deadline` at the latest: it may have been stopped.
@@ -105,9 +98,7 @@ impl Supervisor {
         if !self.handle.ends_by(deadline).unwrap_or(false) {
             self.handle.send(Signal::KILL);
         }
-        if let Some(child) = &mut self.child {
-            let _ = child.wait();
-        }
+        let _ = self.child.wait();
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! It is no program of a loop: without a supervisor, it is ended with its process group, and what it says is kept whole.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -16,16 +16,28 @@ use crate::threads;
 /// Runs a program without input and collects what it says. After `limit` it is killed with its process group, and
 /// the error is [`io::ErrorKind::TimedOut`].
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    command.stdin(Stdio::null());
+    output(command, Vec::new(), limit)
+}
+
+/// The same with input, which it need not read.
+pub fn output_with(command: &mut Command, input: Vec<u8>, limit: Duration) -> io::Result<Output> {
+    command.stdin(Stdio::piped());
+    output(command, input, limit)
+}
+
+fn output(command: &mut Command, input: Vec<u8>, limit: Duration) -> io::Result<Output> {
     let deadline = Instant::now() + limit;
     let mut child = command
-        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // Of its own group: Ctrl+C on the terminal is for ralph to judge.
         .process_group(0)
         .spawn()?;
-    let collecting =
-        collect(child.stdout.take()).and_then(|stdout| Ok((stdout, collect(child.stderr.take())?)));
+    let stdin = child.stdin.take();
+    let collecting = feed(stdin, input)
+        .and_then(|()| collect(child.stdout.take()))
+        .and_then(|stdout| Ok((stdout, collect(child.stderr.take())?)));
     let ended = collecting.is_ok() && ends_by(&child, deadline).unwrap_or(false);
     let output = match &collecting {
         Ok((stdout, stderr)) if ended => receive(stdout, deadline).zip(receive(stderr, deadline)),
@@ -37,6 +49,15 @@ pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Outpu
     collecting?;
     let Some((stdout, stderr)) = output else { return Err(io::ErrorKind::TimedOut.into()) };
     Ok(Output { status, stdout, stderr })
+}
+
+/// Writes a pipe full in a thread of its own; the thread ends with the pipe.
+fn feed(pipe: Option<ChildStdin>, input: Vec<u8>) -> io::Result<()> {
+    if let Some(mut pipe) = pipe {
+        // What it does not read is lost.
+        threads::start(move || drop(pipe.write_all(&input)))?;
+    }
+    Ok(())
 }
 
 /// Reads a pipe to its end in a thread of its own; the thread ends with the pipe.
@@ -89,6 +110,15 @@ mod tests {
             (output.stdout.len(), output.stderr.len(), output.status.code()),
             (300_000, 300_000, Some(3))
         );
+    }
+
+    #[test]
+    fn input_goes_in_and_need_not_be_read() {
+        let input = vec![b'x'; 300_000];
+        let output = output_with(&mut Command::new("cat"), input.clone(), Duration::from_secs(30)).unwrap();
+        assert!(output.stdout == input);
+        let output = output_with(&mut Command::new("true"), input, Duration::from_secs(30)).unwrap();
+        assert!(output.status.success());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -135,6 +135,13 @@ impl From<UnixStream> for Notes {
     }
 }
 
+impl Notes {
+    /// Whether the last one has come.
+    pub(super) fn are_over(&self) -> bool {
+        self.over
+    }
+}
+
 impl Iterator for Notes {
     type Item = SupervisorNote;
 
@@ -145,12 +152,9 @@ impl Iterator for Notes {
         }
         let mut line = String::new();
         self.reader.read_line(&mut line).ok()?;
-        let note = SupervisorNote::parse(&line);
-        self.over = !matches!(
-            note,
-            Some(SupervisorNote::Started(_) | SupervisorNote::Exited(_) | SupervisorNote::Signaled(_))
-        );
-        note
+        let note = SupervisorNote::parse(&line)?;
+        self.over = note.is_last();
+        Some(note)
     }
 }
 
@@ -183,24 +187,6 @@ impl Supervised {
         let descriptors = [their_stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
         let (supervised, notes) = Self::begin(supervisor().map_err(failed)?, launch, &message, &descriptors)?;
         Ok((supervised, Pipes { stdin, stdout, stderr, notes }))
-    }
-
-    /// Takes on the supervisor that was started elsewhere, with [`Launch::args_at`], and connects to `listener`. Returns
-    /// when the program runs. The socket has to be in a folder that is ours alone: whoever connects is taken for the
-    /// supervisor.
-    ///
-    /// # Errors
-    /// When the program cannot be started, or no supervisor comes for half a minute.
-    pub fn accept(listener: &UnixListener, launch: &Launch) -> Result<(Self, Notes), StartError> {
-        let message = launch.to_message().map_err(|source| StartError::program(launch, source))?;
-        let connect = || {
-            if !is_ready_by(listener, PollFlags::IN, Instant::now() + START_LIMIT)? {
-                return Err(io::Error::other("it never came"));
-            }
-            Supervisor::of_peer(listener.accept()?.0)
-        };
-        let supervisor = connect().map_err(|source| StartError::supervisor(launch, source))?;
-        Self::begin(supervisor, launch, &message, &[])
     }
 
     /// Has a supervisor start the program, and waits until it has, or could not.

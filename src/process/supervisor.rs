@@ -1,4 +1,4 @@
-//! The supervisor process: `ralph __supervise [--at SOCKET]`.
+//! The supervisor process: `ralph __supervise [--pane FOLDER]`.
 //!
 //! One small single-threaded process stands between ralph and each program it starts. It leads a session of its
 //! own (a Ctrl+C at the terminal does not reach the program) and is a *subreaper*: whatever the program leaves
@@ -13,10 +13,16 @@
 //! after the same wait, KILL. When nothing is left it waits for the next launch: to start a process for each program
 //! would take longer than all the rest that ralph does for it.
 //!
-//! With `--at` somebody else (tmux) starts it on a terminal, and ralph listens at SOCKET; that connection is the control
-//! socket. The terminal is the program's: it gets stdin, stdout and stderr as they are and is the foreground, so that a
-//! Ctrl+C typed there is for the program alone. The supervisor stays in the terminal's session, serves this one program,
-//! and keeps the descriptors open: where all of them are closed the pane is, with what still runs in it.
+//! With `--pane` somebody else (tmux) starts it, as the *wrapper* of one program, on a terminal, and FOLDER is where its
+//! [monitors](super::pane) find it. The launch lies there, and they connect to it there, one or several or none: that one
+//! goes is no order, as the program is to outlive its monitor. The terminal is the program's: it gets stdin, stdout and
+//! stderr as they are and is the foreground, so that a Ctrl+C typed there is for the program alone. The wrapper stays in the
+//! terminal's session, and keeps the descriptors open: where all of them are closed the pane is, with what still runs in
+//! it. A HUP (the pane was closed, or tmux was killed) is an order to stop.
+
+mod audience;
+mod channel;
+mod terminal;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -24,27 +30,30 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
-use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use super::ladder::Ladder;
 use super::launch::{Launch, Received};
 use super::note::SupervisorNote;
+use super::pane_folder::PaneFolder;
 use super::stat::Stat;
-use super::sweep::{RUN_MARK, SUPERVISOR_MARK, drop_limit_mark, with_limit_mark};
+use super::sweep::{Mark, drop_limit_mark};
 use super::tree;
+use audience::Audience;
+use channel::{Channel, Order};
 
 /// The hidden verb that starts a supervisor.
 pub const VERB: &str = "__supervise";
 
-/// Before the path of the control socket, where that is not our stdin.
-pub(super) const AT: &str = "--at";
+/// Before the folder of a pane.
+pub(super) const PANE: &str = "--pane";
 
 /// Order: climb the ladder, starting with INT.
 pub(super) const ORDER_STOP: u8 = b's';
@@ -68,65 +77,66 @@ enum Stage {
 /// [`SupervisorNote`]s.
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
-    let on_terminal = argv.first().is_some_and(|first| first == AT);
-    match Post::new(argv, on_terminal).and_then(|mut post| post.serve()) {
-        Ok(()) => 0,
-        Err(error) => {
-            // Else stderr is nobody's.
-            if on_terminal {
-                let _ = writeln!(std::io::stderr(), "error: ralph cannot run its program here: {error}");
-            }
-            1
+    let served = match argv {
+        [flag, folder] if flag == PANE => serve_pane(folder.as_ref()).inspect_err(|error| {
+            let _ = writeln!(std::io::stderr(), "error: ralph cannot run its program here: {error}");
+        }),
+        // Its stderr is nobody's.
+        _ => serve(),
+    };
+    i32::from(served.is_err())
+}
+
+/// Runs one program after the other, until ralph is gone, somebody asks us to stop, or a child is left.
+fn serve() -> std::io::Result<()> {
+    let control = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let mut post = Post::new(Channel::Ralph { socket: control.try_clone()?, is_gone: false })?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    let _ = rustix::stdio::dup2_stdin(&null);
+    terminal::leave();
+    // A Ctrl+C on the way out was for ralph.
+    post.asked_to_stop.store(false, Ordering::Relaxed);
+    while let Some(received) = post.next(&control)? {
+        control.set_nonblocking(true)?;
+        // What could not be ended, or was spared, is let go with us.
+        if !Supervisor::start(&mut post, received)?.run() {
+            break;
         }
     }
+    Ok(())
+}
+
+/// Runs the program of a pane.
+fn serve_pane(folder: &Path) -> std::io::Result<()> {
+    let folder = PaneFolder::open(folder)?;
+    let received = Received::from_message(&folder.take_launch()?)?;
+    let mut post = Post::new(Channel::Pane(Audience::new(folder)?))?;
+    Supervisor::start(&mut post, received)?.run();
+    Ok(())
 }
 
 /// What a supervisor has before there is a program.
 struct Post {
-    control: UnixStream,
+    channel: Channel,
     wake: UnixStream,
     asked_to_stop: Arc<AtomicBool>,
-    on_terminal: bool,
 }
 
 impl Post {
-    fn new(argv: &[OsString], on_terminal: bool) -> std::io::Result<Self> {
-        let control = match argv {
-            [_, socket] if on_terminal => UnixStream::connect(socket)?,
-            _ => UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?),
-        };
+    fn new(channel: Channel) -> std::io::Result<Self> {
         // Before a program starts, so that its end cannot be missed.
         let (wake, asked_to_stop) = hear_signals()?;
-        // If we have been stopped, nobody but the kernel could tell us that ralph is gone.
+        // If we have been stopped, nobody but the kernel could tell us that ralph (or tmux) is gone.
         rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
-        if !on_terminal {
-            let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-            let _ = rustix::stdio::dup2_stdin(&null);
-            leave_terminal();
-            // A Ctrl+C on the way out was for ralph.
-            asked_to_stop.store(false, Ordering::Relaxed);
-        }
         drop_limit_mark();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        Ok(Self { control, wake, asked_to_stop, on_terminal })
+        Ok(Self { channel, wake, asked_to_stop })
     }
 
-    /// Runs one program after the other, until ralph is gone, somebody asks us to stop, or a child is left.
-    fn serve(&mut self) -> std::io::Result<()> {
-        while let Some(received) = self.next()? {
-            // What could not be ended, or was spared, is let go with us.
-            let is_alone = Supervisor::start(self, received)?.run();
-            if !is_alone || self.on_terminal {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn next(&mut self) -> std::io::Result<Option<Received>> {
+    fn next(&mut self, control: &UnixStream) -> std::io::Result<Option<Received>> {
         loop {
             let mut descriptors =
-                [PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+                [PollFd::new(control, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
             let _ = poll(&mut descriptors, None);
             let comes = !descriptors[0].revents().is_empty();
             let _ = self.wake.read(&mut [0; 64]);
@@ -134,15 +144,10 @@ impl Post {
                 return Ok(None);
             }
             if comes {
-                self.control.set_nonblocking(false)?;
-                return Received::from(&self.control);
+                control.set_nonblocking(false)?;
+                return Received::from(control);
             }
         }
-    }
-
-    /// Nobody may be listening any more; the work goes on regardless.
-    fn report(&mut self, note: &SupervisorNote) {
-        let _ = self.control.write_all(note.to_line().as_bytes());
     }
 }
 
@@ -155,8 +160,6 @@ struct Supervisor<'a> {
     /// How children are looked at: on a terminal also for being stopped, which elsewhere nobody does by mistake.
     reaping: WaitOptions,
     stage: Stage,
-    /// Ralph has closed its end; the socket would be readable for ever, so it is not waited on any more.
-    ralph_is_gone: bool,
     /// No more asking: the sweep starts with KILL.
     at_once: bool,
     /// Who got TERM already.
@@ -165,28 +168,26 @@ struct Supervisor<'a> {
 
 impl<'a> Supervisor<'a> {
     fn start(post: &'a mut Post, received: Received) -> std::io::Result<Self> {
-        post.control.set_nonblocking(true)?;
-        let (launch, mut command) = received.into_command();
+        let on_terminal = matches!(post.channel, Channel::Pane(_));
+        let (launch, mut command) = if on_terminal { received.into_pane() } else { received.into_command() };
         command.process_group(0);
-        if !launch.mark.is_empty() {
-            command.env(RUN_MARK, &launch.mark).env(SUPERVISOR_MARK, std::process::id().to_string());
-        }
-        let spawned = with_limit_mark(&launch.mark, || command.spawn());
+        let mark = if on_terminal { Mark::of_pane(&launch.mark) } else { Mark::of_run(&launch.mark) };
+        let spawned = mark.spawn(&mut command);
         // Its ends of the program's pipes.
         drop(command);
         // Once the program runs nothing may fail any more: we would leave it behind.
         let program = match spawned {
             Ok(child) => Pid::from_child(&child),
             Err(error) => {
-                post.report(&SupervisorNote::Refused(error.raw_os_error().unwrap_or_default()));
+                post.channel.report(&SupervisorNote::Refused(error.raw_os_error().unwrap_or_default()));
                 return Err(error);
             }
         };
-        if post.on_terminal {
-            hand_over_terminal(program);
+        if on_terminal {
+            terminal::hand_over(program);
         }
-        post.report(&SupervisorNote::Started(program.as_raw_nonzero().get().unsigned_abs()));
-        let stops = if post.on_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
+        post.channel.report(&SupervisorNote::Started(program.as_raw_nonzero().get().unsigned_abs()));
+        let stops = if on_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         Ok(Self {
             post,
             launch,
@@ -194,7 +195,6 @@ impl<'a> Supervisor<'a> {
             running: true,
             reaping: WaitOptions::NOHANG | stops,
             stage: Stage::Watch,
-            ralph_is_gone: false,
             at_once: false,
             told: HashSet::new(),
         })
@@ -214,7 +214,7 @@ impl<'a> Supervisor<'a> {
             self.wait();
         };
         let is_alone = !self.reap();
-        self.post.report(&if left == 0 && !is_alone {
+        self.post.channel.report(&if left == 0 && !is_alone {
             // They are daemons.
             SupervisorNote::Spared
         } else {
@@ -236,7 +236,7 @@ impl<'a> Supervisor<'a> {
                         Some(signal) => SupervisorNote::Signaled(signal),
                         None => SupervisorNote::Exited(status.exit_status().unwrap_or_default()),
                     };
-                    self.post.report(&note);
+                    self.post.channel.report(&note);
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return true,
@@ -249,31 +249,22 @@ impl<'a> Supervisor<'a> {
     /// would not let the terminal stop it: no shell is there to continue it. A STOP is somebody's will.
     fn go_on(&self, signal: Option<i32>) {
         // From the background it would be stopped again at once.
-        let has_terminal = || tcgetpgrp(rustix::stdio::stdin()) == Ok(self.program);
+        let has_terminal = || terminal::is_foreground(self.program);
         if signal == Some(SIGTSTP) || matches!(signal, Some(SIGTTIN | SIGTTOU)) && has_terminal() {
             self.signal_program(Signal::CONT);
         }
     }
 
-    /// Takes orders from ralph. A closed socket is the order to stop: ralph is gone.
+    /// Takes orders. A signal that was meant for ralph is one as well.
     fn obey(&mut self) {
-        let mut orders = [0; 16];
-        let order = match self.post.control.read(&mut orders) {
-            Ok(0) => {
-                self.ralph_is_gone = true;
-                Some(ORDER_STOP)
-            }
-            Ok(count) if orders[..count].contains(&ORDER_KILL) => Some(ORDER_KILL),
-            Ok(_) => Some(ORDER_STOP),
-            Err(_) => self.post.asked_to_stop.load(Ordering::Relaxed).then_some(ORDER_STOP),
-        };
-        match order {
-            Some(ORDER_KILL) if !self.at_once => {
+        let signalled = || self.post.asked_to_stop.load(Ordering::Relaxed).then_some(Order::Stop);
+        match self.post.channel.order().or_else(signalled) {
+            Some(Order::Kill) if !self.at_once => {
                 self.at_once = true;
                 self.kill_all();
                 self.stage = Stage::Killed { since: Instant::now() };
             }
-            Some(ORDER_STOP) if self.stage == Stage::Watch => {
+            Some(Order::Stop) if self.stage == Stage::Watch => {
                 self.signal_program(Signal::INT);
                 self.stage = Stage::Interrupted { until: Instant::now() + self.launch.ladder.interrupt };
             }
@@ -366,10 +357,8 @@ impl<'a> Supervisor<'a> {
             Stage::Killed { .. } | Stage::Sweep { .. } => Some(TICK),
         };
         let timeout = timeout.and_then(|duration| Timespec::try_from(duration).ok());
-        let mut descriptors = vec![PollFd::new(&self.post.wake, PollFlags::IN)];
-        if !self.ralph_is_gone {
-            descriptors.push(PollFd::new(&self.post.control, PollFlags::IN));
-        }
+        let mut descriptors = self.post.channel.descriptors();
+        descriptors.push(PollFd::new(&self.post.wake, PollFlags::IN));
         // An interrupted or failed poll only means that the loop looks around once more.
         let _ = poll(&mut descriptors, timeout.as_ref());
         drop(descriptors);
@@ -389,30 +378,6 @@ fn hear_signals() -> std::io::Result<(UnixStream, Arc<AtomicBool>)> {
     }
     signal_hook::low_level::pipe::register(SIGCHLD, writer)?;
     Ok((wake, asked_to_stop))
-}
-
-/// Makes the program the foreground of our terminal, if that is ours to give: in the background, we would be stopped
-/// for trying. If the program has been faster and was stopped for using the terminal, it is continued by
-/// [`Supervisor::go_on`].
-fn hand_over_terminal(program: Pid) {
-    let terminal = rustix::stdio::stdin();
-    if tcgetpgrp(terminal) == Ok(rustix::process::getpgrp()) {
-        let _ = tcsetpgrp(terminal, program);
-    }
-}
-
-/// Gives us a session of our own. Ralph starts us in a process group of our own, because a Ctrl+C would end us
-/// while we are not yet ready for it; but the leader of a group cannot lead a session, so we join ralph's group
-/// for a moment.
-fn leave_terminal() {
-    let ralph =
-        rustix::process::getppid().and_then(|ralph| Stat::read(ralph.as_raw_nonzero().get().unsigned_abs()));
-    let ralphs = ralph.and_then(|stat| Pid::from_raw(i32::try_from(stat.group).ok()?));
-    if ralphs.is_some() {
-        // Where this fails (ralph has just died), we are at least in a group of our own.
-        let _ = rustix::process::setpgid(None, ralphs);
-    }
-    let _ = rustix::process::setsid();
 }
 
 fn count(processes: &[Stat]) -> u32 {

@@ -6,6 +6,9 @@
 //!
 //! The mark is in the environment, which a process can drop (`env -i`), and in a limit, which it inherits all the same.
 
+use std::io;
+use std::process::{Child, Command};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
@@ -17,6 +20,9 @@ pub const RUN_MARK: &str = "RALPH_RUN";
 /// The environment variable that carries the pid of the supervisor: with the run mark it names one program of a
 /// run and what that started.
 pub const SUPERVISOR_MARK: &str = "RALPH_SUPERVISOR";
+/// The environment variable that carries the mark of a pane. Its program is to outlive the run that started it, so that it is
+/// none of the run's: no sweep of a run touches it.
+pub const PANE_MARK: &str = "RALPH_PANE";
 
 /// The limit that carries the mark as its soft value: how many file locks a process may hold. No kernel since Linux 2.4
 /// has heeded it, so that any value does; children inherit it, and nobody has a reason to change it. Source: `getrlimit(2)`.
@@ -33,29 +39,75 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// How often is looked for what is left.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What is looked for: a whole run, or one program of it by the pid of its supervisor.
+/// What is looked for: a whole run, one program of it by the pid of its supervisor, or the program of a pane.
 #[derive(Debug, Clone, Copy)]
-struct Mark<'a> {
-    run: &'a str,
+pub(super) struct Mark<'a> {
+    /// The variable that carries it.
+    name: &'static str,
+    /// What it is. The empty one marks nothing.
+    value: &'a str,
     supervisor: Option<u32>,
 }
 
-/// Ends every process that carries `mark`, TERM first, and returns how many there were.
+/// Ends every process that carries the run's `mark`, TERM first, and returns how many there were.
 #[must_use]
 pub fn sweep(mark: &str) -> usize {
-    Mark { run: mark, supervisor: None }.sweep(GRACE)
+    Mark::of_run(mark).sweep(GRACE)
+}
+
+/// The same for what the wrapper of a pane has left that was killed, by the pane's mark.
+pub(super) fn sweep_pane(mark: &str) -> usize {
+    Mark::of_pane(mark).sweep(GRACE)
 }
 
 /// The same for one program of the run, by the pid of its supervisor, which has ended; `at_once` with KILL. What is in the
 /// session that the supervisor led counts as well, also without a mark: no other session can have its pid for an id.
 pub(super) fn sweep_program(mark: &str, supervisor: u32, at_once: bool) {
     let grace = if at_once { Duration::ZERO } else { GRACE };
-    Mark { run: mark, supervisor: Some(supervisor) }.sweep(grace);
+    Mark { supervisor: Some(supervisor), ..Mark::of_run(mark) }.sweep(grace);
+}
+
+impl<'a> Mark<'a> {
+    /// That of a whole run.
+    pub(super) fn of_run(mark: &'a str) -> Self {
+        Self { name: RUN_MARK, value: mark, supervisor: None }
+    }
+
+    /// That of a pane.
+    pub(super) fn of_pane(mark: &'a str) -> Self {
+        Self { name: PANE_MARK, value: mark, supervisor: None }
+    }
+
+    /// Starts one program from here, a supervisor without other threads, and marks what it starts.
+    pub(super) fn spawn(self, command: &mut Command) -> io::Result<Child> {
+        if self.value.is_empty() {
+            return command.spawn();
+        }
+        command.env(self.name, self.value);
+        if self.name == RUN_MARK {
+            command.env(SUPERVISOR_MARK, std::process::id().to_string());
+        }
+        let limit = getrlimit(LIMIT_MARK);
+        // Where the hard limit is lower the variables have to do.
+        let _ =
+            setrlimit(LIMIT_MARK, Rlimit { current: Some(self.limit_value(std::process::id())), ..limit });
+        let child = command.spawn();
+        let _ = setrlimit(LIMIT_MARK, limit);
+        child
+    }
+
+    /// The value of the limit that marks one program: 41 bits of a hash (FNV-1a) of the mark, and the supervisor's pid.
+    fn limit_value(self, supervisor: u32) -> u64 {
+        let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let bytes = self.name.bytes().chain([b'=']).chain(self.value.bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325, fold);
+        (hash >> (PID_BITS + 1) << PID_BITS) | u64::from(supervisor)
+    }
 }
 
 impl Mark<'_> {
     fn sweep(self, grace: Duration) -> usize {
-        if self.run.is_empty() && self.supervisor.is_none() {
+        if self.value.is_empty() && self.supervisor.is_none() {
             return 0;
         }
         let started = Instant::now();
@@ -85,14 +137,14 @@ impl Mark<'_> {
 
     fn is_carried_by(self, stat: &Stat) -> bool {
         let is_marked = || self.is_in_environment(stat.pid) || self.is_in_limit(stat.pid);
-        Some(stat.session) == self.supervisor || !self.run.is_empty() && is_marked()
+        Some(stat.session) == self.supervisor || !self.value.is_empty() && is_marked()
     }
 
     fn is_in_environment(self, pid: u32) -> bool {
         let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
         let carries =
             |mark: String| environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes());
-        carries(format!("{RUN_MARK}={}", self.run))
+        carries(format!("{}={}", self.name, self.value))
             && self.supervisor.is_none_or(|supervisor| carries(format!("{SUPERVISOR_MARK}={supervisor}")))
     }
 
@@ -101,24 +153,10 @@ impl Mark<'_> {
         let soft = limits.lines().find_map(|line| line.strip_prefix(LIMIT_NAME)?.split_whitespace().next());
         let Some(value) = soft.and_then(|soft| soft.parse::<u64>().ok()) else { return false };
         match self.supervisor {
-            Some(supervisor) => value == limit_value(self.run, supervisor),
-            None => value >> PID_BITS == limit_value(self.run, 0) >> PID_BITS,
+            Some(supervisor) => value == self.limit_value(supervisor),
+            None => value >> PID_BITS == self.limit_value(0) >> PID_BITS,
         }
     }
-}
-
-/// Has `start` start one program of a run from here, a supervisor without other threads, and marks what it starts. The
-/// variables are for the caller to set.
-pub(super) fn with_limit_mark<T>(run: &str, start: impl FnOnce() -> T) -> T {
-    let limit = getrlimit(LIMIT_MARK);
-    if !run.is_empty() {
-        // Where the hard limit is lower the variables have to do.
-        let _ =
-            setrlimit(LIMIT_MARK, Rlimit { current: Some(limit_value(run, std::process::id())), ..limit });
-    }
-    let result = start();
-    let _ = setrlimit(LIMIT_MARK, limit);
-    result
 }
 
 /// Takes the limit mark of a run around us from the calling process: a supervisor has work to do when that one is swept.
@@ -127,11 +165,16 @@ pub(super) fn drop_limit_mark() {
     let _ = setrlimit(LIMIT_MARK, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// The value of the limit that marks one program of a run: 41 bits of a hash (FNV-1a) of the run's mark, and the pid.
-fn limit_value(run: &str, supervisor: u32) -> u64 {
-    let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = run.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-    (hash >> (PID_BITS + 1) << PID_BITS) | u64::from(supervisor)
+/// Has `start` start what is to outlive every run (a tmux server) without the limit mark of a run around us.
+pub fn without_limit_mark<T>(start: impl FnOnce() -> T) -> T {
+    /// Two at a time would not leave the limit as it was.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let limit = getrlimit(LIMIT_MARK);
+    drop_limit_mark();
+    let result = start();
+    let _ = setrlimit(LIMIT_MARK, limit);
+    result
 }
 
 fn signal(pids: &[u32], signal: Signal) {
@@ -143,8 +186,6 @@ fn signal(pids: &[u32], signal: Signal) {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     fn wait_for(mark: Mark<'_>) {
@@ -160,7 +201,7 @@ mod tests {
         let mut ours = Command::new("sleep").arg("600").env(RUN_MARK, &mark).spawn().unwrap();
         let mut stranger =
             Command::new("sleep").arg("600").env(RUN_MARK, format!("{mark}0")).spawn().unwrap();
-        wait_for(Mark { run: &mark, supervisor: None });
+        wait_for(Mark::of_run(&mark));
         // A child of ours stays a zombie until it is waited for; a zombie is not counted as living.
         assert_eq!(sweep(&mark), 1);
         assert!(ours.wait().unwrap().code().is_none(), "ended by a signal");
@@ -177,10 +218,11 @@ mod tests {
             let script = format!("ulimit -Sx {value} && exec env -i sleep 600");
             Command::new("bash").args(["-c", &script]).spawn().unwrap()
         };
-        let mut ours = [with_limit(limit_value(&mark, 7)), with_limit(limit_value(&mark, 8))];
-        let mut stranger = with_limit(limit_value(&format!("{mark}0"), 7));
+        let mut ours =
+            [with_limit(Mark::of_run(&mark).limit_value(7)), with_limit(Mark::of_run(&mark).limit_value(8))];
+        let mut stranger = with_limit(Mark::of_run(&format!("{mark}0")).limit_value(7));
         for supervisor in [7, 8] {
-            wait_for(Mark { run: &mark, supervisor: Some(supervisor) });
+            wait_for(Mark { supervisor: Some(supervisor), ..Mark::of_run(&mark) });
         }
         sweep_program(&mark, 7, true);
         assert!(ours[0].wait().unwrap().code().is_none(), "ended by a signal");
@@ -194,9 +236,27 @@ mod tests {
     #[test]
     fn a_limit_mark_is_a_limit_for_every_run_and_pid() {
         for run in ["a", "20261121-120000-7", "x".repeat(500).as_str()] {
-            let value = limit_value(run, (1 << PID_BITS) - 1);
-            assert!(value < 1 << 63 && value >> PID_BITS == limit_value(run, 0) >> PID_BITS, "{run}");
+            for mark in [Mark::of_run(run), Mark::of_pane(run)] {
+                let value = mark.limit_value((1 << PID_BITS) - 1);
+                assert!(value < 1 << 63 && value >> PID_BITS == mark.limit_value(0) >> PID_BITS, "{run}");
+            }
+            assert_ne!(Mark::of_run(run).limit_value(0), Mark::of_pane(run).limit_value(0));
         }
-        assert_ne!(limit_value("a", 1), limit_value("b", 1));
+        assert_ne!(Mark::of_run("a").limit_value(1), Mark::of_run("b").limit_value(1));
+    }
+
+    #[test]
+    fn a_pane_is_none_of_a_runs() {
+        let mark = format!("pane-test-{}", std::process::id());
+        let start =
+            |mark: Mark<'_>| mark.spawn(Command::new("sleep").arg("600").env_remove(PANE_MARK)).unwrap();
+        let (mut run, mut pane) = (start(Mark::of_run(&mark)), start(Mark::of_pane(&mark)));
+        wait_for(Mark::of_run(&mark));
+        wait_for(Mark::of_pane(&mark));
+        assert_eq!(sweep(&mark), 1);
+        assert!(run.wait().unwrap().code().is_none(), "ended by a signal");
+        assert!(pane.try_wait().unwrap().is_none(), "the pane was ended");
+        assert_eq!(sweep_pane(&mark), 1);
+        assert!(pane.wait().unwrap().code().is_none(), "ended by a signal");
     }
 }

@@ -1,69 +1,102 @@
-//! Programs on a terminal that somebody else has opened (tmux opens panes), under the same supervisor as all others.
+//! Programs on a terminal that somebody else has opened (tmux opens panes), which outlive whoever looks after them.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ralph::process::ladder::Ladder;
 use ralph::process::launch::Launch;
 use ralph::process::note::SupervisorNote;
-use ralph::process::supervised::{Notes, StartError, Supervised};
+use ralph::process::pane::{self, Pane, PaneError, PaneNotes};
 use rustix::process::Signal;
 
 use crate::processes::send;
-use crate::scratch::{Scratch, finish};
+use crate::scratch::Scratch;
 use crate::terminal::Terminal;
 
-/// One program on its terminal, and ralph's end of it.
-struct Pane {
+/// How long a wrapper may take to come.
+const COMES: Duration = Duration::from_mins(1);
+const MARK: &str = "the mark of this pane";
+
+/// One program on its terminal, and a monitor of it.
+struct Opened {
     terminal: Terminal,
-    program: Supervised,
-    notes: Notes,
+    program: Pane,
+    notes: PaneNotes,
 }
 
 fn launch(scratch: &Scratch, words: &[&str]) -> Launch {
     let wait = Duration::from_millis(300);
     let (program, args) = words.split_first().unwrap();
+    let command = scratch.command("env");
+    let env = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
     Launch {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
         wrapper: ["env", "IN_A_BOX=yes"].map(Into::into).into(),
-        mark: scratch.home().display().to_string(),
+        env: env.chain([("RALPH_RUN".into(), "of another loop".into())]).collect(),
+        mark: mark(scratch),
         ladder: Ladder { interrupt: wait, terminate: wait },
         ..Launch::default()
     }
 }
 
-fn socket(scratch: &Scratch) -> PathBuf {
-    scratch.outside().join("socket")
+fn mark(scratch: &Scratch) -> String {
+    format!("{MARK} in {}", scratch.home().display())
 }
 
-/// A terminal on which a supervisor is the first program, as tmux starts it.
+/// The folder of the pane: with a longer path than a socket may have.
+fn folder(scratch: &Scratch) -> PathBuf {
+    let folder = scratch.outside().join("x".repeat(120));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A terminal on which a wrapper is the first program, as tmux starts it.
 fn terminal(scratch: &Scratch) -> Terminal {
-    let args = Launch::args_at(&socket(scratch));
-    Terminal::start(scratch.ralph("").args(args).env("TERM", "xterm"), 24, 80)
+    let args = pane::wrapper_args(&folder(scratch));
+    Terminal::start(scratch.ralph("").args(args).env("TERM", "xterm").env("SERVERS", "own"), 24, 80)
 }
 
-fn open(scratch: &Scratch, words: &[&str]) -> Pane {
-    let launch = launch(scratch, words);
-    let listener = UnixListener::bind(socket(scratch)).unwrap();
+fn open(scratch: &Scratch, words: &[&str]) -> Opened {
+    pane::prepare(&folder(scratch), &launch(scratch, words)).unwrap();
     let terminal = terminal(scratch);
-    let (program, notes) = Supervised::accept(&listener, &launch).unwrap();
-    Pane { terminal, program, notes }
+    let (program, notes) = Pane::await_start(&folder(scratch), COMES).unwrap();
+    Opened { terminal, program: program.unwrap(), notes }
 }
 
-impl Pane {
-    /// The notes up to the last; there must be one that nothing is left.
+fn connect(scratch: &Scratch) -> (Pane, PaneNotes) {
+    Pane::connect(&folder(scratch)).unwrap().expect("a wrapper")
+}
+
+/// What lies in the pane's folder.
+fn names(scratch: &Scratch) -> Vec<String> {
+    let entries = std::fs::read_dir(folder(scratch)).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The notes after the first, which must be that the program has started.
+#[track_caller]
+fn after_start(notes: PaneNotes) -> Vec<SupervisorNote> {
+    let mut notes: Vec<SupervisorNote> = notes.collect();
+    assert!(matches!(notes.first(), Some(SupervisorNote::Started(_))), "{notes:?}");
+    notes.remove(0);
+    notes
+}
+
+impl Opened {
+    /// The notes between the first and the last; there must be one that nothing is left.
     #[track_caller]
-    fn end(mut self, scratch: &Scratch) -> (Vec<SupervisorNote>, String) {
-        let mut notes: Vec<SupervisorNote> = self.notes.by_ref().collect();
+    fn end(self, scratch: &Scratch) -> (Vec<SupervisorNote>, String) {
+        let mut notes = after_start(self.notes);
         assert_eq!(notes.pop(), Some(SupervisorNote::Gone(0)), "{notes:?}");
-        self.program.finish(Some(0));
+        self.program.finish(true, &mark(scratch));
         let end = self.terminal.end();
         assert_eq!(end.code, Some(0), "{end:?}");
         scratch.assert_nothing_left();
+        assert_eq!(names(scratch), ["end"]);
         (notes, end.history)
     }
 }
@@ -79,12 +112,14 @@ fn the_program_has_the_terminal_for_itself() {
     let scratch = Scratch::new();
     let script = script(
         &scratch,
-        "trap 'echo interrupted' INT; test -t 0 && test -t 1 && test -t 2 && echo box: $IN_A_BOX, mark: $RALPH_RUN
+        "trap 'echo interrupted' INT; test -t 0 && test -t 1 && test -t 2 && echo box: $IN_A_BOX, of the server: $SERVERS,
+        echo mark: $RALPH_PANE, of a run: $RALPH_RUN$RALPH_SUPERVISOR, on: $TERM
         while read -r line; do [ $line = bye ] && exit 3; echo read: $line; done",
     );
     let mut pane = open(&scratch, &[&script]);
-    let told = format!("box: yes, mark: {}", scratch.home().display());
+    let told = format!("box: yes, of the server: ,mark: {}, of a run: , on: xterm", mark(&scratch));
     pane.terminal.wait_for("a terminal", |screen| screen.replace('\n', "").contains(&told));
+    assert_eq!(names(&scratch), ["socket"], "what was to be started has been read");
     pane.terminal.press_ctrl_c();
     pane.terminal.wait_for("an interrupt", |screen| screen.contains("interrupted"));
     // Nobody could continue it, so that it is not stopped.
@@ -116,14 +151,16 @@ fn a_shell_has_job_control() {
     assert!(history.contains("interrupted: 130") && !history.contains("no job control"), "{history}");
 }
 
+/// Heeds no signal but KILL, and has children that do not either, one in a session of its own.
+const STUBBORN: &str = "trap 'echo int' INT; trap 'echo term' TERM; trap '' HUP
+    setsid bash -c \"$(declare -f note); note; trap '' TERM HUP; while :; do sleep 600; done\" &
+    ( trap '' TERM HUP; note; exec sleep 600 ) &
+    while :; do sleep 0.05; done";
+
 #[test]
 fn an_order_to_stop_climbs_the_ladder() {
     let scratch = Scratch::new();
-    let stubborn = "trap 'echo int' INT; trap 'echo term' TERM
-        setsid bash -c \"$(declare -f note); note; trap '' TERM HUP; while :; do sleep 600; done\" &
-        ( trap '' TERM HUP; note; exec sleep 600 ) &
-        while :; do sleep 0.05; done";
-    let script = script(&scratch, stubborn);
+    let script = script(&scratch, STUBBORN);
     let mut pane = open(&scratch, &[&script]);
     scratch.await_noted(3);
     pane.program.stop();
@@ -146,60 +183,157 @@ fn an_order_to_kill_leaves_nothing() {
 }
 
 #[test]
-fn the_loss_of_a_supervisor_on_a_terminal_leaves_nothing() {
+fn a_terminal_that_is_closed_leaves_nothing() {
     let scratch = Scratch::new();
-    let script = script(&scratch, "trap '' INT TERM HUP; setsid sleep 600 & while :; do sleep 600; done");
+    let script = script(&scratch, STUBBORN);
     let pane = open(&scratch, &[&script]);
+    scratch.await_noted(3);
+    // As the kernel tells the first process of a session whose terminal is gone.
+    send(pane.program.wrapper_pid(), Signal::HUP);
+    assert_eq!(pane.end(&scratch).0, [SupervisorNote::Signaled(9)]);
+}
+
+#[test]
+fn monitors_come_and_go() {
+    let scratch = Scratch::new();
+    let script = script(&scratch, "read -r line; setsid sleep 600 & exit 5");
+    let mut first = open(&scratch, &[&script]);
+    let started = first.notes.next();
+    drop((first.program, first.notes));
+    let (second, mut notes) = connect(&scratch);
+    assert_eq!(notes.next(), started, "the notes begin with the first");
+    let (third, more) = connect(&scratch);
+    assert_eq!(third.wrapper_pid(), second.wrapper_pid());
+    drop((second, notes));
     scratch.await_noted(1);
-    send(pane.program.supervisor_pid(), Signal::KILL);
-    assert_eq!(pane.notes.last(), None);
-    pane.program.finish(None);
+    assert!(matches!(
+        pane::prepare(&folder(&scratch), &launch(&scratch, &["true"])),
+        Err(PaneError::Runs(_))
+    ));
+    first.terminal.press("bye\n");
+    let last = [SupervisorNote::Exited(5), SupervisorNote::Gone(0)];
+    assert_eq!(after_start(more), last);
+    third.finish(true, &mark(&scratch));
+    assert_eq!(first.terminal.end().code, Some(0));
     scratch.assert_nothing_left();
+
+    // Who comes after all is over learns the same.
+    assert!(Pane::connect(&folder(&scratch)).unwrap().is_none());
+    assert_eq!(after_start_of(pane::ended(&folder(&scratch)).unwrap()), last);
+    let (pane, notes) = Pane::await_start(&folder(&scratch), COMES).unwrap();
+    assert!(pane.is_none());
+    assert_eq!(after_start(notes), last);
+    // Until there is something new to start.
+    pane::prepare(&folder(&scratch), &launch(&scratch, &["true"])).unwrap();
+    assert_eq!(pane::ended(&folder(&scratch)).unwrap(), []);
+    let mode = folder(&scratch).join("launch").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+fn after_start_of(mut notes: Vec<SupervisorNote>) -> Vec<SupervisorNote> {
+    notes.remove(0);
+    notes
+}
+
+#[test]
+fn a_monitor_that_does_not_listen_holds_nobody() {
+    let scratch = Scratch::new();
+    let script = script(&scratch, "read -r line");
+    let pane = open(&scratch, &[&script]);
+    let crowd: Vec<_> = (0..100).map(|_| connect(&scratch)).collect();
+    let (mut last, notes) = connect(&scratch);
+    // In the crowd, the first ones have lost their places; the last one has its own.
+    last.stop();
+    assert_eq!(after_start(notes), [SupervisorNote::Signaled(2), SupervisorNote::Gone(0)]);
+    // Whose connection was closed learns it from the folder.
+    assert_eq!(pane.end(&scratch).0, [SupervisorNote::Signaled(2)]);
+    drop(crowd);
+}
+
+#[test]
+fn the_loss_of_a_wrapper_leaves_nothing_once_a_monitor_comes() {
+    let scratch = Scratch::new();
+    let script =
+        script(&scratch, "trap '' INT TERM HUP; env -i setsid sleep 600 & while :; do sleep 600; done");
+    let mut pane = open(&scratch, &[&script]);
+    assert!(matches!(pane.notes.next(), Some(SupervisorNote::Started(_))));
+    scratch.await_noted(1);
+    send(pane.program.wrapper_pid(), Signal::KILL);
+    assert_eq!(pane.notes.next(), None);
     assert_eq!(pane.terminal.end().code, None);
+    drop(pane.program);
+
+    assert!(Pane::connect(&folder(&scratch)).unwrap().is_none(), "its socket is still there");
+    assert_eq!(pane::ended(&folder(&scratch)).unwrap(), []);
+    assert_eq!(pane::sweep("the mark of another pane"), 0);
+    assert_eq!(pane::sweep(""), 0);
+    assert!(pane::sweep(&mark(&scratch)) >= 2);
+    scratch.assert_nothing_left();
+    assert_eq!(pane::sweep(&mark(&scratch)), 0);
+    pane::prepare(&folder(&scratch), &launch(&scratch, &["true"])).unwrap();
+    assert_eq!(names(&scratch), ["launch"]);
+}
+
+#[test]
+fn a_monitor_that_sees_the_loss_of_a_wrapper_sweeps() {
+    let scratch = Scratch::new();
+    let script =
+        script(&scratch, "trap '' INT TERM HUP; env -i setsid sleep 600 & while :; do sleep 600; done");
+    let mut pane = open(&scratch, &[&script]);
+    assert!(matches!(pane.notes.next(), Some(SupervisorNote::Started(_))));
+    scratch.await_noted(1);
+    send(pane.program.wrapper_pid(), Signal::KILL);
+    assert_eq!(pane.notes.next(), None);
+    pane.program.finish(false, &mark(&scratch));
+    scratch.assert_nothing_left();
+}
+
+#[test]
+fn a_stopped_wrapper_obeys() {
+    let scratch = Scratch::new();
+    let script = script(&scratch, "kill -STOP $PPID; while :; do sleep 0.05; done");
+    let mut pane = open(&scratch, &[&script]);
+    scratch.await_noted(1);
+    pane.program.stop();
+    assert_eq!(pane.end(&scratch).0, [SupervisorNote::Signaled(2)]);
 }
 
 #[test]
 fn a_program_that_is_not_there_is_said_on_both_sides() {
     let scratch = Scratch::new();
     let launch = Launch { wrapper: Vec::new(), ..launch(&scratch, &["no-such-program"]) };
-    let listener = UnixListener::bind(socket(&scratch)).unwrap();
+    pane::prepare(&folder(&scratch), &launch).unwrap();
     let terminal = terminal(&scratch);
-    let error = Supervised::accept(&listener, &launch).unwrap_err();
-    assert!(matches!(error, StartError::Program { .. }), "{error}");
-    assert!(error.to_string().starts_with("cannot start 'no-such-program': No such file"), "{error}");
+    let (_, notes) = Pane::await_start(&folder(&scratch), COMES).unwrap();
+    assert_eq!(notes.collect::<Vec<_>>(), [SupervisorNote::Refused(2)]);
     let end = terminal.end();
     assert!(end.history.contains("error: ralph cannot run its program here: No such file"), "{end:?}");
-}
-
-/// The test below starts this one as a process of its own that listens until it is killed; by itself it does nothing.
-#[test]
-fn listen_until_killed() {
-    let Some(socket) = std::env::var_os("RALPH_TEST_SOCKET") else { return };
-    let listener = UnixListener::bind(Path::new(&socket)).unwrap();
-    println!("listening");
-    let program = std::env::var_os("RALPH_TEST_PROGRAM").unwrap();
-    let launch = Launch { program, ..Launch::default() };
-    let (_program, notes) = Supervised::accept(&listener, &launch).unwrap();
-    notes.for_each(drop);
+    assert_eq!(names(&scratch), ["end"]);
 }
 
 #[test]
-fn a_listener_that_is_killed_takes_everything_along() {
+fn a_wrapper_that_never_comes_is_given_up() {
     let scratch = Scratch::new();
-    let script = script(&scratch, "trap '' INT TERM HUP; setsid sleep 600 & while :; do sleep 600; done");
-    let mut listener = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", "pane::listen_until_killed"])
-        .env("RALPH_TEST_SOCKET", socket(&scratch))
-        .env("RALPH_TEST_PROGRAM", &script)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("listening")));
-    let terminal = terminal(&scratch);
-    scratch.await_noted(1);
-    send(listener.id(), Signal::KILL);
-    finish(listener);
-    scratch.await_nothing_left();
-    assert_eq!(terminal.end().code, Some(0));
+    pane::prepare(&folder(&scratch), &launch(&scratch, &["true"])).unwrap();
+    let error = Pane::await_start(&folder(&scratch), Duration::from_millis(100)).unwrap_err();
+    assert!(matches!(error, PaneError::NeverCame { .. }), "{error}");
+    assert_eq!(names(&scratch), [""; 0], "what was to be started is taken back");
+    // It comes after all, and there is nothing to start.
+    let end = terminal(&scratch).end();
+    assert!(end.history.contains("error: ralph cannot run its program here: "), "{end:?}");
+    let none = folder(&scratch).join("none");
+    assert!(pane::prepare(&none, &Launch::default()).unwrap_err().to_string().contains("none: No such file"));
+}
+
+#[test]
+fn a_folder_that_is_removed_is_survived_and_not_made_again() {
+    let scratch = Scratch::new();
+    let script = script(&scratch, "read -r line; exit 4");
+    let mut pane = open(&scratch, &[&script]);
+    let folder = folder(&scratch);
+    std::fs::remove_dir_all(&folder).unwrap();
+    pane.terminal.press("\n");
+    assert_eq!(after_start(pane.notes), [SupervisorNote::Exited(4), SupervisorNote::Gone(0)]);
+    assert_eq!(pane.terminal.end().code, Some(0));
+    assert!(!folder.exists());
 }

@@ -1,0 +1,234 @@
+//! A monitor's end of a program in a pane: what [`supervised`](super::supervised) is for programs of ralph's own, for one
+//! that outlives its monitor.
+//!
+//! The pane's first process is our *wrapper*, a [`supervisor`](super::supervisor) that was started by somebody else (tmux).
+//! It and its monitors meet in a folder. To start one: [`prepare`] the folder, have tmux start our executable with
+//! [`wrapper_args`], and [await](Pane::await_start) it. Whoever comes later [connects](Pane::connect), or reads how it
+//! [ended](ended). Monitors may come and go, and several may listen; only an order ends the program.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::handle::ProcessHandle;
+use super::launch::Launch;
+use super::note::SupervisorNote;
+use super::pane_folder::PaneFolder;
+use super::supervised::Notes;
+use super::supervisor::{ORDER_KILL, ORDER_STOP, PANE, VERB};
+use super::sweep::sweep_pane;
+use crate::files::FileError;
+
+/// How long a wrapper may take to leave when it has said that it is through, or was told that nobody waits for it.
+const LEAVE_LIMIT: Duration = Duration::from_secs(6);
+
+/// A program cannot be started in a pane, or nobody can tell what became of it.
+#[derive(Debug, thiserror::Error)]
+pub enum PaneError {
+    /// The folder of the pane has one already.
+    #[error("a program still runs in the pane of {folder}: end it first", folder = .0.display())]
+    Runs(PathBuf),
+    /// What is to be started cannot be written down.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Words or variables that no program can be given.
+    #[error("cannot start '{program}': {source}")]
+    Program {
+        /// The program as configured.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The wrapper did not come.
+    #[error("nothing was started in the pane of {folder} within {seconds} s: see what the pane shows", folder = .folder.display())]
+    NeverCame {
+        /// The folder of the pane.
+        folder: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// The system refused something else.
+    #[error("cannot reach the program in the pane of {folder}: {source}", folder = .folder.display())]
+    System {
+        /// The folder of the pane.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl PaneError {
+    fn at(folder: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |source| Self::System { folder: folder.to_owned(), source }
+    }
+}
+
+/// Writes down what the wrapper in `folder` is to start, an absolute path to a folder that is there and ours alone. Of the
+/// launch, `env` is the program's whole environment, and `mark` has to be the pane's and the program's alone for all times: by
+/// it is found what the loss of the wrapper leaves. The file is gone as soon as the wrapper has read it.
+///
+/// # Errors
+/// Also when a program runs there.
+pub fn prepare(folder: &Path, launch: &Launch) -> Result<(), PaneError> {
+    let failed = PaneError::at(folder);
+    let message = launch.to_message().map_err(|source| {
+        let program = launch.program.to_string_lossy().into_owned();
+        PaneError::Program { program, source }
+    })?;
+    let opened = PaneFolder::open(folder).map_err(&failed)?;
+    if opened.connect().map_err(&failed)?.is_some() {
+        return Err(PaneError::Runs(folder.to_owned()));
+    }
+    Ok(opened.prepare(&message)?)
+}
+
+/// The arguments with which our executable is the wrapper of this folder.
+#[must_use]
+pub fn wrapper_args(folder: &Path) -> [OsString; 3] {
+    [VERB.into(), PANE.into(), folder.into()]
+}
+
+/// What is known of the program of a pane that has no wrapper any more. Without a last note, its wrapper was killed.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn ended(folder: &Path) -> Result<Vec<SupervisorNote>, PaneError> {
+    PaneFolder::open(folder).and_then(|folder| folder.kept()).map_err(PaneError::at(folder))
+}
+
+/// Ends what a wrapper has left that was killed, and nothing else: by the pane's mark. How many processes there were.
+#[must_use]
+pub fn sweep(mark: &str) -> usize {
+    sweep_pane(mark)
+}
+
+/// A program in a pane, whose wrapper lives. Dropping it leaves the program alone.
+#[derive(Debug)]
+pub struct Pane {
+    wrapper: ProcessHandle,
+    control: UnixStream,
+    /// KILL has been ordered.
+    killed: bool,
+}
+
+impl Pane {
+    /// Connects to the wrapper of this folder; `None` when there is none. The notes begin with the first.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn connect(folder: &Path) -> Result<Option<(Self, PaneNotes)>, PaneError> {
+        let opened = PaneFolder::open(folder).map_err(PaneError::at(folder))?;
+        Self::try_connect(&opened, folder).map_err(PaneError::at(folder))
+    }
+
+    fn try_connect(opened: &PaneFolder, folder: &Path) -> io::Result<Option<(Self, PaneNotes)>> {
+        let Some(control) = opened.connect()? else { return Ok(None) };
+        let Ok(wrapper) = ProcessHandle::of_peer(&control) else { return Ok(None) };
+        let heard = Some(control.try_clone()?.into());
+        let notes = PaneNotes { heard, count: 0, kept: VecDeque::new(), folder: folder.to_owned() };
+        Ok(Some((Self { wrapper, control, killed: false }, notes)))
+    }
+
+    /// Waits until the wrapper listens that was just started. One that is through by then is told by its notes alone.
+    ///
+    /// # Errors
+    /// When it does not come within `limit`; what it was to start is taken back then.
+    pub fn await_start(folder: &Path, limit: Duration) -> Result<(Option<Self>, PaneNotes), PaneError> {
+        let failed = PaneError::at(folder);
+        let opened = PaneFolder::open(folder).map_err(&failed)?;
+        let look = || match Self::try_connect(&opened, folder)? {
+            Some((pane, notes)) => Ok(Some((Some(pane), notes))),
+            None => {
+                let kept = VecDeque::from(opened.kept()?);
+                let notes = PaneNotes { heard: None, count: 0, kept, folder: folder.to_owned() };
+                Ok((!notes.kept.is_empty()).then_some((None, notes)))
+            }
+        };
+        let found = opened.wait_for(Instant::now() + limit, look).map_err(&failed)?;
+        found.ok_or_else(|| {
+            let _ = opened.take_back();
+            PaneError::NeverCame { folder: folder.to_owned(), seconds: limit.as_secs() }
+        })
+    }
+
+    /// Process id of the wrapper; everything the program starts is below it.
+    #[must_use]
+    pub fn wrapper_pid(&self) -> u32 {
+        self.wrapper.pid()
+    }
+
+    /// Asks for the ladder: INT, TERM, KILL, then all that is left. The notes tell when it is done.
+    pub fn stop(&mut self) {
+        self.order(ORDER_STOP);
+    }
+
+    /// Asks for KILL at once, for the program and everything below it.
+    pub fn kill(&mut self) {
+        // Once is enough; a wrapper that does not listen must not block us.
+        if !std::mem::replace(&mut self.killed, true) {
+            self.order(ORDER_KILL);
+        }
+    }
+
+    /// Continues a wrapper that somebody has stopped.
+    pub fn go_on(&self) {
+        self.wrapper.send(Signal::CONT);
+    }
+
+    fn order(&mut self, order: u8) {
+        // A wrapper that is gone needs no order.
+        let _ = self.control.write_all(&[order]);
+        self.go_on();
+    }
+
+    /// To be called when the program is to be over: its notes have come to an end, or do not come to one. A wrapper that does
+    /// not leave by itself is killed. `is_gone`: there was a last note; without it, what carries `mark` is swept.
+    pub fn finish(mut self, is_gone: bool, mark: &str) {
+        if !is_gone {
+            self.kill();
+        }
+        if !self.wrapper.ends_by(Instant::now() + LEAVE_LIMIT).unwrap_or(false) {
+            self.wrapper.send(Signal::KILL);
+        }
+        if !is_gone {
+            let _ = sweep_pane(mark);
+        }
+    }
+}
+
+/// The notes of a wrapper as they come, and those that it has kept where it is gone before they were heard. To be served by a
+/// thread of its own.
+#[derive(Debug)]
+pub struct PaneNotes {
+    /// `None` once its end has come.
+    heard: Option<Notes>,
+    /// How many of them have come.
+    count: usize,
+    /// Those that were kept.
+    kept: VecDeque<SupervisorNote>,
+    folder: PathBuf,
+}
+
+impl Iterator for PaneNotes {
+    type Item = SupervisorNote;
+
+    /// Blocks for the next note; `None` after the last, or when the wrapper was killed.
+    fn next(&mut self) -> Option<SupervisorNote> {
+        if let Some(notes) = &mut self.heard {
+            if let Some(note) = notes.next() {
+                self.count += 1;
+                return Some(note);
+            }
+            if !notes.are_over() {
+                self.kept = ended(&self.folder).unwrap_or_default().into_iter().skip(self.count).collect();
+            }
+            self.heard = None;
+        }
+        self.kept.pop_front()
+    }
+}

@@ -1,0 +1,141 @@
+//! The folder in which the wrapper of a pane and its monitors meet: what to start, a socket, and how it ended.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::event::PollFlags;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::{Mode, OFlags};
+
+use super::note::SupervisorNote;
+use super::ready::is_ready_by;
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, own};
+
+/// What is to be started, with an environment that may hold secrets: it goes as soon as it is read.
+const LAUNCH: &str = "launch";
+/// Where the wrapper listens.
+const SOCKET: &str = "socket";
+/// Its name until it does.
+const SOCKET_TO_BE: &str = "socket.new";
+/// The notes of a program that has ended, as lines.
+const END: &str = "end";
+/// A launch is longer than the kernel lets a program's words and variables be.
+const LAUNCH_LIMIT: u64 = 64 << 20;
+const END_LIMIT: u64 = 64 << 10;
+
+/// The folder of one pane. Only its user may look into it: whoever listens there is taken for the wrapper.
+#[derive(Debug)]
+pub(super) struct PaneFolder {
+    path: PathBuf,
+    descriptor: OwnedFd,
+}
+
+impl PaneFolder {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self { path: path.to_owned(), descriptor })
+    }
+
+    /// A path to a socket in it that is short, as the kernel takes only 107 bytes.
+    fn short(&self, name: &str) -> PathBuf {
+        format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()).into()
+    }
+
+    /// Writes down what the wrapper is to start, in place of all that is left of the one before.
+    pub(super) fn prepare(&self, launch: &[u8]) -> Result<(), FileError> {
+        for name in [SOCKET, SOCKET_TO_BE, END, LAUNCH] {
+            remove(&self.path.join(name)).map_err(FileError::at(&self.path.join(name)))?;
+        }
+        atomic::write_own(&self.path.join(LAUNCH), launch, Durability::Atomic).map(drop)
+    }
+
+    /// Reads what is to be started, and removes it.
+    pub(super) fn take_launch(&self) -> io::Result<Vec<u8>> {
+        let path = self.path.join(LAUNCH);
+        let launch = own::read(&path, LAUNCH_LIMIT);
+        remove(&path)?;
+        launch
+    }
+
+    /// Removes it unread: no wrapper has come.
+    pub(super) fn take_back(&self) -> io::Result<()> {
+        remove(&self.path.join(LAUNCH))
+    }
+
+    /// Listens for monitors. They see the socket only when somebody listens at it.
+    pub(super) fn listen(&self) -> io::Result<UnixListener> {
+        let listener = UnixListener::bind(self.short(SOCKET_TO_BE))?;
+        listener.set_nonblocking(true)?;
+        std::fs::rename(self.path.join(SOCKET_TO_BE), self.path.join(SOCKET))?;
+        Ok(listener)
+    }
+
+    /// A connection to the wrapper; `None` when there is none.
+    pub(super) fn connect(&self) -> io::Result<Option<UnixStream>> {
+        match UnixStream::connect(self.short(SOCKET)) {
+            Ok(socket) => Ok(Some(socket)),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps the notes of a program that has ended. A folder that is gone is not made again.
+    pub(super) fn keep(&self, notes: &str) -> Result<(), FileError> {
+        if self.path.is_dir() {
+            atomic::write_own(&self.path.join(END), notes.as_bytes(), Durability::Atomic)?;
+        }
+        Ok(())
+    }
+
+    /// The notes that were kept; none where the program runs, or its wrapper was killed.
+    pub(super) fn kept(&self) -> io::Result<Vec<SupervisorNote>> {
+        match own::read(&self.path.join(END), END_LIMIT) {
+            Ok(notes) => {
+                Ok(String::from_utf8_lossy(&notes).lines().filter_map(SupervisorNote::parse).collect())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Nobody listens any more.
+    pub(super) fn close(&self) {
+        let _ = remove(&self.path.join(SOCKET));
+    }
+
+    /// Waits until `look` finds something, looking whenever a name appears here; `None` when `deadline` came first.
+    pub(super) fn wait_for<T>(
+        &self,
+        deadline: Instant,
+        mut look: impl FnMut() -> io::Result<Option<T>>,
+    ) -> io::Result<Option<T>> {
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&watch, &self.path, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
+        loop {
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            if !is_ready_by(&watch, PollFlags::IN, deadline)? {
+                return Ok(None);
+            }
+            // That something came is all that counts.
+            while rustix::io::read(&watch, &mut [0; 4096]).is_ok_and(|count| count > 0) {}
+        }
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,275 @@
+//! What tmux says on a connection (control mode, `tmux -C`), line by line. Source: `tmux(1)`, "CONTROL MODE".
+
+/// The longest line outside of an answer that is looked at, in bytes. Output comes in far smaller pieces.
+const LONGEST: usize = 1 << 20;
+/// The longest answer that is kept, in bytes: 50,000 lines of a wide terminal.
+const LONGEST_ANSWER: usize = 64 << 20;
+
+/// One thing that tmux says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// A program has written these bytes; a character may be split between two of these.
+    Output {
+        /// The pane, as `%7`.
+        pane: String,
+        /// As the program wrote it.
+        bytes: Vec<u8>,
+    },
+    /// Output of this pane is not told any more, because we were slow.
+    Paused(String),
+    /// A user reads what has scrolled by in this pane, or is through with that.
+    ModeChanged(String),
+    /// This window is closed.
+    WindowClosed(String),
+    /// We are attached to this session.
+    SessionChanged(String),
+    /// The connection ends, for this reason where there is one.
+    Exit(String),
+    /// What a command answered.
+    Answer {
+        /// It was sent by this connection, and not the one that has made it.
+        is_ours: bool,
+        /// Its lines; an error where it was refused.
+        lines: Result<Vec<String>, String>,
+    },
+}
+
+/// Takes what tmux writes apart.
+#[derive(Debug, Default)]
+pub struct Parser {
+    /// A line whose end has not come yet.
+    held: Vec<u8>,
+    /// That line is too long to be kept.
+    is_too_long: bool,
+    answer: Option<Answer>,
+}
+
+/// An answer whose end has not come yet.
+#[derive(Debug)]
+struct Answer {
+    /// What stands behind `%begin`, and behind its end.
+    guard: Vec<u8>,
+    lines: Vec<String>,
+    size: usize,
+}
+
+impl Parser {
+    /// Takes bytes that may be cut anywhere, and hands over what they say.
+    pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Said)) {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.hold(&rest[..end]);
+            rest = &rest[end + 1..];
+            let line = std::mem::take(&mut self.held);
+            if !std::mem::take(&mut self.is_too_long)
+                && let Some(said) = self.line(line.strip_suffix(b"\r").unwrap_or(&line))
+            {
+                take(said);
+            }
+        }
+        self.hold(rest);
+    }
+
+    fn hold(&mut self, piece: &[u8]) {
+        let limit = if self.answer.is_some() { LONGEST_ANSWER } else { LONGEST };
+        if self.held.len() + piece.len() > limit {
+            self.is_too_long = true;
+            self.held.clear();
+        }
+        if !self.is_too_long {
+            self.held.extend_from_slice(piece);
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) -> Option<Said> {
+        if let Some(answer) = &mut self.answer {
+            let is_end = |word: &[u8]| line.strip_prefix(word) == Some(&answer.guard);
+            let (ends, fails) = (is_end(b"%end "), is_end(b"%error "));
+            if !ends && !fails {
+                answer.push(line);
+                return None;
+            }
+            return self.answer.take().map(|answer| answer.said(fails));
+        }
+        let (word, rest) = split(line);
+        let text = || String::from_utf8_lossy(rest).into_owned();
+        let first = || String::from_utf8_lossy(split(rest).0).into_owned();
+        match word {
+            b"%begin" => {
+                self.answer = Some(Answer { guard: rest.to_vec(), lines: Vec::new(), size: 0 });
+                None
+            }
+            b"%output" => Some(Said::Output { pane: first(), bytes: unescaped(split(rest).1) }),
+            b"%extended-output" => {
+                // How old it is, and what later versions may add, ends with a colon.
+                let start = rest.windows(3).position(|window| window == b" : ")? + 3;
+                Some(Said::Output { pane: first(), bytes: unescaped(&rest[start..]) })
+            }
+            b"%pause" => Some(Said::Paused(first())),
+            b"%pane-mode-changed" => Some(Said::ModeChanged(first())),
+            b"%window-close" | b"%unlinked-window-close" => Some(Said::WindowClosed(first())),
+            b"%session-changed" => Some(Said::SessionChanged(first())),
+            b"%exit" => Some(Said::Exit(text())),
+            _ => None,
+        }
+    }
+}
+
+impl Answer {
+    fn push(&mut self, line: &[u8]) {
+        self.size += line.len() + size_of::<String>();
+        if self.size > LONGEST_ANSWER {
+            self.lines = Vec::new();
+        } else {
+            self.lines.push(String::from_utf8_lossy(line).into_owned());
+        }
+    }
+
+    fn said(self, fails: bool) -> Said {
+        let is_ours = self.guard.rsplit(|byte| *byte == b' ').next().is_some_and(|flags| flags != b"0");
+        let lines = if fails {
+            Err(self.lines.join(" "))
+        } else if self.size > LONGEST_ANSWER {
+            Err("the answer is too long".to_owned())
+        } else {
+            Ok(self.lines)
+        };
+        Said::Answer { is_ours, lines }
+    }
+}
+
+/// The first word, and what comes after the blank behind it.
+fn split(line: &[u8]) -> (&[u8], &[u8]) {
+    match line.iter().position(|byte| *byte == b' ') {
+        Some(end) => (&line[..end], &line[end + 1..]),
+        None => (line, &[]),
+    }
+}
+
+/// Output has its control characters and backslashes as `\` and three octal digits.
+fn unescaped(escaped: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped;
+    while let Some((byte, after)) = rest.split_first() {
+        let octal = if *byte == b'\\' { after.first_chunk().and_then(octal) } else { None };
+        bytes.push(octal.unwrap_or(*byte));
+        rest = if octal.is_some() { &after[3..] } else { after };
+    }
+    bytes
+}
+
+fn octal(digits: &[u8; 3]) -> Option<u8> {
+    let value = |digit: u8| (b'0'..=b'7').contains(&digit).then(|| u16::from(digit - b'0'));
+    let [first, second, third] = digits.map(value);
+    u8::try_from(first? * 64 + second? * 8 + third?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn said(parser: &mut Parser, bytes: &[u8]) -> Vec<Said> {
+        let mut all = Vec::new();
+        parser.push(bytes, |said| all.push(said));
+        all
+    }
+
+    fn answer(is_ours: bool, lines: Result<&[&str], &str>) -> Said {
+        let lines = lines.map(|lines| lines.iter().map(ToString::to_string).collect()).map_err(str::to_owned);
+        Said::Answer { is_ours, lines }
+    }
+
+    fn output(pane: &str, bytes: &[u8]) -> Said {
+        Said::Output { pane: pane.to_owned(), bytes: bytes.to_vec() }
+    }
+
+    /// As tmux 3.3a writes it.
+    const STREAM: &str = "%begin 1795321007 264 0\n%end 1795321007 264 0\n%session-changed $0 c d\n\
+        %output %0 l\\134ine \u{e9}\\015\\012\n%extended-output %10 12 : a : b\\033[0m\n%begin 1795321007 269 1\n%pause %0\n\
+        %end 1795321007 268 1\n\n%end 1795321007 269 1\n%begin 1 270 1\ncan't find pane: %9\n%error 1 270 1\n\
+        %pause %0\n%pane-mode-changed %0\n%window-add @1\n%unlinked-window-close @1\n%sessions-changed\n%window-close @2\n\
+        nonsense\n\n%exit server exited unexpectedly\n%exit\n";
+
+    fn spoken() -> Vec<Said> {
+        vec![
+            answer(false, Ok(&[])),
+            Said::SessionChanged("$0".into()),
+            output("%0", "l\\ine \u{e9}\r\n".as_bytes()),
+            output("%10", b"a : b\x1b[0m"),
+            answer(true, Ok(&["%pause %0", "%end 1795321007 268 1", ""])),
+            answer(true, Err("can't find pane: %9")),
+            Said::Paused("%0".into()),
+            Said::ModeChanged("%0".into()),
+            Said::WindowClosed("@1".into()),
+            Said::WindowClosed("@2".into()),
+            Said::Exit("server exited unexpectedly".into()),
+            Said::Exit(String::new()),
+        ]
+    }
+
+    #[test]
+    fn pieces_say_what_the_whole_says() {
+        for size in 1..STREAM.len() {
+            let mut parser = Parser::default();
+            let all: Vec<Said> =
+                STREAM.as_bytes().chunks(size).flat_map(|piece| said(&mut parser, piece)).collect();
+            assert_eq!(all, spoken(), "{size}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        for (escaped, bytes) in [
+            (r"\134\033", b"\\\x1b".as_slice()),
+            (r"\", br"\"),
+            (r"\1", br"\1"),
+            (r"\18x\777\377", b"\\18x\\777\xff"),
+            ("", b""),
+        ] {
+            assert_eq!(unescaped(escaped.as_bytes()), bytes, "{escaped}");
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_not_held() {
+        let mut parser = Parser::default();
+        for _ in 0..64 {
+            assert_eq!(said(&mut parser, &[b'x'; 1 << 16]), []);
+            assert!(parser.held.len() <= LONGEST);
+        }
+        assert_eq!(said(&mut parser, b"\n%exit a\n"), [Said::Exit("a".into())]);
+
+        assert_eq!(said(&mut parser, b"%begin 1 2 1\n"), []);
+        let line = [vec![b'x'; 1 << 20], vec![b'\n']].concat();
+        for _ in 0..70 {
+            assert_eq!(said(&mut parser, &line), []);
+        }
+        assert!(parser.answer.as_ref().unwrap().lines.is_empty());
+        assert_eq!(said(&mut parser, b"%end 1 2 1\n"), [answer(true, Err("the answer is too long"))]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_are_survived(bytes: Vec<u8>, cut: usize, lines in "(%(output|extended-output|begin|end|error|pause|exit) ?[ -~]{0,20}\n){0,8}") {
+            let bytes = [lines.as_bytes(), &bytes].concat();
+            let whole = said(&mut Parser::default(), &bytes);
+            let (first, second) = bytes.split_at(cut.checked_rem(bytes.len()).unwrap_or_default());
+            let mut parser = Parser::default();
+            let mut pieces = said(&mut parser, first);
+            pieces.extend(said(&mut parser, second));
+            prop_assert_eq!(pieces, whole);
+        }
+
+        #[test]
+        fn output_comes_as_it_was_written(bytes: Vec<u8>) {
+            let escape = |byte: &u8| match byte {
+                b'\\' | 0..32 => format!("\\{byte:03o}").into_bytes(),
+                byte => vec![*byte],
+            };
+            let escaped: Vec<u8> = bytes.iter().flat_map(escape).collect();
+            prop_assert_eq!(unescaped(&escaped), bytes);
+        }
+    }
+}

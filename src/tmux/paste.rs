@@ -1,0 +1,122 @@
+//! Types into a pane.
+//!
+//! All of it goes through a buffer of tmux's, which reaches the program whatever the user does in that window: keys that are
+//! sent would go to the mode in which a user reads what has scrolled by, and a long text is refused as one command.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::error::TmuxError;
+use super::window::{Window, guarded};
+use super::{Asks as _, Words};
+
+/// The longest text that is typed, in bytes.
+pub const MOST: usize = 1 << 20;
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Enter, as a terminal sends it.
+    Enter,
+    /// Ctrl+C.
+    Interrupt,
+}
+
+impl Key {
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            Self::Enter => vec![b'\r'],
+            Self::Interrupt => vec![3],
+        }
+    }
+}
+
+/// Pastes a text, in brackets where the program has asked for them: it is one text then, however many lines it has. Without,
+/// it comes as if typed. A line end stays one (the key Ctrl+J), as Enter would submit a piece of it: tmux tells nobody whether
+/// there are brackets. Returns when tmux has it; the program may still be reading. Control characters are left out, how many
+/// is the answer.
+///
+/// # Errors
+/// When the pane is gone, its program has ended, or the text is longer than [`MOST`].
+pub fn paste(window: &Window, text: &str) -> Result<usize, TmuxError> {
+    let (text, removed) = typable(text);
+    put(window, text.into_bytes(), &["-p", "-r"])?;
+    Ok(removed)
+}
+
+/// Types a text without brackets. The rest is as above.
+///
+/// # Errors
+/// As above.
+pub fn type_text(window: &Window, text: &str) -> Result<usize, TmuxError> {
+    let (text, removed) = typable(text);
+    put(window, text.into_bytes(), &["-r"])?;
+    Ok(removed)
+}
+
+/// Presses a key.
+///
+/// # Errors
+/// When the pane is gone, or its program has ended.
+pub fn press(window: &Window, key: Key) -> Result<(), TmuxError> {
+    put(window, key.bytes(), &["-r"])
+}
+
+/// What of a text can be typed without doing anything else: all but control characters, of which newline and tab stay, and
+/// how many were left out. An `ESC[201~` would end the brackets, `^C` would interrupt. A Windows line end is a line end.
+#[must_use]
+pub fn typable(text: &str) -> (String, usize) {
+    let text = text.replace("\r\n", "\n");
+    let clean: String =
+        text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect();
+    let removed = text.chars().count() - clean.chars().count();
+    (clean, removed)
+}
+
+fn put(window: &Window, bytes: Vec<u8>, flags: &[&str]) -> Result<(), TmuxError> {
+    if bytes.len() > MOST {
+        return Err(TmuxError::Input(format!(
+            "it has {} bytes, and {MOST} is the most: shorten it",
+            bytes.len()
+        )));
+    }
+    if bytes.is_empty() {
+        return window.require_server();
+    }
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let buffer = format!("ralph-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let load = Words::new(["load-buffer", "-b", &buffer, "-"]);
+    let paste = Words::new(["paste-buffer", "-d", "-b", &buffer, "-t", &window.pane]).and(flags);
+    let result = guarded(window, &[load, window.guarded_alive(&paste)], Some(bytes));
+    if result.is_err() {
+        let _ = window.server().ask(&[Words::new(["delete-buffer", "-b", &buffer])]);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_do_something_else_is_left_out() {
+        for (text, typed, removed) in [
+            ("a\n\tb é 日本\u{200d}", "a\n\tb é 日本\u{200d}", 0),
+            ("a\r\nb\rc", "a\nbc", 1),
+            ("\x1b[201~\x03x\0\x7f\u{9b}", "[201~x", 5),
+            ("", "", 0),
+        ] {
+            assert_eq!(typable(text), (typed.to_owned(), removed), "{text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_but_text_is_typed(text: String) {
+            let (typed, removed) = typable(&text);
+            assert!(typed.chars().all(|char| !char.is_control() || "\n\t".contains(char)));
+            assert_eq!(typable(&typed), (typed.clone(), 0));
+            let windows = text.matches("\r\n").count();
+            assert_eq!(typed.chars().count() + removed + windows, text.chars().count());
+        }
+    }
+}

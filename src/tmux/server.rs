@@ -1,0 +1,132 @@
+//! A tmux server by its socket: how it is started and asked.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::error::{self, TmuxError};
+use super::{Asks, Words, version, words};
+use crate::process::short;
+
+/// How long tmux may take to answer. It has nothing to wait for.
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
+/// How long it may take to take in a megabyte, too.
+const INPUT_LIMIT: Duration = Duration::from_secs(30);
+
+/// A tmux server, whether it runs or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// `-L` and a name, or `-S` and a path.
+    options: [OsString; 2],
+}
+
+impl Server {
+    /// The server by its name among the user's, or by the path of its socket where there is a slash in it.
+    #[must_use]
+    pub fn new(socket: impl AsRef<OsStr>) -> Self {
+        let socket = socket.as_ref();
+        if socket.as_encoded_bytes().contains(&b'/') {
+            // We start tmux in another folder.
+            let path =
+                std::path::absolute(socket).map_or_else(|_| socket.to_owned(), PathBuf::into_os_string);
+            return Self { options: ["-S".into(), path] };
+        }
+        Self { options: ["-L".into(), socket.to_owned()] }
+    }
+
+    /// The options of tmux that name it, for people.
+    #[must_use]
+    pub fn options(&self) -> String {
+        self.options.join(OsStr::new(" ")).to_string_lossy().into_owned()
+    }
+
+    /// Whether the tmux that is installed will do.
+    ///
+    /// # Errors
+    /// When there is none, or it is too old.
+    pub fn check() -> Result<(), TmuxError> {
+        let output = run(Command::new("tmux").arg("-V"), None, LIMIT)?;
+        version::check(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// A command of tmux for this server, in an environment without anything of ours: the server gets it when it starts, and
+    /// hands it on to all that is ever started in it, the user's own windows included. A run's mark there would have them
+    /// swept, and another `TMUX` would be taken for the server's own.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new("tmux");
+        let is_ours = |name: &OsStr| {
+            name.as_encoded_bytes().starts_with(b"RALPH_") || name == "TMUX" || name == "TMUX_PANE"
+        };
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
+            command.env_remove(name);
+        }
+        // It stays while folders come and go.
+        command.current_dir("/");
+        // Whatever the locale says, the screens of agents are UTF-8. The user's configuration is for the user's servers: in
+        // this one, a plugin that restores sessions would start programs, a hook or a default command would do things to our
+        // windows, and options could end them.
+        command.args(["-u", "-f", "/dev/null"]).args(&self.options);
+        command
+    }
+
+    /// The same as [`Asks::ask`], with input for a command that reads it.
+    pub(super) fn ask_with(
+        &self,
+        commands: &[Words],
+        input: Option<Vec<u8>>,
+    ) -> Result<Vec<String>, TmuxError> {
+        let name = || commands.first().map(Words::name).unwrap_or_default();
+        let limit = if input.is_some() { INPUT_LIMIT } else { LIMIT };
+        let mut command = self.command();
+        command.args(words::to_args(commands));
+        let output = run(&mut command, input, limit).map_err(|error| match error {
+            TmuxError::System(error) if error.kind() == io::ErrorKind::TimedOut => {
+                TmuxError::Silent { command: name(), limit, server: self.options() }
+            }
+            error => error,
+        })?;
+        // One that cannot make its socket says so, and that all went well.
+        let is_silent = output.stdout.is_empty() && !output.stderr.is_empty();
+        if !output.status.success() || is_silent {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(error::refused(name(), &said, self.options()));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+    }
+}
+
+impl Asks for Server {
+    fn ask(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError> {
+        self.ask_with(commands, None)
+    }
+}
+
+fn run(
+    command: &mut Command,
+    input: Option<Vec<u8>>,
+    limit: Duration,
+) -> Result<std::process::Output, TmuxError> {
+    let output = match input {
+        Some(input) => short::output_with(command, input, limit),
+        None => short::output_within(command, limit),
+    };
+    output.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => TmuxError::Missing,
+        _ => TmuxError::System(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_a_slash_it_is_a_path() {
+        let own = std::env::current_dir().unwrap().join("a").display().to_string();
+        for (socket, options) in [("ralph", "-L ralph"), ("/a/b", "-S /a/b"), ("./a", &format!("-S {own}"))] {
+            assert_eq!(Server::new(socket).options(), options);
+        }
+    }
+}
