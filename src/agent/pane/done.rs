@@ -6,7 +6,7 @@
 use regex::{Regex, RegexBuilder};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::text::{bare, letters};
+use super::text::{bare, side, split};
 
 /// A pattern of the user's, in Rust's syntax. `^` and `$` are the ends of lines.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl DonePattern {
     pub fn find<S: AsRef<str>>(&self, text: &[S], prompt: &str) -> Option<String> {
         let text: Vec<&str> = text.iter().map(AsRef::as_ref).collect();
         let width = text.iter().map(|line| line.width()).max().unwrap_or(0);
-        let parts = Shown::new(&text).without(prompt);
+        let parts = without(&text, prompt);
         parts.iter().find_map(|part| self.find_in(part, width))
     }
 
@@ -62,6 +62,21 @@ impl DonePattern {
             .iter()
             .find_map(|text| self.0.find(text).map(|found| found.as_str().to_owned()))
     }
+}
+
+/// The parts of a text besides the block that shows the prompt; also where something else stands beside it, on the same lines.
+fn without<'a>(text: &[&'a str], prompt: &str) -> Vec<Vec<&'a str>> {
+    let shown = Shown::new(text);
+    let beside = || {
+        let column = side(text)?;
+        let (text, beside): (Vec<&str>, Vec<&str>) = text.iter().map(|line| split(line, column)).unzip();
+        let shown = Shown::new(&text);
+        let mut parts = shown.without_whole(prompt).or_else(|| shown.without_piece(prompt))?;
+        parts.push(beside);
+        Some(parts)
+    };
+    let parts = shown.without_whole(prompt).or_else(beside).or_else(|| shown.without_piece(prompt));
+    parts.unwrap_or_else(|| vec![text.to_vec()])
 }
 
 fn last_line(error: &regex::Error) -> String {
@@ -84,8 +99,8 @@ fn unwrapped(lines: &[&str], width: usize) -> String {
 }
 
 /// The letters of a text, and where its lines begin among them.
-struct Shown<'a> {
-    lines: &'a [&'a str],
+struct Shown<'t, 'a> {
+    lines: &'t [&'a str],
     letters: String,
     /// For each line, how many bytes of `letters` stand before it.
     starts: Vec<usize>,
@@ -94,38 +109,39 @@ struct Shown<'a> {
 /// A part of the letters, in bytes.
 type Block = std::ops::Range<usize>;
 
-impl<'a> Shown<'a> {
+impl<'t, 'a> Shown<'t, 'a> {
     /// A shorter piece of a prompt may be a word of the answer.
     const PIECE: usize = 12;
     /// More lines than this are a history: it has the whole prompt, and need not be searched for pieces of one.
     const SCREEN: usize = 1000;
 
-    fn new(lines: &'a [&'a str]) -> Self {
+    fn new(lines: &'t [&'a str]) -> Self {
         let mut shown = Self { lines, letters: String::new(), starts: Vec::with_capacity(lines.len()) };
         for line in lines {
             shown.starts.push(shown.letters.len());
-            shown.letters.extend(line.chars().filter(|char| char.is_alphanumeric()));
+            shown.letters.push_str(&alphanumeric(line));
         }
         shown
     }
 
-    /// The text without the block that shows the prompt, in one part or two.
-    fn without(&self, prompt: &str) -> Vec<Vec<&'a str>> {
-        let letters: String = letters(prompt).into_iter().filter(|char| char.is_alphanumeric()).collect();
+    /// The text after the block that shows all of the prompt; `None` where no such block is.
+    fn without_whole(&self, prompt: &str) -> Option<Vec<Vec<&'a str>>> {
+        let letters = alphanumeric(prompt);
         if letters.is_empty() {
             // Its characters are no letters: it can only be known as a line.
             let is_prompt = |line: &&str| !prompt.trim().is_empty() && bare(line).ends_with(prompt.trim());
-            let from = self.lines.iter().position(|line| is_prompt(&line)).map_or(0, |at| at + 1);
-            return vec![self.lines[from..].to_vec()];
+            let at = self.lines.iter().position(|line| is_prompt(&line))?;
+            return Some(vec![self.lines[at + 1..].to_vec()]);
         }
-        if let Some(at) = self.letters.find(&letters) {
-            return vec![self.after(at + letters.len(), prompt)];
-        }
-        let block = self.cut_off_above(&letters).or_else(|| self.piece(&letters));
-        block.map_or_else(
-            || vec![self.lines.to_vec()],
-            |block| vec![self.before(block.start), self.after(block.end, prompt)],
-        )
+        let at = self.letters.find(&letters)?;
+        Some(vec![self.after(at + letters.len(), prompt)])
+    }
+
+    /// The text before and after a block that shows a part of the prompt.
+    fn without_piece(&self, prompt: &str) -> Option<Vec<Vec<&'a str>>> {
+        let letters = Some(alphanumeric(prompt)).filter(|letters| !letters.is_empty())?;
+        let block = self.cut_off_above(&letters).or_else(|| self.piece(&letters))?;
+        Some(vec![self.before(block.start), self.after(block.end, prompt)])
     }
 
     /// The end of the prompt at the top of the text, when what stands above has scrolled away; or a window on its middle that
@@ -204,6 +220,11 @@ impl<'a> Shown<'a> {
         }
         [&[after], rest].concat()
     }
+}
+
+/// What every way to show a text keeps of it.
+fn alphanumeric(text: &str) -> String {
+    text.chars().filter(|char| char.is_alphanumeric()).collect()
 }
 
 /// How many bytes two texts have in common from their beginnings.

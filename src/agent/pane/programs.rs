@@ -76,7 +76,7 @@ const NOTES: &str = "release notes";
 /// A sight that may also be seen while the rest of the screen is still to come.
 const LONGER: Duration = Duration::from_secs(2);
 /// A sight that may be there long before the program is.
-const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(15);
 
 /// What programs of every kind ask.
 pub(super) const ANY: &[Known] = &[
@@ -267,7 +267,7 @@ const AIDER: Program = Program {
         known(Last("Login to OpenRouter|[Ee]nter your .*key"), Attention(LOGIN)),
         known(
             Last(
-                r"(collection of anonymous analytics|see what.s new|[Rr]un this command|to update|\.gitignore|documentation url).*\(Y\)es/\(N\)o",
+                r"(collection of anonymous analytics|see what.s new|[Rr]un this command|to update|\.gitignore|documentation (url|URL)).*\(Y\)es/\(N\)o",
             ),
             Press(&["n", "Enter"], "an offer, declined"),
         ),

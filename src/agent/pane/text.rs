@@ -1,5 +1,7 @@
 //! Lines of a screen as the text that they show: borders and line breaks of boxes are not part of it.
 
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
 /// What boxes, bars and quotation marks at the edges of lines are drawn with.
 fn is_border(char: char) -> bool {
     matches!(char, '|' | '\u{2500}'..='\u{259f}')
@@ -29,9 +31,57 @@ pub(super) fn letters(text: &str) -> Vec<char> {
     if letters.is_empty() { text.chars().filter(|char| !char.is_whitespace()).collect() } else { letters }
 }
 
+/// Where a column beside the text begins, if there is one: where three lines at least go on after a wide gap.
+pub(super) fn side(lines: &[&str]) -> Option<usize> {
+    /// A narrower gap stands between words.
+    const GAP: &str = "    ";
+    let mut columns: Vec<usize> = Vec::new();
+    for line in lines {
+        let Some((before, _)) =
+            line.trim_end().rsplit_once(GAP).filter(|(before, _)| !bare(before).is_empty())
+        else {
+            continue;
+        };
+        columns.push(before.width() + GAP.len());
+    }
+    columns.sort_unstable();
+    let runs = columns.chunk_by(|one, other| one == other).filter(|run| run.len() >= 3);
+    runs.max_by_key(|run| run.len()).map(|run| run[0])
+}
+
+/// A line in two at a column, where there is a gap before it; else nothing is beside.
+pub(super) fn split(line: &str, column: usize) -> (&str, &str) {
+    let mut width = 0;
+    for (at, char) in line.char_indices() {
+        if width == column {
+            let (text, beside) = line.split_at(at);
+            return if text.ends_with("  ") { (text, beside) } else { (line, "") };
+        }
+        width += char.width().unwrap_or(0);
+    }
+    (line, "")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_beside_the_text_is_found_and_split_off() {
+        let lines = ["┃  é one", "┃  two", "┃  three", "   日本", "  x"];
+        let besides = ["Context", "107 tokens", "", "Costs", "none"];
+        let lines = lines.iter().zip(besides).map(|(line, beside)| {
+            format!("{line}{}{beside}", " ".repeat(20 - line.width())).trim_end().to_owned()
+        });
+        let lines: Vec<String> = lines.collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(side(&lines), Some(20));
+        assert_eq!(split(lines[0], 20), ("┃  é one            ", "Context"));
+        assert_eq!(split(lines[3], 20).1, "Costs");
+        assert_eq!(split(lines[2], 20), (lines[2], ""));
+        assert_eq!(split("a longer line of text", 20), ("a longer line of text", ""));
+        assert_eq!(side(&["a    b", "c    d", "    e"]), None);
+    }
 
     #[test]
     fn phrases_are_found_across_lines_and_borders() {
