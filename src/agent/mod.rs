@@ -12,6 +12,7 @@ mod display;
 mod ended;
 pub mod factory;
 mod message;
+pub mod pane;
 pub mod pipe;
 pub mod preset;
 mod readers;

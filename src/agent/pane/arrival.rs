@@ -1,0 +1,233 @@
+//! Whether a program has taken a prompt that was pasted, and has begun with it after Enter.
+
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+
+use super::programs::Program;
+use super::text::{flowed, letters, written};
+use super::{SETTLED, Since};
+
+/// So many letters of a prompt's beginning or end are enough to know it by. Input lines show one of them at least.
+const ENOUGH: usize = 24;
+
+/// The way of one prompt, from the paste to what follows Enter.
+#[derive(Debug)]
+pub struct Arrival {
+    input: Option<Regex>,
+    placeholder: Option<Regex>,
+    /// Beginning and end of the prompt's letters; both empty for a prompt that has none.
+    head: String,
+    tail: String,
+    before: Vec<String>,
+    seen: Option<Since<Vec<String>>>,
+    enter: Option<Enter>,
+}
+
+/// What is known since Enter was pressed.
+#[derive(Debug)]
+struct Enter {
+    at: Instant,
+    screen: Vec<String>,
+    again: bool,
+}
+
+/// What a look after Enter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submission {
+    /// The program has begun with the prompt.
+    Submitted,
+    /// It has not, as far as its screen shows.
+    Waiting,
+    /// It has taken Enter for something else: once more. Said at most once.
+    EnterAgain,
+}
+
+impl Arrival {
+    /// So long after Enter something shows; a busy machine has taken three seconds.
+    const SHOWS: Duration = Duration::from_secs(6);
+
+    /// `before`: the screen that was ready.
+    #[must_use]
+    pub fn new(program: &Program, prompt: &str, before: &[String]) -> Self {
+        // All patterns are tried by a test.
+        let compiled = |pattern: &str| Regex::new(pattern).ok().filter(|_| !pattern.is_empty());
+        let letters = letters(prompt);
+        let head = letters.iter().take(ENOUGH).collect();
+        let tail = letters[letters.len().saturating_sub(ENOUGH)..].iter().collect();
+        let (input, placeholder) = (compiled(program.input), compiled(program.placeholder));
+        Self { input, placeholder, head, tail, before: before.to_vec(), seen: None, enter: None }
+    }
+
+    /// One look after the paste: whether the input line shows the prompt, or what stands for it, and has settled. There is
+    /// nothing to see of an empty prompt.
+    #[must_use]
+    pub fn has_arrived(&mut self, screen: &[String], now: Instant) -> bool {
+        if self.head.is_empty() {
+            return true;
+        }
+        let input = self.input(screen);
+        let arrived = input != self.input(&self.before) && self.holds(input);
+        let stands = Since::update(&mut self.seen, input.to_vec(), now);
+        arrived && stands >= SETTLED
+    }
+
+    /// Enter is pressed now, on this screen.
+    pub fn enter(&mut self, screen: &[String], now: Instant) {
+        let again = self.enter.is_some();
+        self.enter = Some(Enter { at: now, screen: screen.to_vec(), again });
+    }
+
+    /// One look after Enter.
+    #[must_use]
+    pub fn submission(&self, screen: &[String], now: Instant) -> Submission {
+        let Some(enter) = &self.enter else { return Submission::Waiting };
+        let waited = now.saturating_duration_since(enter.at) >= Self::SHOWS;
+        let has_gone = !self.holds(self.input(screen));
+        if self.head.is_empty() || (has_gone && screen != enter.screen) || self.has_more(screen, enter) {
+            return Submission::Submitted;
+        }
+        match (waited, self.is_plain(&enter.screen), enter.again) {
+            (false, ..) | (true, false, true) => Submission::Waiting,
+            // What only echoes what is typed has nothing to show yet.
+            (true, true, _) => Submission::Submitted,
+            (true, false, false) => Submission::EnterAgain,
+        }
+    }
+
+    /// Where a prompt is typed, and what stands below. A program whose input line we do not know: all that is new.
+    fn input<'a>(&self, screen: &'a [String]) -> &'a [String] {
+        let Some(input) = &self.input else {
+            let same = screen.iter().zip(&self.before).take_while(|(now, before)| now == before).count();
+            return &screen[same..];
+        };
+        let is_input = |line: &String| input.is_match(line);
+        let Some(last) = screen.iter().rposition(is_input) else { return &[] };
+        // An input line of several lines may have its mark on each.
+        let first = screen[..last].iter().rposition(|line| !is_input(line)).map_or(0, |above| above + 1);
+        &screen[first..]
+    }
+
+    /// Whether the prompt, or what stands for it, is in these lines.
+    fn holds(&self, lines: &[String]) -> bool {
+        let text = flowed(lines);
+        let shown: String = letters(&text).into_iter().collect();
+        shown.contains(&self.head)
+            || shown.contains(&self.tail)
+            || self.placeholder.as_ref().is_some_and(|placeholder| placeholder.is_match(&text))
+    }
+
+    /// Whether there is a line that was not there before Enter, below one that was: an answer to it.
+    fn has_more(&self, screen: &[String], enter: &Enter) -> bool {
+        let is_old = |line: &&String| enter.screen.contains(line) || self.before.contains(line);
+        let is_blank = |line: &&String| line.trim().is_empty();
+        let lines = self.input(screen).iter().skip_while(|line| !is_old(line));
+        lines
+            .filter(|line| !is_blank(line))
+            .any(|line| !is_old(&line) && !self.holds(std::slice::from_ref(line)))
+    }
+
+    /// Whether nothing stands below the prompt, as where a terminal echoes what is typed.
+    fn is_plain(&self, screen: &[String]) -> bool {
+        let below = written(screen).last();
+        self.input.is_none() || below.is_some_and(|line| self.holds(std::slice::from_ref(line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn claude() -> &'static Program {
+        Program::named("claude").unwrap()
+    }
+
+    fn at(start: Instant, millis: u64) -> Instant {
+        start + Duration::from_millis(millis)
+    }
+
+    const READY: &str = "Claude Code v2\n────\n❯ Try \"fix the tests\"\n────\n  ? for shortcuts";
+
+    #[test]
+    fn a_prompt_arrives_when_its_line_has_settled() {
+        let start = Instant::now();
+        let prompt = "Do the first task of the plan, and say so\nwhen it is done.";
+        let mut arrival = Arrival::new(claude(), prompt, &screen(READY));
+        let part = READY.replace("Try \"fix the tests\"", "Do the first task of the plan, an");
+        let whole = READY.replace(
+            "Try \"fix the tests\"",
+            "Do the first task of the plan, and\n  say so\n  when it is done.",
+        );
+        assert!(!arrival.has_arrived(&screen(READY), at(start, 0)));
+        assert!(!arrival.has_arrived(&screen(READY), at(start, 1000)));
+        assert!(!arrival.has_arrived(&screen(&part), at(start, 1100)));
+        assert!(!arrival.has_arrived(&screen(&whole), at(start, 1600)));
+        assert!(arrival.has_arrived(&screen(&whole), at(start, 2000)));
+        // What ticks elsewhere does not matter.
+        assert!(arrival.has_arrived(&screen(&whole.replace("v2", "v3")), at(start, 2100)));
+
+        let short = READY.replace("Try \"fix the tests\"", "[Pasted text #1 +1 lines]");
+        assert!(!arrival.has_arrived(&screen(&short), at(start, 3000)));
+        assert!(arrival.has_arrived(&screen(&short), at(start, 3400)));
+    }
+
+    #[test]
+    fn an_empty_prompt_is_enter_alone() {
+        let now = Instant::now();
+        let mut arrival = Arrival::new(claude(), " \n", &screen(READY));
+        assert!(arrival.has_arrived(&screen(READY), now));
+        arrival.enter(&screen(READY), now);
+        assert_eq!(arrival.submission(&screen(READY), now), Submission::Submitted);
+    }
+
+    #[test]
+    fn a_prompt_is_submitted_when_the_input_line_has_let_go_of_it() {
+        let start = Instant::now();
+        let pasted = screen(&READY.replace("Try \"fix the tests\"", "Do it well"));
+        let mut arrival = Arrival::new(claude(), "Do it well", &screen(READY));
+        assert_eq!(arrival.submission(&pasted, at(start, 0)), Submission::Waiting);
+        arrival.enter(&pasted, at(start, 0));
+        assert_eq!(arrival.submission(&pasted, at(start, 100)), Submission::Waiting);
+        let begun = screen("Claude Code v2\n❯ Do it well\n\n✶ Levitating…\n────\n❯\n────\n  ? for shortcuts");
+        assert_eq!(arrival.submission(&begun, at(start, 200)), Submission::Submitted);
+        // Enter became a line break: once more, and no third time.
+        let broken = screen(&READY.replace("Try \"fix the tests\"", "Do it well\n"));
+        assert_eq!(arrival.submission(&broken, at(start, 5900)), Submission::Waiting);
+        assert_eq!(arrival.submission(&broken, at(start, 6000)), Submission::EnterAgain);
+        arrival.enter(&broken, at(start, 6000));
+        assert_eq!(arrival.submission(&broken, at(start, 19_000)), Submission::Waiting);
+    }
+
+    #[test]
+    fn what_only_echoes_has_taken_it() {
+        let start = Instant::now();
+        let mut arrival = Arrival::new(claude(), "Do it well", &screen("❯"));
+        let pasted = screen("❯ Do it well");
+        assert!(!arrival.has_arrived(&pasted, at(start, 0)));
+        assert!(arrival.has_arrived(&pasted, at(start, 400)));
+        arrival.enter(&pasted, at(start, 400));
+        let more = screen("❯ Do it well\nworking on it");
+        assert_eq!(arrival.submission(&more, at(start, 500)), Submission::Submitted);
+        assert_eq!(arrival.submission(&pasted, at(start, 500)), Submission::Waiting);
+        assert_eq!(arrival.submission(&pasted, at(start, 6400)), Submission::Submitted);
+    }
+
+    #[test]
+    fn a_program_nobody_knows_shows_it_somewhere_new() {
+        let start = Instant::now();
+        let vim = &super::super::programs::UNKNOWN;
+        let mut arrival = Arrival::new(vim, "echo one", &screen("echo one\ngo>"));
+        assert!(!arrival.has_arrived(&screen("echo one\ngo>"), at(start, 0)));
+        assert!(!arrival.has_arrived(&screen("echo one\ngo> echo one"), at(start, 500)));
+        assert!(arrival.has_arrived(&screen("echo one\ngo> echo one"), at(start, 900)));
+        arrival.enter(&screen("echo one\ngo> echo one"), at(start, 900));
+        assert_eq!(
+            arrival.submission(&screen("echo one\ngo> echo one\none\ngo>"), at(start, 950)),
+            Submission::Submitted
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Screens of interactive agents: which program it is, whether it can take a prompt, whether it has taken it, whether it says
+//! the words that end the loop, whether it stands still.
+//!
+//! All of it is pure: screens come in as lines, from the top of what is visible to the bottom, without escape sequences and
+//! without the blanks at their ends; moments come in as arguments. [`programs`] is what we know about each program, as data.
+//! The screens behind it are those under `tests/screens/`.
+
+pub mod arrival;
+pub mod done;
+mod menu;
+pub mod programs;
+pub mod ready;
+pub mod still;
+mod text;
+
+#[cfg(test)]
+mod recorded;
+
+use std::time::{Duration, Instant};
+
+/// A screen that two looks this far apart saw the same was not caught while it was being painted.
+pub const SETTLED: Duration = Duration::from_millis(400);
+
+/// What has been seen, and since when it is the same.
+#[derive(Debug, Clone)]
+struct Since<T> {
+    what: T,
+    since: Instant,
+}
+
+impl<T: PartialEq> Since<T> {
+    /// How long it has been like this, now that it is `what`.
+    fn update(seen: &mut Option<Self>, what: T, now: Instant) -> Duration {
+        match seen {
+            Some(seen) if seen.what == what => now.saturating_duration_since(seen.since),
+            _ => {
+                *seen = Some(Self { what, since: now });
+                Duration::ZERO
+            }
+        }
+    }
+}

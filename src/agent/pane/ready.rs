@@ -1,0 +1,350 @@
+//! Whether a program can take a prompt: what one look at its screen says, and what several looks say together.
+//!
+//! Screens that are not ready are looked for first, because dialogs begin with the mark of an input line as well, and Enter
+//! accepts them.
+
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+
+use super::menu;
+use super::programs::{self, Known, Means, Program, Sight};
+use super::text::{flowed, written};
+use super::{SETTLED, Since};
+
+/// What a look at a screen says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It takes a prompt.
+    Ready,
+    /// These keys, as tmux names them, answer what it asks, and `what` that is; the next look is for what comes of them.
+    Answer {
+        /// One after the other.
+        keys: Vec<&'static str>,
+        /// For people.
+        what: String,
+    },
+    /// It waits for a person: `what` for, as the end of a sentence ("it wants a login").
+    Attention {
+        /// For people.
+        what: String,
+    },
+    /// None of this, or not for long enough.
+    NotYet,
+}
+
+/// What is known about the screens of one program.
+#[derive(Debug)]
+pub struct Screens {
+    program: &'static Program,
+    not_ready: Vec<(Look, Means)>,
+    ready: Vec<(Look, Duration)>,
+}
+
+/// A program whose screens nobody knows, and no pattern for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot tell when '{}' is ready for a prompt: say what its screen shows then with --ready-pattern RE", .0)]
+pub struct UnknownProgram<'a>(&'a str);
+
+#[derive(Debug)]
+enum Look {
+    Text(Regex),
+    Line(Regex),
+    Last(Regex),
+}
+
+impl Screens {
+    /// The screens of what this command line starts. With a `pattern`, that alone says what is ready; screens of the program
+    /// that are not ready still win.
+    pub fn of<'a>(command: &'a [String], pattern: Option<&Regex>) -> Result<Self, UnknownProgram<'a>> {
+        let program = Program::of(command);
+        if program.is_none() && pattern.is_none() {
+            return Err(UnknownProgram(command.first().map_or("", String::as_str)));
+        }
+        let program = program.unwrap_or(&programs::UNKNOWN);
+        let not_ready = program.not_ready.iter().chain(programs::ANY);
+        let not_ready = not_ready.filter_map(|Known { sight, means }| Some((look(*sight)?, *means)));
+        let known = program.ready.iter().filter_map(|(sight, time)| Some((look(*sight)?, *time)));
+        let ready = match pattern {
+            // As on a screen: what has no line break in it is looked for line by line and across them.
+            Some(pattern) => {
+                vec![(Look::Line(pattern.clone()), SETTLED), (Look::Text(pattern.clone()), SETTLED)]
+            }
+            None => known.collect(),
+        };
+        Ok(Self { program, not_ready: not_ready.collect(), ready })
+    }
+
+    /// The program, as far as it is known.
+    #[must_use]
+    pub fn program(&self) -> &'static Program {
+        self.program
+    }
+
+    /// What this screen says by itself, and how long it has to say it before it counts.
+    #[must_use]
+    pub fn judge(&self, screen: &[String], trust: bool) -> (Verdict, Duration) {
+        let text = flowed(screen);
+        let shows = |look: &Look| look.finds(screen, &text);
+        if let Some((_, means)) = self.not_ready.iter().find(|(look, _)| shows(look)) {
+            return (verdict(*means, screen, trust), SETTLED);
+        }
+        let times = self.ready.iter().filter(|(look, _)| shows(look)).map(|(_, time)| *time);
+        times.min().map_or((Verdict::NotYet, SETTLED), |time| (Verdict::Ready, time))
+    }
+}
+
+fn verdict(means: Means, screen: &[String], trust: bool) -> Verdict {
+    let attention = |what: &str| Verdict::Attention { what: what.to_owned() };
+    let choose = |entry: &str, what: &str, otherwise: &str| {
+        let keys = Regex::new(entry).ok().and_then(|entry| menu::keys(screen, &entry));
+        keys.map_or_else(|| attention(otherwise), |keys| Verdict::Answer { keys, what: what.to_owned() })
+    };
+    match means {
+        Means::Press(keys, what) => Verdict::Answer { keys: keys.to_vec(), what: what.to_owned() },
+        Means::Choose(entry, what) => choose(entry, what, "it asks a question"),
+        Means::Trust(entry) if trust => {
+            choose(entry, "the folder is trusted, as --trust says", "it asks whether to trust the folder")
+        }
+        Means::Trust(_) => attention("it asks whether to trust the folder (--trust answers that)"),
+        Means::Attention(what) => attention(what),
+        Means::Starting => Verdict::NotYet,
+    }
+}
+
+/// All patterns are tried by a test.
+fn look(sight: Sight) -> Option<Look> {
+    let compiled = |pattern| Regex::new(pattern).ok();
+    match sight {
+        Sight::Text(pattern) => compiled(pattern).map(Look::Text),
+        Sight::Line(pattern) => compiled(pattern).map(Look::Line),
+        Sight::Last(pattern) => compiled(pattern).map(Look::Last),
+    }
+}
+
+impl Look {
+    fn finds(&self, screen: &[String], text: &str) -> bool {
+        match self {
+            Self::Text(pattern) => pattern.is_match(text),
+            Self::Line(pattern) => screen.iter().any(|line| pattern.is_match(line)),
+            Self::Last(pattern) => {
+                written(screen).last().is_some_and(|line| pattern.is_match(line.trim_end()))
+            }
+        }
+    }
+}
+
+/// The wait for a program to be ready. What counts has been seen for a while, on a screen that stands or, where something
+/// ticks on it, for longer.
+#[derive(Debug)]
+pub struct ReadyWait {
+    trust: bool,
+    screen: Option<Since<Vec<String>>>,
+    verdict: Option<Since<Verdict>>,
+    answered: Option<Answered>,
+}
+
+/// An answer that was given.
+#[derive(Debug)]
+struct Answered {
+    screen: Vec<String>,
+    at: Instant,
+    times: u32,
+}
+
+impl ReadyWait {
+    /// What counts on a screen that never stands still has to be seen for this long.
+    const TICKING: Duration = Duration::from_secs(3);
+    /// A program may have thrown a key away that came too early: it is asked again after this time, so often.
+    const AGAIN: Duration = Duration::from_secs(3);
+    const OFTEN: u32 = 3;
+
+    /// `trust`: whether the user said that the folder may be trusted.
+    #[must_use]
+    pub fn new(trust: bool) -> Self {
+        Self { trust, screen: None, verdict: None, answered: None }
+    }
+
+    /// One look. An answer is told once for each screen that asks for it: it is to be given at once.
+    #[must_use]
+    pub fn look(&mut self, screens: &Screens, screen: &[String], now: Instant) -> Verdict {
+        let (verdict, needed) = screens.judge(screen, self.trust);
+        let stands = Since::update(&mut self.screen, screen.to_vec(), now);
+        let holds = Since::update(&mut self.verdict, verdict.clone(), now);
+        if stands < needed && holds < needed.max(Self::TICKING) {
+            return Verdict::NotYet;
+        }
+        match verdict {
+            Verdict::Answer { keys, what } => self.answer(screen, keys, what, now),
+            verdict => {
+                self.answered = None;
+                verdict
+            }
+        }
+    }
+
+    fn answer(&mut self, screen: &[String], keys: Vec<&'static str>, what: String, now: Instant) -> Verdict {
+        let before = self.answered.take().filter(|answered| answered.screen == screen);
+        let times = before.as_ref().map_or(0, |answered| answered.times);
+        let soon = before.as_ref().is_some_and(|answered| now < answered.at + Self::AGAIN);
+        if soon || times == Self::OFTEN {
+            self.answered = before;
+            let unheard = Verdict::Attention { what: format!("it does not take the answer to this: {what}") };
+            return if soon { Verdict::NotYet } else { unheard };
+        }
+        self.answered = Some(Answered { screen: screen.to_vec(), at: now, times: times + 1 });
+        Verdict::Answer { keys, what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn screens(command: &str) -> Screens {
+        Screens::of(&[command.to_owned()], None).unwrap()
+    }
+
+    fn at(start: Instant, millis: u64) -> Instant {
+        start + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn every_pattern_can_be_compiled() {
+        for program in Program::all() {
+            for pattern in [program.input, program.placeholder] {
+                Regex::new(pattern).unwrap();
+            }
+            let known = program.not_ready.iter().chain(programs::ANY);
+            for sight in
+                known.clone().map(|known| known.sight).chain(program.ready.iter().map(|ready| ready.0))
+            {
+                assert!(look(sight).is_some(), "{}: {sight:?}", program.name);
+            }
+            for means in known.map(|known| known.means) {
+                if let Means::Choose(entry, _) | Means::Trust(entry) = means {
+                    Regex::new(entry).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_contract_calls_ready_is() {
+        for (command, text) in [
+            ("claude", "❯"),
+            ("claude", ">"),
+            ("claude", "> Try \"fix it\""),
+            ("claude", "│ > Try │"),
+            ("claude", "  ⏵⏵ bypass permissions on"),
+            ("claude", "permission mode: plan"),
+            ("claude", "(shift+tab to cycle)"),
+            ("claude", "✻ Claude Code v2.0.1"),
+            ("opencode", "opencode v1.2"),
+            ("opencode", "tab switch agent"),
+            ("opencode", "ctrl+p commands"),
+            ("bash", "Welcome\nme@host:~$"),
+            ("sh", "#"),
+            ("python3", "Type \"help\"\n>>>"),
+            ("aider", "Aider v0\n>"),
+            ("aider", "architect multi>"),
+        ] {
+            assert_eq!(screens(command).judge(&screen(text), false).0, Verdict::Ready, "{command}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_person_wins() {
+        for (command, text) in [
+            ("claude", "Do you trust the files in this folder?\n❯ 1. Yes, proceed\n  2. No"),
+            ("claude", "Select login method:\n❯ 1. Claude account"),
+            ("claude", "❯\n bypass permissions\nNot logged in · Run /login"),
+            ("bash", "[sudo] password for me:"),
+            ("bash", "continue connecting (yes/no/[fingerprint])?"),
+        ] {
+            let verdict = screens(command).judge(&screen(text), false).0;
+            assert!(matches!(verdict, Verdict::Attention { .. }), "{command}: {text}: {verdict:?}");
+        }
+        for text in ["", "Welcome to Claude Code v2.1.330\n.....\n   *   ░░", "$ "] {
+            assert_eq!(screens("claude").judge(&screen(text), false).0, Verdict::NotYet, "{text}");
+        }
+    }
+
+    #[test]
+    fn trust_is_given_where_the_user_says_so() {
+        let text = screen("Do you trust the files in this folder?\n  ❯ No, exit\n    Yes, I trust it");
+        let Verdict::Attention { what } = screens("claude").judge(&text, false).0 else { panic!() };
+        assert!(what.contains("--trust"), "{what}");
+        let Verdict::Answer { keys, .. } = screens("claude").judge(&text, true).0 else { panic!() };
+        assert_eq!(keys, ["Down", "Enter"]);
+        // Without a menu that can be read nothing is pressed.
+        let verdict = screens("claude").judge(&screen("Do you trust the files in this folder? y"), true).0;
+        assert!(matches!(verdict, Verdict::Attention { .. }), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_program_nobody_knows_needs_a_pattern_and_that_wins() {
+        let command = ["vim".to_owned(), "x".to_owned()];
+        let error = Screens::of(&command, None).unwrap_err().to_string();
+        assert!(error.contains("'vim'") && error.contains("--ready-pattern"), "{error}");
+        let pattern = Regex::new("^All ready$").unwrap();
+        let vim = Screens::of(&command, Some(&pattern)).unwrap();
+        assert_eq!(vim.judge(&screen("a\nAll ready\nb"), false).0, Verdict::Ready);
+        let claude = ["claude".to_owned()];
+        let claude = Screens::of(&claude, Some(&pattern)).unwrap();
+        assert_eq!(claude.judge(&screen("❯"), false).0, Verdict::NotYet);
+        let trust = "All ready\nDo you trust the files in this folder?";
+        assert!(matches!(claude.judge(&screen(trust), false).0, Verdict::Attention { .. }));
+    }
+
+    #[test]
+    fn a_screen_counts_when_it_has_settled() {
+        let start = Instant::now();
+        let (claude, mut wait) = (screens("claude"), ReadyWait::new(false));
+        let mut look = |text: &str, millis| wait.look(&claude, &screen(text), at(start, millis));
+        assert_eq!(look("❯", 0), Verdict::NotYet);
+        assert_eq!(look("❯\n\n? for shortcuts", 300), Verdict::NotYet);
+        assert_eq!(look("❯\n\n? for shortcuts", 600), Verdict::NotYet);
+        assert_eq!(look("❯\n\n? for shortcuts", 700), Verdict::Ready);
+        // The header alone may be half a screen.
+        assert_eq!(look("Claude Code v2", 1000), Verdict::NotYet);
+        assert_eq!(look("Claude Code v2", 2900), Verdict::NotYet);
+        assert_eq!(look("Claude Code v2", 3000), Verdict::Ready);
+    }
+
+    #[test]
+    fn a_screen_that_ticks_counts_later() {
+        let start = Instant::now();
+        let (claude, mut wait) = (screens("claude"), ReadyWait::new(false));
+        let verdicts: Vec<Verdict> = (0..32_u64)
+            .map(|tick| wait.look(&claude, &screen(&format!("❯\n{tick}")), at(start, tick * 100)))
+            .collect();
+        assert_eq!(verdicts.iter().position(|verdict| *verdict == Verdict::Ready), Some(30));
+    }
+
+    #[test]
+    fn an_answer_is_given_once_and_again_where_it_was_not_heard() {
+        let start = Instant::now();
+        let (claude, mut wait) = (screens("claude"), ReadyWait::new(false));
+        let theme = screen("Choose the text style that looks best with your terminal\n❯ Auto");
+        let mut given = Vec::new();
+        let mut last = Verdict::NotYet;
+        for tick in 0..200_u64 {
+            last = wait.look(&claude, &theme, at(start, tick * 100));
+            if let Verdict::Answer { keys, .. } = &last {
+                assert_eq!(*keys, ["Enter"]);
+                given.push(tick);
+            }
+        }
+        assert_eq!(given, [4, 34, 64]);
+        assert!(matches!(&last, Verdict::Attention { what } if what.contains("theme")), "{last:?}");
+        // Another screen begins anew.
+        let mut look = |text: &str, millis| wait.look(&claude, &screen(text), at(start, 30_000_u64 + millis));
+        assert_eq!(look("❯", 0), Verdict::NotYet);
+        assert_eq!(look("❯", 500), Verdict::Ready);
+    }
+}

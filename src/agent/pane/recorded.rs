@@ -1,0 +1,186 @@
+//! The rules on screens of the real programs: `tests/screens/PROGRAM/NAME-WIDTHxHEIGHT.txt`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::arrival::{Arrival, Submission};
+use super::done::DonePattern;
+use super::programs::Program;
+use super::ready::{Screens, Verdict};
+
+/// What the prompts of the recordings end with, and what the model says.
+const WORDS: &str = "THE WORK IS DONE";
+
+/// One recorded screen.
+struct Recording {
+    path: PathBuf,
+    program: String,
+    /// Without the size.
+    name: String,
+    size: String,
+    screen: Vec<String>,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens")
+}
+
+fn read(path: &Path) -> Option<Vec<String>> {
+    fs::read_to_string(path).ok().map(|text| text.lines().map(str::to_owned).collect())
+}
+
+fn recordings() -> Vec<Recording> {
+    let mut all = Vec::new();
+    for program in
+        fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
+    {
+        for path in fs::read_dir(&program).unwrap().map(|entry| entry.unwrap().path()) {
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            let (name, size) = stem.rsplit_once('-').unwrap();
+            let program = program.file_name().unwrap().to_str().unwrap().to_owned();
+            let screen = read(&path).unwrap();
+            all.push(Recording { name: name.to_owned(), size: size.to_owned(), program, screen, path });
+        }
+    }
+    assert!(all.len() > 200, "only {} screens", all.len());
+    all
+}
+
+impl Recording {
+    fn screens(&self) -> Screens {
+        Screens::of(&[self.program.clone()], None).unwrap()
+    }
+
+    /// Another step of the same prompt.
+    fn step(&self, step: &str) -> Option<Vec<String>> {
+        let (kind, _) = self.name.split_once('-').unwrap();
+        // An input line is ready for all prompts alike.
+        let kind = if step == "before" && kind == "huge" { "many" } else { kind };
+        read(&self.path.with_file_name(format!("{kind}-{step}-{}.txt", self.size)))
+    }
+
+    /// The prompt that was given here.
+    fn prompt(&self) -> Option<String> {
+        let lines = match self.name.split('-').next()? {
+            "one" => {
+                return Some(format!("Do the first open task of the plan. Say {WORDS} when it is done."));
+            }
+            "five" => 5,
+            "many" => 200,
+            "huge" => 840,
+            _ => return None,
+        };
+        let middle = (2..lines)
+            .map(|line| format!("Line {line} of the prompt: look at file {line} and say nothing about it.\n"))
+            .collect::<String>();
+        Some(format!("Do the first open task of the plan.\n{middle}Say {WORDS} when it is done."))
+    }
+}
+
+/// What is expected of a screen before a prompt: `ready`, the keys, or words of what a person is called for.
+fn expected(program: &str, name: &str) -> &'static str {
+    match (program, name) {
+        (_, "trust") | ("claude", "exited-untrusted") => "whether to trust the folder",
+        (_, "login-method") => "a login",
+        (_, "login-browser") => "a login in a browser",
+        ("claude", "theme" | "security-notes") => "Enter",
+        ("claude", "api-key") => "the API key",
+        ("claude", "bypass-warning") => "the mode that skips permissions",
+        ("codex", "update") => "Down Enter",
+        ("cline", "offer") => "Escape",
+        ("aider", "analytics" | "gitignore" | "docs") => "n Enter",
+        (_, name) if name.starts_with("ready") || name.ends_with("-before") => "ready",
+        _ => panic!("{program}/{name}: what does it mean?"),
+    }
+}
+
+#[test]
+fn every_screen_before_a_prompt_is_read_for_what_it_is() {
+    for recording in recordings() {
+        let Recording { program, name, screen, path, .. } = &recording;
+        if recording.prompt().is_some() && !name.ends_with("-before") {
+            continue;
+        }
+        let (verdict, _) = recording.screens().judge(screen, false);
+        let shown = match &verdict {
+            Verdict::Ready => "ready".to_owned(),
+            Verdict::Answer { keys, .. } => keys.join(" "),
+            Verdict::Attention { what } => what.clone(),
+            Verdict::NotYet => "not yet".to_owned(),
+        };
+        let expected = expected(program, name);
+        let is_attention = matches!(verdict, Verdict::Attention { .. });
+        assert!(
+            shown == expected || is_attention && shown.contains(expected),
+            "{}: {verdict:?}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn trust_goes_to_the_entry_that_gives_it() {
+    for (program, keys) in [("claude", "Down Enter"), ("codex", "Enter"), ("gemini", "Enter")] {
+        let ours = recordings()
+            .into_iter()
+            .filter(|recording| recording.program == program && recording.name == "trust");
+        for recording in ours {
+            let (verdict, _) = recording.screens().judge(&recording.screen, true);
+            assert!(
+                matches!(&verdict, Verdict::Answer { keys: given, .. } if given.join(" ") == keys),
+                "{}: {verdict:?}",
+                recording.path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn an_input_line_before_the_program_has_started_does_not_count_for_long() {
+    // As codex draws it at once, seconds before it asks whether to trust the folder.
+    let text =
+        "\n  >_ OpenAI Codex (v0.169.0)\n     ~/project\n\n› Ask Codex to do anything\n\n  ? for shortcuts";
+    let screen: Vec<String> = text.lines().map(str::to_owned).collect();
+    let (verdict, time) = Screens::of(&["codex".to_owned()], None).unwrap().judge(&screen, false);
+    assert_eq!(verdict, Verdict::Ready);
+    assert!(time > Duration::from_secs(8), "{time:?}");
+}
+
+#[test]
+fn every_prompt_is_seen_to_arrive_and_to_be_submitted() {
+    let mut count = 0;
+    for recording in recordings().iter().filter(|recording| recording.name.ends_with("-pasted")) {
+        let path = recording.path.display();
+        let program = Program::named(&recording.program).unwrap();
+        let before = recording.step("before").unwrap();
+        let mut arrival = Arrival::new(program, &recording.prompt().unwrap(), &before);
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        assert!(!arrival.has_arrived(&before, at(0)) && !arrival.has_arrived(&before, at(900)), "{path}");
+        assert!(!arrival.has_arrived(&recording.screen, at(1000)), "{path}: not settled");
+        assert!(arrival.has_arrived(&recording.screen, at(1500)), "{path}: not arrived");
+        arrival.enter(&recording.screen, at(1500));
+        assert_eq!(arrival.submission(&recording.screen, at(1600)), Submission::Waiting, "{path}");
+        let Some(entered) = recording.step("entered") else { continue };
+        assert_eq!(arrival.submission(&entered, at(1700)), Submission::Submitted, "{path}: not submitted");
+        count += 1;
+    }
+    assert!(count >= 35, "only {count} prompts");
+}
+
+#[test]
+fn the_words_are_found_in_the_answer_and_not_in_the_prompt() {
+    let done = DonePattern::new(WORDS).unwrap();
+    let mut answers = 0;
+    for recording in recordings() {
+        let Some(prompt) = recording.prompt() else { continue };
+        let path = recording.path.display();
+        let found = done.find(&recording.screen, &prompt);
+        let (_, step) = recording.name.split_once('-').unwrap();
+        let is_answer = matches!(step, "done" | "history") && recording.program != "aider";
+        assert_eq!(found.is_some(), is_answer, "{path}");
+        answers += u32::from(is_answer);
+    }
+    assert!(answers >= 35, "only {answers} answers");
+}
