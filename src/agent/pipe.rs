@@ -105,7 +105,11 @@ impl PipeAgent {
         match self.preset.protocol {
             Protocol::Lines => Ok(Box::new(Decoder::new(self.readers.filters(wanted)))),
             Protocol::Acp => {
-                let wanted = Wanted { model: self.wishes.model.clone(), read_only: self.read_only };
+                let wanted = Wanted {
+                    model: self.wishes.model.clone(),
+                    read_only: self.read_only,
+                    reads_itself: self.preset.reads_itself,
+                };
                 let grounds = Grounds { launch: launch.clone(), ours: self.ours.clone() };
                 Ok(Box::new(AcpCodec::start(wanted, &grounds, port)?))
             }

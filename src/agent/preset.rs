@@ -70,6 +70,9 @@ pub struct Preset {
     pub ladder: &'static [&'static str],
     /// How it is kept from editing files while it runs commands; `None` when it cannot be.
     pub read_only: Option<ReadOnly>,
+    /// Over the Agent Client Protocol it is not offered to read files through us: it takes every error about a file that is
+    /// not there for a fault, and could create none.
+    pub reads_itself: bool,
     /// What it gets in its environment where that has no such variable.
     pub env: &'static [(&'static str, &'static str)],
     /// Whether its tools see git's configuration.
@@ -287,6 +290,7 @@ const BLANK: Preset = Preset {
     effort: None,
     ladder: &[],
     read_only: None,
+    reads_itself: false,
     env: &[],
     git_config: GitConfig::Seen,
     setup: setup::NONE,
@@ -440,6 +444,7 @@ static PRESETS: [Preset; 13] = [
         name: "gemini-acp",
         cli: "gemini",
         args: &["--acp", "--skip-trust"],
+        reads_itself: true,
         login: "run 'gemini' and choose how to log in",
         install: "npm install -g @google/gemini-cli",
         git_config: GitConfig::Hidden,

@@ -24,7 +24,7 @@ impl Refusal {
         Self { code: -32602, message: format!("invalid params: {why}") }
     }
 
-    /// There is no such file. Agents take these words for a file that is new.
+    /// There is no such file. Most agents take these words for a file that is new; gemini takes none for that.
     pub(super) fn not_found(path: &str) -> Self {
         Self { code: -32002, message: format!("ENOENT: no such file or directory, open '{path}'") }
     }

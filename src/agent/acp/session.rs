@@ -40,6 +40,8 @@ pub(in crate::agent) struct Wanted {
     pub(in crate::agent) model: Option<String>,
     /// The agent may look at everything, and change nothing.
     pub(in crate::agent) read_only: bool,
+    /// It reads files by itself: see [`Preset::reads_itself`](crate::agent::preset::Preset::reads_itself).
+    pub(in crate::agent) reads_itself: bool,
 }
 
 /// What an agent says of itself before it is given any work.
@@ -141,7 +143,7 @@ impl Session {
         let params = json!({
             "protocolVersion": 1,
             "clientCapabilities": {
-                "fs": { "readTextFile": true, "writeTextFile": !self.wanted.read_only },
+                "fs": { "readTextFile": !self.wanted.reads_itself, "writeTextFile": !self.wanted.read_only },
                 "terminal": true,
             },
             "clientInfo": { "name": "ralph", "title": "ralph", "version": env!("CARGO_PKG_VERSION") },

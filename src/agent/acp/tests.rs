@@ -175,7 +175,7 @@ fn the_most_permissive_mode_is_chosen_or_the_one_in_which_nothing_is_changed() {
 #[test]
 fn a_model_is_chosen_where_it_is_offered_and_else_its_absence_is_told() {
     let path = transcripts().into_iter().find(|path| path.ends_with("claude-agent-acp.tool.jsonl")).unwrap();
-    let wanted = |model: &str| Wanted { model: Some(model.to_owned()), read_only: false };
+    let wanted = |model: &str| Wanted { model: Some(model.to_owned()), ..Wanted::default() };
     let talk = play(&path, wanted("opus"));
     assert!(talk.said.iter().any(|said| said["params"]["value"] == "opus"));
     assert_eq!(talk.reply.usage.fault, None);
@@ -266,6 +266,24 @@ fn the_words_of_a_limit_name_its_end() {
     talk.answer(json!({ "error": { "code": 429, "message": message } }));
     let fault = talk.reply.usage.fault.unwrap();
     assert_eq!((fault.class, fault.reset_at), (Class::Limit, Some(4_105_080_000)));
+}
+
+#[test]
+fn an_agent_that_reads_by_itself_is_not_offered_to_read() {
+    let offered = |wanted| Talk::new(wanted).said[0]["params"]["clientCapabilities"]["fs"].clone();
+    assert_eq!(offered(Wanted::default()), json!({ "readTextFile": true, "writeTextFile": true }));
+    let wanted = Wanted { reads_itself: true, ..Wanted::default() };
+    assert_eq!(offered(wanted), json!({ "readTextFile": false, "writeTextFile": true }));
+}
+
+#[test]
+fn what_is_said_of_the_mode_is_nothing_that_the_assistant_says() {
+    let mut talk = prompted(false);
+    for text in ["[MODE_UPDATE] yolo", "It is [MODE_UPDATE] yolo."] {
+        talk.hear(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s",
+            "update": { "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } } } }));
+    }
+    assert_eq!(talk.text(), r#"Delta("It is [MODE_UPDATE] yolo.")"#);
 }
 
 #[test]

@@ -67,6 +67,9 @@ impl Updates {
     /// A piece of a message. Where it has an id, another one begins another message.
     fn said(&mut self, chunk: ContentChunk) -> Vec<Item> {
         let ContentBlock::Text(text) = chunk.content else { return Vec::new() };
+        if is_about_the_mode(&text.text) {
+            return Vec::new();
+        }
         let id = chunk.message_id.map(|id| id.0.to_string()).filter(|id| self.message.as_ref() != Some(id));
         let begun = id.map(|id| {
             self.message = Some(id.clone());
@@ -110,6 +113,12 @@ impl Updates {
         }
         items
     }
+}
+
+/// gemini says so, among its own words, when we have chosen its mode.
+fn is_about_the_mode(text: &str) -> bool {
+    let mode = text.trim().strip_prefix("[MODE_UPDATE] ");
+    mode.is_some_and(|mode| mode.chars().all(|char| char.is_alphanumeric() || char == '_'))
 }
 
 /// A piece of what it thinks: that is not what it says.
