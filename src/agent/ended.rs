@@ -169,6 +169,7 @@ impl Traces {
             failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
             sigils,
             text: self.text,
+            matches_done: false,
             usage: self.reply.usage,
             balance: None,
             skipped_lines: self.decoded.counters.malformed + self.decoded.counters.oversized,

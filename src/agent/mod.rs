@@ -22,6 +22,7 @@ mod threads;
 mod tools;
 mod vital_signs;
 mod watch;
+pub mod worker;
 
 use std::fmt::Display;
 use std::time::Duration;

@@ -99,7 +99,8 @@ impl Loop<'_> {
         settled.said_alone = self.heed_mentions(report, changed, start)?;
         settled.signal = self.job.source.settle(report);
         let says_done = |pattern: &regex::Regex| pattern.is_match(&report.text);
-        if settled.signal == Signal::Continue && self.job.done_pattern.as_ref().is_some_and(says_done) {
+        let is_done = report.matches_done || self.job.done_pattern.as_ref().is_some_and(says_done);
+        if settled.signal == Signal::Continue && is_done {
             settled.signal = Signal::Done;
         }
         if self.job.validator.as_ref().is_none_or(|validator| !validator.applies(report)) {

@@ -95,6 +95,8 @@ pub enum Outcome {
     GitFailed,
     /// Ctrl+C, SIGTERM or SIGHUP.
     Interrupted,
+    /// A worker works on by itself, for a later ralph to watch.
+    Detached,
     /// SIGTERM or SIGHUP: the machine or the session ends, the loop may go on later.
     Terminated,
 }
@@ -128,7 +130,7 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Complete,
         Self::AllDone,
         Self::Written,
@@ -158,11 +160,12 @@ impl Outcome {
         Self::Overloaded,
         Self::GitFailed,
         Self::Interrupted,
+        Self::Detached,
         Self::Terminated,
     ];
 
     const fn row(self) -> Row {
-        use Status::{Failed, Paused, Stopped};
+        use Status::{Failed, Paused, Running, Stopped};
         let (code, reason, word, status) = match self {
             Self::Complete => (0, "completion signal detected", "complete", Stopped),
             Self::AllDone => (0, "all tasks are done", "complete", Stopped),
@@ -193,6 +196,7 @@ impl Outcome {
             Self::LimitTooFar => (4, "usage limit is too far away", "usage_limit", Failed),
             Self::GitFailed => (5, "git operation failed", "git_failed", Failed),
             Self::Interrupted => (130, "interrupted", "interrupted", Stopped),
+            Self::Detached => (0, "it works on by itself", "monitor_disconnected", Running),
             Self::Terminated => (130, "terminated", "terminated", Paused),
         };
         Row { code, reason, word, status }

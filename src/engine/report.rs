@@ -81,6 +81,8 @@ pub struct Report {
     pub sigils: Sigils,
     /// The end of what the assistant said, as far as it is needed to look for a pattern.
     pub text: String,
+    /// What it has shown matches the user's pattern: for agents whose own text nobody can tell from the rest.
+    pub matches_done: bool,
     /// Cost, tokens, model and session as the agent reported them.
     pub usage: Usage,
     /// The account's balance before and after, in US dollars, where a usage command told it.
@@ -111,6 +113,7 @@ impl Report {
             failure: None,
             sigils: Sigils::default(),
             text: String::new(),
+            matches_done: false,
             usage: Usage::default(),
             balance: None,
             skipped_lines: 0,

@@ -14,6 +14,7 @@ use super::workspace::Workspace;
 use super::worktree::GitWorktree;
 use crate::agent::factory::Factory;
 use crate::cli::LoopFlags;
+use crate::engine::agent::Agent;
 use crate::engine::board::Board;
 use crate::engine::context::{Context, Sink};
 use crate::engine::event::LoopIdentity;
@@ -55,8 +56,10 @@ pub(crate) struct Ready<'a> {
     pub(crate) run: String,
     /// Whether it goes on where the last one was cut off.
     pub(crate) resume: Resume,
+    /// What to call who works.
+    pub(crate) agent_name: String,
     /// Who works.
-    pub(crate) agent: Factory,
+    pub(crate) agent: Box<dyn Agent + 'a>,
     /// What on.
     pub(crate) source: Box<dyn Source + 'a>,
     /// What proves the work.
@@ -98,7 +101,8 @@ impl<'a> Ready<'a> {
             run,
             resume: Resume::No,
             validator: validator(settings, agent.launch()),
-            agent,
+            agent_name: agent.name().to_owned(),
+            agent: Box::new(agent),
             source: Box::new(source),
             plan: project.implementation_plan(),
             board: Board::default(),
@@ -136,7 +140,7 @@ impl<'a> Ready<'a> {
             run: self.run.clone(),
             name: std::mem::take(&mut self.name),
             mode: mode(self.verb).to_owned(),
-            agent: self.agent.name().to_owned(),
+            agent: std::mem::take(&mut self.agent_name),
         };
         let file = self.source.file();
         let setup = Setup {
@@ -178,7 +182,7 @@ impl<'a> Ready<'a> {
             done_pattern: self.done_pattern,
             source: self.source,
             validator: self.validator,
-            agent: Box::new(self.agent),
+            agent: self.agent,
             worktree: Box::new(GitWorktree::new(project, self.plan)),
             board: self.board,
             ticket: self.ticket,

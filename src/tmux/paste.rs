@@ -61,6 +61,23 @@ pub fn press(window: &Window, key: Key) -> Result<(), TmuxError> {
     put(window, key.bytes(), &["-r"])
 }
 
+/// Presses keys by the names that tmux has for them, one after the other, also where a user reads what has scrolled by.
+///
+/// # Errors
+/// When the pane is gone, or its program has ended.
+pub fn press_keys(window: &Window, keys: &[&str]) -> Result<(), TmuxError> {
+    let leave = Words::new(["if-shell", "-F", "-t", &window.pane, "#{pane_in_mode}"]).and([Words::new([
+        "send-keys",
+        "-t",
+        &window.pane,
+        "-X",
+        "cancel",
+    ])
+    .to_line()]);
+    let send = Words::new(["send-keys", "-t", &window.pane]).and(keys);
+    guarded(window, &[window.guarded_alive(&leave), window.guarded_alive(&send)], None)
+}
+
 /// What of a text can be typed without doing anything else: all but control characters, of which newline and tab stay, and
 /// how many were left out. An `ESC[201~` would end the brackets, `^C` would interrupt. A Windows line end is a line end.
 #[must_use]

@@ -1,0 +1,78 @@
+//! What has to be known of a worker's pane after a ralph was killed: where it is, and whether it has its prompt.
+
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, own};
+use crate::tmux::window::Window;
+
+/// A larger file is none of ours, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// A pane that a worker has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Where it is.
+    pub window: Window,
+    /// Which iteration runs in it, or ran last.
+    pub iteration: u64,
+    /// What its processes carry, and nothing else does.
+    pub mark: String,
+    /// Whether it has its prompt.
+    pub given: Given,
+}
+
+/// Whether an agent has its prompt. It never gets it twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Given {
+    /// It is not ready for it yet.
+    No,
+    /// It is typed, or is being typed at this moment.
+    Yes,
+}
+
+impl Held {
+    fn path(folder: &Path) -> PathBuf {
+        folder.join("pane.json")
+    }
+
+    /// Reads what a worker's folder holds; `None`: it has no pane.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is none of ours.
+    pub fn read(folder: &Path) -> Result<Option<Self>, FileError> {
+        let path = Self::path(folder);
+        let failed = FileError::at(&path);
+        match own::read(&path, LARGEST) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| failed(error.into())),
+            Err(error) if error.kind() == NotFound => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Writes it down.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub fn write(&self, folder: &Path) -> Result<(), FileError> {
+        let path = Self::path(folder);
+        let text = serde_json::to_vec(self).map_err(|error| FileError::at(&path)(error.into()))?;
+        atomic::write_own(&path, &text, Durability::Atomic).map(drop)
+    }
+
+    /// The pane is gone.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub fn forget(folder: &Path) -> Result<(), FileError> {
+        let path = Self::path(folder);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != NotFound => Err(FileError::at(&path)(error)),
+            _ => Ok(()),
+        }
+    }
+}

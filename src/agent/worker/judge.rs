@@ -1,0 +1,121 @@
+//! What an attempt of a worker has left, and what that means.
+
+use std::time::Duration;
+
+use crate::agent::Timeouts;
+use crate::engine::report::{AttemptStatus, Report};
+use crate::reply::usage::Class;
+use crate::reply::verdict::{Failure, Kind};
+use crate::text::duration;
+
+/// Why we have ended an agent that has not ended by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum How {
+    /// Its screen stood still: that is how its turn ends.
+    Still,
+    /// The words that end the loop stand on its screen.
+    Done,
+    /// It took longer than this to be ready.
+    NotReady(Duration),
+    /// Its prompt never showed.
+    NoArrival,
+    /// The attempt took too long.
+    TimedOut,
+    /// The loop is to end.
+    Interrupted,
+    /// Its pane, or all of tmux, is gone.
+    Lost,
+}
+
+/// What an attempt has left.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) how: Option<How>,
+    pub(super) exit_code: Option<i32>,
+    pub(super) signal: Option<i32>,
+    /// What was lost, in words.
+    pub(super) lost: Option<String>,
+    /// What was looked at before it was taken to stand still.
+    pub(super) evidence: String,
+    /// The words that end the loop were seen.
+    pub(super) is_done: bool,
+    /// All that the pane has shown in this iteration.
+    pub(super) transcript: Vec<String>,
+}
+
+impl Left {
+    /// The last line that says something.
+    fn last_line(&self) -> String {
+        let line = self.transcript.iter().rfind(|line| line.chars().any(char::is_alphanumeric));
+        line.map(|line| format!(": {}", line.trim())).unwrap_or_default()
+    }
+
+    /// Why it failed; `None`: it did not.
+    fn failure(&self, name: &str, timeouts: Timeouts) -> Option<(Kind, String)> {
+        let last = self.last_line();
+        let limit = duration::format;
+        Some(match (&self.how, self.exit_code, self.signal) {
+            (Some(How::Still | How::Done), ..) | (None, Some(0), _) => return None,
+            (Some(How::Interrupted), ..) => (Kind::Interrupted, format!("{name} was ended")),
+            (Some(How::TimedOut), ..) => {
+                let most = limit(timeouts.attempt);
+                (Kind::TimedOut, format!("{name} ran longer than {most} and was ended (--timeout)"))
+            }
+            (Some(How::NotReady(most)), ..) => (
+                Kind::Exit,
+                format!(
+                    "{name} was not ready for its prompt within {} (--ready-timeout){last}",
+                    limit(*most)
+                ),
+            ),
+            (Some(How::NoArrival), ..) => {
+                (Kind::Exit, format!("{name} does not show the prompt that was pasted{last}"))
+            }
+            (None, Some(code), _) => (Kind::Exit, format!("{name} exited with code {code}{last}")),
+            (None, None, Some(signal)) => {
+                (Kind::Signal, format!("{name} was killed by signal {signal}{last}"))
+            }
+            (Some(How::Lost) | None, ..) => {
+                let lost = self.lost.as_deref().unwrap_or("somebody killed the process that supervises it");
+                (Kind::Signal, format!("the pane of {name} is lost: {lost}"))
+            }
+        })
+    }
+}
+
+/// Judges an attempt. The words that end the loop count more than how the program ended.
+pub(super) fn report(
+    name: &str,
+    left: Left,
+    text: String,
+    is_done: bool,
+    took: Duration,
+    timeouts: Timeouts,
+) -> Report {
+    let failure = left.failure(name, timeouts).filter(|(kind, _)| !is_done || *kind == Kind::Interrupted);
+    let status = match (&failure, &left.how) {
+        (Some((Kind::Interrupted, _)), _) => AttemptStatus::Interrupted,
+        (Some((Kind::TimedOut, _)), _) => AttemptStatus::Timeout,
+        (Some(_), _) => AttemptStatus::AgentFailure,
+        (None, Some(How::Still)) => AttemptStatus::Still,
+        (None, _) => AttemptStatus::Success,
+    };
+    Report {
+        exit_code: left.exit_code.filter(|_| left.how.is_none()),
+        signal: left.signal.filter(|_| left.how.is_none()),
+        exceeded: match status {
+            AttemptStatus::Still => Some(timeouts.inactivity),
+            AttemptStatus::Timeout => Some(timeouts.attempt),
+            _ => None,
+        },
+        failure: failure.filter(|(kind, _)| *kind != Kind::Interrupted).map(|(kind, message)| Failure {
+            kind,
+            class: Class::Other,
+            message,
+            reset_at: None,
+        }),
+        matches_done: is_done,
+        text,
+        ..Report::given_up(status, took)
+    }
+}

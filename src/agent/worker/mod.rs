@@ -1,0 +1,250 @@
+//! A worker: an interactive agent in a pane of tmux. It is given its prompt as a person would give it, and is through with its
+//! turn when it exits or its screen stands still.
+//!
+//! What ralph must not forget of it when it is killed itself lies in a file of its own ([`held`]): the agent works on then, and
+//! the next ralph takes it up where it stands.
+
+pub mod held;
+mod judge;
+mod watch;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use held::{Given, Held};
+use judge::Left;
+use watch::{Message, Watch};
+
+use super::pane::done::DonePattern;
+use super::pane::ready::Screens;
+use super::{Timeouts, cannot_start};
+use crate::engine::agent::{Agent, Attempt};
+use crate::engine::context::Context;
+use crate::engine::event::{Event, Stream};
+use crate::engine::inbox::{Mailbox, Port};
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::report::Report;
+use crate::process::launch::Launch;
+use crate::process::note::SupervisorNote;
+use crate::process::pane::{self, Pane, PaneNotes};
+use crate::text::line::shell_words;
+use crate::threads;
+use crate::tmux::TmuxError;
+use crate::tmux::control::{Control, Event as Painting};
+use crate::tmux::server::Server;
+use crate::tmux::window::{self, Opening, Window};
+
+/// How long the wrapper may take to come.
+const COMES: Duration = Duration::from_secs(30);
+
+/// A worker, with everything about it resolved.
+#[derive(Debug)]
+pub struct WorkerAgent {
+    /// What to call it.
+    pub name: String,
+    /// The tmux server.
+    pub server: Server,
+    /// The name of its session.
+    pub session: String,
+    /// The worker's folder, ours alone.
+    pub folder: PathBuf,
+    /// How its program is started; the environment is all that it gets.
+    pub launch: Launch,
+    /// What its screens mean.
+    pub screens: Screens,
+    /// How long it may take to be ready.
+    pub ready_timeout: Duration,
+    /// It may be told that its folder can be trusted.
+    pub trust: bool,
+    /// What ends the loop when it stands on the screen.
+    pub done: Option<DonePattern>,
+    /// That is looked for while it works, too.
+    pub continuous: bool,
+    /// How often it is nudged, and with what.
+    pub heartbeat: Option<(Duration, String)>,
+    /// How long an attempt may go on, and how long the screen may stand still; zero: for ever.
+    pub timeouts: Timeouts,
+    /// It is left alone once it has its prompt.
+    pub detaches: bool,
+}
+
+/// A pane with a program that was started or taken up.
+struct Taken {
+    window: Window,
+    /// `None`: its wrapper is gone.
+    pane: Option<Pane>,
+    control: Option<Control>,
+    mailbox: Mailbox<Message>,
+}
+
+impl Agent for WorkerAgent {
+    fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
+        let began = Instant::now();
+        let (port, mailbox) = context.open();
+        let held = Held::read(&self.folder).map_err(cannot_start)?;
+        let (mut held, taken) = match held {
+            Some(held) if held.iteration == attempt.iteration && held.given == Given::Yes => {
+                context.notice(&format!("{} is taken up in the middle of its iteration", self.name))?;
+                let taken = self.take_up(&held, mailbox, &port)?;
+                (held, taken)
+            }
+            held => self.start(held, attempt, context, mailbox, &port)?,
+        };
+        drop(port);
+        let mut watch = Watch::new(self, taken, attempt, began);
+        if held.given == Given::No
+            && let Some(ready) = watch.wait_until_ready(context)?
+        {
+            held.given = Given::Yes;
+            let given = watch.give_prompt(context, &ready, &mut || held.write(&self.folder))?;
+            if given && self.detaches {
+                return Err(Outcome::Detached.into());
+            }
+        }
+        watch.listen(context)?;
+        let left = watch.finish(&held.mark);
+        self.report(left, attempt, context, began)
+    }
+}
+
+impl WorkerAgent {
+    /// Starts the program in a pane of its own, or in the one that it had before.
+    fn start(
+        &self,
+        before: Option<Held>,
+        attempt: &Attempt<'_>,
+        context: &mut Context<'_>,
+        mailbox: Mailbox<Message>,
+        port: &Port<Message>,
+    ) -> Result<(Held, Taken), End> {
+        let command = shell_words(self.launch.command_line());
+        context.tell(Event::AgentStarted { command: &command })?;
+        if let Some(before) = &before {
+            end_pane(&self.folder, &before.mark);
+        }
+        let mark = format!("{}-{}", self.launch.mark, attempt.iteration);
+        let mut launch = Launch { mark: mark.clone(), ..self.launch.clone() };
+        launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
+        pane::prepare(&self.folder, &launch).map_err(cannot_start)?;
+        let window = self.show(before.as_ref()).map_err(cannot_start)?;
+        let held = Held { window: window.clone(), iteration: attempt.iteration, mark, given: Given::No };
+        held.write(&self.folder)?;
+        let (pane, notes) = Pane::await_start(&self.folder, COMES).map_err(cannot_start)?;
+        let taken = serve(window, pane, Some(notes), mailbox, port)?;
+        Ok((held, taken))
+    }
+
+    /// The window in which the wrapper begins.
+    fn show(&self, before: Option<&Held>) -> Result<Window, TmuxError> {
+        // Not by /proc: tmux starts it.
+        let exe = std::env::current_exe().map_err(TmuxError::from)?;
+        let mut argv: Vec<OsString> = vec![exe.into()];
+        argv.extend(pane::wrapper_args(&self.folder));
+        if let Some(before) = before
+            && self.server.renew(&before.window, &argv, &self.launch.cwd).is_ok()
+        {
+            return Ok(before.window.clone());
+        }
+        let opening =
+            Opening { name: &self.session, argv: &argv, cwd: &self.launch.cwd, size: Opening::SIZE };
+        self.server.open(&opening)
+    }
+
+    /// Takes up a program that an earlier ralph has given its prompt.
+    fn take_up(&self, held: &Held, mailbox: Mailbox<Message>, port: &Port<Message>) -> Result<Taken, End> {
+        let connected = Pane::connect(&self.folder).map_err(cannot_start)?;
+        let (pane, notes) = match connected {
+            Some((pane, notes)) => (Some(pane), Some(notes)),
+            None => (None, None),
+        };
+        if notes.is_none() {
+            for note in pane::ended(&self.folder).map_err(cannot_start)? {
+                port.post(0, Message::Note(note));
+            }
+            port.post(0, Message::NotesEnded);
+        }
+        serve(held.window.clone(), pane, notes, mailbox, port)
+    }
+
+    fn report(
+        &self,
+        left: Left,
+        attempt: &Attempt<'_>,
+        context: &mut Context<'_>,
+        began: Instant,
+    ) -> Result<Report, End> {
+        let mut text = left.transcript.join("\n");
+        if !text.is_empty() {
+            text.push('\n');
+            context.tell(Event::Output { stream: Stream::Stdout, bytes: text.as_bytes() })?;
+        }
+        let is_done = left.is_done
+            || self.done.as_ref().is_some_and(|done| done.find(&left.transcript, attempt.prompt).is_some());
+        Ok(judge::report(&self.name, left, text, is_done, began.elapsed(), self.timeouts))
+    }
+}
+
+/// Ends what an iteration has left in the pane of this folder, and what carries its mark.
+pub fn end_pane(folder: &std::path::Path, mark: &str) {
+    match Pane::connect(folder) {
+        Ok(Some((mut pane, notes))) => {
+            pane.stop();
+            let is_gone = notes.last().is_some_and(|note| matches!(note, SupervisorNote::Gone(_)));
+            pane.finish(is_gone, mark);
+        }
+        Ok(None) | Err(_) => {
+            let _ = pane::sweep(mark);
+        }
+    }
+}
+
+/// Ends the program of a worker and closes its pane; a user's own windows beside it stay.
+///
+/// # Errors
+/// When tmux refuses, or the file that says which pane it is cannot be read.
+pub fn close(folder: &std::path::Path) -> Result<(), String> {
+    let Some(held) = Held::read(folder).map_err(|error| error.to_string())? else { return Ok(()) };
+    end_pane(folder, &held.mark);
+    window::close(&held.window).map_err(|error| error.to_string())?;
+    Held::forget(folder).map_err(|error| error.to_string())
+}
+
+/// Has small threads bring what the wrapper and tmux say.
+fn serve(
+    window: Window,
+    pane: Option<Pane>,
+    notes: Option<PaneNotes>,
+    mailbox: Mailbox<Message>,
+    port: &Port<Message>,
+) -> Result<Taken, End> {
+    if let Some(notes) = notes {
+        let port = port.clone();
+        threads::start(move || {
+            notes.map(Message::Note).all(|note| port.post(0, note));
+            port.post(0, Message::NotesEnded);
+        })
+        .map_err(cannot_start)?;
+    }
+    let painted = port.clone();
+    let control = Control::attach(&window, move |event| {
+        painted.post(
+            0,
+            match event {
+                Painting::Painted(_) => Message::Painted,
+                Painting::WindowClosed => Message::WindowClosed,
+                Painting::Closed(why) => Message::Closed(why),
+            },
+        );
+    });
+    let control = match control {
+        Ok(control) => Some(control),
+        Err(error) if pane.is_none() => {
+            // Nothing is left to be watched.
+            port.post(0, Message::Closed(error.to_string()));
+            None
+        }
+        Err(error) => return Err(cannot_start(error)),
+    };
+    Ok(Taken { window, pane, control, mailbox })
+}

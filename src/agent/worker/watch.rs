@@ -1,0 +1,431 @@
+//! A worker while it runs: whether it is ready, has its prompt, works, stands still, has ended.
+
+use std::time::{Duration, Instant};
+
+use super::judge::{How, Left};
+use super::{Taken, WorkerAgent};
+use crate::agent::ended::Traces;
+use crate::agent::pane::arrival::{Arrival, Submission};
+use crate::agent::pane::ready::{ReadyWait, Verdict};
+use crate::agent::pane::still::Still;
+use crate::agent::preset::ToolCalls;
+use crate::agent::tools::Tools;
+use crate::agent::vital_signs::VitalSigns;
+use crate::engine::agent::Attempt;
+use crate::engine::context::Context;
+use crate::engine::event::Event;
+use crate::engine::inbox::Wake;
+use crate::engine::outcome::End;
+use crate::engine::stop::Urgency;
+use crate::files::FileError;
+use crate::process::ladder::Ladder;
+use crate::process::note::SupervisorNote;
+use crate::tmux::TmuxError;
+use crate::tmux::paste::{self, Key};
+use crate::tmux::screen::{self, Extent, Screen};
+
+/// How often a screen is looked at that is about to be ready or to take a prompt.
+const LOOK: Duration = Duration::from_millis(150);
+/// How soon a screen is looked at that was painted while the agent works.
+const SOON: Duration = Duration::from_secs(1);
+/// How often one is looked at that waits for a person.
+const PATIENT: Duration = Duration::from_secs(2);
+/// How long a prompt may take to show in the input line, and after Enter to leave it.
+const ARRIVES: Duration = Duration::from_secs(30);
+/// So many lines of a screen are told with what it wants of a person.
+const TOLD: usize = 20;
+
+/// What small threads bring.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// The wrapper says.
+    Note(SupervisorNote),
+    /// It says no more.
+    NotesEnded,
+    /// Something was written to the pane.
+    Painted,
+    /// Its window was closed, or the pane was moved to another one.
+    WindowClosed,
+    /// tmux says no more, with the reason.
+    Closed(String),
+}
+
+/// One attempt while it runs.
+pub(super) struct Watch<'a> {
+    agent: &'a WorkerAgent,
+    taken: Taken,
+    prompt: &'a str,
+    too_long: Instant,
+    loop_over: Option<Instant>,
+    still: Still,
+    /// `None`: it may stand still for ever.
+    vital_signs: Option<VitalSigns>,
+    tools: Tools,
+    program: u32,
+    /// When the screen is to be looked at.
+    look_at: Option<Instant>,
+    /// When it is nudged.
+    nudge_at: Option<Instant>,
+    /// When the wrapper must have ended everything.
+    closing: Option<Instant>,
+    left: Left,
+    /// The last note of the wrapper has come.
+    is_gone: bool,
+    /// No note comes any more.
+    notes_are_over: bool,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        agent: &'a WorkerAgent,
+        taken: Taken,
+        attempt: &'a Attempt<'_>,
+        began: Instant,
+    ) -> Self {
+        let inactivity = agent.timeouts.inactivity;
+        Self {
+            too_long: began + agent.timeouts.attempt,
+            loop_over: attempt.deadline,
+            still: Still::new(inactivity, began),
+            vital_signs: None,
+            tools: Tools::new(0, 0),
+            program: 0,
+            look_at: Some(began),
+            nudge_at: None,
+            closing: None,
+            left: Left::default(),
+            is_gone: false,
+            notes_are_over: false,
+            prompt: attempt.prompt,
+            agent,
+            taken,
+        }
+    }
+
+    /// Waits until the program takes a prompt; its screen then. `None`: it has ended, or is being ended.
+    pub(super) fn wait_until_ready(&mut self, context: &mut Context<'_>) -> Result<Option<Vec<String>>, End> {
+        let mut wait = ReadyWait::new(self.agent.trust);
+        let mut until = Instant::now() + self.agent.ready_timeout;
+        let mut wants: Option<String> = None;
+        loop {
+            let now = Instant::now();
+            let Some(screen) = self.look(now) else { return Ok(None) };
+            let verdict = wait.look(&self.agent.screens, &screen.lines, now);
+            if let Verdict::Attention { what } = &verdict {
+                if wants.as_ref() != Some(what) {
+                    context.tell(Event::Attention(Some(&self.wish(what, &screen.lines))))?;
+                    wants = Some(what.clone());
+                }
+            } else if verdict != Verdict::NotYet && wants.take().is_some() {
+                context.tell(Event::Attention(None))?;
+                until = now + self.agent.ready_timeout;
+            }
+            match verdict {
+                Verdict::Ready => return Ok(Some(screen.lines)),
+                Verdict::Answer { keys, what } => {
+                    context.notice(&format!("answered for {}: {what}", self.agent.name))?;
+                    self.lose_on_error(|window| paste::press_keys(window, &keys));
+                }
+                Verdict::NotYet | Verdict::Attention { .. } => {}
+            }
+            if wants.is_none() && now >= until {
+                self.end(How::NotReady(self.agent.ready_timeout));
+            }
+            self.step(context, now + if wants.is_some() { PATIENT } else { LOOK })?;
+            if self.closing.is_some() || self.is_over(Instant::now()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn wish(&self, what: &str, lines: &[String]) -> String {
+        let shown = lines.iter().filter(|line| !line.trim().is_empty()).cloned().collect::<Vec<_>>();
+        let shown = shown[shown.len().saturating_sub(TOLD)..].join("\n");
+        format!("{what}; answer it with 'ralph attach {}'\n{shown}", self.agent.name)
+    }
+
+    /// Gives the program its prompt, `before` being its screen. `written` is called when that cannot be undone any more. `false`:
+    /// it has ended, or is being ended.
+    pub(super) fn give_prompt(
+        &mut self,
+        context: &mut Context<'_>,
+        before: &[String],
+        written: &mut dyn FnMut() -> Result<(), FileError>,
+    ) -> Result<bool, End> {
+        written()?;
+        let prompt = self.prompt;
+        let removed = paste::typable(prompt).1;
+        if removed > 0 {
+            context.notice(&format!("{removed} control characters are left out of the prompt"))?;
+        }
+        let mut arrival = Arrival::new(self.agent.screens.program(), prompt, before);
+        self.lose_on_error(|window| paste::paste(window, prompt).map(drop));
+        if !self.wait_for(context, |screen, now| arrival.has_arrived(screen, now))? {
+            self.end(How::NoArrival);
+            return Ok(false);
+        }
+        let mut enter = true;
+        let mut done = |watch: &mut Self, screen: &[String], now: Instant| {
+            if std::mem::take(&mut enter) {
+                arrival.enter(screen, now);
+                watch.lose_on_error(|window| paste::press(window, Key::Enter));
+                return false;
+            }
+            match arrival.submission(screen, now) {
+                Submission::Submitted => true,
+                Submission::Waiting => false,
+                Submission::EnterAgain => {
+                    enter = true;
+                    false
+                }
+            }
+        };
+        let until = Instant::now() + ARRIVES;
+        while Instant::now() < until {
+            let now = Instant::now();
+            let Some(screen) = self.look(now) else { return Ok(false) };
+            if done(self, &screen.lines, now) {
+                return Ok(true);
+            }
+            self.step(context, now + LOOK)?;
+            if self.closing.is_some() {
+                return Ok(false);
+            }
+        }
+        context.notice(&format!("{} does not show that it has begun with its prompt", self.agent.name))?;
+        Ok(true)
+    }
+
+    /// Looks at the screen until it is as wanted; `false` where that never comes.
+    fn wait_for(
+        &mut self,
+        context: &mut Context<'_>,
+        mut is_so: impl FnMut(&[String], Instant) -> bool,
+    ) -> Result<bool, End> {
+        let until = Instant::now() + ARRIVES;
+        while Instant::now() < until {
+            let now = Instant::now();
+            let Some(screen) = self.look(now) else { return Ok(false) };
+            if is_so(&screen.lines, now) {
+                return Ok(true);
+            }
+            self.step(context, now + LOOK)?;
+            if self.closing.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Listens until nothing of the agent is left.
+    ///
+    /// # Errors
+    /// When a record cannot be written; the agent works on then.
+    pub(super) fn listen(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        let now = Instant::now();
+        let timeouts = self.agent.timeouts;
+        let wrapper = self.taken.pane.as_ref().map_or(0, |pane| pane.wrapper_pid());
+        self.tools = Tools::new(wrapper, self.program);
+        if !timeouts.inactivity.is_zero() {
+            let (cwd, window) = (&self.agent.launch.cwd, timeouts.inactivity);
+            self.vital_signs = Some(VitalSigns::new(wrapper, self.program, cwd, window, ToolCalls::Told));
+        }
+        self.still = Still::new(timeouts.inactivity, now);
+        self.nudge_at = self.agent.heartbeat.as_ref().map(|(every, _)| now + *every);
+        while !self.is_over(Instant::now()) {
+            let next = self.next_deadline();
+            self.step(context, next)?;
+            self.look_at_the_clock(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Waits once, at most until `deadline`.
+    fn step(&mut self, context: &mut Context<'_>, deadline: Instant) -> Result<(), End> {
+        match context.listen(&self.taken.mailbox, Some(deadline))? {
+            Wake::Message(message) => self.take(message),
+            Wake::Slept(gap) => self.shift(gap),
+            Wake::Asked(_) | Wake::Poked | Wake::Deadline => {}
+        }
+        match context.urgency() {
+            Urgency::None | Urgency::AfterAttempt => {}
+            Urgency::Now => self.end(How::Interrupted),
+            Urgency::AtOnce => {
+                self.end(How::Interrupted);
+                if let Some(pane) = &mut self.taken.pane {
+                    pane.kill();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Note(SupervisorNote::Started(pid)) => self.program = pid,
+            Message::Note(SupervisorNote::Exited(code)) => self.left.exit_code = Some(code),
+            Message::Note(SupervisorNote::Signaled(signal)) => self.left.signal = Some(signal),
+            Message::Note(SupervisorNote::Refused(errno)) => {
+                let why = std::io::Error::from_raw_os_error(errno);
+                self.left.lost = Some(format!("cannot start its program: {why}"));
+                self.is_gone = true;
+            }
+            Message::Note(SupervisorNote::Gone(_) | SupervisorNote::Spared) => self.is_gone = true,
+            Message::NotesEnded => self.notes_are_over = true,
+            Message::Painted => {
+                self.look_at.get_or_insert_with(|| Instant::now() + SOON);
+            }
+            Message::WindowClosed => self.look_at = Some(Instant::now()),
+            Message::Closed(why) => {
+                // The wrapper hears of it as well, and ends what it has.
+                self.taken.control = None;
+                self.left.lost.get_or_insert(format!("tmux is gone: {why}"));
+                self.end(How::Lost);
+            }
+        }
+    }
+
+    /// What stands on the screen; `None`: nobody can tell any more.
+    fn look(&mut self, now: Instant) -> Option<Screen> {
+        if self.is_over(now) {
+            return None;
+        }
+        match self.capture(Extent::Visible, false) {
+            Ok(screen) => Some(screen),
+            Err(error) => {
+                self.left.lost.get_or_insert_with(|| error.to_string());
+                self.end(How::Lost);
+                None
+            }
+        }
+    }
+
+    fn capture(&self, extent: Extent, joined: bool) -> Result<Screen, TmuxError> {
+        let window = &self.taken.window;
+        match &self.taken.control {
+            Some(control) => screen::look(control, window, extent, joined),
+            None => screen::look(&window.server(), window, extent, joined),
+        }
+    }
+
+    fn lose_on_error(&mut self, act: impl FnOnce(&crate::tmux::Window) -> Result<(), TmuxError>) {
+        if let Err(error) = act(&self.taken.window) {
+            self.left.lost.get_or_insert_with(|| error.to_string());
+            self.end(How::Lost);
+        }
+    }
+
+    /// Whether there is nothing more to wait for.
+    fn is_over(&self, now: Instant) -> bool {
+        self.is_gone || self.notes_are_over || self.closing.is_some_and(|until| now >= until)
+    }
+
+    fn next_deadline(&self) -> Instant {
+        if let Some(until) = self.closing {
+            return until;
+        }
+        let signs = self.vital_signs.as_ref().map(VitalSigns::next_look);
+        [self.look_at, self.nudge_at, self.loop_over, signs]
+            .into_iter()
+            .flatten()
+            .fold(self.too_long, Instant::min)
+    }
+
+    fn look_at_the_clock(&mut self, now: Instant) {
+        if self.closing.is_some() || self.is_over(now) {
+            return;
+        }
+        if self.look_at.is_some_and(|at| now >= at) {
+            self.look_at = None;
+            self.look_at_the_screen(now);
+        }
+        if self.nudge_at.is_some_and(|at| now >= at) {
+            self.nudge(now);
+        }
+        if self.loop_over.is_some_and(|deadline| now >= deadline) {
+            self.end(How::Interrupted);
+        } else if now >= self.too_long {
+            self.end(How::TimedOut);
+        } else if let Some(signs) = &mut self.vital_signs
+            && let Some(evidence) = signs.look(now, &self.tools, &Traces::default())
+        {
+            self.left.evidence = self.still.looked_at(&[&evidence]);
+            self.end(How::Still);
+        }
+    }
+
+    fn look_at_the_screen(&mut self, now: Instant) {
+        let Some(screen) = self.look(now) else { return };
+        self.still.see(&screen.lines, now);
+        if self.still.duration(now).is_zero()
+            && let Some(signs) = &mut self.vital_signs
+        {
+            signs.output();
+        }
+        let Some(done) = &self.agent.done else { return };
+        // What stands on an alternate screen does not scroll away, and is gone with it.
+        if (self.agent.continuous || screen.is_alternate) && done.find(&screen.lines, self.prompt).is_some() {
+            self.left.is_done = true;
+            if self.agent.continuous {
+                self.end(How::Done);
+            }
+        }
+    }
+
+    fn nudge(&mut self, now: Instant) {
+        let Some((every, message)) = &self.agent.heartbeat else { return };
+        self.nudge_at = Some(now + *every);
+        self.lose_on_error(|window| {
+            paste::type_text(window, message)?;
+            paste::press(window, Key::Enter)
+        });
+    }
+
+    fn shift(&mut self, gap: Duration) {
+        self.too_long += gap;
+        self.still.shift(gap);
+        if let Some(signs) = &mut self.vital_signs {
+            signs.shift(gap);
+        }
+        self.closing = self.closing.map(|until| until + gap);
+        self.nudge_at = self.nudge_at.map(|at| at + gap);
+    }
+
+    /// Starts the ladder. What stands in the pane is kept first: an alternate screen goes with its program.
+    fn end(&mut self, how: How) {
+        if self.closing.is_some() {
+            return;
+        }
+        self.left.how = Some(how);
+        self.keep_transcript();
+        self.closing = Some(Instant::now() + Ladder::default().limit());
+        match &mut self.taken.pane {
+            Some(pane) => pane.stop(),
+            None => self.notes_are_over = true,
+        }
+    }
+
+    fn keep_transcript(&mut self) {
+        if self.left.transcript.is_empty()
+            && let Ok(screen) = self.capture(Extent::Whole, true)
+        {
+            self.left.transcript = screen.lines;
+        }
+    }
+
+    /// Ends what is left, and tells what there was.
+    pub(super) fn finish(mut self, mark: &str) -> Left {
+        self.keep_transcript();
+        drop(self.taken.control.take());
+        // So that no thread waits for room in it.
+        drop(self.taken.mailbox);
+        match self.taken.pane.take() {
+            Some(pane) => pane.finish(self.is_gone, mark),
+            None if !self.is_gone => {
+                let _ = crate::process::pane::sweep(mark);
+            }
+            None => {}
+        }
+        self.left
+    }
+}
