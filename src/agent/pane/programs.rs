@@ -305,7 +305,7 @@ const INTERPRETER: Program = Program {
 };
 
 /// A program with a pattern of the user's for its ready screen.
-pub(super) static UNKNOWN: Program = Program {
+pub static UNKNOWN: Program = Program {
     name: "this program",
     names: &[],
     options: &[],
