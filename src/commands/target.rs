@@ -3,7 +3,7 @@
 use crate::cli::TargetArgs;
 use crate::job::workspace::locate;
 use crate::project::Project;
-use crate::record::lookup::{self, Loop, LookupError};
+use crate::record::lookup::{self, LookupError, Loop};
 
 /// The loops that the arguments mean: the one of that name, else all of this project. With `--ralph-dir`, the one
 /// there.

@@ -72,7 +72,9 @@ pub(super) fn write_block(
         let name = &state.name;
         line(
             "Attention",
-            &format_args!("its screen waits for a person: 'ralph peek {name}' shows it, 'ralph attach {name}' answers it"),
+            &format_args!(
+                "its screen waits for a person: 'ralph peek {name}' shows it, 'ralph attach {name}' answers it"
+            ),
         )?;
     }
     Ok(())
@@ -102,9 +104,10 @@ impl LoopSnapshot<'_> {
         object["cwd"] = worker.cwd.to_string_lossy().into();
         object["tags"] = json!(worker.tags);
         object["tmux"] = json!({ "session": session, "window": session, "socket": worker.socket });
-        object["worktree"] = worker.worktree.as_ref().map_or(Value::Null, |tree| {
-            json!({ "path": tree.path.to_string_lossy(), "branch": tree.branch })
-        });
+        object["worktree"] = worker.worktree.as_ref().map_or(
+            Value::Null,
+            |tree| json!({ "path": tree.path.to_string_lossy(), "branch": tree.branch }),
+        );
         object["metadata"] = json!({ "ralph": true, "ralph_iteration": state.tally.iteration });
     }
 }

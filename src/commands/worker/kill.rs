@@ -23,6 +23,8 @@ use crate::record::{recorder, requests};
 
 /// How long a monitor may take to end beyond what its agent may take.
 const MARGIN: Duration = Duration::from_secs(5);
+/// How long it may take to take a request.
+const TAKES: Duration = Duration::from_secs(5);
 /// How often its state is looked at meanwhile: it may be through before its process is.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -50,37 +52,37 @@ fn own_tree(worker: &Worker, force: bool) -> anyhow::Result<Option<OwnTree>> {
     Ok(Some(found))
 }
 
-/// Ends the monitor of a worker by a request, or after `limit` without one.
+/// Ends the monitor of a worker by a request, which it may take `limit` to act on. One that does not even take it is killed.
 pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) -> anyhow::Result<()> {
     let Some(found) = &worker.found else { return Ok(()) };
     let Some(state) = found.alive() else { return Ok(()) };
     let monitor = ProcessHandle::of(&state.process)?;
-    requests::send(&found.project.requests(), &state.run, request)?;
+    let asked = requests::send(&found.project.requests(), &state.run, request)?;
     let is_over = || found.again().as_ref().and_then(Loop::alive).is_none_or(|now| now.run != state.run);
-    let ends_by = |deadline: Instant| {
-        while Instant::now() < deadline {
-            if is_over() {
-                return true;
-            }
+    let until = |limit: Duration, is_so: &dyn Fn() -> bool| {
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline && !is_so() {
             match &monitor {
-                // What cannot be waited for is looked at as often.
                 Some(monitor) => drop(monitor.ends_by(Instant::now() + LOOK)),
                 None => std::thread::sleep(LOOK),
             }
         }
         is_over()
     };
-    if ends_by(Instant::now() + limit) {
+    if until(TAKES, &|| is_over() || !asked.exists()) || !asked.exists() && until(limit, &is_over) {
         return Ok(());
     }
-    let pid = state.process.pid;
-    let Some(monitor) = &monitor else {
-        bail!("the monitor of worker '{}' (process {pid}) does not react, and is out of reach: end it where it runs", worker.name);
+    let (name, pid) = (&worker.name, state.process.pid);
+    let Some(killed) = &monitor else {
+        let _ = std::fs::remove_file(&asked);
+        bail!(
+            "the monitor of worker '{name}' (process {pid}) does not react, and is out of reach: end it where it runs"
+        );
     };
-    warn(&format!("the monitor of worker '{}' (process {pid}) does not react: it is killed", worker.name));
-    monitor.send(Signal::KILL);
-    if !ends_by(Instant::now() + MARGIN) {
-        bail!("the monitor of worker '{}' (process {pid}) cannot be ended: see what holds it", worker.name);
+    warn(&format!("the monitor of worker '{name}' (process {pid}) does not react: it is killed"));
+    killed.send(Signal::KILL);
+    if !until(TAKES, &is_over) {
+        bail!("the monitor of worker '{name}' (process {pid}) cannot be ended: see what holds it");
     }
     Ok(())
 }

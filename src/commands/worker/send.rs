@@ -26,9 +26,13 @@ pub(in crate::commands) fn send(args: &SendArgs) -> anyhow::Result<u8> {
     let (name, text) = match (args.all, args.name_and_text.as_slice()) {
         (true, [text]) => (None, text),
         (false, [name, text]) => (Some(name), text),
-        (false, [_]) => bail!("what is to be sent is missing: 'ralph send NAME TEXT', or '-' to read it from stdin"),
+        (false, [_]) => {
+            bail!("what is to be sent is missing: 'ralph send NAME TEXT', or '-' to read it from stdin")
+        }
         (true, _) => bail!("too many words for 'ralph send --all': no name, and the text in quotes"),
-        (false, _) => bail!("too many words to send: put the text in quotes, as in 'ralph send NAME \"skip that\"'"),
+        (false, _) => {
+            bail!("too many words to send: put the text in quotes, as in 'ralph send NAME \"skip that\"'")
+        }
     };
     let text = if text == "-" { read_stdin()? } else { text.replace("\r\n", "\n") };
     require_typable(&text)?;

@@ -35,8 +35,8 @@ pub(super) fn of(worker: &Worker) -> anyhow::Result<Option<OwnTree>> {
         None => kept(&worker.folder())?,
     };
     let Some(known) = known.filter(|known| known.path.is_dir()) else { return Ok(None) };
-    let path = fs::canonicalize(&known.path)
-        .with_context(|| format!("cannot look up {}", known.path.display()))?;
+    let path =
+        fs::canonicalize(&known.path).with_context(|| format!("cannot look up {}", known.path.display()))?;
     let trees = worktrees::list(&path)?;
     let (main, others) = trees.split_first().context("git knows no work tree at all")?;
     let Some(tree) = others.iter().find(|tree| tree.path == path) else {
@@ -80,7 +80,9 @@ pub(super) fn keep(folder: &Path, tree: &WorkerTree) -> Result<(), FileError> {
 fn kept(folder: &Path) -> Result<Option<WorkerTree>, FileError> {
     let path = path(folder);
     match own::read(&path, LARGEST) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| FileError::at(&path)(error.into())),
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).map(Some).map_err(|error| FileError::at(&path)(error.into()))
+        }
         Err(error) if error.kind() == NotFound => Ok(None),
         Err(error) => Err(FileError::at(&path)(error)),
     }

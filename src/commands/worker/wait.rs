@@ -79,7 +79,9 @@ fn await_end(mut worker: Worker) -> anyhow::Result<bool> {
             });
             drop(pane);
         } else {
-            return Ok(worker.state().map_or(program_went_well, |state| ended_well(state, program_went_well)));
+            return Ok(worker
+                .state()
+                .map_or(program_went_well, |state| ended_well(state, program_went_well)));
         }
         match find::named(&worker.name) {
             Ok(now) => worker = now,
