@@ -326,6 +326,11 @@ impl StateFile {
         Self { path: path.to_owned(), state, written: None }
     }
 
+    /// The command line that takes this loop up again, in place of the one of this process.
+    pub fn set_argv(&mut self, argv: Vec<String>) {
+        self.state.argv = argv;
+    }
+
     /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         if self.written.is_none_or(|written| written.is_at(&self.path)) {

@@ -130,6 +130,8 @@ impl WorkerAgent {
         let window = self.show(before.as_ref()).map_err(cannot_start)?;
         let held = Held { window: window.clone(), iteration: attempt.iteration, mark, given: Given::No };
         held.write(&self.folder)?;
+        let place = format!("{}:{}", window.name, window.name);
+        context.tell(Event::AgentKnown { model: None, session: Some(&place) })?;
         let (pane, notes) = Pane::await_start(&self.folder, COMES).map_err(cannot_start)?;
         let taken = serve(window, pane, Some(notes), mailbox, port)?;
         Ok((held, taken))

@@ -1,0 +1,100 @@
+//! The lines that tell of a worker's loop.
+
+use std::time::Duration;
+
+use crate::engine::event::{Event, Stamped};
+use crate::engine::outcome::Outcome;
+use crate::engine::report::{AttemptStatus, Report};
+use crate::engine::stop::Ask;
+
+/// What is known of the loop so far.
+#[derive(Debug)]
+pub(crate) struct WorkerLines {
+    name: String,
+    inactivity: Duration,
+    /// The last iteration that may begin.
+    last: Option<u64>,
+    /// How the latest iteration failed: its number, and its exit.
+    failed: Option<(u64, String)>,
+}
+
+impl WorkerLines {
+    /// For the worker of this name.
+    pub(crate) fn new(name: &str, inactivity: Duration) -> Self {
+        Self { name: name.to_owned(), inactivity, last: None, failed: None }
+    }
+
+    /// The line that an event is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) -> Option<String> {
+        let text = match stamped.event {
+            Event::LoopStarted { limits, tally, .. } => {
+                self.last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));
+                String::new()
+            }
+            Event::AttemptStarted { tally, .. } => {
+                let of = self.last.map(|last| format!("/{last}")).unwrap_or_default();
+                format!("starting iteration {}{of}", tally.iteration)
+            }
+            Event::AttemptEnded { tally, report, .. } => self.ended(tally.iteration, report),
+            Event::BackingOff { tally, breaker, pause } => {
+                let (iteration, exit) = self.failed.take().unwrap_or((tally.iteration, "unknown".to_owned()));
+                let most = breaker.map(|most| format!("/{most}")).unwrap_or_default();
+                format!(
+                    "iteration {iteration} failed (exit: {exit}), retrying in {}s (attempt {}{most})",
+                    pause.as_secs(),
+                    tally.consecutive_errors
+                )
+            }
+            Event::Asked { ask: Ask::Terminate, .. } => {
+                "received SIGTERM, pausing loop (current agent will complete)".to_owned()
+            }
+            Event::LoopEnded { outcome, tally, .. } => {
+                self.over(outcome, tally.iteration, tally.consecutive_errors)
+            }
+            _ => return None,
+        };
+        Some(if text.is_empty() { text } else { format!("[ralph] {}: {text}\n", self.name) })
+    }
+
+    fn ended(&mut self, iteration: u64, report: &Report) -> String {
+        let exit = match (report.exit_code, report.signal) {
+            (Some(code), _) => code.to_string(),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "none".to_owned(),
+        };
+        match report.status {
+            AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
+                let took = spaced(report.duration);
+                format!("iteration {iteration} completed (exit: {exit}, duration: {took})")
+            }
+            AttemptStatus::Still => {
+                format!("inactivity timeout ({}s), restarting", self.inactivity.as_secs())
+            }
+            AttemptStatus::Interrupted => format!("iteration {iteration} was ended"),
+            AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
+                self.failed = Some((iteration, exit));
+                String::new()
+            }
+        }
+    }
+
+    fn over(&mut self, outcome: Outcome, iterations: u64, failures: u64) -> String {
+        match outcome {
+            Outcome::Detached => String::new(),
+            Outcome::DonePattern => "done pattern matched, stopping loop".to_owned(),
+            Outcome::MaxIterations => format!("loop complete after {iterations} iterations"),
+            Outcome::WorkerFailed => format!("{failures} consecutive failures, stopping loop"),
+            outcome => format!("loop stopped after {iterations} iterations: {}", outcome.reason()),
+        }
+    }
+}
+
+/// `5m 12s`
+fn spaced(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (hours, minutes, _) => format!("{hours}h {minutes}m"),
+    }
+}
