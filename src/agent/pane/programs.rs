@@ -127,7 +127,7 @@ const CLAUDE: Program = Program {
     ready: &[
         (Line(r"^[│┃\s]*[❯>](\s|$)"), SETTLED),
         (Text("bypass permissions|permission mode|shift\\+tab to cycle"), LONGER),
-        (Text(r"(^|[^o]) ?Claude Code v\d"), LONGER),
+        (Text(r"(^|[^o] |[^o ])Claude Code v\d"), LONGER),
     ],
     input: r"^[│┃\s]*[❯>](\s|$)",
     placeholder: r"\[Pasted text #\d+( \+\d+ lines)?\]",
@@ -304,6 +304,9 @@ const INTERPRETER: Program = Program {
     pause: Duration::ZERO,
 };
 
+/// The scripted agent looks like claude.
+const SCRIPT: Program = Program { name: "script", names: &["__script"], options: &[], ..CLAUDE };
+
 /// A program with a pattern of the user's for its ready screen.
 pub(super) static UNKNOWN: Program = Program {
     name: "this program",
@@ -317,7 +320,7 @@ pub(super) static UNKNOWN: Program = Program {
 };
 
 /// Those that are agents.
-static AGENTS: [Program; 7] = [CLAUDE, CODEX, GEMINI, OPENCODE, CLINE, AMP, AIDER];
+static AGENTS: [Program; 8] = [CLAUDE, CODEX, GEMINI, OPENCODE, CLINE, AMP, AIDER, SCRIPT];
 /// Those that run what they are told to; they count only where nothing is told to them.
 static SHELLS: [Program; 2] = [SHELL, INTERPRETER];
 
@@ -336,6 +339,7 @@ impl Program {
         AGENTS.iter().map(|program| program.name)
     }
 
+    #[cfg(test)]
     pub(super) fn all() -> impl Iterator<Item = &'static Self> {
         AGENTS.iter().chain(&SHELLS).chain([&UNKNOWN])
     }
@@ -420,6 +424,7 @@ mod tests {
             ("opencode -m openai/codex", "opencode"),
             ("timeout 60 gemini --yolo", "gemini"),
             ("cline", "cline"),
+            ("/bin/ralph __script --screen", "script"),
             ("amp", "amp"),
             ("aider --model openai/amp", "aider"),
             ("claude --append-system-prompt 'you are in bash'", "claude"),

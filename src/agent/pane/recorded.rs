@@ -49,7 +49,7 @@ fn recordings() -> Vec<Recording> {
 
 impl Recording {
     fn screens(&self) -> Screens {
-        Screens::of(&[self.program.clone()], None).unwrap()
+        Screens::of(std::slice::from_ref(&self.program), None).unwrap()
     }
 
     /// Another step of the same prompt.
@@ -71,10 +71,9 @@ impl Recording {
             "huge" => 840,
             _ => return None,
         };
-        let middle = (2..lines)
-            .map(|line| format!("Line {line} of the prompt: look at file {line} and say nothing about it.\n"))
-            .collect::<String>();
-        Some(format!("Do the first open task of the plan.\n{middle}Say {WORDS} when it is done."))
+        let line = |line| format!("Line {line} of the prompt: look at file {line} and say nothing about it.");
+        let middle = (2..lines).map(line).collect::<Vec<_>>().join("\n");
+        Some(format!("Do the first open task of the plan.\n{middle}\nSay {WORDS} when it is done."))
     }
 }
 
@@ -167,6 +166,22 @@ fn every_prompt_is_seen_to_arrive_and_to_be_submitted() {
         count += 1;
     }
     assert!(count >= 35, "only {count} prompts");
+}
+
+#[test]
+fn an_enter_that_was_swallowed_is_pressed_again() {
+    // gemini takes Enter right after a paste for a part of it.
+    let swallowed = recordings().into_iter().find(|recording| recording.name == "five-swallowed").unwrap();
+    let pasted = swallowed.step("pasted").unwrap();
+    let program = Program::named(&swallowed.program).unwrap();
+    let mut arrival = Arrival::new(program, &swallowed.prompt().unwrap(), &swallowed.step("before").unwrap());
+    let start = Instant::now();
+    arrival.enter(&pasted, start);
+    let later = start + Duration::from_secs(7);
+    assert_eq!(arrival.submission(&swallowed.screen, start), Submission::Waiting);
+    assert_eq!(arrival.submission(&swallowed.screen, later), Submission::EnterAgain);
+    arrival.enter(&swallowed.screen, later);
+    assert_eq!(arrival.submission(&swallowed.step("entered").unwrap(), later), Submission::Submitted);
 }
 
 #[test]
