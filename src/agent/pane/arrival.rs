@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_program_nobody_knows_shows_it_somewhere_new() {
         let start = Instant::now();
-        let vim = &super::super::programs::UNKNOWN;
+        let vim = &super::super::known::UNKNOWN;
         let mut arrival = Arrival::new(vim, "echo one", &screen("echo one\ngo>"));
         assert!(!arrival.has_arrived(&screen("echo one\ngo>"), at(start, 0)));
         assert!(!arrival.has_arrived(&screen("echo one\ngo> echo one"), at(start, 500)));

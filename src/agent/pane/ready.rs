@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 
+use super::known;
 use super::menu;
-use super::programs::{self, Known, Means, Program, Sight};
+use super::programs::{Known, Means, Program, Sight};
 use super::text::{flowed, written};
 use super::{SETTLED, Since};
 
@@ -37,6 +38,7 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Screens {
     program: &'static Program,
+    past: Option<Regex>,
     not_ready: Vec<(Look, Means)>,
     ready: Vec<(Look, Duration)>,
 }
@@ -61,8 +63,8 @@ impl Screens {
         if program.is_none() && pattern.is_none() {
             return Err(UnknownProgram(command.first().map_or("", String::as_str)));
         }
-        let program = program.unwrap_or(&programs::UNKNOWN);
-        let not_ready = program.not_ready.iter().chain(programs::ANY);
+        let program = program.unwrap_or(&known::UNKNOWN);
+        let not_ready = program.not_ready.iter().chain(known::ANY);
         let not_ready = not_ready.filter_map(|Known { sight, means }| Some((look(*sight)?, *means)));
         let known = program.ready.iter().filter_map(|(sight, time)| Some((look(*sight)?, *time)));
         let ready = match pattern {
@@ -72,7 +74,8 @@ impl Screens {
             }
             None => known.collect(),
         };
-        Ok(Self { program, not_ready: not_ready.collect(), ready })
+        let past = Regex::new(program.past).ok().filter(|_| !program.past.is_empty());
+        Ok(Self { program, past, not_ready: not_ready.collect(), ready })
     }
 
     /// The program, as far as it is known.
@@ -84,6 +87,8 @@ impl Screens {
     /// What this screen says by itself, and how long it has to say it before it counts.
     #[must_use]
     pub fn judge(&self, screen: &[String], trust: bool) -> (Verdict, Duration) {
+        let past = self.past.as_ref().and_then(|past| screen.iter().rposition(|line| past.is_match(line)));
+        let screen = &screen[past.unwrap_or(0)..];
         let text = flowed(screen);
         let shows = |look: &Look| look.finds(screen, &text);
         if let Some((_, means)) = self.not_ready.iter().find(|(look, _)| shows(look)) {
@@ -216,10 +221,10 @@ mod tests {
     #[test]
     fn every_pattern_can_be_compiled() {
         for program in Program::all() {
-            for pattern in [program.input, program.placeholder] {
+            for pattern in [program.input, program.placeholder, program.past] {
                 Regex::new(pattern).unwrap();
             }
-            let known = program.not_ready.iter().chain(programs::ANY);
+            let known = program.not_ready.iter().chain(known::ANY);
             for sight in
                 known.clone().map(|known| known.sight).chain(program.ready.iter().map(|ready| ready.0))
             {
