@@ -74,9 +74,9 @@ impl Program {
         words.iter().rev().find_map(|word| agent(word)).or_else(|| shell(&words))
     }
 
-    /// The names of all, for messages.
+    /// The names of the agents, for messages.
     pub fn known() -> impl Iterator<Item = &'static str> {
-        AGENTS.iter().map(|program| program.name)
+        AGENTS.iter().map(|program| program.name).filter(|&name| name != "script")
     }
 
     #[cfg(test)]

@@ -45,7 +45,10 @@ pub struct Screens {
 
 /// A program whose screens nobody knows, and no pattern for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cannot tell when '{}' is ready for a prompt: say what its screen shows then with --ready-pattern RE", .0)]
+#[error(
+    "cannot tell when '{0}' is ready for a prompt, as for {known}: say what its screen shows then with --ready-pattern RE",
+    known = Program::known().collect::<Vec<_>>().join(", ")
+)]
 pub struct UnknownProgram<'a>(&'a str);
 
 #[derive(Debug)]
@@ -295,7 +298,8 @@ mod tests {
     fn a_program_nobody_knows_needs_a_pattern_and_that_wins() {
         let command = ["vim".to_owned(), "x".to_owned()];
         let error = Screens::of(&command, None).unwrap_err().to_string();
-        assert!(error.contains("'vim'") && error.contains("--ready-pattern"), "{error}");
+        assert!(error.contains("'vim'") && error.contains("as for claude, codex,"), "{error}");
+        assert!(error.contains("--ready-pattern"), "{error}");
         let pattern = Regex::new("^All ready$").unwrap();
         let vim = Screens::of(&command, Some(&pattern)).unwrap();
         assert_eq!(vim.judge(&screen("a\nAll ready\nb"), false).0, Verdict::Ready);
