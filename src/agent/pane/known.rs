@@ -222,7 +222,7 @@ const AIDER: Program = Program {
         known(Last("Login to OpenRouter|[Ee]nter your .*key"), Attention(LOGIN)),
         known(
             Last(
-                r"(collection of anonymous analytics|see what.s new|[Rr]un this command|to update|\.gitignore|documentation (url|URL)).*\(Y\)es/\(N\)o",
+                r"(collection of anonymous analytics|see what.s new|[Rr]un this command|to update|\.gitignore|documentation (url|URL)).*\(Y\)es/\(N\)o.*\[\w+\]:$",
             ),
             Press(&["n", "Enter"], "an offer, declined"),
         ),
