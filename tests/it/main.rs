@@ -59,6 +59,7 @@ mod run_files;
 mod run_tasks;
 mod scratch;
 mod script_plays;
+mod script_screen;
 mod settings;
 mod shell_reader;
 mod smoke;
