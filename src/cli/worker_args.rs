@@ -9,6 +9,7 @@ use super::loop_args::{LoopFlags, MAX_ITERATIONS};
 
 /// `spawn`.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag by itself")]
 #[command(
     mut_arg("agent.provider", |agent| agent.hide(true)),
     mut_arg("resume", |resume| resume.hide(true)),

@@ -13,7 +13,7 @@ use crate::prompt::sections::with_sections;
 
 /// Prompts from a file; an empty one is Enter alone.
 #[derive(Debug)]
-pub struct WorkerPrompt {
+pub(crate) struct WorkerPrompt {
     file: PathBuf,
     /// As the user wrote it.
     shown: String,
@@ -21,8 +21,7 @@ pub struct WorkerPrompt {
 
 impl WorkerPrompt {
     /// From `file`, an absolute path, which messages call `shown`.
-    #[must_use]
-    pub fn new(file: PathBuf, shown: String) -> Self {
+    pub(crate) fn new(file: PathBuf, shown: String) -> Self {
         Self { file, shown }
     }
 
@@ -30,7 +29,7 @@ impl WorkerPrompt {
     ///
     /// # Errors
     /// When it is gone, cannot be read, is no text, or no file that can be read again.
-    pub fn read(&self) -> Result<String, End> {
+    pub(crate) fn read(&self) -> Result<String, End> {
         theirs::text(&self.file).map_err(|error| {
             let file = &self.shown;
             End::because(

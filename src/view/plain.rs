@@ -56,7 +56,7 @@ pub(crate) enum Frame {
     /// A line each, and one that tells how the loop ended.
     Branch(RunLines),
     /// The lines of a worker's loop.
-    Worker(WorkerLines),
+    Worker(Box<WorkerLines>),
 }
 
 impl Plain {
@@ -128,7 +128,6 @@ impl Plain {
                 self.line(NOTE, "⏸", &text);
             }
             Event::Attention(Some(screen)) => self.line(QUESTION, "?", &format!("needs attention: {screen}")),
-            Event::Attention(None) => self.line(NOTE, "▶", "going on"),
             Event::Background { tasks, at_most } if !self.quiet => {
                 let text = format!(
                     "the agent waits for what it has in the background: {tasks} (at most {})",
@@ -138,7 +137,7 @@ impl Plain {
             }
             Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
-            Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),
+            Event::Resumed { .. } | Event::Attention(None) => self.line(NOTE, "▶", "going on"),
             Event::Asked { ask, urgency } => self.asked(ask, urgency),
             // Also where much is left out: it wants an answer, which is typed on the next row.
             Event::Question(text) => self.line(QUESTION, "?", text),

@@ -16,12 +16,15 @@ pub(crate) struct WorkerLines {
     last: Option<u64>,
     /// How the latest iteration failed: its number, and its exit.
     failed: Option<(u64, String)>,
+    /// The first iteration, until the window is known that it begins in; of a worker that is there already none.
+    first: Option<u64>,
+    spawns: bool,
 }
 
 impl WorkerLines {
-    /// For the worker of this name.
-    pub(crate) fn new(name: &str, inactivity: Duration) -> Self {
-        Self { name: name.to_owned(), inactivity, last: None, failed: None }
+    /// For the worker of this name, which is new where it `spawns`.
+    pub(crate) fn new(name: &str, inactivity: Duration, spawns: bool) -> Self {
+        Self { name: name.to_owned(), inactivity, last: None, failed: None, first: None, spawns }
     }
 
     /// The line that an event is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
@@ -31,10 +34,20 @@ impl WorkerLines {
                 self.last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));
                 String::new()
             }
-            Event::AttemptStarted { tally, .. } => {
-                let of = self.last.map(|last| format!("/{last}")).unwrap_or_default();
-                format!("starting iteration {}{of}", tally.iteration)
+            Event::AttemptStarted { tally, .. } if self.spawns => {
+                self.first = Some(tally.iteration);
+                String::new()
             }
+            Event::AttemptStarted { tally, .. } => self.starting(tally.iteration),
+            Event::AgentKnown { session: Some(window), .. } if std::mem::take(&mut self.spawns) => {
+                let first = self.first.unwrap_or(1);
+                let (name, of) = (&self.name, self.of());
+                let starting = self.starting(first);
+                return Some(format!(
+                    "spawned {name} (tmux: {window}) [ralph mode: iteration {first}{of}]\n[ralph] {name}: {starting}\n"
+                ));
+            }
+            Event::AgentKnown { .. } => String::new(),
             Event::AttemptEnded { tally, report, .. } => self.ended(tally.iteration, report),
             Event::BackingOff { tally, breaker, pause } => {
                 let (iteration, exit) = self.failed.take().unwrap_or((tally.iteration, "unknown".to_owned()));
@@ -49,11 +62,19 @@ impl WorkerLines {
                 "received SIGTERM, pausing loop (current agent will complete)".to_owned()
             }
             Event::LoopEnded { outcome, tally, .. } => {
-                self.over(outcome, tally.iteration, tally.consecutive_errors)
+                Self::over(outcome, tally.iteration, tally.consecutive_errors)
             }
             _ => return None,
         };
         Some(if text.is_empty() { text } else { format!("[ralph] {}: {text}\n", self.name) })
+    }
+
+    fn of(&self) -> String {
+        self.last.map(|last| format!("/{last}")).unwrap_or_default()
+    }
+
+    fn starting(&self, iteration: u64) -> String {
+        format!("starting iteration {iteration}{}", self.of())
     }
 
     fn ended(&mut self, iteration: u64, report: &Report) -> String {
@@ -78,7 +99,7 @@ impl WorkerLines {
         }
     }
 
-    fn over(&mut self, outcome: Outcome, iterations: u64, failures: u64) -> String {
+    fn over(outcome: Outcome, iterations: u64, failures: u64) -> String {
         match outcome {
             Outcome::Detached => String::new(),
             Outcome::DonePattern => "done pattern matched, stopping loop".to_owned(),

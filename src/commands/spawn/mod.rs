@@ -18,7 +18,7 @@ use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::registry::{self, Entry};
 use crate::record::state::{Found, State};
-use crate::record::worker::{Worker, WorkerTree};
+use crate::record::worker::WorkerTree;
 use crate::record::{state, state::Extent};
 use crate::settings::Verb;
 use crate::tmux::Server;

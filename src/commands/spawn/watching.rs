@@ -7,8 +7,6 @@ use std::time::Duration;
 use super::setup;
 use crate::agent::worker::{self, WorkerAgent};
 use crate::cli::LoopFlags;
-use crate::engine::context::Sink;
-use crate::engine::event::Event;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::job::agent_choice::{ladder, timeouts};
@@ -18,6 +16,7 @@ use crate::job::resume::Resume;
 use crate::job::variables::agent_env;
 use crate::job::workspace::Workspace;
 use crate::process::launch::Launch;
+use crate::process::sweep::{RUN_MARK, SUPERVISOR_MARK};
 use crate::project::Project;
 use crate::record::state::State;
 use crate::record::worker::Worker;
@@ -29,8 +28,8 @@ use crate::view::worker_lines::WorkerLines;
 
 /// The first pause after a failure.
 const BACK_OFF: Duration = Duration::from_secs(1);
-/// What begins with this in the environment is ours.
-const OURS: &[u8] = b"RALPH_";
+/// What of our environment is about an agent that we are started by, and not about its user.
+const OF_OUTER: [&str; 5] = [RUN_MARK, SUPERVISOR_MARK, "RALPH_MODEL", "RALPH_ITERATION", "RALPH_BRANCH"];
 
 /// A worker that is to be watched.
 pub(super) struct Watching<'a> {
@@ -111,10 +110,10 @@ impl Watching<'_> {
             inactivity: Some(timeouts.inactivity),
             argv: Some(vec!["ralph".into(), "run".into(), (*name).into()]),
             person: None,
-            sinks: vec![self.spawned()],
+            sinks: Vec::new(),
         };
-        let lines = WorkerLines::new(name, timeouts.inactivity);
-        let end = ready.run_to_end(flags, Frame::Worker(lines))?;
+        let lines = WorkerLines::new(name, timeouts.inactivity, state.is_none());
+        let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
         if end.outcome != Outcome::Detached {
             worker::close(&folder).map_err(anyhow::Error::msg)?;
         }
@@ -124,7 +123,7 @@ impl Watching<'_> {
     /// How its program is started: the environment is ours, less what is ralph's own, and what it was given.
     fn launch(&self, limits: &Limits, run: &str) -> Launch {
         let Self { workspace: Workspace { settings, .. }, project, worker, .. } = self;
-        let ours = std::env::vars_os().filter(|(name, _)| !name.as_encoded_bytes().starts_with(OURS));
+        let ours = std::env::vars_os().filter(|(name, _)| !OF_OUTER.iter().any(|outer| name == *outer));
         let given = worker.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let (program, args) =
             worker.command.split_first().map_or_else(Default::default, |(program, args)| {
@@ -139,24 +138,6 @@ impl Watching<'_> {
             ladder: ladder(settings),
             ..Launch::default()
         }
-    }
-
-    /// Says once that it is there.
-    fn spawned<'s>(&self) -> Sink<'s> {
-        let (name, session) = (self.name.to_owned(), self.worker.session.clone());
-        let limit = self.limit;
-        let mut told = self.state.is_some();
-        Box::new(move |stamped| {
-            if let Event::AgentKnown { session: Some(window), .. } = stamped.event
-                && !std::mem::replace(&mut told, true)
-            {
-                let _ = &session;
-                super::super::output::say(&format!(
-                    "spawned {name} (tmux: {window}) [ralph mode: iteration 1/{limit}]"
-                ));
-            }
-            Ok(())
-        })
     }
 }
 
