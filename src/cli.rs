@@ -5,6 +5,7 @@ mod feature_args;
 mod help;
 mod loop_args;
 mod memory_args;
+mod pane_args;
 mod project_args;
 mod reading;
 mod setting_flags;
@@ -15,11 +16,12 @@ mod worker_args;
 use clap::{Parser, Subcommand};
 
 pub use control_args::{
-    CancelArgs, CleanArgs, ListArgs, LogsArgs, NoteArgs, RevertArgs, StatusArgs, TargetArgs,
+    CancelArgs, CleanArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, RevertArgs, StatusArgs, TargetArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
 pub use memory_args::{JournalArgs, KnowledgeNameArgs, KnowledgeSearchArgs, KnowledgeVerb};
+pub use pane_args::{KillArgs, PaneArgs, PeekArgs, SendArgs, WaitArgs};
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
 pub use reading::one_line;
 pub use setting_flags::SettingFlags;
@@ -69,7 +71,7 @@ pub enum Command {
     #[command(after_help = help::STATUS_EXAMPLES)]
     Status(StatusArgs),
     /// List every loop of this machine
-    #[command(after_help = help::LS_HELP)]
+    #[command(after_help = help::LS_HELP, visible_alias = "list")]
     Ls(ListArgs),
     /// Print a loop's history: one line per step, or all that its agents wrote
     #[command(after_help = help::LOGS_EXAMPLES)]
@@ -89,6 +91,27 @@ pub enum Command {
     /// Forget loops that have ended
     #[command(after_help = help::CLEAN_HELP)]
     Clean(CleanArgs),
+    /// Type a text into the pane of a worker, and press Enter
+    #[command(after_help = help::SEND_EXAMPLES, override_usage = "ralph send [OPTIONS] [NAME] <TEXT>")]
+    Send(SendArgs),
+    /// Press Ctrl+C in the pane of a worker
+    #[command(after_help = help::INTERRUPT_EXAMPLES)]
+    Interrupt(PaneArgs),
+    /// Show the pane of a worker in this terminal, to look and to type
+    #[command(after_help = help::ATTACH_EXAMPLES)]
+    Attach(PaneArgs),
+    /// Print what the pane of a worker shows
+    #[command(after_help = help::PEEK_EXAMPLES)]
+    Peek(PeekArgs),
+    /// Wait until workers have ended
+    #[command(after_help = help::WAIT_EXAMPLES)]
+    Wait(WaitArgs),
+    /// End a worker: its loop, its agent and its pane
+    #[command(after_help = help::KILL_EXAMPLES)]
+    Kill(KillArgs),
+    /// Print a prompt to begin with
+    #[command(after_help = help::TEMPLATE_EXAMPLES)]
+    Template,
     /// Undo the commits of a loop's last iterations by revert commits
     #[command(after_help = help::REVERT_HELP)]
     Revert(RevertArgs),

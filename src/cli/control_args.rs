@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// Which loop is meant.
 #[derive(Debug, Clone, Default, Args)]
@@ -29,9 +29,31 @@ pub struct StatusArgs {
 /// `ls`.
 #[derive(Debug, Clone, Args)]
 pub struct ListArgs {
-    /// Print JSON
-    #[arg(long)]
+    /// Print JSON, the same as --format json
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// How to print it
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub format: ListFormat,
+    /// Only workers with this tag; with several, those that have them all
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Only loops in this state
+    #[arg(long, value_name = "STATUS",
+          value_parser = ["running", "paused", "waiting", "needs_attention", "stopped", "failed", "unknown"])]
+    pub status: Option<String>,
+}
+
+/// How loops are listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// A line for each
+    #[default]
+    Table,
+    /// An array of objects
+    Json,
+    /// Their names
+    Names,
 }
 
 /// `logs`.

@@ -45,16 +45,25 @@ consecutive_failures, total_failures, timeouts, exit_reason, exit_code, started,
 last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
 average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
 last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_command, agent_model, agent_session,
-context_tokens, context_window, session_log, pid, run, argv, cwd, project, ralph_dir. What is not known is null.";
+context_tokens, context_window, session_log, pid, run, argv, cwd, project, ralph_dir. What is not known is null.
+Of a worker also worker_status (running, stopped), cmd, tags, tmux (session, window, socket), worktree (path,
+branch) and metadata (ralph, ralph_iteration).";
 
-pub(super) const LS_HELP: &str = "--json prints an array of the objects that 'ralph status --json' prints.";
+pub(super) const LS_HELP: &str = "\
+Examples:
+  ralph ls --status running          Only those that run
+  ralph ls --format names            For a shell: for name in $(ralph ls --format names)
+  ralph ls --json | jq '.[] | select(.metadata.ralph == true)'
+
+--json prints an array of the objects that 'ralph status --json' prints. Where there are workers, the table tells
+of the loop as RALPH_STATUS and of the program in the pane as WORKER_STATUS.";
 
 pub(super) const LOGS_EXAMPLES: &str = "\
 Examples:
   ralph logs                     The newest loop of this project
   ralph logs build --lines 5     The last five lines
   ralph logs build --follow      And what comes, until the loop ends
-  ralph logs --agent --follow    What its agents write, as it comes";
+  ralph logs --agent --follow    What its agents write, or what the pane of a worker shows, as it comes";
 
 pub(super) const RESUME_HELP: &str = "\
 A loop whose process is gone is started again here, with the command line it had and --resume.
@@ -70,6 +79,8 @@ Without NAME: every running loop of this project.";
 pub(super) const CLEAN_HELP: &str = "\
 Forgets state, pending requests and the entry in the list of loops; logs and iterations.log are kept.
 A running loop is left alone. Without NAME: the loops of this project.
+Of a worker named, or with --all, logs go as well, also while it runs: its loop ends then, and its agent works on
+for 'ralph attach' and 'ralph kill'.
 
 With --worktrees, worktrees below .worktrees/ are removed, and branches never: the one of branch NAME, or all.
 A tree stays, and the reason is told (exit code 1), while its loop runs, where something is not committed,
@@ -79,6 +90,51 @@ are named. Commits that only the tree knows are saved first, as refs/ralph/keep/
 
 With --force what is not committed (untracked files too, ignored ones not) is saved there as well, and the
 tree goes. How to get it back is printed; 'git for-each-ref refs/ralph/keep' lists all that was saved.";
+
+pub(super) const SEND_EXAMPLES: &str = "\
+Examples:
+  ralph send agent \"skip that, try the other parser\"
+  ralph send agent - < message.txt       Several lines, pasted as one text
+  ralph send agent --no-enter \"draft\"    Without Enter
+  ralph send --all \"wrap up and commit\"  To every worker that runs
+
+A text has at most 64 KB and no control characters but line ends and tabs. A paused worker gets it, too; one
+that waits for an answer on its screen (needs_attention) does not: 'ralph attach' is for that.";
+
+pub(super) const INTERRUPT_EXAMPLES: &str = "\
+Example:
+  ralph interrupt agent    As if Ctrl+C were pressed in its pane, once";
+
+pub(super) const ATTACH_EXAMPLES: &str = "\
+Example:
+  ralph attach agent    Works inside another tmux, too; Ctrl+B d leaves it as it is
+
+The worker goes on as before, watched or not.";
+
+pub(super) const PEEK_EXAMPLES: &str = "\
+Examples:
+  ralph peek agent               What can be seen
+  ralph peek agent --lines 200   The last 200 lines, also of what has scrolled by";
+
+pub(super) const WAIT_EXAMPLES: &str = "\
+Examples:
+  ralph wait agent                 Until its loop and its program have ended
+  ralph wait a b --timeout 30m     Both, at most half an hour
+
+Exit codes: 0 all ended well, 1 one has failed, is not known, or still runs after the timeout.";
+
+pub(super) const KILL_EXAMPLES: &str = "\
+Examples:
+  ralph kill agent                               Its state, its logs and its worktree stay
+  ralph kill agent --rm-worktree                 The worktree goes; refused where work would be lost
+  ralph kill agent --rm-worktree --force-dirty   What is not committed is saved first
+
+What is refused is refused before anything is ended. The branch always stays.";
+
+pub(super) const TEMPLATE_EXAMPLES: &str = "\
+Examples:
+  ralph template > my-prompt.md   A file of another name
+  ralph init PROMPT.md            The same text as PROMPT.md";
 
 pub(super) const REVERT_HELP: &str = "\
 Iterations that committed nothing do not count, nor do those that are undone already: 'ralph revert' a

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::output::{say, warn};
-use super::{clean_worktrees, target};
+use super::{clean_worktrees, target, worker};
 use crate::cli::CleanArgs;
 use crate::files::own;
 use crate::job::workspace;
@@ -28,19 +28,20 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         let loops = lookup::of_machine(&here, Extent::Head);
         (here, loops)
     } else {
-        target::loops(&args.target)?
+        target::recorded(&args.target)?
     };
     let mut failed = false;
     let mut forgotten: HashSet<PathBuf> = HashSet::new();
     for found in &loops {
         let name = &found.name;
-        if found.alive().is_some() {
+        let is_worker = found.project.is_of_worker();
+        if found.alive().is_some() && !(is_worker && (args.all || args.target.name.is_some())) {
             let running = format!("loop '{name}' is running: end it first, with 'ralph cancel {name}'");
             if args.target.name.is_some() {
                 bail!(running);
             }
             warn(&format!("{running}; it is left alone"));
-        } else if let Err(error) = forget(found) {
+        } else if let Err(error) = if is_worker { forget_worker(found) } else { forget(found) } {
             warn(&format!("loop '{name}' cannot be forgotten: {error:#}"));
             failed = true;
         } else {
@@ -58,6 +59,12 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         say("nothing to clean");
     }
     Ok(u8::from(failed))
+}
+
+/// Removes a worker's state and logs. Its program goes on.
+fn forget_worker(found: &Loop) -> anyhow::Result<()> {
+    worker::clean_running(found)?;
+    worker::forget_files(found, recorder::hold(&found.project, "clean")?)
 }
 
 /// Removes a loop's state and requests.

@@ -23,11 +23,11 @@ use crate::text::list::some_of;
 const SHOWN: usize = 5;
 
 /// Why a tree stays.
-struct Kept {
+pub(super) struct Kept {
     /// One line each: what it is, and what to do.
-    reasons: Vec<String>,
+    pub(super) reasons: Vec<String>,
     /// `--force` would remove it nevertheless.
-    yields: bool,
+    pub(super) yields: bool,
 }
 
 impl From<anyhow::Error> for Kept {
@@ -106,6 +106,21 @@ fn meant<'a>(all: &'a [Tree], folder: &Path, name: Option<&str>) -> anyhow::Resu
 fn called(tree: &Tree, folder: &Path) -> String {
     let folder = || tree.path.strip_prefix(folder).unwrap_or(&tree.path).to_string_lossy().into_owned();
     tree.branch.clone().unwrap_or_else(folder)
+}
+
+/// What goes with a tree, and whether it may go. Nothing is changed.
+pub(super) fn judged(here: &Project, tree: &Tree, force: bool) -> Result<Findings, Kept> {
+    let own = git::runtime_patterns(&here.clone().in_tree(&tree.path));
+    judge(keep::look(here.root(), tree, &own).map_err(anyhow::Error::from)?, force)
+}
+
+/// Removes one tree that was made for a worker, and says what became of it; whether it is gone.
+pub(super) fn remove_one(here: &Project, tree: &Tree, name: &str, force: bool) -> bool {
+    let mut saved = Vec::new();
+    let result = clean(here, tree, name, force, &mut saved);
+    report(here, tree, &result, &saved);
+    remove_empty_parents(&tree.path, &here.root().join(".worktrees"));
+    result.is_ok()
 }
 
 /// Removes one tree, unless something keeps it.

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::output::Copy;
 use super::target::{self, count};
+use super::worker;
 use crate::cli::LogsArgs;
 use crate::files::own;
 use crate::record::lookup::Loop;
@@ -20,14 +21,18 @@ const LOOK: Duration = Duration::from_millis(100);
 /// `ralph logs`.
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     let lines = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
-    let (here, loops) = target::loops(&args.target)?;
+    let (here, loops) = target::recorded(&args.target)?;
     let Some(found) = loops.first() else {
         bail!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display());
     };
+    if args.agent && found.project.is_of_worker() {
+        return worker::show(found, session_log(found)?.as_deref(), lines, args.follow);
+    }
     let path = if args.agent { session_log(found)? } else { Some(found.project.iterations_log()) };
     let Some(path) = path.filter(|path| path.symlink_metadata().is_ok()) else {
         let kind = if args.agent { "session" } else { "iteration" };
-        bail!("no {kind} log found for '{}' in {}", found.name, found.project.records().display());
+        let what = if found.project.is_of_worker() { "worker " } else { "" };
+        bail!("no {kind} log found for {what}'{}' in {}", found.name, found.project.records().display());
     };
     show(&path, lines, args.follow.then_some(found))?
         .with_context(|| format!("cannot read {}", path.display()))?;
@@ -49,6 +54,11 @@ fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     }
     // Their names sort by time.
     Ok(paths.into_iter().max_by_key(|path| path.file_name().map(std::ffi::OsStr::to_owned)))
+}
+
+/// Copies the last lines of a log, or all of it, to stdout.
+pub(super) fn show_all(path: &Path, lines: Option<usize>) -> anyhow::Result<()> {
+    show(path, lines, None)?.with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The log, from where its last `lines` begin.
@@ -78,7 +88,7 @@ fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> anyhow::Res
             Ok(is_read) => is_read,
             Err(error) => return Ok(Err(error)),
         };
-        if is_over || !is_read || is_closed(out.stdout())? {
+        if is_over || !is_read || is_closed(out.stdout(), LOOK)? {
             return Ok(Ok(()));
         }
     }
@@ -90,8 +100,8 @@ fn is_same_run(before: &Loop, now: &Loop) -> bool {
 }
 
 /// Waits a moment, or until nobody reads what we print any more.
-fn is_closed(out: &io::StdoutLock<'_>) -> io::Result<bool> {
-    let timeout = Timespec::try_from(LOOK).map_err(io::Error::other)?;
+pub(super) fn is_closed(out: &io::StdoutLock<'_>, wait: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
     let mut fds = [PollFd::new(out, PollFlags::empty())];
     match poll(&mut fds, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}

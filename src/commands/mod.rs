@@ -25,6 +25,7 @@ mod starter;
 mod status;
 mod target;
 mod task;
+mod worker;
 
 use std::io::Write as _;
 
@@ -60,6 +61,13 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Cancel(args) => control::cancel(&args),
         Command::Note(args) => control::note(args),
         Command::Clean(args) => clean::run(&args),
+        Command::Send(args) => worker::send(&args),
+        Command::Interrupt(args) => worker::interrupt(&args),
+        Command::Attach(args) => worker::attach(&args),
+        Command::Peek(args) => worker::peek(&args),
+        Command::Wait(args) => worker::wait(&args),
+        Command::Kill(args) => worker::kill(&args),
+        Command::Template => worker::template(),
         Command::Revert(args) => revert::run(&args),
         Command::Completions { shell } => print(|out| {
             clap_complete::generate(shell, &mut Cli::command(), "ralph", out);

@@ -6,6 +6,7 @@ use anyhow::bail;
 
 use super::init::{AGENTS, choose_agent, quoted};
 use super::output::say;
+use super::worker::TEMPLATE;
 use crate::agent::command::ACP;
 use crate::agent::preset::{self, Protocol};
 use crate::cli::InitArgs;
@@ -14,7 +15,6 @@ use crate::files::atomic::{self, Durability};
 use crate::job::workspace::{find_program, locate};
 
 const RALPH_MD: &str = include_str!("starter/RALPH.md");
-const PROMPT_MD: &str = include_str!("starter/PROMPT.md");
 const RALPH_TOML: &str = include_str!("starter/ralph.toml");
 
 /// Writes the starter that the name of `file` asks for, and says what to do with it.
@@ -32,7 +32,7 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
             let next = format!("ralph run {target} --dry-run' shows its prompt, 'ralph run {target} -n 3");
             (RALPH_MD.replace("@AGENT@", &command_line(agent)?), next)
         }
-        Some("PROMPT.md") => (PROMPT_MD.to_owned(), format!("ralph prompt {word} 3")),
+        Some("PROMPT.md") => (TEMPLATE.to_owned(), String::new()),
         // A string of TOML takes what one of JSON does.
         Some("ralph.toml") => {
             let agent = serde_json::to_string(agent)?;
@@ -43,13 +43,22 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
         ),
     };
     let path = project.cwd().join(file);
-    if path.symlink_metadata().is_ok() && !args.force {
+    let is_prompt = file.file_name().is_some_and(|name| name == "PROMPT.md");
+    let is_there = path.symlink_metadata().is_ok();
+    if is_there && !args.force {
+        if is_prompt {
+            bail!("{word} already exists (use --force to overwrite)");
+        }
         bail!("{word} exists already: edit it, or replace it with --force");
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
     }
     atomic::write_theirs(&path, content.as_bytes(), Durability::Atomic)?;
+    if is_prompt {
+        say(&format!("created {}{}", file.display(), if is_there { " (overwritten)" } else { "" }));
+        return Ok(0);
+    }
     say(&format!("{} is written.", file.display()));
     say(&format!("Edit it; then: '{next}'"));
     Ok(0)
@@ -102,7 +111,7 @@ mod tests {
             assert_eq!(document.agent[0], agent);
             assert_eq!(document.commands.len(), 2);
         }
-        assert!(PROMPT_MD.contains("<promise>COMPLETE</promise>"));
+        assert!(TEMPLATE.contains("<promise>COMPLETE</promise>"));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ralph.toml");
         // Every commented line has to be a good one too.

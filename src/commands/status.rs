@@ -4,7 +4,8 @@ use std::io::{self, Write as _};
 
 use super::output::{print, remark};
 use super::target;
-use crate::cli::{ListArgs, StatusArgs};
+use super::worker::snapshot;
+use crate::cli::{ListArgs, ListFormat, StatusArgs};
 use crate::job::workspace::locate;
 use crate::parallel;
 use crate::record::lookup;
@@ -20,7 +21,7 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     }
     print(|out| {
         for (at, found) in loops.iter().enumerate() {
-            let snapshot = LoopSnapshot::of(found);
+            let snapshot = snapshot(found);
             if args.json {
                 serde_json::to_writer(&mut *out, &snapshot.json()).map_err(io::Error::other)?;
                 writeln!(out)?;
@@ -37,18 +38,20 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
 
 /// `ralph ls`.
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
-    let extent = if args.json { Extent::Whole } else { Extent::Head };
+    let format = if args.json { ListFormat::Json } else { args.format };
+    let extent = if format == ListFormat::Json { Extent::Whole } else { Extent::Head };
     let loops = lookup::of_machine(&locate(None)?, extent);
-    let snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(LoopSnapshot::of).collect();
-    print(|out| {
-        if args.json {
+    let mut snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(snapshot).collect();
+    snapshots.retain(|snapshot| args.tag.iter().all(|tag| snapshot.has_tag(tag)));
+    snapshots.retain(|snapshot| args.status.as_ref().is_none_or(|word| word == snapshot.word()));
+    print(|out| match format {
+        ListFormat::Json => {
             let objects = parallel::each(&snapshots, &LoopSnapshot::json);
             serde_json::to_writer_pretty(&mut *out, &objects).map_err(io::Error::other)?;
             writeln!(out)
-        } else if snapshots.is_empty() {
-            writeln!(out, "no loops on this machine")
-        } else {
-            write_table(&snapshots, out)
         }
+        ListFormat::Names => snapshots.iter().try_for_each(|snapshot| writeln!(out, "{}", snapshot.name())),
+        ListFormat::Table if loops.is_empty() => writeln!(out, "no loops on this machine"),
+        ListFormat::Table => write_table(&snapshots, out),
     })
 }

@@ -3,7 +3,7 @@
 use crate::cli::TargetArgs;
 use crate::job::workspace::locate;
 use crate::project::Project;
-use crate::record::lookup::{self, Loop};
+use crate::record::lookup::{self, LookupError, Loop};
 
 /// The loops that the arguments mean: the one of that name, else all of this project. With `--ralph-dir`, the one
 /// there.
@@ -17,6 +17,17 @@ pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
         loops.retain(|found| found.project.run_dir() == here.run_dir());
     }
     Ok((here, loops))
+}
+
+/// The same for a verb that needs records; where there are none of that name, it says so in the words for workers.
+pub(super) fn recorded(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
+    loops(args).map_err(|error| match error.downcast_ref() {
+        Some(LookupError::Unknown { name }) => {
+            let said = format!("no ralph state found for worker '{name}'");
+            error.context(said)
+        }
+        _ => error,
+    })
 }
 
 /// A positive number from the command line.

@@ -94,6 +94,12 @@ impl<'a> Context<'a> {
         self.stop.outcome()
     }
 
+    /// Whether the loop has been asked to end now and to leave its agent alone.
+    #[must_use]
+    pub fn detaches(&self) -> bool {
+        self.stop.detaches()
+    }
+
     /// Whether no further attempt may begin for now: the loop has been asked to stop, or to hold.
     #[must_use]
     pub fn is_held_up(&self) -> bool {

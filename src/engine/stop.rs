@@ -20,7 +20,9 @@ impl Ask {
     #[must_use]
     pub fn stops(&self) -> bool {
         match self {
-            Self::Interrupt | Self::Terminate | Self::Request(Request::Cancel | Request::CancelNow) => true,
+            Self::Interrupt
+            | Self::Terminate
+            | Self::Request(Request::Cancel | Request::CancelNow | Request::Detach) => true,
             Self::Request(Request::Pause | Request::Resume | Request::Note(_)) => false,
         }
     }
@@ -38,6 +40,8 @@ pub enum Request {
     Cancel,
     /// End the loop and its agent.
     CancelNow,
+    /// Leave the agent alone, where it can live on by itself: only the loop ends.
+    Detach,
     /// Put this into the next prompt.
     Note(String),
 }
@@ -63,6 +67,7 @@ pub struct Stop {
     outcome: Option<Outcome>,
     /// Somebody else than the person at the terminal has asked, too.
     is_final: bool,
+    detaches: bool,
     hold: bool,
     go_on: bool,
     notes: Vec<String>,
@@ -84,6 +89,11 @@ impl Stop {
             Ask::Request(Request::CancelNow) => {
                 self.is_final = true;
                 self.raise(Urgency::Now, Outcome::Cancelled);
+            }
+            Ask::Request(Request::Detach) => {
+                self.is_final = true;
+                self.detaches = true;
+                self.raise(Urgency::AfterAttempt, Outcome::Detached);
             }
             Ask::Request(Request::Pause) => self.hold = true,
             Ask::Request(Request::Resume) => {
@@ -131,6 +141,12 @@ impl Stop {
         self.outcome
     }
 
+    /// The loop shall end now, and its agent shall not.
+    #[must_use]
+    pub fn detaches(&self) -> bool {
+        self.detaches
+    }
+
     /// The loop shall hold after the current attempt.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -170,6 +186,14 @@ mod tests {
         stop.book(Ask::Request(Request::CancelNow));
         stop.book(Ask::Request(Request::Cancel));
         assert_eq!((stop.urgency(), stop.outcome()), (Urgency::Now, Some(Outcome::Cancelled)));
+    }
+
+    #[test]
+    fn an_agent_that_is_left_alone_is_not_ended() {
+        let mut stop = Stop::default();
+        stop.book(Ask::Request(Request::Detach));
+        assert!(stop.detaches() && !stop.can_be_forgiven());
+        assert_eq!((stop.urgency(), stop.outcome()), (Urgency::AfterAttempt, Some(Outcome::Detached)));
     }
 
     #[test]

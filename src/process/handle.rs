@@ -9,6 +9,7 @@ use std::time::Instant;
 use rustix::event::PollFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::identity::ProcessIdentity;
 use super::ready::is_ready_by;
 
 /// A process that may have ended by now.
@@ -27,6 +28,15 @@ impl ProcessHandle {
     /// The process that has made this connection and still holds it.
     pub fn of_peer(socket: &UnixStream) -> io::Result<Self> {
         Self::open(rustix::net::sockopt::socket_peercred(socket)?.pid)
+    }
+
+    /// This very process; `None` when it has ended, or cannot be seen from here.
+    pub fn of(process: &ProcessIdentity) -> io::Result<Option<Self>> {
+        let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+        let Some(pid) = pid.filter(|_| process.is_alive()) else { return Ok(None) };
+        let handle = Self::open(pid)?;
+        // Its pid may have been given to another one before we had a hold of it.
+        Ok(process.is_alive().then_some(handle))
     }
 
     fn open(pid: Pid) -> io::Result<Self> {

@@ -196,6 +196,7 @@ fn asked(ask: &Ask, urgency: Urgency) -> Fact<'_> {
         Ask::Request(Request::Resume) => (Asked::Resume, None),
         Ask::Request(Request::Cancel) => (Asked::Cancel, None),
         Ask::Request(Request::CancelNow) => (Asked::CancelNow, None),
+        Ask::Request(Request::Detach) => (Asked::Detach, None),
         Ask::Request(Request::Note(text)) => (Asked::Note, Some(text.into())),
     };
     let stopping = match urgency {

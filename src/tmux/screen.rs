@@ -39,6 +39,14 @@ pub struct Dead {
     pub status: Option<i32>,
 }
 
+impl Mark {
+    /// How many lines had scrolled by.
+    #[must_use]
+    pub fn scrolled(&self) -> usize {
+        self.scrolled
+    }
+}
+
 /// How much of a pane is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {

@@ -15,6 +15,7 @@ pub(crate) mod status_line;
 mod terminal;
 pub(crate) mod voice;
 pub(crate) mod worker_lines;
+pub(crate) mod worker_status;
 
 use std::sync::Arc;
 use std::time::Instant;

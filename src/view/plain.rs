@@ -286,6 +286,7 @@ impl Plain {
         let text = match (ask, urgency) {
             (Ask::Request(Request::Note(_)), _) => "a note was taken for the next prompt",
             (Ask::Request(Request::Pause), _) => "pausing after this attempt",
+            (Ask::Request(Request::Detach), _) => "its state is cleaned away: the agent works on by itself",
             (Ask::Request(Request::Resume), _) | (_, Urgency::None) => return,
             (_, Urgency::AfterAttempt) => {
                 "stopping after this attempt; press Ctrl+C again to end the agent now"

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::worker_status::{self, WorkerSight};
 use crate::engine::outcome::Status;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
@@ -15,16 +16,32 @@ use crate::text::{duration, line, timestamp};
 /// Where a loop stands at this moment.
 #[derive(Debug)]
 pub(crate) struct LoopSnapshot<'a> {
-    found: &'a Loop,
+    pub(super) found: &'a Loop,
     /// Whether its process is at work.
-    alive: bool,
+    pub(super) alive: bool,
+    /// Of a worker, what is to be seen beside its state.
+    pub(super) worker: Option<WorkerSight>,
 }
 
 impl<'a> LoopSnapshot<'a> {
     /// Looks at the loop's process once, so that everything shown tells the same story.
     #[must_use]
-    pub(crate) fn of(found: &'a Loop) -> Self {
-        Self { found, alive: found.alive().is_some() }
+    pub(crate) fn of(found: &'a Loop, worker: Option<WorkerSight>) -> Self {
+        Self { found, alive: found.alive().is_some(), worker }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub(crate) fn name(&self) -> &str {
+        &self.found.name
+    }
+
+    /// Whether it has this tag; only workers have some.
+    #[must_use]
+    pub(crate) fn has_tag(&self, tag: &str) -> bool {
+        let state = self.found.state.as_ref().ok();
+        let worker = state.and_then(|state| state.setup.worker.as_ref());
+        worker.is_some_and(|worker| worker.tags.iter().any(|known| known == tag))
     }
 
     /// The status in one word; `unknown` when the state cannot be read.
@@ -41,11 +58,25 @@ impl<'a> LoopSnapshot<'a> {
         }
     }
 
-    fn status(&self, state: &State) -> Status {
-        if self.alive { state.status } else { state.true_status() }
+    pub(super) fn status(&self, state: &State) -> Status {
+        match state.true_status() {
+            _ if self.alive => state.status,
+            // Nobody watches what works on by itself.
+            Status::Running if !state.active => Status::Stopped,
+            status => status,
+        }
     }
 
-    fn exit_reason<'s>(&self, state: &'s State) -> Option<&'s str> {
+    /// What it was asked for, behind its status.
+    pub(super) fn pending(&self, state: &State) -> &'static str {
+        match state.pending.filter(|_| self.alive) {
+            Some(Pending::Pause) => " (pausing after the current attempt)",
+            Some(Pending::Stop) => " (ending after the current attempt)",
+            None => "",
+        }
+    }
+
+    pub(super) fn exit_reason<'s>(&self, state: &'s State) -> Option<&'s str> {
         if self.alive { None } else { state.true_exit_reason() }
     }
 
@@ -122,12 +153,13 @@ impl<'a> LoopSnapshot<'a> {
             "project": project,
             "ralph_dir": ralph_dir,
         });
+        self.add_worker(state, &mut object);
         object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
         object["tasks"] = state.at_task.as_ref().map_or(Value::Null, tasks_json);
         object
     }
 
-    fn iteration(&self, state: &State) -> String {
+    pub(super) fn iteration(&self, state: &State) -> String {
         let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
         let average =
             Self::average(state).map(|seconds| format!("avg {}/iter", duration::elapsed(span(seconds))));
@@ -162,11 +194,10 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
         Ok(state) => state,
         Err(why) => return line("Status", &format_args!("unknown ({why})")),
     };
-    let pending = match state.pending.filter(|_| snapshot.alive) {
-        Some(Pending::Pause) => " (pausing after the current attempt)",
-        Some(Pending::Stop) => " (ending after the current attempt)",
-        None => "",
-    };
+    if let Some(worker) = &snapshot.worker {
+        return worker_status::write_block(snapshot, state, worker, &mut line);
+    }
+    let pending = snapshot.pending(state);
     line("Status", &format_args!("{}{pending}", snapshot.word()))?;
     line("Mode", &format_args!("{}, agent {}", state.mode, state.agent))?;
     if let Some(command) = &state.agent_command {
@@ -258,20 +289,22 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
 
 /// Writes what `ralph ls` prints: a line per loop.
 pub(crate) fn write_table(snapshots: &[LoopSnapshot<'_>], out: &mut dyn Write) -> io::Result<()> {
-    let head = ["NAME", "STATUS", "ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"].map(str::to_owned);
-    let mut rows = vec![head];
-    rows.extend(snapshots.iter().map(row));
+    let has_workers = snapshots.iter().any(|snapshot| snapshot.worker.is_some());
+    let status: &[&str] = if has_workers { &["RALPH_STATUS", "WORKER_STATUS"] } else { &["STATUS"] };
+    let head = [&["NAME"], status, &["ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"]].concat();
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    rows.extend(snapshots.iter().map(|snapshot| row(snapshot, has_workers)));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     for row in &rows {
         let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
         writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
     Ok(())
 }
 
-fn row(snapshot: &LoopSnapshot<'_>) -> [String; 7] {
+fn row(snapshot: &LoopSnapshot<'_>, has_workers: bool) -> Vec<String> {
     let [iteration, failures, agent, started] = match &snapshot.found.state {
         Ok(state) => {
             let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
@@ -285,8 +318,12 @@ fn row(snapshot: &LoopSnapshot<'_>) -> [String; 7] {
         Err(_) => std::array::from_fn(|_| "-".to_owned()),
     };
     let project = snapshot.found.project.root().display().to_string();
-    let name = snapshot.found.name.clone();
-    [name, snapshot.word().to_owned(), iteration, failures, agent, started, project].map(|cell| shown(&cell))
+    let mut row = vec![snapshot.found.name.clone(), snapshot.word().to_owned()];
+    if has_workers {
+        row.push(snapshot.worker.as_ref().map_or("-", WorkerSight::word).to_owned());
+    }
+    row.extend([iteration, failures, agent, started, project]);
+    row.iter().map(|cell| shown(cell)).collect()
 }
 
 /// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.

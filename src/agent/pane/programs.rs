@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-#[cfg(test)]
-use super::known::UNKNOWN;
-use super::known::{AGENTS, SHELLS};
+use super::known::{AGENTS, SHELLS, UNKNOWN};
 
 /// One interactive program.
 #[derive(Debug)]
@@ -72,6 +70,12 @@ impl Program {
     pub fn of(command: &[String]) -> Option<&'static Self> {
         let words = words(command);
         words.iter().rev().find_map(|word| agent(word)).or_else(|| shell(&words))
+    }
+
+    /// A program of which nothing is known.
+    #[must_use]
+    pub fn unknown() -> &'static Self {
+        &UNKNOWN
     }
 
     /// The names of the agents, for messages.

@@ -66,7 +66,7 @@ impl Screens {
         if program.is_none() && pattern.is_none() {
             return Err(UnknownProgram(command.first().map_or("", String::as_str)));
         }
-        let program = program.unwrap_or(&known::UNKNOWN);
+        let program = program.unwrap_or(Program::unknown());
         let not_ready = program.not_ready.iter().chain(known::ANY);
         let not_ready = not_ready.filter_map(|Known { sight, means }| Some((look(*sight)?, *means)));
         let known = program.ready.iter().filter_map(|(sight, time)| Some((look(*sight)?, *time)));

@@ -15,7 +15,7 @@ use crate::engine::agent::Attempt;
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::inbox::Wake;
-use crate::engine::outcome::End;
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
 use crate::files::FileError;
 use crate::process::ladder::Ladder;
@@ -224,7 +224,7 @@ impl<'a> Watch<'a> {
     /// Listens until nothing of the agent is left.
     ///
     /// # Errors
-    /// When a record cannot be written; the agent works on then.
+    /// When a record cannot be written, or the agent is to be left alone; it works on then.
     pub(super) fn listen(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let now = Instant::now();
         let timeouts = self.agent.timeouts;
@@ -250,6 +250,9 @@ impl<'a> Watch<'a> {
             Wake::Message(message) => self.take(message),
             Wake::Slept(gap) => self.shift(gap),
             Wake::Asked(_) | Wake::Poked | Wake::Deadline => {}
+        }
+        if context.detaches() && self.closing.is_none() {
+            return Err(Outcome::Detached.into());
         }
         match context.urgency() {
             Urgency::None | Urgency::AfterAttempt => {}

@@ -88,8 +88,8 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::Queued);
     take(Event::Paused { tally });
     take(Event::Resumed { tally });
-    let requests =
-        [Request::Pause, Request::Resume, Request::Cancel, Request::CancelNow, Request::Note("n".into())];
+    let requests = [Request::Pause, Request::Resume, Request::Cancel, Request::CancelNow, Request::Detach];
+    let requests = requests.into_iter().chain([Request::Note("n".into())]);
     let asks = [Ask::Interrupt, Ask::Terminate].into_iter().chain(requests.map(Ask::Request));
     let urgencies = [Urgency::None, Urgency::AfterAttempt, Urgency::Now, Urgency::AtOnce].into_iter().cycle();
     for (ask, urgency) in asks.zip(urgencies) {

@@ -64,6 +64,8 @@ pub enum Asked {
     Cancel,
     /// To end, and the agent too.
     CancelNow,
+    /// To end, and to leave the agent alone.
+    Detach,
     /// To put a note into the next prompt.
     Note,
 }

@@ -1,0 +1,72 @@
+//! `ralph clean` for workers: their state and their logs go; what `ralph attach` and `ralph kill` need stays.
+
+use std::fs;
+use std::io::ErrorKind::NotFound;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::find;
+use super::kill::end_monitor;
+use super::tree;
+use crate::agent::worker::held::Held;
+use crate::commands::output::warn;
+use crate::engine::stop::Request;
+use crate::files::own;
+use crate::project::Project;
+use crate::record::lock::Lock;
+use crate::record::lookup::Loop;
+use crate::record::state;
+
+/// How long a monitor may take to leave its agent alone.
+const LEAVES: Duration = Duration::from_secs(10);
+
+/// Ends the monitor of a worker that runs, and lets its program go on.
+pub(in crate::commands) fn clean_running(found: &Loop) -> anyhow::Result<()> {
+    let worker = find::named(&found.name)?;
+    end_monitor(&worker, Request::Detach, LEAVES)?;
+    if worker.runs() {
+        warn(&format!("worker '{}' is still running (only ralph state removed)", worker.name));
+    }
+    Ok(())
+}
+
+/// Removes what the loop of a worker has written, under its lock; all of it where it has no pane.
+pub(in crate::commands) fn forget_files(found: &Loop, lock: Lock) -> anyhow::Result<()> {
+    let (project, folder) = (&found.project, found.project.records());
+    let has_pane = Held::read(&folder)?.is_some();
+    let known = found.state.as_ref().ok().and_then(|state| state.setup.worker.as_ref());
+    if let Some(known) = known.and_then(|worker| worker.worktree.as_ref()).filter(|_| has_pane) {
+        tree::keep(&folder, known)?;
+    }
+    if !has_pane {
+        return remove_folder(project, lock);
+    }
+    let files = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let logs = [project.iterations_log(), project.last_agent_output()];
+    for path in files.iter().filter(|path| state::is_state(path) || logs.contains(path)) {
+        removed(path, fs::remove_file(path))?;
+    }
+    for path in [project.logs(), project.requests()] {
+        removed(&path, fs::remove_dir_all(&path))?;
+    }
+    Ok(())
+}
+
+/// Removes the folder of a worker, of which nothing has to stay.
+pub(super) fn remove_folder(project: &Project, lock: Lock) -> anyhow::Result<()> {
+    let folder = project.records();
+    removed(&folder, fs::remove_dir_all(&folder))?;
+    drop(lock);
+    Ok(())
+}
+
+fn removed(path: &Path, result: std::io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() != NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,151 @@
+//! Which worker a NAME means, and what is there of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use crate::agent::worker::held::Held;
+use crate::engine::outcome::Status;
+use crate::job::workspace::locate;
+use crate::process::pane::Pane;
+use crate::project::Project;
+use crate::project::file_name;
+use crate::record::lookup::Loop;
+use crate::record::state::State;
+use crate::tmux::{TmuxError, Window};
+
+/// A worker, running or not. There is one of a name on a machine.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) name: String,
+    /// Where its files are.
+    pub(super) project: Project,
+    /// Its loop; `None` once its state was cleaned away.
+    pub(super) found: Option<Loop>,
+    /// Its pane; `None`: it has none.
+    pub(super) held: Option<Held>,
+}
+
+/// The worker of this name.
+///
+/// # Errors
+/// When the name is none, or there is no such worker.
+pub(super) fn named(name: &str) -> anyhow::Result<Worker> {
+    require_name(name)?;
+    let here = locate(None)?;
+    match at(&here, name)? {
+        Some(worker) => Ok(worker),
+        None => bail!("worker '{name}' not found: 'ralph ls' lists those there are"),
+    }
+}
+
+/// All workers whose program runs, by their names.
+pub(super) fn running() -> anyhow::Result<Vec<Worker>> {
+    let here = locate(None)?;
+    let folders =
+        here.registry().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut names: Vec<String> =
+        folders.filter_map(|folder| file_name::decoded(folder.file_name().to_str()?)).collect();
+    names.sort();
+    let mut workers = Vec::new();
+    for name in names.iter().filter(|name| is_name(name)) {
+        workers.extend(at(&here, name)?.filter(Worker::runs));
+    }
+    Ok(workers)
+}
+
+fn at(here: &Project, name: &str) -> anyhow::Result<Option<Worker>> {
+    let of = |root: &Path| here.of_worker(name, root).context("there is no home directory: set HOME");
+    let project = of(here.root())?;
+    let held = Held::read(&project.records())?;
+    let found = Loop::at(project.clone(), name);
+    let worker = found.as_ref().and_then(|found| found.state.as_ref().ok()?.setup.worker.clone());
+    let project = worker.map_or(Ok(project), |worker| of(&worker.cwd))?;
+    let is_there = found.is_some() || held.is_some();
+    Ok(is_there.then(|| Worker { name: name.to_owned(), project, found, held }))
+}
+
+fn require_name(name: &str) -> anyhow::Result<()> {
+    if is_name(name) {
+        return Ok(());
+    }
+    bail!(
+        "'{name}' is no name of a worker: they begin with a letter or a digit, and have letters, digits, '.', '_' and '-'"
+    )
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|char: char| char.is_ascii_alphanumeric())
+        && name.chars().all(|char| char.is_ascii_alphanumeric() || "._-".contains(char))
+}
+
+impl Worker {
+    /// Its folder.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.project.records()
+    }
+
+    /// Its state, where it has one that can be read.
+    pub(super) fn state(&self) -> Option<&State> {
+        self.found.as_ref()?.state.as_deref().ok()
+    }
+
+    /// Whether its program is there.
+    pub(super) fn runs(&self) -> bool {
+        Pane::connect(&self.folder()).is_ok_and(|pane| pane.is_some())
+    }
+
+    /// Its pane while its program is there.
+    ///
+    /// # Errors
+    /// When that has ended.
+    pub(super) fn living(&self) -> anyhow::Result<&Window> {
+        match &self.held {
+            Some(held) if self.runs() => Ok(&held.window),
+            _ => bail!("worker '{0}' is not running: see 'ralph status {0}'", self.name),
+        }
+    }
+
+    /// Its pane, which may show how its program has ended.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub(super) fn window(&self) -> anyhow::Result<&Window> {
+        let none = || format!("worker '{0}' has no pane: see 'ralph status {0}'", self.name);
+        self.held.as_ref().map(|held| &held.window).with_context(none)
+    }
+
+    /// What went wrong with its pane, in words of ours where it is just gone.
+    pub(super) fn told(&self, error: TmuxError) -> anyhow::Error {
+        if error.is_gone() {
+            return anyhow::anyhow!(
+                "the pane of worker '{0}' is gone, or its tmux server is: see 'ralph status {0}'",
+                self.name
+            );
+        }
+        error.into()
+    }
+
+    /// Whether its screen waits for a person, as its monitor says.
+    pub(super) fn needs_attention(&self) -> bool {
+        let state = self.found.as_ref().and_then(Loop::alive);
+        state.is_some_and(|state| state.status == Status::NeedsAttention)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for name in ["a", "A1", "0", "a.b_c-d"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", ".", "-a", "_a", "../a", "a/b", "a b", "ä", "a:b", "a\n"] {
+            assert!(!is_name(name), "{name:?}");
+        }
+    }
+}

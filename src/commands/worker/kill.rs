@@ -1,0 +1,127 @@
+//! `ralph kill`: ends a worker, its monitor and its program, and closes its pane.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use chrono::Local;
+use rustix::process::Signal;
+
+use super::find::{self, Worker};
+use super::tree::{self, OwnTree};
+use crate::agent::worker;
+use crate::cli::KillArgs;
+use crate::commands::output::{say, warn};
+use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::outcome::{Outcome, Status};
+use crate::engine::stop::Request;
+use crate::process::handle::ProcessHandle;
+use crate::process::ladder::Ladder;
+use crate::record::iterations_log::IterationsLog;
+use crate::record::lookup::Loop;
+use crate::record::state::{State, StateFile};
+use crate::record::{recorder, requests};
+
+/// How long a monitor may take to end beyond what its agent may take.
+const MARGIN: Duration = Duration::from_secs(5);
+/// How often its state is looked at meanwhile: it may be through before its process is.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// `ralph kill`.
+pub(in crate::commands) fn kill(args: &KillArgs) -> anyhow::Result<u8> {
+    let worker = find::named(&args.name)?;
+    let tree = if args.rm_worktree { own_tree(&worker, args.force_dirty)? } else { None };
+    end_monitor(&worker, Request::CancelNow, Ladder::default().limit() + MARGIN)?;
+    close(&worker)?;
+    say(&format!("killed {}", worker.name));
+    let is_removed = tree.is_none_or(|tree| tree.remove(args.force_dirty));
+    Ok(u8::from(!is_removed))
+}
+
+/// The work tree that is to go.
+///
+/// # Errors
+/// When it has to stay.
+fn own_tree(worker: &Worker, force: bool) -> anyhow::Result<Option<OwnTree>> {
+    let Some(found) = tree::of(worker)? else {
+        warn(&format!("worker '{}' has no worktree of its own", worker.name));
+        return Ok(None);
+    };
+    found.require_removable(force)?;
+    Ok(Some(found))
+}
+
+/// Ends the monitor of a worker by a request, or after `limit` without one.
+pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) -> anyhow::Result<()> {
+    let Some(found) = &worker.found else { return Ok(()) };
+    let Some(state) = found.alive() else { return Ok(()) };
+    let monitor = ProcessHandle::of(&state.process)?;
+    requests::send(&found.project.requests(), &state.run, request)?;
+    let is_over = || found.again().as_ref().and_then(Loop::alive).is_none_or(|now| now.run != state.run);
+    let ends_by = |deadline: Instant| {
+        while Instant::now() < deadline {
+            if is_over() {
+                return true;
+            }
+            match &monitor {
+                // What cannot be waited for is looked at as often.
+                Some(monitor) => drop(monitor.ends_by(Instant::now() + LOOK)),
+                None => std::thread::sleep(LOOK),
+            }
+        }
+        is_over()
+    };
+    if ends_by(Instant::now() + limit) {
+        return Ok(());
+    }
+    let pid = state.process.pid;
+    let Some(monitor) = &monitor else {
+        bail!(
+            "the monitor of worker '{}' (process {pid}) does not react, and is out of reach: end it where it runs",
+            worker.name
+        );
+    };
+    warn(&format!("the monitor of worker '{}' (process {pid}) does not react: it is killed", worker.name));
+    monitor.send(Signal::KILL);
+    if !ends_by(Instant::now() + MARGIN) {
+        bail!("the monitor of worker '{}' (process {pid}) cannot be ended: see what holds it", worker.name);
+    }
+    Ok(())
+}
+
+/// Ends the program, closes the pane and books that.
+fn close(worker: &Worker) -> anyhow::Result<()> {
+    // No monitor begins meanwhile.
+    let lock = recorder::hold(&worker.project, "kill")?;
+    worker::close(&worker.folder()).map_err(anyhow::Error::msg)?;
+    let Some(found) = worker.found.as_ref().and_then(Loop::again) else {
+        // Its state was cleaned away, and now nothing is left that has to stay.
+        return super::clean::remove_folder(&worker.project, lock);
+    };
+    match &found.state {
+        Ok(state) if !has_ended(state) => book(worker, state),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the loop has come to an end, so that this is what is told of it.
+fn has_ended(state: &State) -> bool {
+    !state.active
+        && matches!(state.status, Status::Stopped | Status::Failed)
+        && state.exit_reason.as_deref() != Some(Outcome::Detached.word())
+}
+
+/// Books the end of a loop that has no monitor which would.
+fn book(worker: &Worker, state: &State) -> anyhow::Result<()> {
+    let (run, name) = (state.run.clone(), state.name.clone());
+    let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
+    let at = Local::now();
+    let duration = (at.to_utc() - state.started_at).to_std().unwrap_or_default();
+    let mut tally = state.tally.clone();
+    tally.in_attempt = false;
+    let event = Event::LoopEnded { outcome: Outcome::Cancelled, detail: None, tally: &tally, duration };
+    let stamped = Stamped { at, identity: &identity, event };
+    let failed = || format!("worker '{}' is killed, and its records cannot say so", worker.name);
+    StateFile::new(&worker.project.state(), state.clone()).take(&stamped).with_context(failed)?;
+    let mut log = IterationsLog::open(&worker.project.iterations_log()).with_context(failed)?;
+    log.take(&stamped).with_context(failed)
+}

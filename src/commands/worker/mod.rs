@@ -1,0 +1,23 @@
+//! The verbs for workers: agents in panes of tmux.
+
+mod attach;
+mod clean;
+mod find;
+mod kill;
+mod output;
+mod peek;
+mod send;
+mod sight;
+mod template;
+mod tree;
+mod wait;
+
+pub(super) use attach::attach;
+pub(super) use clean::{clean_running, forget_files};
+pub(super) use kill::kill;
+pub(super) use output::show;
+pub(super) use peek::peek;
+pub(super) use send::{interrupt, send};
+pub(super) use sight::snapshot;
+pub(super) use template::{TEMPLATE, template};
+pub(super) use wait::wait;

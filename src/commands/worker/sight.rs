@@ -1,0 +1,17 @@
+//! What is to be seen of a loop; of a worker also its program and its pane.
+
+use crate::agent::worker::held::Held;
+use crate::process::pane::Pane;
+use crate::record::lookup::Loop;
+use crate::view::status::LoopSnapshot;
+use crate::view::worker_status::WorkerSight;
+
+/// A look at a loop at this moment.
+pub(in crate::commands) fn snapshot(found: &Loop) -> LoopSnapshot<'_> {
+    let worker = found.project.is_of_worker().then(|| {
+        let folder = found.project.records();
+        let window = Held::read(&folder).ok().flatten().map(|held| held.window.name);
+        WorkerSight { runs: Pane::connect(&folder).is_ok_and(|pane| pane.is_some()), window }
+    });
+    LoopSnapshot::of(found, worker)
+}

@@ -1,0 +1,113 @@
+//! Where a worker stands, for people and for programs: lines and keys that scripts know.
+
+use std::fmt::Display;
+use std::io;
+
+use serde_json::{Value, json};
+
+use super::status::LoopSnapshot;
+use crate::engine::outcome::Status;
+use crate::record::state::State;
+use crate::text::{duration, timestamp};
+
+/// What is to be seen of a worker beside its state.
+#[derive(Debug)]
+pub(crate) struct WorkerSight {
+    /// Its program is there.
+    pub(crate) runs: bool,
+    /// Its tmux session and the window in it, which are called the same; `None`: it has no pane.
+    pub(crate) window: Option<String>,
+}
+
+impl WorkerSight {
+    /// Its status in one word.
+    #[must_use]
+    pub(crate) fn word(&self) -> &'static str {
+        if self.runs { "running" } else { "stopped" }
+    }
+}
+
+/// Writes what follows the name of a worker in `ralph status`.
+pub(super) fn write_block(
+    snapshot: &LoopSnapshot<'_>,
+    state: &State,
+    worker: &WorkerSight,
+    line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>,
+) -> io::Result<()> {
+    let status = snapshot.status(state);
+    // A pause of a ralph that has ended is told in full: the loop is to go on.
+    let is_over = matches!(status, Status::Stopped | Status::Failed) && !worker.runs;
+    let pending = snapshot.pending(state);
+    line("Status", &format_args!("{}{pending}", snapshot.word()))?;
+    line("Iteration", &snapshot.iteration(state))?;
+    if is_over {
+        line("Exit reason", &exit_reason(snapshot, state, worker))?;
+        line("Started", &timestamp::local(&state.started_at))?;
+        if let Some(at) = state.last_iteration_ended_at {
+            line("Last iteration ended", &timestamp::local(&at))?;
+        }
+        let ended = state.ended_at.or(state.last_iteration_ended_at).unwrap_or(state.started_at);
+        let total = (ended - state.started_at).to_std().unwrap_or_default();
+        line("Total duration", &duration::rough(total))?;
+        return line("Worker status", &worker.word());
+    }
+    line("Started", &timestamp::local(&state.started_at))?;
+    match (state.tally.in_attempt, state.last_iteration_at, state.last_iteration_ended_at) {
+        (true, Some(at), _) => line("Current iteration started", &timestamp::local(&at))?,
+        (false, _, Some(at)) => line("Last iteration ended", &timestamp::local(&at))?,
+        _ => {}
+    }
+    line("Consecutive failures", &state.tally.consecutive_errors)?;
+    line("Total failures", &state.tally.error_count)?;
+    match state.setup.inactivity_timeout {
+        Some(seconds) if seconds > 0.0 => line("Inactivity timeout", &format_args!("{seconds}s"))?,
+        _ => line("Inactivity timeout", &"off")?,
+    }
+    if let Some(pattern) = &state.setup.done_pattern {
+        line("Done pattern", pattern)?;
+    }
+    line("Exit reason", &exit_reason(snapshot, state, worker))?;
+    line("Worker status", &worker.word())?;
+    if status == Status::NeedsAttention {
+        let name = &state.name;
+        line(
+            "Attention",
+            &format_args!(
+                "its screen waits for a person: 'ralph peek {name}' shows it, 'ralph attach {name}' answers it"
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+fn exit_reason(snapshot: &LoopSnapshot<'_>, state: &State, worker: &WorkerSight) -> String {
+    match snapshot.exit_reason(state) {
+        None => "(none - still running)".to_owned(),
+        Some(word @ "monitor_disconnected") if worker.runs => format!("{word} (worker still running)"),
+        Some(word) => word.to_owned(),
+    }
+}
+
+impl LoopSnapshot<'_> {
+    /// Adds what is known of workers alone; of other loops these keys are empty.
+    pub(super) fn add_worker(&self, state: &State, object: &mut Value) {
+        let (Some(sight), Some(worker)) = (&self.worker, &state.setup.worker) else {
+            for key in ["worker_status", "cmd", "tmux", "worktree", "metadata"] {
+                object[key] = Value::Null;
+            }
+            object["tags"] = json!([]);
+            return;
+        };
+        let session = sight.window.as_deref().unwrap_or(&worker.session);
+        object["worker_status"] = sight.word().into();
+        object["cmd"] = json!(worker.command);
+        object["cwd"] = worker.cwd.to_string_lossy().into();
+        object["tags"] = json!(worker.tags);
+        object["tmux"] = json!({ "session": session, "window": session, "socket": worker.socket });
+        object["worktree"] = worker.worktree.as_ref().map_or(
+            Value::Null,
+            |tree| json!({ "path": tree.path.to_string_lossy(), "branch": tree.branch }),
+        );
+        object["metadata"] = json!({ "ralph": true, "ralph_iteration": state.tally.iteration });
+    }
+}
