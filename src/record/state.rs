@@ -426,6 +426,11 @@ impl State {
                 self.status = Status::Waiting;
                 Durability::Atomic
             }
+            // Its agent works on: it is as if its process had been killed.
+            Event::LoopEnded { outcome: Outcome::Detached, tally, .. } => {
+                self.tally = tally.clone();
+                Durability::Synced
+            }
             Event::LoopEnded { outcome, tally, .. } => {
                 self.stands(outcome.status(), None, tally);
                 self.active = false;

@@ -81,3 +81,4 @@ mod tmux_panes;
 mod usage_limits;
 mod users_files;
 mod verbs;
+mod workers;
