@@ -11,6 +11,7 @@ mod reading;
 mod setting_flags;
 mod task_args;
 pub mod user_args;
+mod worker_args;
 
 use clap::{Parser, Subcommand};
 
@@ -29,6 +30,8 @@ pub use task_args::{
     TaskDoneArgs, TaskFailArgs, TaskGraphArgs, TaskIdArgs, TaskImportArgs, TaskListArgs, TaskLogArgs,
     TaskTreeArgs, TaskUpdateArgs, TaskVerb,
 };
+
+pub use worker_args::SpawnArgs;
 
 use crate::settings::Verb;
 use setting_flags::defaults_of;
@@ -126,6 +129,12 @@ pub enum Command {
     /// Run a RALPH.md in the loop: agent, commands and prompt in one file
     #[command(after_help = help::RUN_EXAMPLES, mut_args(defaults_of(Verb::Run)))]
     Run(RunArgs),
+    /// Run an interactive agent in a loop, in a window of tmux that you can look at and type into
+    #[command(after_help = help::SPAWN_EXAMPLES, mut_args(defaults_of(Verb::Spawn)))]
+    #[command(
+        override_usage = "ralph spawn --name NAME --prompt-file FILE --max-iterations N [OPTIONS] -- CMD..."
+    )]
+    Spawn(Box<SpawnArgs>),
     /// Plan branches, and build them side by side: a work tree and a pull request for each
     #[command(after_help = help::LOOP_EXAMPLES)]
     Loop {

@@ -196,6 +196,15 @@ Examples:
   ralph init PROMPT.md        Write a prompt to start from, for 'ralph prompt PROMPT.md'
   ralph init ralph.toml       Write settings to start from";
 
+pub(super) const SPAWN_EXAMPLES: &str = "\
+Examples:
+  ralph spawn --name fix --prompt-file PROMPT.md --max-iterations 10 -- claude
+  ralph spawn --name fix --prompt-file p.md -n 5 --done-pattern 'ALL DONE' --worktree -- codex
+  ralph spawn --name fix --prompt-file p.md -n 5 --no-run -- claude && ralph attach fix
+
+The agent gets the prompt as if you had pasted it. Its turn is over when it exits, or when its screen stands still for so
+long as --inactivity-timeout says. Five failures in a row end the loop with code 1.";
+
 pub(super) const TASK_EXAMPLES: &str = "\
 Examples:
   id=$(ralph task add 'Parse the dates')

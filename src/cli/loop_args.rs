@@ -10,7 +10,7 @@ use super::setting_flags::{LOOPS, SettingFlags};
 use super::user_args::UserArg;
 
 /// The setting that the number on the command line comes before. It has no flag that all verbs share.
-const MAX_ITERATIONS: &str = "loop.max_iterations";
+pub(super) const MAX_ITERATIONS: &str = "loop.max_iterations";
 
 /// What the loop verbs share.
 #[derive(Debug, Clone, Args)]
@@ -108,6 +108,14 @@ pub struct TaskFlags {
     /// Instructions in place of the project's own or the built-in ones
     #[arg(long, short, value_name = "FILE")]
     pub prompt: Option<PathBuf>,
+}
+
+impl RunArgs {
+    /// Whether it has flags that only tasks know.
+    #[must_use]
+    pub fn is_about_tasks(&self) -> bool {
+        self.tasks != TaskFlags::default()
+    }
 }
 
 impl TaskFlags {

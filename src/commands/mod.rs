@@ -20,6 +20,7 @@ mod resume;
 mod revert;
 mod run_ralph_md;
 mod run_tasks;
+mod spawn;
 mod starter;
 mod status;
 mod target;
@@ -30,7 +31,7 @@ use std::io::Write as _;
 
 use clap::CommandFactory as _;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, RunArgs};
 
 use output::print;
 
@@ -74,13 +75,24 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         }),
         Command::Man => print(man::render),
         Command::Run(args) => attempt::refuse("run")
-            .and_then(|()| if args.is_over_tasks { run_tasks::run(&args) } else { run_ralph_md::run(&args) }),
+            .and_then(|()| if args.is_over_tasks { run_by_name(&args) } else { run_ralph_md::run(&args) }),
+        Command::Spawn(args) => attempt::refuse("spawn").and_then(|()| spawn::spawn(&args)),
         Command::Loop { verb } => attempt::refuse("loop").and_then(|()| branches::run(&verb)),
         Command::Task { verb } => task::run(&verb),
         Command::Feature { verb } => feature::run(&verb),
         Command::Journal(args) => memory::journal(&args),
         Command::Knowledge { verb } => memory::knowledge(&verb),
     }
+}
+
+/// `ralph run NAME`: a task or a feature, else a worker.
+fn run_by_name(args: &RunArgs) -> anyhow::Result<u8> {
+    if !run_tasks::names_one(args)?
+        && let Some(code) = spawn::run(args)?
+    {
+        return Ok(code);
+    }
+    run_tasks::run(args)
 }
 
 /// Prints what `--help` or `--version` asks for, in colour where stdout is a terminal.

@@ -19,7 +19,7 @@ use crate::job::preflight::Preflight;
 use crate::job::ready::{Ready, run_id, validator};
 use crate::job::terminal::AtTerminal;
 use crate::job::variables::agent_env;
-use crate::job::workspace::{Workspace, open_loop};
+use crate::job::workspace::{Workspace, locate, open_loop};
 use crate::memory::model::Strategy;
 use crate::project::Project;
 use crate::record::log_dir::LogDir;
@@ -84,6 +84,17 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)
     };
     ready.run(&args.flags, Frame::Lines(RunLines::default()))
+}
+
+/// Whether the target is a task or a feature, or none that could be called otherwise.
+pub(super) fn names_one(args: &RunArgs) -> anyhow::Result<bool> {
+    let Some(target) = args.target.as_deref().and_then(Path::to_str) else { return Ok(true) };
+    let project = locate(args.flags.place.ralph_dir.as_ref())?;
+    if project.graph().symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    let store = task::opened(&project)?;
+    Ok(target.starts_with("t-") && store.task(target).is_ok() || store.feature(target).is_ok())
 }
 
 /// Which tasks are meant.

@@ -52,6 +52,8 @@ impl Loop<'_> {
                 let _ = self.book(&report, &settled);
                 Err(end)
             }
+            // It works on, and is taken up later where it stands.
+            Err(end) if end.outcome == Outcome::Detached => Err(end),
             Err(end) => Err(self.give_up(end, began.elapsed())),
         }
     }

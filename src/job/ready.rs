@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use regex::Regex;
 
@@ -74,6 +75,12 @@ pub(crate) struct Ready<'a> {
     pub(crate) started_from: Option<PathBuf>,
     /// What a worker is set up with.
     pub(crate) worker: Option<Worker>,
+    /// The done pattern as the user wrote it.
+    pub(crate) done_words: Option<String>,
+    /// Longest time without a sign of life; `None`: as the settings say.
+    pub(crate) inactivity: Option<Duration>,
+    /// The command line that takes the loop up again, where that is not the one that it was started with.
+    pub(crate) argv: Option<Vec<String>>,
     /// Who can be asked while it runs.
     pub(crate) person: Option<Box<dyn Person>>,
     /// Who listens besides the records and the view.
@@ -109,13 +116,21 @@ impl<'a> Ready<'a> {
             ticket: None,
             started_from: None,
             worker: None,
+            done_words: settings.done_pattern.clone(),
+            inactivity: None,
+            argv: None,
             person: None,
             sinks: Vec::new(),
         }
     }
 
     /// Runs the only loop of this process, as its flags say, and answers its exit code.
-    pub(crate) fn run(mut self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<u8> {
+    pub(crate) fn run(self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<u8> {
+        self.run_to_end(flags, frame).map(|end| end.outcome.code())
+    }
+
+    /// The same, and answers how it ended.
+    pub(crate) fn run_to_end(mut self, flags: &LoopFlags, frame: Frame) -> anyhow::Result<End> {
         if let Some(name) = &flags.name {
             self.name.clone_from(name);
         }
@@ -130,7 +145,7 @@ impl<'a> Ready<'a> {
         }
         let end = self.run_as(&mut view, &inbox)?;
         view.finish(&inbox);
-        Ok(end.outcome.code())
+        Ok(end)
     }
 
     /// Opens the records and runs the loop to its end.
@@ -146,8 +161,10 @@ impl<'a> Ready<'a> {
         let setup = Setup {
             verb: self.verb.words().to_owned(),
             prompt_file: file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
-            done_pattern: self.settings.done_pattern.clone(),
-            inactivity_timeout: Some(self.settings.inactivity_timeout.as_secs_f64()),
+            done_pattern: self.done_words.take(),
+            inactivity_timeout: Some(
+                self.inactivity.unwrap_or(self.settings.inactivity_timeout).as_secs_f64(),
+            ),
             started_from: self.started_from.take(),
             worker: self.worker.take().map(Box::new),
         };
@@ -155,6 +172,9 @@ impl<'a> Ready<'a> {
         let resumed = resume(self.resume, project, &identity, &setup)?;
         let watch = watch_requests(inbox)?;
         let mut recorder = Recorder::open(project, &identity, setup)?;
+        if let Some(argv) = self.argv.take() {
+            recorder.is_taken_up_by(argv);
+        }
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);
         }

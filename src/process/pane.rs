@@ -87,13 +87,21 @@ pub fn prepare(folder: &Path, launch: &Launch) -> Result<(), PaneError> {
     Ok(opened.prepare(&message)?)
 }
 
+/// Removes what was written down for a wrapper that could not be started. It may hold secrets.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn discard(folder: &Path) -> Result<(), PaneError> {
+    PaneFolder::open(folder).and_then(|folder| folder.take_back()).map_err(PaneError::at(folder))
+}
+
 /// The arguments with which our executable is the wrapper of this folder.
 #[must_use]
 pub fn wrapper_args(folder: &Path) -> [OsString; 3] {
     [VERB.into(), PANE.into(), folder.into()]
 }
 
-/// What is known of the program of a pane that has no wrapper any more. Without a last note, its wrapper was killed.
+/// What is known of the end of a program without its wrapper. Where that is gone and there is no last note, it was killed.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -141,13 +149,13 @@ impl Pane {
     pub fn await_start(folder: &Path, limit: Duration) -> Result<(Option<Self>, PaneNotes), PaneError> {
         let failed = PaneError::at(folder);
         let opened = PaneFolder::open(folder).map_err(&failed)?;
-        let look = || match Self::try_connect(&opened, folder)? {
-            Some((pane, notes)) => Ok(Some((Some(pane), notes))),
-            None => {
-                let kept = VecDeque::from(opened.kept()?);
-                let notes = PaneNotes { heard: None, count: 0, kept, folder: folder.to_owned() };
-                Ok((!notes.kept.is_empty()).then_some((None, notes)))
+        let look = || {
+            if let Some((pane, notes)) = Self::try_connect(&opened, folder)? {
+                return Ok(Some((Some(pane), notes)));
             }
+            let kept = VecDeque::from(opened.kept()?);
+            let notes = PaneNotes { heard: None, count: 0, kept, folder: folder.to_owned() };
+            Ok((!notes.kept.is_empty()).then_some((None, notes)))
         };
         let found = opened.wait_for(Instant::now() + limit, look).map_err(&failed)?;
         found.ok_or_else(|| {

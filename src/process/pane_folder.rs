@@ -96,7 +96,7 @@ impl PaneFolder {
         Ok(())
     }
 
-    /// The notes that were kept; none where the program runs, or its wrapper was killed.
+    /// The notes that were kept; none while the program runs.
     pub(super) fn kept(&self) -> io::Result<Vec<SupervisorNote>> {
         match own::read(&self.path.join(END), END_LIMIT) {
             Ok(notes) => {

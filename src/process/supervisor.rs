@@ -111,6 +111,11 @@ fn serve_pane(folder: &Path) -> std::io::Result<()> {
     let folder = PaneFolder::open(folder)?;
     let received = Received::from_message(&folder.take_launch()?)?;
     let mut post = Post::new(Channel::Pane(Audience::new(folder)?))?;
+    // tmux (3.3a) starts us with these ignored, and who ignores them gets an error where it should stop. What we hear, our
+    // program begins with as usual.
+    for signal in [SIGTSTP, SIGTTIN, SIGTTOU] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
     Supervisor::start(&mut post, received)?.run();
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::engine::event::{Event, Stamped};
+use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
@@ -64,6 +65,9 @@ impl IterationsLog {
                 format!("[{tag}] iteration {} exit={exit} {then}", tally.iteration)
             }
             Event::Paused { tally } => format!("[PAUSE] loop paused at iteration {}", tally.iteration),
+            Event::LoopEnded { outcome: Outcome::Detached, .. } => {
+                "[DISCONNECT] monitor disconnected (worker still running)".to_owned()
+            }
             Event::LoopEnded { outcome, tally, .. } => {
                 format!("[DONE] loop complete after {} iterations reason={}", tally.iteration, outcome.word())
             }

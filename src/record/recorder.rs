@@ -86,6 +86,11 @@ impl Recorder {
         &self.warnings
     }
 
+    /// The command line that takes this loop up again.
+    pub fn is_taken_up_by(&mut self, argv: Vec<String>) {
+        self.state.set_argv(argv);
+    }
+
     /// Adds to what the user should know.
     pub fn warn(&mut self, warning: String) {
         self.warnings.push(warning);

@@ -326,6 +326,11 @@ impl StateFile {
         Self { path: path.to_owned(), state, written: None }
     }
 
+    /// The command line that takes this loop up again, in place of the one of this process.
+    pub fn set_argv(&mut self, argv: Vec<String>) {
+        self.state.argv = argv;
+    }
+
     /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         if self.written.is_none_or(|written| written.is_at(&self.path)) {
@@ -420,6 +425,11 @@ impl State {
             Event::Queued | Event::Question(_) => {
                 self.status = Status::Waiting;
                 Durability::Atomic
+            }
+            // Its agent works on: it is as if its process had been killed.
+            Event::LoopEnded { outcome: Outcome::Detached, tally, .. } => {
+                self.tally = tally.clone();
+                Durability::Synced
             }
             Event::LoopEnded { outcome, tally, .. } => {
                 self.stands(outcome.status(), None, tally);

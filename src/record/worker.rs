@@ -55,8 +55,9 @@ pub struct WorkerTree {
     pub branch: String,
 }
 
-/// The file.
+/// The file. Its names are those that scripts know.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names are given")]
 struct File {
     version: u32,
     worker_name: String,

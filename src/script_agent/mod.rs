@@ -13,7 +13,7 @@
 //! A result that is an error may have a `class` and a `reset_at`. `{"type":"background","tasks":1}` says that so many tasks
 //! go on after the result.
 //!
-//! With `--acp` it talks over the Agent Client Protocol instead.
+//! With `--acp` it talks over the Agent Client Protocol instead, and with `--screen` it is an interactive agent on its terminal.
 //!
 //! What it does depends on the variables that ralph gives to every agent, `RALPH_MODE` above all (`work`); only what a task or
 //! a feature asks for is read from the prompt (`tasks`). It can also be told to fail in the ways of real agents (`play`).
@@ -21,6 +21,7 @@
 mod acp;
 mod play;
 mod program;
+mod screen;
 mod tasks;
 mod work;
 
@@ -48,6 +49,9 @@ pub fn script_main(args: &[OsString]) -> i32 {
     let place = Place::from_environment();
     if args.iter().any(|arg| arg == "--acp") {
         return acp::converse(&place);
+    }
+    if args.iter().any(|arg| arg == "--screen") {
+        return screen::show(&place);
     }
     let mut prompt = Vec::new();
     // What cannot be read is missed where it is needed.

@@ -149,9 +149,15 @@ impl Agent<'_> {
 }
 
 impl Place {
-    /// What is up. How many attempts of this loop were played before is kept beside its logs.
+    /// What is up.
     pub(super) fn next_play(&self) -> anyhow::Result<Play> {
-        let Some(plays) = self.plays.as_deref() else { return Ok(Play::Work) };
+        self.next(str::parse)
+    }
+
+    /// What `read` makes of the words for what is up. How many attempts of this loop were played before is kept beside its
+    /// logs.
+    pub(super) fn next<T>(&self, read: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let Some(plays) = self.plays.as_deref() else { return read("") };
         let file = self.count_file();
         let text = match own::read(&file, LARGEST_COUNT) {
             Err(error) if error.kind() == NotFound => String::new(),
@@ -162,7 +168,7 @@ impl Place {
         };
         let played = text.split_once(' ').filter(|(run, _)| *run == self.run);
         let played = played.and_then(|(_, count)| count.trim().parse().ok()).unwrap_or(0_usize);
-        let play = plays.split(',').nth(played).unwrap_or_default().parse()?;
+        let play = read(plays.split(',').nth(played).unwrap_or_default())?;
         let folder = file.parent().unwrap_or(&file);
         own::make_folders(folder).map_err(FileError::at(folder))?;
         let count = format!("{} {}\n", self.run, played + 1);

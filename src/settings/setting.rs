@@ -15,6 +15,8 @@ pub enum Verb {
     Tasks,
     /// `ralph feature spec` and the others whose agents write what there is to do.
     Feature,
+    /// `ralph spawn`.
+    Spawn,
     /// `ralph loop plan`.
     LoopPlan,
     /// `ralph loop build`.
@@ -23,13 +25,14 @@ pub enum Verb {
 
 impl Verb {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Plan,
         Self::Build,
         Self::Prompt,
         Self::Run,
         Self::Tasks,
         Self::Feature,
+        Self::Spawn,
         Self::LoopPlan,
         Self::LoopBuild,
     ];
@@ -44,6 +47,7 @@ impl Verb {
             Self::Run => "run",
             Self::Tasks => "run tasks",
             Self::Feature => "feature",
+            Self::Spawn => "spawn",
             Self::LoopPlan => "loop plan",
             Self::LoopBuild => "loop build",
         }

@@ -182,6 +182,7 @@ pub const TABLE: &[Setting] = &[
             ..Flag::GENERAL
         }),
         default: "15m",
+        except: &[(&[Verb::Spawn], "3m")],
         kind: ValueKind::Duration,
         doc: "Longest time without output or another sign of life",
         ..Setting::ROW
@@ -197,7 +198,7 @@ pub const TABLE: &[Setting] = &[
             ..Flag::GENERAL
         }),
         default: "3",
-        except: &[(&[Verb::Run, Verb::Tasks, Verb::LoopPlan, Verb::LoopBuild], "0")],
+        except: &[(&[Verb::Run, Verb::Tasks, Verb::Spawn, Verb::LoopPlan, Verb::LoopBuild], "0")],
         kind: ValueKind::Count { least: 0 },
         doc: "How often a failed iteration is tried again",
         ..Setting::ROW
@@ -228,7 +229,7 @@ pub const TABLE: &[Setting] = &[
             ..Flag::STOPPING
         }),
         default: "true",
-        except: &[(&[Verb::Run, Verb::Tasks, Verb::LoopPlan, Verb::LoopBuild], "false")],
+        except: &[(&[Verb::Run, Verb::Tasks, Verb::Spawn, Verb::LoopPlan, Verb::LoopBuild], "false")],
         kind: ValueKind::Switch,
         doc: "Whether an iteration that failed for good ends the loop; where only MAX_CONSECUTIVE_ERRORS is set, it does not",
         ..Setting::ROW
@@ -244,7 +245,7 @@ pub const TABLE: &[Setting] = &[
             ..Flag::STOPPING
         }),
         default: "0",
-        except: &[(&[Verb::Tasks, Verb::LoopPlan, Verb::LoopBuild], "3")],
+        except: &[(&[Verb::Spawn], "5"), (&[Verb::Tasks, Verb::LoopPlan, Verb::LoopBuild], "3")],
         kind: ValueKind::Count { least: 0 },
         doc: "Failed iterations in a row that end the loop, 0 for never",
         ..Setting::ROW

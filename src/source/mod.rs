@@ -6,6 +6,7 @@ pub(crate) mod inspection;
 pub(crate) mod prompt_file;
 pub(crate) mod ralph_md;
 pub(crate) mod tasks;
+pub(crate) mod worker;
 
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::GraphError;

@@ -89,6 +89,9 @@ pub fn typable(text: &str) -> (String, usize) {
     (clean, removed)
 }
 
+/// Names each buffer of ours anew.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
 fn put(window: &Window, bytes: Vec<u8>, flags: &[&str]) -> Result<(), TmuxError> {
     if bytes.len() > MOST {
         return Err(TmuxError::Input(format!(
@@ -99,7 +102,6 @@ fn put(window: &Window, bytes: Vec<u8>, flags: &[&str]) -> Result<(), TmuxError>
     if bytes.is_empty() {
         return window.require_server();
     }
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     let buffer = format!("ralph-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let load = Words::new(["load-buffer", "-b", &buffer, "-"]);
     let paste = Words::new(["paste-buffer", "-d", "-b", &buffer, "-t", &window.pane]).and(flags);

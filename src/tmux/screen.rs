@@ -65,14 +65,15 @@ pub struct Mark {
     above: Vec<String>,
 }
 
-/// Looks at a pane. `joined`: what the terminal has broken, for want of columns, is one line.
+/// Looks at a pane, by `tmux` at what can be seen; all that has scrolled by is too much for a connection, which has to be
+/// read to its end, and always takes a process. `joined`: what the terminal has broken, for want of columns, is one line.
 ///
 /// # Errors
 /// When it is gone, or tmux does not answer.
 pub fn look(tmux: &impl Asks, window: &Window, extent: Extent, joined: bool) -> Result<Screen, TmuxError> {
     let from = match extent {
         Extent::Visible => None,
-        Extent::Whole => Some("-".to_owned()),
+        Extent::Whole => Some("-"),
     };
     look_from(tmux, window, from, joined)
 }
@@ -82,7 +83,7 @@ pub fn look(tmux: &impl Asks, window: &Window, extent: Extent, joined: bool) -> 
 /// # Errors
 /// As above.
 pub fn mark(tmux: &impl Asks, window: &Window) -> Result<Mark, TmuxError> {
-    let screen = look_from(tmux, window, Some(format!("-{ABOVE}")), false)?;
+    let screen = look_from(tmux, window, Some(&format!("-{ABOVE}")), false)?;
     Ok(Mark { scrolled: screen.scrolled, above: first(&screen, screen.scrolled.min(ABOVE)) })
 }
 
@@ -98,12 +99,13 @@ pub fn since(tmux: &impl Asks, window: &Window, mark: &Mark, joined: bool) -> Re
     let mut scrolled = look(tmux, window, Extent::Visible, false)?.scrolled;
     for _ in 0..TRIES {
         let Some(lines) = scrolled.checked_sub(mark.scrolled) else { break };
-        let check = look_from(tmux, window, Some(format!("-{}", lines + mark.above.len())), false)?;
+        let check = look_from(tmux, window, Some(&format!("-{}", lines + mark.above.len())), false)?;
         if check.scrolled == scrolled && first(&check, mark.above.len()) != mark.above {
             break;
         }
-        let from = if lines == 0 { None } else { Some(format!("-{lines}")) };
-        let screen = look_from(tmux, window, from, joined)?;
+        // The first one that can be seen is line 0.
+        let from = if lines == 0 { "0".to_owned() } else { format!("-{lines}") };
+        let screen = look_from(tmux, window, Some(&from), joined)?;
         if check.scrolled == scrolled && screen.scrolled == scrolled {
             return Ok(screen);
         }
@@ -121,19 +123,20 @@ fn first(screen: &Screen, count: usize) -> Vec<String> {
 fn look_from(
     tmux: &impl Asks,
     window: &Window,
-    from: Option<String>,
+    from: Option<&str>,
     joined: bool,
 ) -> Result<Screen, TmuxError> {
     window.require_server()?;
     let facts = Words::new(["display-message", "-p", "-t", &window.pane, FACTS]);
     let mut capture = Words::new(["capture-pane", "-p", "-t", &window.pane]);
     if let Some(from) = from {
-        capture = capture.and(["-S", &from]);
+        capture = capture.and(["-S", from]);
     }
     if joined {
         capture = capture.and(["-J"]);
     }
-    let answer = tmux.ask(&[facts, capture])?;
+    let commands = [facts, capture];
+    let answer = if from.is_some() { window.server().ask(&commands) } else { tmux.ask(&commands) }?;
     let (facts, lines) = answer.split_first().ok_or_else(|| TmuxError::Gone("no answer".to_owned()))?;
     Facts::parse(facts)
         .filter(|facts| facts.server == window.server.pid && facts.pane == window.pane)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::error::{self, TmuxError};
 use super::{Asks, Words, version, words};
 use crate::process::short;
+use crate::process::sweep::without_limit_mark;
 
 /// How long tmux may take to answer. It has nothing to wait for.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
@@ -77,9 +78,33 @@ impl Server {
         commands: &[Words],
         input: Option<Vec<u8>>,
     ) -> Result<Vec<String>, TmuxError> {
+        self.answer(self.command(), commands, input)
+    }
+
+    /// The same as [`Asks::ask`] where it may start the server, which then has nothing of ours that outlives us: no mark of a
+    /// run around us, and none of the files that whoever started us has open, as a script does that holds a lock by one.
+    pub(super) fn ask_to_start(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError> {
+        let tmux = self.command();
+        let mut command = Command::new("sh");
+        // All that every shell can close.
+        command
+            .args(["-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec tmux \"$@\"", "sh"])
+            .args(tmux.get_args());
+        for (name, _) in tmux.get_envs() {
+            command.env_remove(name);
+        }
+        command.current_dir("/");
+        without_limit_mark(|| self.answer(command, commands, None))
+    }
+
+    fn answer(
+        &self,
+        mut command: Command,
+        commands: &[Words],
+        input: Option<Vec<u8>>,
+    ) -> Result<Vec<String>, TmuxError> {
         let name = || commands.first().map(Words::name).unwrap_or_default();
         let limit = if input.is_some() { INPUT_LIMIT } else { LIMIT };
-        let mut command = self.command();
         command.args(words::to_args(commands));
         let output = run(&mut command, input, limit).map_err(|error| match error {
             TmuxError::System(error) if error.kind() == io::ErrorKind::TimedOut => {

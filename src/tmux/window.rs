@@ -9,7 +9,6 @@ use super::error::TmuxError;
 use super::server::Server;
 use super::{Asks as _, Words, words};
 use crate::process::identity::ProcessIdentity;
-use crate::process::sweep::without_limit_mark;
 
 /// How many lines can be scrolled back to in our windows: most of what an agent prints in one iteration.
 const HISTORY: &str = "50000";
@@ -119,7 +118,7 @@ impl Server {
         let mut count = 1;
         loop {
             let name = if count == 1 { base.clone() } else { format!("{base}-{count}") };
-            let made = without_limit_mark(|| self.ask(&commands(opening, &name, &usual)));
+            let made = self.ask_to_start(&commands(opening, &name, &usual));
             if made.is_err() {
                 // The commands after the one that was refused were not run.
                 let _ = self.ask(&[set_history(&usual)]);

@@ -14,6 +14,7 @@ mod status_board;
 pub(crate) mod status_line;
 mod terminal;
 pub(crate) mod voice;
+pub(crate) mod worker_lines;
 pub(crate) mod worker_status;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use super::cells;
 use super::console::Target;
 use super::run_lines::RunLines;
 use super::voice::Voice;
+use super::worker_lines::WorkerLines;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::engine::report::Report;
@@ -54,6 +55,8 @@ pub(crate) enum Frame {
     Lines(RunLines),
     /// A line each, and one that tells how the loop ended.
     Branch(RunLines),
+    /// The lines of a worker's loop.
+    Worker(Box<WorkerLines>),
 }
 
 impl Plain {
@@ -73,11 +76,18 @@ impl Plain {
 
     /// Shows one event.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
+        if let Frame::Worker(lines) = &mut self.frame
+            && let Some(text) = lines.take(stamped)
+        {
+            self.of_worker(stamped.event, text);
+            return;
+        }
         match stamped.event {
             Event::AttemptStarted { tally, .. } => {
                 let text = match &mut self.frame {
                     Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(tally.iteration),
+                    Frame::Worker(_) => return,
                 };
                 self.block_unless_quiet(text);
             }
@@ -86,6 +96,7 @@ impl Plain {
                 let text = match &mut self.frame {
                     Frame::Blocks => blocks::footer(tally, report, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.end(report),
+                    Frame::Worker(_) => return,
                 };
                 self.attempt_ended(report, text);
             }
@@ -112,6 +123,11 @@ impl Plain {
                 let text = format!("{why}; waiting until {until} (Ctrl+C stops)");
                 self.line(NOTE, "⏸", &text);
             }
+            Event::BackingOff { pause, .. } => {
+                let text = format!("the next iteration begins in {}", duration::format(pause));
+                self.line(NOTE, "⏸", &text);
+            }
+            Event::Attention(Some(screen)) => self.line(QUESTION, "?", &format!("needs attention: {screen}")),
             Event::Background { tasks, at_most } if !self.quiet => {
                 let text = format!(
                     "the agent waits for what it has in the background: {tasks} (at most {})",
@@ -121,7 +137,7 @@ impl Plain {
             }
             Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
-            Event::Resumed { .. } => self.line(NOTE, "▶", "going on"),
+            Event::Resumed { .. } | Event::Attention(None) => self.line(NOTE, "▶", "going on"),
             Event::Asked { ask, urgency } => self.asked(ask, urgency),
             // Also where much is left out: it wants an answer, which is typed on the next row.
             Event::Question(text) => self.line(QUESTION, "?", text),
@@ -131,6 +147,22 @@ impl Plain {
                 self.loop_ended(outcome, detail, tally, duration);
             }
             _ => {}
+        }
+    }
+
+    /// The line of a worker's loop, and above it what went wrong.
+    fn of_worker(&mut self, event: Event<'_>, text: String) {
+        match event {
+            Event::AttemptEnded { report, .. } => {
+                self.failed(report.failure.as_ref().map_or("", |failure| &failure.message));
+            }
+            Event::LoopEnded { detail: Some(detail), .. } if *detail != self.told => {
+                self.line(ERROR, "✗", detail);
+            }
+            _ => {}
+        }
+        if !text.is_empty() {
+            self.block(text);
         }
     }
 
@@ -154,6 +186,7 @@ impl Plain {
             // The blocks name the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
+            Frame::Worker(_) => return,
             Frame::Branch(_) => (None, branch_ended(style, outcome, detail, tally, duration)),
         };
         if let Some(detail) = detail {

@@ -11,7 +11,7 @@ use ralph::process::pane::{self, Pane, PaneError, PaneNotes};
 use rustix::process::Signal;
 
 use crate::processes::send;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, wait_for};
 use crate::terminal::Terminal;
 
 /// How long a wrapper may take to come.
@@ -226,8 +226,10 @@ fn monitors_come_and_go() {
     // Until there is something new to start.
     pane::prepare(&folder(&scratch), &launch(&scratch, &["true"])).unwrap();
     assert_eq!(pane::ended(&folder(&scratch)).unwrap(), []);
-    let mode = folder(&scratch).join("launch").metadata().unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let launch = folder(&scratch).join("launch");
+    assert_eq!(launch.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    pane::discard(&folder(&scratch)).unwrap();
+    assert!(!launch.exists());
 }
 
 fn after_start_of(mut notes: Vec<SupervisorNote>) -> Vec<SupervisorNote> {
@@ -260,15 +262,15 @@ fn the_loss_of_a_wrapper_leaves_nothing_once_a_monitor_comes() {
     scratch.await_noted(1);
     send(pane.program.wrapper_pid(), Signal::KILL);
     assert_eq!(pane.notes.next(), None);
-    assert_eq!(pane.terminal.end().code, None);
     drop(pane.program);
 
-    assert!(Pane::connect(&folder(&scratch)).unwrap().is_none(), "its socket is still there");
+    wait_for("the wrapper's end", || Pane::connect(&folder(&scratch)).unwrap().is_none().then_some(()));
     assert_eq!(pane::ended(&folder(&scratch)).unwrap(), []);
     assert_eq!(pane::sweep("the mark of another pane"), 0);
     assert_eq!(pane::sweep(""), 0);
     assert!(pane::sweep(&mark(&scratch)) >= 2);
     scratch.assert_nothing_left();
+    assert_eq!(pane.terminal.end().code, None);
     assert_eq!(pane::sweep(&mark(&scratch)), 0);
     pane::prepare(&folder(&scratch), &launch(&scratch, &["true"])).unwrap();
     assert_eq!(names(&scratch), ["launch"]);

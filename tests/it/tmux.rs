@@ -86,8 +86,11 @@ pub(crate) fn is_alone(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
         return true;
     }
     let mut own = Command::new("bash");
-    own.args(["-c", "ulimit -Sx 123456789; exec \"$@\"", "bash"]).arg(std::env::current_exe().unwrap());
-    own.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(MARK, "1");
+    own.args(["-c", "ulimit -Sx 123456789; exec 9> \"$OPEN_FILE\"; exec \"$@\"", "bash"])
+        .arg(std::env::current_exe().unwrap());
+    own.args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(MARK, "1")
+        .env("OPEN_FILE", "/dev/null");
     prepare(&mut own);
     let run = own.output().unwrap();
     let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
@@ -172,8 +175,11 @@ fn what_the_user_has_opened_stays() {
 #[test]
 fn nothing_of_ours_is_in_the_environment_of_a_server() {
     let test = "tmux::nothing_of_ours_is_in_the_environment_of_a_server";
+    let scratch = Scratch::new();
+    let lock = scratch.outside().join("lock");
     let prepare = |own: &mut Command| {
-        own.env("RALPH_RUN", "run")
+        own.env("OPEN_FILE", &lock)
+            .env("RALPH_RUN", "run")
             .env("RALPH_SUPERVISOR", "1")
             .env("RALPH_SECRET", "s")
             .env("THEIRS", "kept");
@@ -203,6 +209,12 @@ fn nothing_of_ours_is_in_the_environment_of_a_server() {
         assert!(names.any(|entry| entry == "THEIRS=kept"));
     }
     assert_eq!(std::fs::read_link(format!("/proc/{server}/cwd")).unwrap(), Path::new("/"));
+    let open = |pid: &str| {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok()).collect::<Vec<_>>()
+    };
+    let lock = PathBuf::from(std::env::var_os("OPEN_FILE").unwrap());
+    assert!(open("self").contains(&lock) && !open(&server).contains(&lock), "a lock would be held for ever");
     let stat = Stat::read(window.server.pid).unwrap();
     assert_eq!(stat.session, stat.pid);
     for args in [["show-environment", "-g"].as_slice(), &["show-environment", "-t", &window.session]] {
@@ -291,8 +303,8 @@ fn screens_are_text() {
     let tmux = Tmux::new();
     let window = tmux.script(
         "worker",
-        r#"printf '\e[31mred\e[0m \e[1mé日本\e[0m   \n'; printf 'x%.0s' {1..250}; printf '\nend\n\n'; printf 'at'; read -r
-        printf '\e[?1049h\e[2J\e[Hother screen'; read -r; printf '\e[?1049l'; read -r; exit 7"#,
+        r"printf '\e[31mred\e[0m \e[1mé日本\e[0m   \n'; printf 'x%.0s' {1..250}; printf '\nend\n\n'; printf 'at'; read -r
+        printf '\e[?1049h\e[2J\e[Hother screen'; read -r; printf '\e[?1049l'; read -r; exit 7",
     );
     let screen = tmux.await_line(&window, "at");
     assert_eq!(screen.lines, ["red é日本", &"x".repeat(200), &"x".repeat(50), "end", "", "at"]);

@@ -101,6 +101,19 @@ fn its_exit_code_and_last_screen_are_known() {
 }
 
 #[test]
+fn it_is_stopped_as_usual() {
+    let worker = start("grep SigIgn /proc/$$/status; read -r line; echo read: $line; read -r line");
+    let screen = worker.tmux.await_screen(&worker.window, "its signals", |screen| !screen.lines.is_empty());
+    let ignored = u64::from_str_radix(screen.lines[0].split_whitespace().last().unwrap(), 16).unwrap();
+    for signal in [Signal::INT, Signal::TSTP, Signal::TTIN, Signal::TTOU] {
+        assert_eq!(ignored >> (signal.as_raw() - 1) & 1, 0, "{signal:?} is ignored: {ignored:x}");
+    }
+    // What it reads comes in, however early it does.
+    paste::paste(&worker.window, "text\n").unwrap();
+    worker.tmux.await_line(&worker.window, "read: text");
+}
+
+#[test]
 fn a_stop_climbs_the_ladder() {
     let mut worker = start(STUBBORN);
     worker.tmux.scratch.await_noted(3);
@@ -142,7 +155,7 @@ fn a_wrapper_that_is_killed_leaves_nothing_once_a_monitor_comes() {
     assert_eq!(worker.notes.next(), None);
     tmux.await_screen(&worker.window, "its end", |screen| screen.dead.is_some());
     assert!(!tmux.scratch.living().is_empty());
-    assert!(Pane::connect(&tmux.folder()).unwrap().is_none());
+    wait_for("the wrapper's end", || Pane::connect(&tmux.folder()).unwrap().is_none().then_some(()));
     assert_eq!(pane::ended(&tmux.folder()).unwrap(), []);
     assert!(pane::sweep(&tmux.mark()) >= 3);
     tmux.scratch.assert_nothing_left();

@@ -217,9 +217,23 @@ mod tests {
     }
 
     #[test]
+    fn a_shell_shows_it_behind_its_mark() {
+        let start = Instant::now();
+        let prompt = "echo one\nfor i in 1 2; do\n  echo \"said $i\"\ndone";
+        let pasted = format!("bash-5.2# {prompt}");
+        let mut arrival = Arrival::new(Program::named("a shell").unwrap(), prompt, &screen("bash-5.2#"));
+        assert!(!arrival.has_arrived(&screen(&pasted), at(start, 0)));
+        assert!(arrival.has_arrived(&screen(&pasted), at(start, 400)));
+        arrival.enter(&screen(&pasted), at(start, 400));
+        assert_eq!(arrival.submission(&screen(&pasted), at(start, 500)), Submission::Waiting);
+        let entered = format!("{pasted}\none\nsaid 1\nsaid 2\nbash-5.2#");
+        assert_eq!(arrival.submission(&screen(&entered), at(start, 500)), Submission::Submitted);
+    }
+
+    #[test]
     fn a_program_nobody_knows_shows_it_somewhere_new() {
         let start = Instant::now();
-        let vim = &super::super::programs::UNKNOWN;
+        let vim = &super::super::known::UNKNOWN;
         let mut arrival = Arrival::new(vim, "echo one", &screen("echo one\ngo>"));
         assert!(!arrival.has_arrived(&screen("echo one\ngo>"), at(start, 0)));
         assert!(!arrival.has_arrived(&screen("echo one\ngo> echo one"), at(start, 500)));

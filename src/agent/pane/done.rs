@@ -130,7 +130,7 @@ impl<'t, 'a> Shown<'t, 'a> {
         if letters.is_empty() {
             // Its characters are no letters: it can only be known as a line.
             let is_prompt = |line: &&str| !prompt.trim().is_empty() && bare(line).ends_with(prompt.trim());
-            let at = self.lines.iter().position(|line| is_prompt(&line))?;
+            let at = self.lines.iter().position(is_prompt)?;
             return Some(vec![self.lines[at + 1..].to_vec()]);
         }
         let at = self.letters.find(&letters)?;
@@ -164,8 +164,8 @@ impl<'t, 'a> Shown<'t, 'a> {
             (same >= Self::PIECE.min(prompt.len())).then_some(start..start + same)
         });
         let block = head.or_else(|| self.lines_of(prompt))?;
-        let rest = self.starts.iter().filter(|&&start| start > block.end).take(3);
-        let tail = rest.filter_map(|&start| self.tail(start, prompt)).next();
+        let mut rest = self.starts.iter().filter(|&&start| start > block.end).take(3);
+        let tail = rest.find_map(|&start| self.tail(start, prompt));
         Some(block.start..tail.unwrap_or(block.end))
     }
 
@@ -296,8 +296,8 @@ mod tests {
 
     #[test]
     fn parts_of_a_prompt_on_a_screen_do_not_count() {
-        let prompt: String = (1..60).map(|line| format!("Line {line} of the prompt.\n")).collect::<String>()
-            + "Say ALL DONE then.";
+        let lines = (1..60).map(|line| format!("Line {line} of the prompt."));
+        let prompt = lines.chain(["Say ALL DONE then.".to_owned()]).collect::<Vec<_>>().join("\n");
         let lines: Vec<&str> = prompt.lines().collect();
         // Scrolled away above.
         let end = lines[50..].join("\n");

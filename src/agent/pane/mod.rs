@@ -2,11 +2,12 @@
 //! the words that end the loop, whether it stands still.
 //!
 //! All of it is pure: screens come in as lines, from the top of what is visible to the bottom, without escape sequences and
-//! without the blanks at their ends; moments come in as arguments. [`programs`] is what we know about each program, as data.
+//! without the blanks at their ends; moments come in as arguments. `known` is what we know about each program, as data.
 //! The screens behind it are those under `tests/screens/`.
 
 pub mod arrival;
 pub mod done;
+mod known;
 mod menu;
 pub mod programs;
 pub mod ready;

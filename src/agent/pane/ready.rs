@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 
+use super::known;
 use super::menu;
-use super::programs::{self, Known, Means, Program, Sight};
+use super::programs::{Known, Means, Program, Sight};
 use super::text::{flowed, written};
 use super::{SETTLED, Since};
 
@@ -37,13 +38,17 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Screens {
     program: &'static Program,
+    past: Option<Regex>,
     not_ready: Vec<(Look, Means)>,
     ready: Vec<(Look, Duration)>,
 }
 
 /// A program whose screens nobody knows, and no pattern for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cannot tell when '{}' is ready for a prompt: say what its screen shows then with --ready-pattern RE", .0)]
+#[error(
+    "cannot tell when '{0}' is ready for a prompt, as for {known}: say what its screen shows then with --ready-pattern RE",
+    known = Program::known().collect::<Vec<_>>().join(", ")
+)]
 pub struct UnknownProgram<'a>(&'a str);
 
 #[derive(Debug)]
@@ -61,8 +66,8 @@ impl Screens {
         if program.is_none() && pattern.is_none() {
             return Err(UnknownProgram(command.first().map_or("", String::as_str)));
         }
-        let program = program.unwrap_or(&programs::UNKNOWN);
-        let not_ready = program.not_ready.iter().chain(programs::ANY);
+        let program = program.unwrap_or(Program::unknown());
+        let not_ready = program.not_ready.iter().chain(known::ANY);
         let not_ready = not_ready.filter_map(|Known { sight, means }| Some((look(*sight)?, *means)));
         let known = program.ready.iter().filter_map(|(sight, time)| Some((look(*sight)?, *time)));
         let ready = match pattern {
@@ -72,7 +77,8 @@ impl Screens {
             }
             None => known.collect(),
         };
-        Ok(Self { program, not_ready: not_ready.collect(), ready })
+        let past = Regex::new(program.past).ok().filter(|_| !program.past.is_empty());
+        Ok(Self { program, past, not_ready: not_ready.collect(), ready })
     }
 
     /// The program, as far as it is known.
@@ -84,6 +90,8 @@ impl Screens {
     /// What this screen says by itself, and how long it has to say it before it counts.
     #[must_use]
     pub fn judge(&self, screen: &[String], trust: bool) -> (Verdict, Duration) {
+        let past = self.past.as_ref().and_then(|past| screen.iter().rposition(|line| past.is_match(line)));
+        let screen = &screen[past.unwrap_or(0)..];
         let text = flowed(screen);
         let shows = |look: &Look| look.finds(screen, &text);
         if let Some((_, means)) = self.not_ready.iter().find(|(look, _)| shows(look)) {
@@ -216,10 +224,10 @@ mod tests {
     #[test]
     fn every_pattern_can_be_compiled() {
         for program in Program::all() {
-            for pattern in [program.input, program.placeholder] {
+            for pattern in [program.input, program.placeholder, program.past] {
                 Regex::new(pattern).unwrap();
             }
-            let known = program.not_ready.iter().chain(programs::ANY);
+            let known = program.not_ready.iter().chain(known::ANY);
             for sight in
                 known.clone().map(|known| known.sight).chain(program.ready.iter().map(|ready| ready.0))
             {
@@ -290,7 +298,8 @@ mod tests {
     fn a_program_nobody_knows_needs_a_pattern_and_that_wins() {
         let command = ["vim".to_owned(), "x".to_owned()];
         let error = Screens::of(&command, None).unwrap_err().to_string();
-        assert!(error.contains("'vim'") && error.contains("--ready-pattern"), "{error}");
+        assert!(error.contains("'vim'") && error.contains("as for claude, codex,"), "{error}");
+        assert!(error.contains("--ready-pattern"), "{error}");
         let pattern = Regex::new("^All ready$").unwrap();
         let vim = Screens::of(&command, Some(&pattern)).unwrap();
         assert_eq!(vim.judge(&screen("a\nAll ready\nb"), false).0, Verdict::Ready);

@@ -1,4 +1,5 @@
-//! The rules on screens of the real programs: `tests/screens/PROGRAM/NAME-WIDTHxHEIGHT.txt`.
+//! The rules on screens of the real programs: `tests/screens/PROGRAM/NAME-WIDTHxHEIGHT.txt`. A file that ends in `.frames` is a whole
+//! start: every change of the screen, and the keys that were pressed, with the seconds since it began.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::arrival::{Arrival, Submission};
 use super::done::DonePattern;
 use super::programs::Program;
-use super::ready::{Screens, Verdict};
+use super::ready::{ReadyWait, Screens, Verdict};
 
 /// What the prompts of the recordings end with, and what the model says.
 const WORDS: &str = "THE WORK IS DONE";
@@ -35,7 +36,8 @@ fn recordings() -> Vec<Recording> {
     for program in
         fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir())
     {
-        for path in fs::read_dir(&program).unwrap().map(|entry| entry.unwrap().path()) {
+        let files = fs::read_dir(&program).unwrap().map(|entry| entry.unwrap().path());
+        for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "txt")) {
             let stem = path.file_stem().unwrap().to_str().unwrap();
             let (name, size) = stem.rsplit_once('-').unwrap();
             let program = program.file_name().unwrap().to_str().unwrap().to_owned();
@@ -49,7 +51,7 @@ fn recordings() -> Vec<Recording> {
 
 impl Recording {
     fn screens(&self) -> Screens {
-        Screens::of(&[self.program.clone()], None).unwrap()
+        Screens::of(std::slice::from_ref(&self.program), None).unwrap()
     }
 
     /// Another step of the same prompt.
@@ -71,10 +73,9 @@ impl Recording {
             "huge" => 840,
             _ => return None,
         };
-        let middle = (2..lines)
-            .map(|line| format!("Line {line} of the prompt: look at file {line} and say nothing about it.\n"))
-            .collect::<String>();
-        Some(format!("Do the first open task of the plan.\n{middle}Say {WORDS} when it is done."))
+        let line = |line| format!("Line {line} of the prompt: look at file {line} and say nothing about it.");
+        let middle = (2..lines).map(line).collect::<Vec<_>>().join("\n");
+        Some(format!("Do the first open task of the plan.\n{middle}\nSay {WORDS} when it is done."))
     }
 }
 
@@ -89,6 +90,7 @@ fn expected(program: &str, name: &str) -> &'static str {
         ("claude", "bypass-warning") => "the mode that skips permissions",
         ("codex", "update") => "Down Enter",
         ("cline", "offer") => "Escape",
+        ("aider", "answered") => "not yet",
         ("aider", "analytics" | "gitignore" | "docs") => "n Enter",
         (_, name) if name.starts_with("ready") || name.ends_with("-before") => "ready",
         _ => panic!("{program}/{name}: what does it mean?"),
@@ -170,6 +172,22 @@ fn every_prompt_is_seen_to_arrive_and_to_be_submitted() {
 }
 
 #[test]
+fn an_enter_that_was_swallowed_is_pressed_again() {
+    // gemini takes Enter right after a paste for a part of it.
+    let swallowed = recordings().into_iter().find(|recording| recording.name == "five-swallowed").unwrap();
+    let pasted = swallowed.step("pasted").unwrap();
+    let program = Program::named(&swallowed.program).unwrap();
+    let mut arrival = Arrival::new(program, &swallowed.prompt().unwrap(), &swallowed.step("before").unwrap());
+    let start = Instant::now();
+    arrival.enter(&pasted, start);
+    let later = start + Duration::from_secs(7);
+    assert_eq!(arrival.submission(&swallowed.screen, start), Submission::Waiting);
+    assert_eq!(arrival.submission(&swallowed.screen, later), Submission::EnterAgain);
+    arrival.enter(&swallowed.screen, later);
+    assert_eq!(arrival.submission(&swallowed.step("entered").unwrap(), later), Submission::Submitted);
+}
+
+#[test]
 fn the_words_are_found_in_the_answer_and_not_in_the_prompt() {
     let done = DonePattern::new(WORDS).unwrap();
     let mut answers = 0;
@@ -183,4 +201,56 @@ fn the_words_are_found_in_the_answer_and_not_in_the_prompt() {
         answers += u32::from(is_answer);
     }
     assert!(answers >= 35, "only {answers} answers");
+}
+
+/// What several looks say of a recorded start, and the second of each verdict; the keys are those of the recording.
+fn replay(program: &str, name: &str) -> Vec<(f64, String)> {
+    let text = fs::read_to_string(folder().join(program).join(name).with_extension("frames")).unwrap();
+    let screens = Screens::of(&[program.to_owned()], None).unwrap();
+    let (mut wait, start) = (ReadyWait::new(false), Instant::now());
+    let (mut screen, mut time, mut verdicts) = (Vec::new(), 0.0, Vec::new());
+    // The last frame stands.
+    let end = "60.0 frame\n".to_owned();
+    for part in text.split("##### ").skip(1).chain([end.as_str()]) {
+        let (head, body) = part.split_once('\n').unwrap();
+        let (at, what) = head.split_once(' ').unwrap();
+        while time < at.parse::<f64>().unwrap().min(30.0) {
+            let shown = match wait.look(&screens, &screen, start + Duration::from_secs_f64(time)) {
+                Verdict::NotYet => None,
+                Verdict::Ready => Some("ready".to_owned()),
+                Verdict::Answer { keys, .. } => Some(keys.join(" ")),
+                Verdict::Attention { what } => Some(what),
+            };
+            let is_new = |shown: &String| verdicts.last().is_none_or(|(_, last)| last != shown);
+            verdicts.extend(shown.filter(is_new).map(|shown| (time, shown)));
+            time += 0.1;
+        }
+        if what == "frame" {
+            screen = body.lines().map(str::to_owned).collect();
+        }
+    }
+    verdicts
+}
+
+#[test]
+fn whole_starts_lead_to_what_they_have_to() {
+    let trust = "it asks whether to trust the folder (--trust answers that)";
+    let api_key = "it asks whether to use the API key of the environment";
+    for (program, name, expected) in [
+        ("claude", "start-80x24", &["ready"][..]),
+        ("claude", "start-first-80x24", &["Enter", api_key, "Enter", trust]),
+        // It draws an input line at once, and asks six seconds later.
+        ("codex", "start-untrusted-80x24", &[trust, "ready"]),
+        ("codex", "start-80x24", &["ready"]),
+        // It draws one for a moment, then asks, and leaves the question standing above the next.
+        ("gemini", "start-untrusted-80x24", &[trust, "ready"]),
+        ("cline", "start-80x24", &["Escape", "ready"]),
+        ("aider", "start-80x24", &["n Enter", "ready"]),
+    ] {
+        let verdicts = replay(program, name);
+        let shown: Vec<&str> = verdicts.iter().map(|(_, verdict)| verdict.as_str()).collect();
+        assert_eq!(shown, expected, "{program} {name}: {verdicts:?}");
+    }
+    let (time, _) = &replay("codex", "start-80x24")[0];
+    assert!(*time > 6.0, "{time}");
 }

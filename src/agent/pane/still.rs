@@ -101,8 +101,8 @@ impl Still {
         let screen = format!("the screen's last {} lines", self.seen.len().max(1));
         let mut all = vec![screen.replace("last 1 lines", "last line")];
         all.extend(evidence.iter().map(|&evidence| evidence.to_owned()));
-        let last = all.pop().unwrap_or_default();
-        let list = if all.is_empty() { last } else { format!("{} and {last}", all.join(", ")) };
+        let end = all.pop().unwrap_or_default();
+        let list = if all.is_empty() { end } else { format!("{} and {end}", all.join(", ")) };
         let sign = self.sign.as_ref().map(|sign| format!("; the last sign of life: {sign}"));
         format!("looked at: {list}{}", sign.unwrap_or_default())
     }

@@ -52,7 +52,7 @@ impl Left {
 
     /// Why it failed; `None`: it did not.
     fn failure(&self, name: &str, timeouts: Timeouts) -> Option<(Kind, String)> {
-        let last = self.last_line();
+        let ends_with = self.last_line();
         let limit = duration::format;
         Some(match (&self.how, self.exit_code, self.signal) {
             (Some(How::Still | How::Done), ..) | (None, Some(0), _) => return None,
@@ -64,16 +64,16 @@ impl Left {
             (Some(How::NotReady(most)), ..) => (
                 Kind::Exit,
                 format!(
-                    "{name} was not ready for its prompt within {} (--ready-timeout){last}",
+                    "{name} was not ready for its prompt within {} (--ready-timeout){ends_with}",
                     limit(*most)
                 ),
             ),
             (Some(How::NoArrival), ..) => {
-                (Kind::Exit, format!("{name} does not show the prompt that was pasted{last}"))
+                (Kind::Exit, format!("{name} does not show the prompt that was pasted{ends_with}"))
             }
-            (None, Some(code), _) => (Kind::Exit, format!("{name} exited with code {code}{last}")),
+            (None, Some(code), _) => (Kind::Exit, format!("{name} exited with code {code}{ends_with}")),
             (None, None, Some(signal)) => {
-                (Kind::Signal, format!("{name} was killed by signal {signal}{last}"))
+                (Kind::Signal, format!("{name} was killed by signal {signal}{ends_with}"))
             }
             (Some(How::Lost) | None, ..) => {
                 let lost = self.lost.as_deref().unwrap_or("somebody killed the process that supervises it");
@@ -86,7 +86,7 @@ impl Left {
 /// Judges an attempt. The words that end the loop count more than how the program ended.
 pub(super) fn report(
     name: &str,
-    left: Left,
+    left: &Left,
     text: String,
     is_done: bool,
     took: Duration,

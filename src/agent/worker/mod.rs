@@ -27,6 +27,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
 use crate::process::launch::Launch;
 use crate::process::note::SupervisorNote;
+use crate::process::own_executable_for_others;
 use crate::process::pane::{self, Pane, PaneNotes};
 use crate::text::line::shell_words;
 use crate::threads;
@@ -89,7 +90,7 @@ impl Agent for WorkerAgent {
                 let taken = self.take_up(&held, mailbox, &port)?;
                 (held, taken)
             }
-            held => self.start(held, attempt, context, mailbox, &port)?,
+            held => self.start(held.as_ref(), attempt, context, mailbox, &port)?,
         };
         drop(port);
         let mut watch = Watch::new(self, taken, attempt, began);
@@ -104,7 +105,7 @@ impl Agent for WorkerAgent {
         }
         watch.listen(context)?;
         let left = watch.finish(&held.mark);
-        self.report(left, attempt, context, began)
+        self.report(&left, attempt, context, began)
     }
 }
 
@@ -112,7 +113,7 @@ impl WorkerAgent {
     /// Starts the program in a pane of its own, or in the one that it had before.
     fn start(
         &self,
-        before: Option<Held>,
+        before: Option<&Held>,
         attempt: &Attempt<'_>,
         context: &mut Context<'_>,
         mailbox: Mailbox<Message>,
@@ -120,16 +121,22 @@ impl WorkerAgent {
     ) -> Result<(Held, Taken), End> {
         let command = shell_words(self.launch.command_line());
         context.tell(Event::AgentStarted { command: &command })?;
-        if let Some(before) = &before {
+        if let Some(before) = before {
             end_pane(&self.folder, &before.mark);
         }
         let mark = format!("{}-{}", self.launch.mark, attempt.iteration);
         let mut launch = Launch { mark: mark.clone(), ..self.launch.clone() };
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
         pane::prepare(&self.folder, &launch).map_err(cannot_start)?;
-        let window = self.show(before.as_ref()).map_err(cannot_start)?;
+        let window = self.show(before).map_err(|error| {
+            // It may hold secrets.
+            let _ = pane::discard(&self.folder);
+            cannot_start(error)
+        })?;
         let held = Held { window: window.clone(), iteration: attempt.iteration, mark, given: Given::No };
         held.write(&self.folder)?;
+        let place = format!("{}:{}", window.name, window.name);
+        context.tell(Event::AgentKnown { model: None, session: Some(&place) })?;
         let (pane, notes) = Pane::await_start(&self.folder, COMES).map_err(cannot_start)?;
         let taken = serve(window, pane, Some(notes), mailbox, port)?;
         Ok((held, taken))
@@ -137,9 +144,7 @@ impl WorkerAgent {
 
     /// The window in which the wrapper begins.
     fn show(&self, before: Option<&Held>) -> Result<Window, TmuxError> {
-        // Not by /proc: tmux starts it.
-        let exe = std::env::current_exe().map_err(TmuxError::from)?;
-        let mut argv: Vec<OsString> = vec![exe.into()];
+        let mut argv: Vec<OsString> = vec![own_executable_for_others().into()];
         argv.extend(pane::wrapper_args(&self.folder));
         if let Some(before) = before
             && self.server.renew(&before.window, &argv, &self.launch.cwd).is_ok()
@@ -169,7 +174,7 @@ impl WorkerAgent {
 
     fn report(
         &self,
-        left: Left,
+        left: &Left,
         attempt: &Attempt<'_>,
         context: &mut Context<'_>,
         began: Instant,

@@ -20,6 +20,7 @@ use crate::engine::stop::Urgency;
 use crate::files::FileError;
 use crate::process::ladder::Ladder;
 use crate::process::note::SupervisorNote;
+use crate::process::pane::{self, Pane};
 use crate::tmux::TmuxError;
 use crate::tmux::paste::{self, Key};
 use crate::tmux::screen::{self, Extent, Screen};
@@ -164,9 +165,12 @@ impl<'a> Watch<'a> {
             self.end(How::NoArrival);
             return Ok(false);
         }
+        // Some take Enter for part of the text when it comes at once.
+        let enter_at = Instant::now() + self.agent.screens.program().pause;
         let mut enter = true;
         let mut done = |watch: &mut Self, screen: &[String], now: Instant| {
-            if std::mem::take(&mut enter) {
+            if enter && now >= enter_at {
+                enter = false;
                 arrival.enter(screen, now);
                 watch.lose_on_error(|window| paste::press(window, Key::Enter));
                 return false;
@@ -224,7 +228,7 @@ impl<'a> Watch<'a> {
     pub(super) fn listen(&mut self, context: &mut Context<'_>) -> Result<(), End> {
         let now = Instant::now();
         let timeouts = self.agent.timeouts;
-        let wrapper = self.taken.pane.as_ref().map_or(0, |pane| pane.wrapper_pid());
+        let wrapper = self.taken.pane.as_ref().map_or(0, Pane::wrapper_pid);
         self.tools = Tools::new(wrapper, self.program);
         if !timeouts.inactivity.is_zero() {
             let (cwd, window) = (&self.agent.launch.cwd, timeouts.inactivity);
@@ -425,7 +429,7 @@ impl<'a> Watch<'a> {
         match self.taken.pane.take() {
             Some(pane) => pane.finish(self.is_gone, mark),
             None if !self.is_gone => {
-                let _ = crate::process::pane::sweep(mark);
+                let _ = pane::sweep(mark);
             }
             None => {}
         }

@@ -43,7 +43,8 @@ pub(super) fn named(name: &str) -> anyhow::Result<Worker> {
 /// All workers whose program runs, by their names.
 pub(super) fn running() -> anyhow::Result<Vec<Worker>> {
     let here = locate(None)?;
-    let folders = here.registry().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let folders =
+        here.registry().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let mut names: Vec<String> =
         folders.filter_map(|folder| file_name::decoded(folder.file_name().to_str()?)).collect();

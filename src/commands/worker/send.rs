@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 
 use super::find::{self, Worker};
 use crate::agent::pane::arrival::Arrival;
-use crate::agent::pane::programs::{Program, UNKNOWN};
+use crate::agent::pane::programs::Program;
 use crate::cli::{PaneArgs, SendArgs};
 use crate::commands::output::{say, warn};
 use crate::tmux::paste::{self, Key};
@@ -117,7 +117,8 @@ fn require_no_question(worker: &Worker) -> anyhow::Result<()> {
 fn type_to(worker: &Worker, text: &str, enter: bool) -> anyhow::Result<()> {
     let window = worker.living()?;
     let program = worker.state().and_then(|state| Program::of(&state.setup.worker.as_ref()?.command));
-    type_into(window, program.unwrap_or(&UNKNOWN), text, enter).map_err(|error| worker.told(error))?;
+    type_into(window, program.unwrap_or(Program::unknown()), text, enter)
+        .map_err(|error| worker.told(error))?;
     say(&format!("sent to {}", worker.name));
     Ok(())
 }

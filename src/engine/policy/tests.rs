@@ -24,6 +24,7 @@ pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>)
         failure: failed.then_some(Failure { kind: Kind::Reported, class, message, reset_at }),
         sigils: Sigils::default(),
         text: String::new(),
+        matches_done: false,
         usage: Usage::default(),
         balance: None,
         exceeded: None,

@@ -37,6 +37,7 @@ fn report() -> Report {
         }),
         sigils: Sigils::default(),
         text: String::new(),
+        matches_done: false,
         usage,
         balance: Some(report::Balance { spent: None, left: 1.0 }),
         skipped_lines: 0,

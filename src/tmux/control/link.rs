@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::net::Shutdown;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,8 +28,11 @@ pub(super) struct Link {
     queue: Mutex<Queue>,
 }
 
+/// The answer of the command that makes a connection.
+pub(super) struct Made(Receiver<Reply>);
+
 /// Who waits, in the order in which they asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     waiting: VecDeque<Waiting>,
     /// Why there are no more answers.
@@ -42,38 +45,44 @@ struct Waiting {
     /// How many answers are still to come: one for each command, up to the first that is refused.
     answers: usize,
     lines: Vec<String>,
-    /// `None`: nobody wants to know.
-    reply: Option<Sender<Reply>>,
+    reply: Sender<Reply>,
 }
 
 impl Link {
-    pub(super) fn new(socket: UnixStream, server: String) -> io::Result<Self> {
+    /// A connection that is just being made: what the command says that makes it is the first answer.
+    pub(super) fn new(socket: UnixStream, server: String) -> io::Result<(Self, Made)> {
         socket.set_write_timeout(Some(WRITE_LIMIT))?;
-        Ok(Self { socket, server, queue: Mutex::default() })
+        let (reply, made) = mpsc::channel();
+        let queue =
+            Queue { waiting: [Waiting { answers: 1, lines: Vec::new(), reply }].into(), closed: None };
+        Ok((Self { socket, server, queue: Mutex::new(queue) }, Made(made)))
+    }
+
+    /// Waits until the connection is made: before, tmux refuses what is for a client.
+    pub(super) fn await_made(&self, made: &Made) -> Result<(), TmuxError> {
+        self.receive("attach-session", &made.0).map(drop)
     }
 
     /// Sends commands and waits for what they answer.
     pub(super) fn ask(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError> {
         let (reply, answer) = mpsc::channel();
-        self.send(commands, Some(reply))?;
-        let command = || commands.first().map(Words::name).unwrap_or_default();
+        self.send(commands, reply)?;
+        self.receive(&commands.first().map(Words::name).unwrap_or_default(), &answer)
+    }
+
+    fn receive(&self, command: &str, answer: &Receiver<Reply>) -> Result<Vec<String>, TmuxError> {
+        let command = command.to_owned();
         match answer.recv_timeout(LIMIT) {
             Ok(Ok(lines)) => Ok(lines),
-            Ok(Err(said)) => Err(error::refused(command(), &said, self.server.clone())),
+            Ok(Err(said)) => Err(error::refused(command, &said, self.server.clone())),
             Err(RecvTimeoutError::Disconnected) => Err(self.why_closed()),
             Err(RecvTimeoutError::Timeout) => {
-                Err(TmuxError::Silent { command: command(), limit: LIMIT, server: self.server.clone() })
+                Err(TmuxError::Silent { command, limit: LIMIT, server: self.server.clone() })
             }
         }
     }
 
-    /// Sends a command whose answer nobody wants to know.
-    pub(super) fn tell(&self, command: &Words) {
-        // On a broken connection the reader finds that out.
-        let _ = self.send(std::slice::from_ref(command), None);
-    }
-
-    fn send(&self, commands: &[Words], reply: Option<Sender<Reply>>) -> Result<(), TmuxError> {
+    fn send(&self, commands: &[Words], reply: Sender<Reply>) -> Result<(), TmuxError> {
         let mut line = words::to_line(commands).as_bytes().to_vec();
         if line.contains(&b'\n') {
             return Err(TmuxError::Input("there is a line end in a command".to_owned()));
@@ -109,11 +118,9 @@ impl Link {
             }
             Err(said) => Err(said),
         };
-        if let Some(waiting) = queue.waiting.pop_front()
-            && let Some(sender) = waiting.reply
-        {
+        if let Some(waiting) = queue.waiting.pop_front() {
             // It may have waited long enough.
-            let _ = sender.send(reply);
+            let _ = waiting.reply.send(reply);
         }
     }
 

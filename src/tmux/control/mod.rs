@@ -1,11 +1,13 @@
 //! A connection to a tmux server that hears what happens to a pane and asks without starting a process each time: a client
-//! of tmux in control mode, one for each worker, as it hears every pane of its session.
+//! of tmux in control mode, one for each worker.
 //!
 //! The client is our child and nothing but a go-between: tmux itself writes to our socket, and ends the client when that is
-//! closed, also by our death. It has no say about the size of the window, which is that of the user's terminal.
+//! closed, also by our death. But it waits until all that it had to say is read. With the output of panes on the connection,
+//! the death of a monitor while its agent is loud would leave a client that never ends, a server that never does, and an agent
+//! that is held for ever, as tmux (3.3a) does not read a pane whose only client does not listen, `pause-after` or not. So the
+//! client gets no output. It is told each second whether there was some, which costs the same however loud an agent is.
 
 mod link;
-mod painting;
 pub mod parser;
 mod reader;
 
@@ -28,19 +30,21 @@ use crate::threads;
 /// What happens to a pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Something was written to it, or may have been, by then. Told five times a second at most, and after the last time for
-    /// sure.
+    /// Something was written to its window by then. Told about once a second as long as it is, and once more when no more
+    /// comes: who looks then sees all of it.
     Painted(Instant),
-    /// Its window is closed.
+    /// Its window is closed, or was: a user may have moved the pane to another one. Look whether it is there.
     WindowClosed,
     /// The connection is, with the reason where there is one: the client or the whole server was killed, or the session is
     /// over. Nothing follows.
     Closed(String),
 }
 
-/// How the client is attached: the user's terminal alone has a size, and when we are slow for a second, tmux drops what we
-/// have not heard instead of keeping it for us, or the program waiting. We look at the screen then.
-const FLAGS: &str = "ignore-size,pause-after=1";
+/// How the client is attached: it has no say about the size of the window, which is that of the user's terminal, and hears no
+/// output.
+const FLAGS: &str = "ignore-size,no-output";
+/// What our subscription is called.
+const PAINTED: &str = "painted";
 
 /// The connection. Dropping it closes it.
 #[derive(Debug)]
@@ -57,19 +61,22 @@ impl Control {
         window.require_server()?;
         let (ours, theirs) = UnixStream::pair()?;
         let child = start_client(window, theirs)?;
-        let link = Arc::new(Link::new(ours, window.server().options())?);
+        let (link, made) = Link::new(ours, window.server().options())?;
+        let link = Arc::new(link);
         let reader = Reader::new(Arc::clone(&link), child, window, Box::new(hear))?;
         threads::start(move || reader.run())?;
         let control = Self { link };
-        // Another server may have the path of that one.
-        let answer = control.ask(&[Words::new(["display-message", "-p", "#{pid}"])]);
-        match answer {
-            Ok(lines) if lines == [window.server.pid.to_string()] => Ok(control),
-            Ok(_) => Err(TmuxError::Gone("this is another server".to_owned())),
-            // There is no such session.
-            Err(TmuxError::Closed(why)) => Err(TmuxError::Gone(why)),
-            Err(error) => Err(error),
+        control.link.await_made(&made)?;
+        let subscription = format!("{PAINTED}:{}:#{{window_activity}}", window.pane);
+        let answer = control.ask(&[
+            Words::new(["refresh-client", "-B", &subscription]),
+            // Another server may have the path of that one.
+            Words::new(["display-message", "-p", "#{pid}"]),
+        ])?;
+        if answer != [window.server.pid.to_string()] {
+            return Err(TmuxError::Gone("this is another server".to_owned()));
         }
+        Ok(control)
     }
 }
 

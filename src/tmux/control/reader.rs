@@ -1,6 +1,5 @@
 //! The thread that listens to a connection.
 
-use std::collections::HashSet;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
@@ -9,19 +8,20 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::Event;
 use super::link::Link;
-use super::painting::{Painting, Step};
 use super::parser::{Parser, Said};
+use super::{Event, PAINTED};
 use crate::process::handle::ProcessHandle;
 use crate::process::ready::is_ready_by;
-use crate::tmux::Words;
 use crate::tmux::window::Window;
 
 /// How many bytes are read at a time.
 const CHUNK: usize = 32 << 10;
 /// How long the client may take to leave when its connection is closed.
 const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+/// tmux tells the second in which something was painted. What comes later in it is not told, so it is told once more when that
+/// second is over.
+const SECOND: Duration = Duration::from_millis(1100);
 /// When nothing is to be done.
 const LONG: Duration = Duration::from_hours(1);
 
@@ -30,11 +30,11 @@ pub(super) struct Reader {
     link: Arc<Link>,
     client: Child,
     socket: UnixStream,
-    pane: String,
     window: String,
-    painting: Painting,
-    /// Panes of the user's in our session, which tmux was told to say nothing of.
-    silenced: HashSet<String>,
+    /// The command that makes the connection was answered.
+    is_made: bool,
+    /// When it is told once more that something was painted.
+    again: Option<Instant>,
     hear: Box<dyn FnMut(Event) + Send>,
     /// Why the connection ends, as tmux says.
     exit: Option<String>,
@@ -51,10 +51,9 @@ impl Reader {
             socket: link.socket.try_clone()?,
             link,
             client,
-            pane: window.pane.clone(),
             window: window.window.clone(),
-            painting: Painting::new(Instant::now()),
-            silenced: HashSet::new(),
+            is_made: false,
+            again: None,
             hear,
             exit: None,
         })
@@ -76,7 +75,7 @@ impl Reader {
         let mut parser = Parser::default();
         let mut buffer = vec![0; CHUNK];
         loop {
-            let deadline = self.painting.next().unwrap_or_else(|| Instant::now() + LONG);
+            let deadline = self.again.unwrap_or_else(|| Instant::now() + LONG);
             if is_ready_by(&self.socket, PollFlags::IN, deadline)? {
                 let count = match self.socket.read(&mut buffer) {
                     Ok(0) => return Ok(()),
@@ -86,46 +85,28 @@ impl Reader {
                 };
                 parser.push(&buffer[..count], |said| self.heard(said));
             }
-            let step = self.painting.due(Instant::now());
-            self.take(step);
+            if self.again.is_some_and(|again| Instant::now() >= again) {
+                self.again = None;
+                (self.hear)(Event::Painted(Instant::now()));
+            }
         }
     }
 
     fn heard(&mut self, said: Said) {
         match said {
-            Said::Output { pane, bytes } if pane == self.pane => {
-                let step = self.painting.wrote(bytes.len(), Instant::now());
-                self.take(step);
+            Said::Changed(name) if name == PAINTED => {
+                let now = Instant::now();
+                self.again = Some(now + SECOND);
+                (self.hear)(Event::Painted(now));
             }
-            Said::Output { pane, .. } => {
-                if self.silenced.insert(pane.clone()) {
-                    self.set_pane(&pane, "pause");
-                }
+            Said::Answer { is_ours, lines } if is_ours || !self.is_made => {
+                self.is_made = true;
+                self.link.answered(lines);
             }
-            Said::Paused(pane) if pane == self.pane => self.painting.was_paused(Instant::now()),
-            Said::Answer { is_ours: true, lines } => self.link.answered(lines),
             Said::WindowClosed(window) if window == self.window => (self.hear)(Event::WindowClosed),
             Said::Exit(why) => self.exit = Some(why),
             _ => {}
         }
-    }
-
-    fn take(&mut self, step: Step) {
-        let pane = self.pane.clone();
-        if step.pause {
-            self.set_pane(&pane, "pause");
-        }
-        if step.go_on {
-            self.set_pane(&pane, "continue");
-        }
-        if step.tell {
-            (self.hear)(Event::Painted(Instant::now()));
-        }
-    }
-
-    /// A pane that is paused runs on, but we do not hear of it. (One that is `off` would be held when nobody else looks.)
-    fn set_pane(&self, pane: &str, state: &str) {
-        self.link.tell(&Words::new(["refresh-client", "-A", &format!("{pane}:{state}")]));
     }
 
     /// The client leaves by itself; one that was stopped does not.

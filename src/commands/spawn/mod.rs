@@ -1,0 +1,180 @@
+//! `ralph spawn`: an interactive agent in a window of tmux, in a loop; `ralph run NAME` takes one up again.
+
+mod setup;
+mod watching;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+
+use super::output::{say, warn};
+use super::plain_loop::count;
+use crate::agent::worker;
+use crate::cli::{RunArgs, SpawnArgs};
+use crate::files::FileError;
+use crate::git;
+use crate::job::workspace::{Workspace, locate, open_loop};
+use crate::project::Project;
+use crate::record::lookup::Loop;
+use crate::record::registry::{self, Entry};
+use crate::record::state::{Found, State};
+use crate::record::worker::WorkerTree;
+use crate::record::{state, state::Extent};
+use crate::settings::Verb;
+use crate::tmux::Server;
+use watching::Watching;
+
+/// More iterations than these are a good deal of money.
+const MANY: u64 = 50;
+
+/// `ralph spawn`.
+pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
+    let name = setup::name(args.flags.name.as_deref().unwrap_or_default())?;
+    let limit = count(&args.max_iterations)?;
+    let prompt_file = setup::prompt_file(&args.prompt_file)?;
+    if limit > MANY {
+        warn("high iteration count (>50) may consume significant resources");
+    }
+    if args.tmux {
+        say("Note: Ralph workers always use tmux");
+    }
+    let mut worker = setup::worker(args, name)?;
+    setup::patterns(&worker, setup::given(&args.flags, "loop.done_pattern"))?;
+    Server::check()?;
+    std::env::set_current_dir(&worker.cwd)
+        .with_context(|| format!("cannot work in {}", worker.cwd.display()))?;
+    let workspace = open_loop(Verb::Spawn, &args.flags)?;
+    let places = places(&workspace.project, name)?;
+    make_room(args, name, &workspace.project, &places)?;
+    if args.worktree {
+        let tree = work_tree(args, name, &workspace)?;
+        worker.cwd.clone_from(&tree.path);
+        worker.worktree = Some(tree);
+    }
+    let root = worker.cwd.clone();
+    let project = workspace.project.of_worker(name, &root).context("there is no home folder")?;
+    let watching = Watching {
+        workspace: &workspace,
+        project: &project,
+        name,
+        worker,
+        prompt: (prompt_file, args.prompt_file.display().to_string()),
+        limit,
+        state: None,
+        detaches: args.no_run,
+    };
+    watching.run(&args.flags)
+}
+
+/// `ralph run NAME` of a worker; `None`: there is none of this name.
+pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
+    let name = args.target.as_deref().and_then(|target| target.to_str()).unwrap_or_default();
+    if setup::name(name).is_err() || args.is_about_tasks() {
+        return Ok(None);
+    }
+    let here = locate(args.flags.place.ralph_dir.as_ref())?;
+    let Some(places) = here.of_worker(name, here.root()) else { return Ok(None) };
+    let state = match state::read(&places.state(), Extent::Whole) {
+        Ok(Found::State(state)) => state,
+        Ok(Found::Unknown(why)) => bail!("{}: {why}", places.state().display()),
+        Ok(Found::Nothing) => return Ok(None),
+        Err(error) => return Err(FileError { path: places.state(), reason: error }.into()),
+    };
+    let State { setup, max_iterations, .. } = &*state;
+    let Some(worker) = setup.worker.as_deref().cloned() else { bail!("'{name}' is no worker") };
+    let prompt = setup.prompt_file.clone().unwrap_or_default();
+    let limit = match &args.max_iterations {
+        Some(word) => count(word)?,
+        None => max_iterations.unwrap_or(1),
+    };
+    Server::check()?;
+    std::env::set_current_dir(&worker.cwd).with_context(|| {
+        format!("cannot work in {}, where worker '{name}' was started", worker.cwd.display())
+    })?;
+    let workspace = open_loop(Verb::Spawn, &args.flags)?;
+    let root = worker.cwd.clone();
+    let project = workspace.project.of_worker(name, &root).context("there is no home folder")?;
+    let shown = prompt.display().to_string();
+    let watching = Watching {
+        workspace: &workspace,
+        project: &project,
+        name,
+        worker,
+        prompt: (prompt, shown),
+        limit,
+        state: Some(&state),
+        detaches: false,
+    };
+    watching.run(&args.flags).map(Some)
+}
+
+fn places(project: &Project, name: &str) -> anyhow::Result<Project> {
+    let places = project.of_worker(name, project.root());
+    places.context("there is no home folder for the state of workers: set HOME or XDG_STATE_HOME")
+}
+
+/// Sees to it that nothing of an earlier worker of this name is in the way.
+fn make_room(args: &SpawnArgs, name: &str, here: &Project, places: &Project) -> anyhow::Result<()> {
+    let Some(before) = Loop::at(places.clone(), name) else { return Ok(()) };
+    if args.clean_state && !args.replace {
+        if before.alive().is_some() {
+            bail!(
+                "worker '{name}' is still running: end it with 'ralph cancel --now {name}', or use --replace"
+            );
+        }
+        forget(here, places, name)?;
+        say(&format!("cleared ralph state for {name}"));
+        return Ok(());
+    }
+    if !args.replace {
+        bail!(
+            "worker '{name}' exists already: end it and start anew with --replace, or go on with 'ralph run {name}'"
+        );
+    }
+    if before.alive().is_some() {
+        bail!(
+            "worker '{name}' is watched by a running ralph: end that first, with 'ralph cancel --now {name}'"
+        );
+    }
+    let tree = before.state.as_ref().ok().and_then(|state| state.setup.worker.as_ref()?.worktree.clone());
+    if let Some(tree) = &tree {
+        setup::require_clean(here, tree, args.force_dirty)?;
+    }
+    worker::close(&places.records()).map_err(anyhow::Error::msg)?;
+    if let Some(tree) = &tree {
+        setup::remove_tree(here, tree, args.force_dirty)?;
+    }
+    forget(here, places, name)?;
+    say(&format!("replaced existing worker {name}"));
+    Ok(())
+}
+
+/// Removes all that is known of a worker.
+fn forget(here: &Project, places: &Project, name: &str) -> anyhow::Result<()> {
+    let folder = places.records();
+    std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    let Some(list) = here.registry() else { return Ok(()) };
+    let is_meant = |entry: &&Entry| entry.name == name && entry.places(here).records() == folder;
+    for entry in registry::list(&list).0.iter().filter(is_meant) {
+        registry::remove(&list, entry)?;
+    }
+    Ok(())
+}
+
+/// The work tree of its own that a worker gets, or has had before.
+fn work_tree(args: &SpawnArgs, name: &str, workspace: &Workspace) -> anyhow::Result<WorkerTree> {
+    let project = &workspace.project;
+    project.require_git()?;
+    let root = project.root();
+    let path = match &args.worktree_dir {
+        Some(dir) => project.cwd().join(dir),
+        None => project.worktree(name),
+    };
+    let Some(start) = git::head(root) else {
+        bail!("--worktree needs a commit to start from: commit something first")
+    };
+    git::exclude(root, &["/.worktrees/".to_owned()])?;
+    git::worktrees::add(root, &path, name, &start, None)?;
+    let path: PathBuf = std::fs::canonicalize(&path).unwrap_or(path);
+    Ok(WorkerTree { path, branch: name.to_owned() })
+}

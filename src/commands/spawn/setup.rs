@@ -1,0 +1,141 @@
+//! What a worker is to be, as its command line says: all that can be refused is refused here.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use regex::Regex;
+
+use crate::agent::pane::done::DonePattern;
+use crate::agent::pane::ready::Screens;
+use crate::cli::{LoopFlags, SpawnArgs};
+use crate::commands::output::warn;
+use crate::files::theirs;
+use crate::git::keep::Reason;
+use crate::git::{self, keep, remove, worktrees};
+use crate::project::Project;
+use crate::record::worker::{Worker, WorkerTree};
+use crate::text::duration;
+
+/// The socket of our own tmux server.
+const SOCKET: &str = "ralph";
+
+/// A name that a worker can have.
+pub(super) fn name(name: &str) -> anyhow::Result<&str> {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || ".-_".contains(char);
+    let begins_well = name.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if begins_well && name.chars().all(is_plain) && name.len() <= 100 {
+        return Ok(name);
+    }
+    bail!(
+        "'{name}' cannot be the name of a worker: use letters, digits, '.', '_' and '-', and begin with one of the first two"
+    )
+}
+
+/// The absolute path of the prompt, which can be read.
+pub(super) fn prompt_file(file: &Path) -> anyhow::Result<PathBuf> {
+    let path = std::env::current_dir().context("the current directory is gone")?.join(file);
+    match theirs::text(&path) {
+        Ok(_) => Ok(path.canonicalize().unwrap_or(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!("prompt file not found: {}", file.display())
+        }
+        Err(error) => bail!("cannot read prompt file: {}: {error}", file.display()),
+    }
+}
+
+/// What a flag of a setting was given.
+pub(super) fn given<'a>(flags: &'a LoopFlags, key: &str) -> Option<&'a str> {
+    flags.settings.given.iter().rev().find(|(known, _)| *known == key).map(|(_, value)| value.as_str())
+}
+
+/// The worker, but for a work tree of its own.
+pub(super) fn worker(args: &SpawnArgs, name: &str) -> anyhow::Result<Worker> {
+    let command: Vec<String> = args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    if args.worktree && command.iter().any(|word| word == "docker" || word == "podman") {
+        warn("a container brings a file system of its own: --worktree is of little use to it");
+    }
+    let here = std::env::current_dir().context("the current directory is gone")?;
+    let cwd = args.cwd.as_ref().map_or_else(|| here.clone(), |cwd| here.join(cwd));
+    let cwd = cwd.canonicalize().with_context(|| format!("--cwd {}", cwd.display()))?;
+    let (named, valued): (Vec<&String>, Vec<&String>) = args.env.iter().partition(|word| !word.contains('='));
+    if let Some(bad) = args.env.iter().find(|word| word.is_empty() || word.starts_with('=')) {
+        bail!("--env {bad}: write NAME=VALUE, or NAME for what the environment has");
+    }
+    let pair = |word: &String| word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let length = |flag: &str, word: &str| {
+        duration::parse(word).map_err(|error| anyhow::anyhow!("{flag} {word}: {error}"))
+    };
+    let heartbeat = args.heartbeat.as_deref().map(|word| length("--heartbeat", word)).transpose()?;
+    let socket = args.tmux_socket.clone().or_else(|| std::env::var("RALPH_TMUX_SOCKET").ok());
+    Ok(Worker {
+        command,
+        cwd,
+        env: valued.into_iter().filter_map(pair).collect(),
+        env_names: named.into_iter().cloned().collect(),
+        tags: args.tags.clone(),
+        worktree: None,
+        socket: socket.filter(|socket| !socket.is_empty()).unwrap_or_else(|| SOCKET.to_owned()),
+        session: args.session.clone().unwrap_or_else(|| name.to_owned()),
+        ready_pattern: args.ready_pattern.clone(),
+        ready_timeout: length("--ready-timeout", &args.ready_timeout)?.as_secs_f64(),
+        trust: args.trust,
+        check_done_continuous: args.check_done_continuous,
+        heartbeat: heartbeat.map(|every: Duration| every.as_secs_f64()),
+        heartbeat_message: args.heartbeat_message.clone(),
+    })
+}
+
+/// What its screens mean, and what ends its loop.
+pub(super) fn patterns(
+    worker: &Worker,
+    done: Option<&str>,
+) -> anyhow::Result<(Screens, Option<DonePattern>)> {
+    let ready = worker.ready_pattern.as_deref().map(Regex::new).transpose().map_err(|error| {
+        let error = error.to_string();
+        let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        anyhow::anyhow!("--ready-pattern: no regular expression: {reason}")
+    })?;
+    let screens = Screens::of(&worker.command, ready.as_ref()).map_err(|why| anyhow::anyhow!("{why}"))?;
+    let done = done.filter(|done| !done.is_empty()).map(DonePattern::new).transpose()?;
+    if worker.check_done_continuous && done.is_none() {
+        warn("--check-done-continuous does nothing without --done-pattern");
+    }
+    Ok((screens, done))
+}
+
+fn tree_of(here: &Project, tree: &WorkerTree) -> anyhow::Result<Option<worktrees::Tree>> {
+    Ok(worktrees::list(here.root())?.into_iter().find(|known| known.path == tree.path))
+}
+
+/// Refuses a work tree with work in it that would be lost.
+pub(super) fn require_clean(here: &Project, tree: &WorkerTree, force: bool) -> anyhow::Result<()> {
+    let Some(known) = tree_of(here, tree)? else { return Ok(()) };
+    let own = git::runtime_patterns(&here.clone().in_tree(&known.path));
+    let findings = keep::look(here.root(), &known, &own)?;
+    let keeping: Vec<String> = findings
+        .reasons
+        .iter()
+        .filter(|reason| !(force && Reason::can_be_saved(reason)))
+        .map(ToString::to_string)
+        .collect();
+    if keeping.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "the work tree {} is kept: {}: commit or remove that, or save it with --force-dirty",
+        tree.path.display(),
+        keeping.join("; ")
+    )
+}
+
+/// Removes a work tree; what would be lost is saved first.
+pub(super) fn remove_tree(here: &Project, tree: &WorkerTree, force: bool) -> anyhow::Result<()> {
+    let Some(known) = tree_of(here, tree)? else { return Ok(()) };
+    let mut saved = Vec::new();
+    remove::remove(here.root(), &known, &tree.branch, force, &mut saved)?;
+    for kept in saved {
+        warn(&format!("what was not committed is saved as {}", kept.reference));
+    }
+    Ok(())
+}

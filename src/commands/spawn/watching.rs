@@ -1,0 +1,149 @@
+//! From a worker to its running loop.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::setup;
+use crate::agent::worker::{self, WorkerAgent};
+use crate::cli::LoopFlags;
+use crate::engine::outcome::Outcome;
+use crate::engine::policy::Limits;
+use crate::job::agent_choice::{ladder, timeouts};
+use crate::job::preflight::limits;
+use crate::job::ready::{Ready, run_id, validator};
+use crate::job::resume::Resume;
+use crate::job::variables::agent_env;
+use crate::job::workspace::Workspace;
+use crate::process::launch::Launch;
+use crate::process::sweep::{RUN_MARK, SUPERVISOR_MARK};
+use crate::project::Project;
+use crate::record::state::State;
+use crate::record::worker::Worker;
+use crate::settings::Verb;
+use crate::source::worker::WorkerPrompt;
+use crate::tmux::Server;
+use crate::view::plain::Frame;
+use crate::view::worker_lines::WorkerLines;
+
+/// The first pause after a failure.
+const BACK_OFF: Duration = Duration::from_secs(1);
+/// What of our environment is about an agent that we are started by, and not about its user.
+const OF_OUTER: [&str; 5] = [RUN_MARK, SUPERVISOR_MARK, "RALPH_MODEL", "RALPH_ITERATION", "RALPH_BRANCH"];
+
+/// A worker that is to be watched.
+pub(super) struct Watching<'a> {
+    pub(super) workspace: &'a Workspace,
+    /// Its own places.
+    pub(super) project: &'a Project,
+    pub(super) name: &'a str,
+    pub(super) worker: Worker,
+    /// The prompt's path, and how messages call it.
+    pub(super) prompt: (PathBuf, String),
+    /// Iterations that may run.
+    pub(super) limit: u64,
+    /// Where it stands, if it is taken up.
+    pub(super) state: Option<&'a State>,
+    /// It is left alone once it has its prompt.
+    pub(super) detaches: bool,
+}
+
+impl Watching<'_> {
+    /// Runs its loop to the end, and answers the exit code.
+    pub(super) fn run(self, flags: &LoopFlags) -> anyhow::Result<u8> {
+        let Self { workspace: Workspace { settings, .. }, project, name, worker, state, .. } = &self;
+        let done = match state {
+            Some(state) => state.setup.done_pattern.clone(),
+            None => settings.done_pattern.clone(),
+        };
+        let (screens, done_pattern) = setup::patterns(worker, done.as_deref())?;
+        let inactivity = state.and_then(|state| state.setup.inactivity_timeout);
+        let inactivity = inactivity.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let mut timeouts = timeouts(settings);
+        timeouts.inactivity = inactivity.unwrap_or(timeouts.inactivity);
+
+        let run = run_id();
+        let limits = Limits {
+            max_retries: 0,
+            failure_pause: Some(BACK_OFF),
+            breaker_end: Outcome::WorkerFailed,
+            ..limits(Some(self.limit), settings)
+        };
+        let folder = project.records();
+        let agent = WorkerAgent {
+            name: (*name).to_owned(),
+            server: Server::new(&worker.socket),
+            session: worker.session.clone(),
+            folder: folder.clone(),
+            launch: self.launch(&limits, &run),
+            screens,
+            ready_timeout: Duration::try_from_secs_f64(worker.ready_timeout).unwrap_or_default(),
+            trust: worker.trust,
+            done: done_pattern,
+            continuous: worker.check_done_continuous,
+            heartbeat: worker
+                .heartbeat
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .map(|every| (every, worker.heartbeat_message.clone())),
+            timeouts,
+            detaches: self.detaches,
+        };
+        let ready = Ready {
+            project,
+            settings,
+            name: (*name).to_owned(),
+            verb: Verb::Spawn,
+            validator: validator(settings, &agent.launch),
+            limits,
+            done_pattern: None,
+            run,
+            resume: if state.is_some() { Resume::Asked } else { Resume::No },
+            agent_name: agent_name(worker),
+            agent: Box::new(agent),
+            source: Box::new(WorkerPrompt::new(self.prompt.0.clone(), self.prompt.1.clone())),
+            plan: project.implementation_plan(),
+            board: crate::engine::board::Board::default(),
+            ticket: None,
+            started_from: None,
+            worker: Some(worker.clone()),
+            done_words: done,
+            inactivity: Some(timeouts.inactivity),
+            argv: Some(vec!["ralph".into(), "run".into(), (*name).into()]),
+            person: None,
+            sinks: Vec::new(),
+        };
+        let lines = WorkerLines::new(name, timeouts.inactivity, state.is_none());
+        let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
+        if end.outcome != Outcome::Detached {
+            worker::close(&folder).map_err(anyhow::Error::msg)?;
+        }
+        Ok(end.outcome.code())
+    }
+
+    /// How its program is started: the environment is ours, less what is ralph's own, and what it was given.
+    fn launch(&self, limits: &Limits, run: &str) -> Launch {
+        let Self { workspace: Workspace { settings, .. }, project, worker, .. } = self;
+        let ours = std::env::vars_os().filter(|(name, _)| !OF_OUTER.iter().any(|outer| name == *outer));
+        let given = worker.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let (program, args) =
+            worker.command.split_first().map_or_else(Default::default, |(program, args)| {
+                (program.clone(), args.iter().map(OsString::from).collect())
+            });
+        Launch {
+            program: program.into(),
+            args,
+            cwd: worker.cwd.clone(),
+            env: ours.chain(agent_env("spawn", limits, project, settings)).chain(given).collect(),
+            mark: run.to_owned(),
+            ladder: ladder(settings),
+            ..Launch::default()
+        }
+    }
+}
+
+/// What to call the agent of a worker: the program that it is known to run, else the first word.
+fn agent_name(worker: &Worker) -> String {
+    let known = crate::agent::pane::programs::Program::of(&worker.command).map(|program| program.name);
+    let first = worker.command.first().map(String::as_str).unwrap_or_default();
+    known.unwrap_or(first.rsplit('/').next().unwrap_or(first)).to_owned()
+}

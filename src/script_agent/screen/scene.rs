@@ -1,0 +1,113 @@
+//! What is played on a screen: the words of one attempt, taken apart.
+
+use super::super::play::{PLAY_VARIABLE, Play};
+use anyhow::{Context as _, bail};
+use std::str::FromStr as _;
+
+/// What can only be played on a screen, with semicolons between.
+pub(in super::super) const SCENES: &str = "theme, trust, login, slow SECONDS, gone CODE, alternate, plain, spin SECONDS, silent SECONDS, burn SECONDS, \
+                                 loud LINES, say WORDS, keep FILE, commit WORDS, child, exit CODE, signal NUMBER or a play of another kind";
+
+/// One step of a scene.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A dialog before the input line.
+    Ask(Dialog),
+    /// It takes so many seconds to start.
+    Slow(u64),
+    /// It is gone at once, with this code.
+    Gone(i32),
+    /// On the alternate screen.
+    Alternate,
+    /// Without a frame: what is typed is echoed behind a mark, and no more.
+    Plain,
+    /// A spinner turns for so many seconds.
+    Spin(u64),
+    /// Nothing moves for so many seconds.
+    Silent(u64),
+    /// The same, while a child uses the processor.
+    Burn(u64),
+    /// So many lines.
+    Loud(u64),
+    Say(String),
+    /// The prompt is added to this file.
+    Keep(String),
+    /// A file is made and committed.
+    Commit(String),
+    /// A process that is left behind.
+    Child,
+    Exit(i32),
+    Signal(i32),
+    /// What every scripted agent can play.
+    Play(Play),
+}
+
+/// What is asked before there is an input line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialog {
+    Theme,
+    Trust,
+    Login,
+}
+
+impl Step {
+    /// The steps of one attempt; nothing said: it works, and waits for the next prompt.
+    pub(super) fn read(scene: &str) -> anyhow::Result<Vec<Self>> {
+        scene.split(';').map(Self::one).collect()
+    }
+
+    fn one(text: &str) -> anyhow::Result<Self> {
+        fn number<N: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> anyhow::Result<N> {
+            text.parse().with_context(|| format!("{PLAY_VARIABLE} has '{text}' in place of a number"))
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Ok(match words[..] {
+            ["theme"] => Self::Ask(Dialog::Theme),
+            ["trust"] => Self::Ask(Dialog::Trust),
+            ["login"] => Self::Ask(Dialog::Login),
+            ["slow", time] => Self::Slow(number(time)?),
+            ["gone", code] => Self::Gone(number(code)?),
+            ["alternate"] => Self::Alternate,
+            ["plain"] => Self::Plain,
+            ["spin", time] => Self::Spin(number(time)?),
+            ["silent", time] => Self::Silent(number(time)?),
+            ["burn", time] => Self::Burn(number(time)?),
+            ["loud", lines] => Self::Loud(number(lines)?),
+            ["say", ref words @ ..] => Self::Say(words.join(" ")),
+            ["keep", file] => Self::Keep(file.to_owned()),
+            ["commit", ref words @ ..] => Self::Commit(words.join(" ")),
+            ["child"] => Self::Child,
+            ["exit", code] => Self::Exit(number(code)?),
+            ["signal", signal] => Self::Signal(number(signal)?),
+            _ => match Play::from_str(text) {
+                Ok(Play::Over(_)) => bail!("{PLAY_VARIABLE} has '{}', which no screen can show", text.trim()),
+                Ok(play) => Self::Play(play),
+                Err(error) => bail!("{error:#}; on a screen also {SCENES}"),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenes_are_read_and_nothing_else() {
+        assert_eq!(
+            Step::read("trust; alternate ;spin 3; say ALL  DONE;exit 3").unwrap(),
+            [
+                Step::Ask(Dialog::Trust),
+                Step::Alternate,
+                Step::Spin(3),
+                Step::Say("ALL DONE".to_owned()),
+                Step::Exit(3)
+            ]
+        );
+        assert_eq!(Step::read("").unwrap(), [Step::Play(Play::Work)]);
+        assert_eq!(Step::read(" limit 5").unwrap(), [Step::Play(Play::Limit(Some(5)))]);
+        for text in ["spin", "spin x", "exit", "signal KILL", "dance", "wait", "say x; dance"] {
+            assert!(Step::read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The prompt of a worker: a file that is read anew for each iteration, and typed as it is.
+
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
+
+use crate::engine::agent::How;
+use crate::engine::context::Context;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::source::{Source, Work};
+use crate::engine::tally::Given;
+use crate::files::theirs;
+use crate::prompt::sections::with_sections;
+
+/// Prompts from a file; an empty one is Enter alone.
+#[derive(Debug)]
+pub(crate) struct WorkerPrompt {
+    file: PathBuf,
+    /// As the user wrote it.
+    shown: String,
+}
+
+impl WorkerPrompt {
+    /// From `file`, an absolute path, which messages call `shown`.
+    pub(crate) fn new(file: PathBuf, shown: String) -> Self {
+        Self { file, shown }
+    }
+
+    /// The prompt as it is on disk now.
+    ///
+    /// # Errors
+    /// When it is gone, cannot be read, is no text, or no file that can be read again.
+    pub(crate) fn read(&self) -> Result<String, End> {
+        theirs::text(&self.file).map_err(|error| {
+            let file = &self.shown;
+            End::because(
+                Outcome::PromptLost,
+                if error.kind() == NotFound {
+                    format!("prompt file not found: {file}")
+                } else {
+                    format!("cannot read prompt file: {file}: {error}")
+                },
+            )
+        })
+    }
+}
+
+impl Source for WorkerPrompt {
+    fn next(&mut self, _: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
+        let prompt = with_sections(self.read()?, given.validation_error.as_deref(), &given.notes);
+        Ok(Work { prompt, how: How::default() })
+    }
+
+    fn file(&self) -> Option<&Path> {
+        Some(&self.file)
+    }
+}

@@ -1,0 +1,121 @@
+//! The lines that tell of a worker's loop.
+
+use std::time::Duration;
+
+use crate::engine::event::{Event, Stamped};
+use crate::engine::outcome::Outcome;
+use crate::engine::report::{AttemptStatus, Report};
+use crate::engine::stop::Ask;
+
+/// What is known of the loop so far.
+#[derive(Debug)]
+pub(crate) struct WorkerLines {
+    name: String,
+    inactivity: Duration,
+    /// The last iteration that may begin.
+    last: Option<u64>,
+    /// How the latest iteration failed: its number, and its exit.
+    failed: Option<(u64, String)>,
+    /// The first iteration, until the window is known that it begins in; of a worker that is there already none.
+    first: Option<u64>,
+    spawns: bool,
+}
+
+impl WorkerLines {
+    /// For the worker of this name, which is new where it `spawns`.
+    pub(crate) fn new(name: &str, inactivity: Duration, spawns: bool) -> Self {
+        Self { name: name.to_owned(), inactivity, last: None, failed: None, first: None, spawns }
+    }
+
+    /// The line that an event is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) -> Option<String> {
+        let text = match stamped.event {
+            Event::LoopStarted { limits, tally, .. } => {
+                self.last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));
+                String::new()
+            }
+            Event::AttemptStarted { tally, .. } if self.spawns => {
+                self.first = Some(tally.iteration);
+                String::new()
+            }
+            Event::AttemptStarted { tally, .. } => self.starting(tally.iteration),
+            Event::AgentKnown { session: Some(window), .. } if std::mem::take(&mut self.spawns) => {
+                let first = self.first.unwrap_or(1);
+                let (name, of) = (&self.name, self.of());
+                let starting = self.starting(first);
+                return Some(format!(
+                    "spawned {name} (tmux: {window}) [ralph mode: iteration {first}{of}]\n[ralph] {name}: {starting}\n"
+                ));
+            }
+            Event::AgentKnown { .. } => String::new(),
+            Event::AttemptEnded { tally, report, .. } => self.ended(tally.iteration, report),
+            Event::BackingOff { tally, breaker, pause } => {
+                let (iteration, exit) = self.failed.take().unwrap_or((tally.iteration, "unknown".to_owned()));
+                let most = breaker.map(|most| format!("/{most}")).unwrap_or_default();
+                format!(
+                    "iteration {iteration} failed (exit: {exit}), retrying in {}s (attempt {}{most})",
+                    pause.as_secs(),
+                    tally.consecutive_errors
+                )
+            }
+            Event::Asked { ask: Ask::Terminate, .. } => {
+                "received SIGTERM, pausing loop (current agent will complete)".to_owned()
+            }
+            Event::LoopEnded { outcome, tally, .. } => {
+                Self::over(outcome, tally.iteration, tally.consecutive_errors)
+            }
+            _ => return None,
+        };
+        Some(if text.is_empty() { text } else { format!("[ralph] {}: {text}\n", self.name) })
+    }
+
+    fn of(&self) -> String {
+        self.last.map(|last| format!("/{last}")).unwrap_or_default()
+    }
+
+    fn starting(&self, iteration: u64) -> String {
+        format!("starting iteration {iteration}{}", self.of())
+    }
+
+    fn ended(&mut self, iteration: u64, report: &Report) -> String {
+        let exit = match (report.exit_code, report.signal) {
+            (Some(code), _) => code.to_string(),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "none".to_owned(),
+        };
+        match report.status {
+            AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
+                let took = spaced(report.duration);
+                format!("iteration {iteration} completed (exit: {exit}, duration: {took})")
+            }
+            AttemptStatus::Still => {
+                format!("inactivity timeout ({}s), restarting", self.inactivity.as_secs())
+            }
+            AttemptStatus::Interrupted => format!("iteration {iteration} was ended"),
+            AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
+                self.failed = Some((iteration, exit));
+                String::new()
+            }
+        }
+    }
+
+    fn over(outcome: Outcome, iterations: u64, failures: u64) -> String {
+        match outcome {
+            Outcome::Detached => String::new(),
+            Outcome::DonePattern => "done pattern matched, stopping loop".to_owned(),
+            Outcome::MaxIterations => format!("loop complete after {iterations} iterations"),
+            Outcome::WorkerFailed => format!("{failures} consecutive failures, stopping loop"),
+            outcome => format!("loop stopped after {iterations} iterations: {}", outcome.reason()),
+        }
+    }
+}
+
+/// `5m 12s`
+fn spaced(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (hours, minutes, _) => format!("{hours}h {minutes}m"),
+    }
+}

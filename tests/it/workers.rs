@@ -1,0 +1,321 @@
+//! `ralph spawn` and `ralph run NAME`: interactive agents in windows of a real tmux, in a loop. The agent is the scripted one,
+//! with a screen like a real one's.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::processes::send;
+use crate::scratch::{Run, Scratch, finish, wait_for};
+
+const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+
+/// A project with a prompt, and a tmux server of its own, which ends with it.
+struct Tmux {
+    scratch: Scratch,
+}
+
+impl Tmux {
+    fn new() -> Self {
+        let scratch = Scratch::new();
+        scratch.write("prompt.md", "Do the thing. Say THE WORDS when it is done.\n");
+        Self { scratch }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.scratch.outside().join("tmux")
+    }
+
+    fn ralph(&self, args: &str) -> Command {
+        let mut command = self.scratch.ralph(args);
+        command.env("RALPH_TMUX_SOCKET", self.socket()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, args: &str) -> Run {
+        finish(self.ralph(args).spawn().unwrap())
+    }
+
+    /// A worker `w` whose agent plays this, one attempt after the other.
+    fn worker(&self, plays: &str, args: &str) -> Command {
+        let mut command = self.ralph(&format!("spawn --name w --prompt-file prompt.md {args} --"));
+        command.args([RALPH, "__script", "--screen"]).env("RALPH_SCRIPT_PLAY", plays);
+        command
+    }
+
+    fn spawn(&self, plays: &str, args: &str) -> Run {
+        finish(self.worker(plays, args).spawn().unwrap())
+    }
+
+    fn start(&self, plays: &str, args: &str) -> Child {
+        self.worker(plays, args).spawn().unwrap()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.scratch.home().join("state/ralph/loops/w")
+    }
+
+    fn state(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.folder().join("state.json")).unwrap()).unwrap()
+    }
+
+    /// The iterations log without its times.
+    fn log(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.folder().join("iterations.log")).unwrap_or_default();
+        text.lines().filter_map(|line| Some(line.split_once(' ')?.1.to_owned())).collect()
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let output = self.scratch.command("tmux").arg("-S").arg(self.socket()).args(args).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Waits until the pane shows these words.
+    fn wait_for_screen(&self, words: &str) {
+        wait_for(words, || self.tmux(&["capture-pane", "-p", "-t", "w"]).contains(words).then_some(()));
+    }
+
+    fn assert_nothing_left(&self) {
+        self.scratch.await_nothing_left();
+        assert_eq!(self.tmux(&["list-sessions"]), "");
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn each_iteration_is_a_fresh_agent_with_the_prompt_as_it_is_now() {
+    let tmux = Tmux::new();
+    let run = tmux.spawn("keep first; exit 0,keep second; exit 0", "-n 2");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(lines[0], "spawned w (tmux: w:w) [ralph mode: iteration 1/2]", "{run:?}");
+    assert_eq!(lines[1], "[ralph] w: starting iteration 1/2");
+    assert!(lines[2].starts_with("[ralph] w: iteration 1 completed (exit: 0, duration: "), "{run:?}");
+    assert_eq!(lines[3], "[ralph] w: starting iteration 2/2");
+    assert_eq!(lines.last(), Some(&"[ralph] w: loop complete after 2 iterations"));
+    let log = tmux.log();
+    assert_eq!((log[0].as_str(), log.len()), ("[START] iteration 1/2", 5), "{log:?}");
+    assert!(log[1].starts_with("[END] iteration 1 exit=0 duration="), "{log:?}");
+    assert_eq!(log[4], "[DONE] loop complete after 2 iterations reason=max_iterations");
+    let state = tmux.state();
+    assert_eq!(
+        (&state["status"], &state["exit_reason"], &state["current_iteration"]),
+        (&"stopped".into(), &"max_iterations".into(), &2.into())
+    );
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn five_failures_in_a_row_end_the_loop() {
+    let tmux = Tmux::new();
+    let run = tmux.spawn("exit 3,signal 9,exit 3,exit 3,exit 3,exit 3", "-n 9");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let failed: Vec<&str> = run.stdout.lines().filter(|line| line.contains("failed (exit")).collect();
+    assert_eq!(failed[0], "[ralph] w: iteration 1 failed (exit: 3), retrying in 1s (attempt 1/5)");
+    assert_eq!(failed[1], "[ralph] w: iteration 2 failed (exit: signal 9), retrying in 2s (attempt 2/5)");
+    assert!(run.stdout.contains("[ralph] w: 5 consecutive failures, stopping loop"), "{run:?}");
+    let log = tmux.log();
+    assert!(log.contains(&"[FAIL] iteration 3 exit=3 attempt=3/5 backoff=4s".to_owned()), "{log:?}");
+    assert!(log.contains(&"[FAIL] iteration 5 exit=3 attempt=5/5".to_owned()), "{log:?}");
+    assert_eq!(tmux.state()["status"], "failed");
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_still_screen_ends_an_iteration_and_is_no_failure() {
+    let tmux = Tmux::new();
+    let run = tmux.spawn("say first,say second", "-n 2 --inactivity-timeout 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stdout.matches("[ralph] w: inactivity timeout (1s), restarting").count(), 2, "{run:?}");
+    let log = tmux.log();
+    assert_eq!(log[1], "[TIMEOUT] iteration 1 inactivity_timeout=1s", "{log:?}");
+    assert_eq!(
+        (&tmux.state()["total_failures"], &tmux.state()["consecutive_failures"]),
+        (&0.into(), &0.into())
+    );
+    tmux.assert_nothing_left();
+}
+
+/// The prompt names the words that end the loop; only the agent's count.
+#[test]
+fn the_done_pattern_is_what_the_agent_says() {
+    for (args, plays, iterations) in [
+        ("-n 2", "say nothing; exit 0,say THE WORDS; exit 0", 2),
+        ("-n 3 --inactivity-timeout 2", "say nothing,say THE WORDS,say nothing", 2),
+        ("-n 3 --check-done-continuous", "say THE WORDS,say nothing", 1),
+        ("-n 1 --check-done-continuous", "say THE WORDS; exit 7", 1),
+    ] {
+        let tmux = Tmux::new();
+        let mut worker = tmux.worker(plays, args);
+        // Before the `--` that ends the options.
+        let words: Vec<_> = worker.get_args().map(std::ffi::OsStr::to_owned).collect();
+        let at = words.iter().position(|word| word == "--").unwrap();
+        let mut command = tmux.ralph("");
+        command.args(&words[..at]).args(["--done-pattern", "THE WORDS"]).args(&words[at..]);
+        command.env("RALPH_SCRIPT_PLAY", plays);
+        worker = command;
+        let run = finish(worker.spawn().unwrap());
+        assert_eq!(run.code, Some(0), "{args}: {run:?}");
+        assert!(run.stdout.contains("[ralph] w: done pattern matched, stopping loop"), "{args}: {run:?}");
+        let state = tmux.state();
+        assert_eq!(
+            (&state["exit_reason"], &state["current_iteration"]),
+            (&"done_pattern".into(), &iterations.into())
+        );
+        tmux.assert_nothing_left();
+    }
+}
+
+#[test]
+fn what_asks_for_a_person_holds_the_loop_until_it_is_answered() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("trust; say hello; exit 0", "-n 1 --ready-timeout 2");
+    wait_for("attention", || {
+        let run = tmux.run("status w --json");
+        run.stdout.contains("needs_attention").then_some(())
+    });
+    assert_eq!(tmux.state()["status"], "needs_attention");
+    // A person says yes.
+    tmux.tmux(&["send-keys", "-t", "w", "Down"]);
+    tmux.tmux(&["send-keys", "-t", "w", "Enter"]);
+    let run = finish(ralph);
+    assert!(run.stderr.contains("needs attention") && run.stderr.contains("ralph attach w"), "{run:?}");
+    tmux.assert_nothing_left();
+    // Whoever says so beforehand is not asked.
+    let tmux = Tmux::new();
+    let run = tmux.spawn("trust; say hello; exit 0", "-n 1 --trust");
+    assert_eq!((run.code, run.stderr.contains("needs attention")), (Some(0), false), "{run:?}");
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_worker_outlives_its_monitor_and_is_taken_up_where_it_stands() {
+    let tmux = Tmux::new();
+    let mut ralph = tmux.start("spin 1000", "-n 1 --inactivity-timeout 3");
+    tmux.wait_for_screen("Do the thing");
+    wait_for("the prompt", || {
+        fs::read_to_string(tmux.folder().join("pane.json")).unwrap_or_default().contains("yes").then_some(())
+    });
+    ralph.kill().unwrap();
+    ralph.wait().unwrap();
+    let run = tmux.run("status w");
+    assert!(run.stdout.contains("Exit reason: monitor_disconnected (worker still running)"), "{run:?}");
+    assert!(tmux.tmux(&["list-sessions"]).starts_with("w:"), "it works on");
+    let ralph = tmux.ralph("run w").spawn().unwrap();
+    wait_for("a monitor", || tmux.run("status w --json").stdout.contains("\"running\"").then_some(()));
+    let run = tmux.run("cancel --now w");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = finish(ralph);
+    assert!(run.stderr.contains("taken up in the middle of its iteration"), "{run:?}");
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_worker_is_given_its_prompt_once_and_watched_later() {
+    let tmux = Tmux::new();
+    let run = tmux.spawn("silent 2; keep given; exit 0", "-n 1 --no-run");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.starts_with("spawned w (tmux: w:w) [ralph mode: iteration 1/1]"), "{run:?}");
+    let run = tmux.run("run w");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("iteration 1 completed (exit: 0"), "{run:?}");
+    assert_eq!(tmux.log().iter().filter(|line| line.contains("[START]")).count(), 2, "{:?}", tmux.log());
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn sigterm_lets_the_agent_finish() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("silent 2; exit 0,exit 0", "-n 5");
+    wait_for("the prompt", || {
+        fs::read_to_string(tmux.folder().join("pane.json")).unwrap_or_default().contains("yes").then_some(())
+    });
+    send(ralph.id(), Signal::TERM);
+    let run = finish(ralph);
+    assert!(run.stdout.contains("received SIGTERM, pausing loop (current agent will complete)"), "{run:?}");
+    assert!(run.stdout.contains("iteration 1 completed (exit: 0"), "{run:?}");
+    assert_eq!(tmux.state()["status"], "paused");
+    tmux.assert_nothing_left();
+    let mut again = tmux.ralph("run w --max-iterations 2");
+    let run = finish(again.env("RALPH_SCRIPT_PLAY", "silent 2; exit 0,exit 0").spawn().unwrap());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn the_loss_of_the_server_is_a_failure_and_leaves_nothing() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("spin 1000,exit 0", "-n 2");
+    tmux.wait_for_screen("Do the thing");
+    tmux.tmux(&["kill-server"]);
+    let run = finish(ralph);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(
+        run.stdout.contains("iteration 1 failed") && run.stdout.contains("iteration 2 completed"),
+        "{run:?}"
+    );
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_starts() {
+    let tmux = Tmux::new();
+    let refused = |args: &str, command: &[&str], words: &str| {
+        let run = finish(tmux.ralph(&format!("spawn {args} --")).args(command).spawn().unwrap());
+        assert_eq!(run.code, Some(1), "{args}: {run:?}");
+        assert!(run.stderr.contains(words), "{words}: {run:?}");
+    };
+    let bash = &["bash"][..];
+    refused("--name w --prompt-file missing.md -n 1", bash, "prompt file not found: missing.md");
+    refused("--name ../w --prompt-file prompt.md -n 1", bash, "cannot be the name of a worker");
+    refused("--name w --prompt-file prompt.md -n 0", bash, "'0' is not a number of iterations");
+    refused("--name w --prompt-file prompt.md -n 1", &["my-agent"], "--ready-pattern");
+    refused("--name w --prompt-file prompt.md -n 1 --done-pattern (?=x)", bash, "(?=x)");
+    assert!(!tmux.folder().exists());
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_name_that_is_taken_needs_a_word() {
+    let tmux = Tmux::new();
+    assert_eq!(tmux.spawn("exit 0", "-n 1").code, Some(0));
+    let run = tmux.spawn("exit 0", "-n 1");
+    assert!(
+        run.code == Some(1) && run.stderr.contains("--replace") && run.stderr.contains("ralph run w"),
+        "{run:?}"
+    );
+    let run = tmux.spawn("exit 0,exit 0", "-n 1 --replace");
+    assert!(run.code == Some(0) && run.stdout.starts_with("replaced existing worker w\n"), "{run:?}");
+    let run = tmux.spawn("exit 0,exit 0,exit 0", "-n 1 --clean-state");
+    assert!(run.code == Some(0) && run.stdout.starts_with("cleared ralph state for w\n"), "{run:?}");
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_work_tree_is_used_again_and_its_work_is_never_lost() {
+    let tmux = Tmux::new();
+    tmux.scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "Begin"]);
+    let run = tmux.spawn("commit first; exit 0,commit second; exit 0", "-n 2 --worktree");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let commits = tmux.scratch.git(&["log", "--format=%s", "w"]);
+    assert!(commits.lines().count() >= 3, "{commits}");
+    let tree = tmux.scratch.path(".worktrees/w");
+    fs::write(tree.join("dirty"), "work").unwrap();
+    let run = tmux.spawn("exit 0", "-n 1 --worktree --replace");
+    assert!(
+        run.code == Some(1) && run.stderr.contains("--force-dirty") && tree.join("dirty").exists(),
+        "{run:?}"
+    );
+    let run = tmux.spawn("exit 0", "-n 1 --worktree --replace --force-dirty");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(tmux.scratch.git(&["for-each-ref", "refs/ralph/keep"]).contains("refs/ralph/keep/w/"));
+    tmux.assert_nothing_left();
+}
