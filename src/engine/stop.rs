@@ -67,7 +67,6 @@ pub struct Stop {
     outcome: Option<Outcome>,
     /// Somebody else than the person at the terminal has asked, too.
     is_final: bool,
-    detaches: bool,
     hold: bool,
     go_on: bool,
     notes: Vec<String>,
@@ -92,8 +91,9 @@ impl Stop {
             }
             Ask::Request(Request::Detach) => {
                 self.is_final = true;
-                self.detaches = true;
                 self.raise(Urgency::AfterAttempt, Outcome::Detached);
+                // Whatever was asked before, the agent is not to be ended.
+                self.outcome = Some(Outcome::Detached);
             }
             Ask::Request(Request::Pause) => self.hold = true,
             Ask::Request(Request::Resume) => {
@@ -144,7 +144,7 @@ impl Stop {
     /// The loop shall end now, and its agent shall not.
     #[must_use]
     pub fn detaches(&self) -> bool {
-        self.detaches
+        self.outcome == Some(Outcome::Detached)
     }
 
     /// The loop shall hold after the current attempt.
@@ -191,6 +191,7 @@ mod tests {
     #[test]
     fn an_agent_that_is_left_alone_is_not_ended() {
         let mut stop = Stop::default();
+        stop.book(Ask::Request(Request::Cancel));
         stop.book(Ask::Request(Request::Detach));
         assert!(stop.detaches() && !stop.can_be_forgiven());
         assert_eq!((stop.urgency(), stop.outcome()), (Urgency::AfterAttempt, Some(Outcome::Detached)));

@@ -319,3 +319,45 @@ fn a_work_tree_is_used_again_and_its_work_is_never_lost() {
     assert!(tmux.scratch.git(&["for-each-ref", "refs/ralph/keep"]).contains("refs/ralph/keep/w/"));
     tmux.assert_nothing_left();
 }
+
+/// What another terminal asks of a worker that runs.
+#[test]
+fn a_worker_is_typed_to_waited_for_and_killed() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("spin 1000", "-n 1 --inactivity-timeout 60");
+    tmux.wait_for_screen("Do the thing");
+    wait_for("an iteration", || (tmux.state()["current_iteration"] == 1).then_some(()));
+    let run = tmux.run("wait w --timeout 0.1");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), "w: still running (timeout)\n"), "{run:?}");
+    assert_eq!(tmux.run("send w more").stdout, "sent to w\n");
+    tmux.wait_for_screen("more");
+    let waiting = tmux.ralph("wait w").spawn().unwrap();
+    let run = tmux.run("kill w");
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "killed w\n", ""));
+    assert_eq!(finish(waiting).stdout, "w: exited\n");
+    let run = finish(ralph);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let state = tmux.state();
+    assert_eq!((&state["status"], &state["exit_reason"]), (&"stopped".into(), &"killed".into()));
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn a_worker_that_is_cleaned_works_on_without_its_loop() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("spin 1000", "-n 1 --inactivity-timeout 60");
+    tmux.wait_for_screen("Do the thing");
+    wait_for("the prompt", || {
+        fs::read_to_string(tmux.folder().join("pane.json")).unwrap_or_default().contains("yes").then_some(())
+    });
+    let run = tmux.run("clean w");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "cleaned ralph state for w\n"), "{run:?}");
+    assert_eq!(run.stderr, "warning: worker 'w' is still running (only ralph state removed)\n");
+    let run = finish(ralph);
+    assert!(run.code == Some(0) && run.stderr.contains("works on by itself"), "{run:?}");
+    assert!(!tmux.folder().join("state.json").exists() && !tmux.folder().join("iterations.log").exists());
+    assert!(tmux.run("peek w").stdout.contains("Do the thing"));
+    assert_eq!(tmux.run("kill w").stdout, "killed w\n");
+    assert!(!tmux.folder().exists());
+    tmux.assert_nothing_left();
+}

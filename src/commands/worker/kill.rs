@@ -70,7 +70,8 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
         is_over()
     };
     if until(TAKES, &|| is_over() || !asked.exists()) || !asked.exists() && until(limit, &is_over) {
-        return Ok(());
+        // What it does after its last record is not to come between.
+        return Ok(monitor.map_or(Ok(true), |monitor| monitor.ends_by(Instant::now() + TAKES)).map(drop)?);
     }
     let (name, pid) = (&worker.name, state.process.pid);
     let Some(killed) = &monitor else {
