@@ -187,7 +187,7 @@ impl Outcome {
             Self::LastFailed => (4, "max iterations reached, the last one failed", "max_iterations", Failed),
             Self::TasksFailed => (4, "no task is left, some have failed", "tasks_failed", Failed),
             Self::GivenUp => (4, "the agent gave up", "failure", Failed),
-            Self::WorkerFailed => (1, "too many failures in a row", "failed", Failed),
+            Self::WorkerFailed => (1, "too many failures in a row of a worker", "failed", Failed),
             Self::Breaker => (4, "too many failures in a row", "failed", Failed),
             Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed),
             Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed),

@@ -94,7 +94,7 @@ fn is_below(verb: &str, group: &str) -> bool {
 }
 
 /// Every loop verb, and no other, takes the flags of the settings.
-const LOOP_VERBS: [&str; 6] = ["plan", "build", "prompt", "run", "loop plan", "loop build"];
+const LOOP_VERBS: [&str; 7] = ["plan", "build", "prompt", "run", "spawn", "loop plan", "loop build"];
 
 #[test]
 fn the_verbs_are_those_of_the_program() {
@@ -196,7 +196,7 @@ fn every_flag_in_the_text_exists() {
     let known: BTreeSet<String> =
         verbs().values().flat_map(|verb| verb.get_arguments().flat_map(names).collect::<Vec<_>>()).collect();
     // Of the RALPH.md and of the plan in the examples, of agents, and what clap adds by itself.
-    let others = ["--", "--dir", "--gzip", "--help", "--skip-trust", "--thinking", "--variant", "--version"];
+    let others = ["--", "--dir", "--gzip", "--help", "--only", "--skip-trust", "--thinking", "--variant", "--version"];
     for code in [README, CONTRIBUTING, &specs()].into_iter().flat_map(str::lines).flat_map(codes) {
         let flag = code.split([' ', '=']).next().unwrap_or(code);
         let is_flag = code.starts_with("--");

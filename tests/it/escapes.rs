@@ -211,6 +211,7 @@ fn nobody_else_writes_to_the_terminal() {
     found.sort();
     let expected = [
         "src/commands/output.rs",
+        "src/commands/worker/output.rs",
         // It reads there, where somebody reads what the view writes.
         "src/job/terminal.rs",
         // To ralph, by a pipe.
@@ -218,6 +219,8 @@ fn nobody_else_writes_to_the_terminal() {
         "src/reply/child.rs",
         "src/script_agent/acp.rs",
         "src/script_agent/mod.rs",
+        "src/script_agent/screen/canvas.rs",
+        "src/script_agent/screen/mod.rs",
         "src/view/terminal.rs",
     ];
     assert_eq!(found, expected);

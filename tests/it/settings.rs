@@ -125,12 +125,17 @@ fn command_words(verb: Verb) -> Vec<&'static str> {
 fn loop_flags(verb: Verb, words: &[&str]) -> LoopFlags {
     let target: &[&str] = if matches!(verb, Verb::Prompt | Verb::Run | Verb::Feature) { &["x"] } else { &[] };
     let verb = command_words(verb);
-    let line = [&["ralph"], &*verb, target, words].concat();
+    let line = if verb == ["spawn"] {
+        [&["ralph", "spawn", "--name", "x", "--prompt-file", "x", "-n", "1"], words, &["--", "x"]].concat()
+    } else {
+        [&["ralph"], &*verb, target, words].concat()
+    };
     let cli = Cli::read(line.iter().map(Into::into).collect()).unwrap_or_else(|error| panic!("{error}"));
     match cli.command {
         Command::Plan(args) | Command::Build(args) => args.flags,
         Command::Prompt(args) => args.flags,
         Command::Run(args) => args.flags,
+        Command::Spawn(args) => args.flags,
         Command::Feature { verb: FeatureVerb::Spec(args) } => args.flags,
         Command::Loop { verb: LoopVerb::Plan(args) } => args.flags,
         Command::Loop { verb: LoopVerb::Build(args) } => args.shared.flags,
@@ -195,8 +200,8 @@ fn the_help_of_every_loop_tells_what_holds_there() {
             let value = if flag.value.is_empty() { String::new() } else { format!(" <{}>", flag.value) };
             let default = row.setting.in_words(&row.value);
             let entry = format!("{short}{}{value} {} [default: {default}]", flag.long, flag.help);
-            // The agent of a run is that of its RALPH.md.
-            let is_hidden = verb == Verb::Run && row.setting.key == "agent.provider";
+            // The agent of a run is that of its RALPH.md, that of a worker its command line.
+            let is_hidden = matches!(verb, Verb::Run | Verb::Spawn) && row.setting.key == "agent.provider";
             assert_eq!(help.contains(&entry), !is_hidden, "{entry} of {verb:?} in {help}");
         }
     }
