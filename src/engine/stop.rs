@@ -62,7 +62,6 @@ pub enum Urgency {
 
 /// The fold over everything asked of one loop.
 #[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each was asked by itself")]
 pub struct Stop {
     urgency: Urgency,
     outcome: Option<Outcome>,

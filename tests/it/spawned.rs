@@ -132,10 +132,11 @@ impl Workers {
     pub(crate) fn book(&self, name: &str, change: impl FnOnce(&mut State)) {
         let folder = self.folder(name);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
-        let root = self.scratch().root();
+        let quoted = |path: &Path| toml::Value::from(path.to_str().unwrap()).to_string();
+        let (ralph_dir, root) = (quoted(&folder), quoted(&self.scratch().root()));
         let entry = format!(
-            "version = 1\nname = \"{name}\"\nmode = \"spawn\"\nralph_dir = {folder:?}\nrun_dir = {folder:?}\n\
-             project_root = {root:?}\nrun_id = \"r1\"\npid = 1\nstarted = \"{STARTED}\"\n"
+            "version = 1\nname = \"{name}\"\nmode = \"spawn\"\nralph_dir = {ralph_dir}\nrun_dir = {ralph_dir}\n\
+             project_root = {root}\nrun_id = \"r1\"\npid = 1\nstarted = \"{STARTED}\"\n"
         );
         let hash = fnv1a(folder.as_os_str().as_encoded_bytes());
         fs::write(self.folder(&format!("{name}@{hash:08x}")), entry).unwrap();

@@ -210,7 +210,9 @@ fn a_worker_outlives_its_monitor_and_is_taken_up_where_it_stands() {
     assert!(run.stdout.contains("Exit reason: monitor_disconnected (worker still running)"), "{run:?}");
     assert!(tmux.tmux(&["list-sessions"]).starts_with("w:"), "it works on");
     let ralph = tmux.ralph("run w").spawn().unwrap();
-    wait_for("a monitor", || tmux.run("status w --json").stdout.contains("\"running\"").then_some(()));
+    wait_for("a monitor", || {
+        tmux.run("status w --json").stdout.contains("\"status\":\"running\"").then_some(())
+    });
     let run = tmux.run("cancel --now w");
     assert_eq!(run.code, Some(0), "{run:?}");
     let run = finish(ralph);
