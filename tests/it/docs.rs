@@ -196,7 +196,8 @@ fn every_flag_in_the_text_exists() {
     let known: BTreeSet<String> =
         verbs().values().flat_map(|verb| verb.get_arguments().flat_map(names).collect::<Vec<_>>()).collect();
     // Of the RALPH.md and of the plan in the examples, of agents, and what clap adds by itself.
-    let others = ["--", "--dir", "--gzip", "--help", "--only", "--skip-trust", "--thinking", "--variant", "--version"];
+    let others =
+        ["--", "--dir", "--gzip", "--help", "--only", "--skip-trust", "--thinking", "--variant", "--version"];
     for code in [README, CONTRIBUTING, &specs()].into_iter().flat_map(str::lines).flat_map(codes) {
         let flag = code.split([' ', '=']).next().unwrap_or(code);
         let is_flag = code.starts_with("--");
