@@ -16,8 +16,6 @@ pub mod pane;
 pub mod pipe;
 pub mod preset;
 mod readers;
-#[cfg(test)]
-mod sketches;
 mod threads;
 mod tools;
 mod vital_signs;

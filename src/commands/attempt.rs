@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::job::workspace::locate;
 use crate::process::stat::Stat;
-use crate::process::sweep::{RUN_MARK, SUPERVISOR_MARK};
+use crate::process::sweep::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
 use crate::record::lookup;
 use crate::record::state::Extent;
 
@@ -41,6 +41,10 @@ pub(super) fn refuse(verb: &str) -> anyhow::Result<()> {
 /// The marks alone say little: they may have outlived their run, as in a terminal that an agent has opened.
 fn place() -> Place {
     let mark = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    // In the window of a worker nobody else has this.
+    if mark(PANE_MARK).is_some() {
+        return Place::Inside;
+    }
     let supervisor = mark(SUPERVISOR_MARK).and_then(|pid| pid.parse::<u32>().ok());
     let (Some(run), Some(supervisor)) = (mark(RUN_MARK), supervisor) else { return Place::Outside };
     if is_below(supervisor) {

@@ -223,7 +223,11 @@ impl Supervised {
                 supervisor.leave_by(Instant::now());
                 // It may have started the program before it was killed.
                 sweep_program(&launch.mark, supervisor.handle.pid(), true);
-                let source = result.err().unwrap_or_else(|| io::Error::other("it ended without a word"));
+                let source = result.err().unwrap_or_else(|| {
+                    io::Error::other(
+                        "somebody killed the process that supervises it before it had said a word",
+                    )
+                });
                 Err(StartError::supervisor(launch, source))
             }
         }

@@ -286,6 +286,19 @@ fn what_cannot_be_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_command_that_never_began_leaves_no_worker() {
+    let tmux = Tmux::new();
+    tmux.scratch.agent("claude", "echo 'no key is set' >&2; exit 4");
+    let mut command = tmux.ralph("spawn --name w --prompt-file prompt.md -n 3 --");
+    let run = finish(command.arg("claude").spawn().unwrap());
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("w ended with code 4 before it could take its prompt"), "{run:?}");
+    assert!(run.stderr.contains("no key is set"), "{run:?}");
+    assert!(!tmux.folder().exists() && !tmux.run("ls").stdout.contains('w'), "{:?}", tmux.run("ls"));
+    tmux.assert_nothing_left();
+}
+
+#[test]
 fn a_name_that_is_taken_needs_a_word() {
     let tmux = Tmux::new();
     assert_eq!(tmux.spawn("exit 0", "-n 1").code, Some(0));

@@ -4,9 +4,13 @@ use std::time::Duration;
 
 use crate::agent::Timeouts;
 use crate::engine::report::{AttemptStatus, Report};
+use crate::process::launch::Launch;
 use crate::reply::usage::Class;
 use crate::reply::verdict::{Failure, Kind};
 use crate::text::duration;
+
+/// So many of the last lines of a screen are told.
+const SHOWN: usize = 5;
 
 /// Why we have ended an agent that has not ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,34 @@ impl Left {
     fn last_line(&self) -> String {
         let line = self.transcript.iter().rfind(|line| line.chars().any(char::is_alphanumeric));
         line.map(|line| format!(": {}", line.trim())).unwrap_or_default()
+    }
+
+    /// Whether its program has ended, and nobody has ended it.
+    pub(super) fn has_ended_by_itself(&self) -> bool {
+        self.how.is_none() && self.lost.is_none()
+    }
+
+    /// Why a program is gone before it was ready: what it has left on the screen, and what is likely.
+    pub(super) fn why_it_never_began(&self, name: &str, launch: &Launch) -> String {
+        let how = match (self.exit_code, self.signal) {
+            (Some(code), _) => format!("with code {code}"),
+            (None, Some(signal)) => format!("by signal {signal}"),
+            (None, None) => "in some way that nobody has seen".to_owned(),
+        };
+        let shown: Vec<&str> =
+            self.transcript.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+        let shown = shown[shown.len().saturating_sub(SHOWN)..].join(" | ");
+        let shown =
+            if shown.is_empty() { "it showed nothing".to_owned() } else { format!("it showed: {shown}") };
+        let words: Vec<_> = launch.command_line().map(|word| word.to_string_lossy()).collect();
+        let is_container = words.iter().any(|word| word.ends_with("docker") || word.ends_with("podman"));
+        let has_terminal = words.iter().any(|word| {
+            let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('t');
+            is_short || word == "--tty"
+        });
+        let likely =
+            if is_container && !has_terminal { "; without '-it' a container has no terminal" } else { "" };
+        format!("{name} ended {how} before it could take its prompt; {shown}{likely}")
     }
 
     /// Why it failed; `None`: it did not.

@@ -8,8 +8,10 @@ pub mod held;
 mod judge;
 mod watch;
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use held::{Given, Held};
@@ -68,6 +70,8 @@ pub struct WorkerAgent {
     pub timeouts: Timeouts,
     /// It is left alone once it has its prompt.
     pub detaches: bool,
+    /// Nobody has seen it work yet: where its program ends before it is ready, there is no second try, and this is set to true.
+    pub untried: Option<Rc<Cell<bool>>>,
 }
 
 /// A pane with a program that was started or taken up.
@@ -94,9 +98,9 @@ impl Agent for WorkerAgent {
         };
         drop(port);
         let mut watch = Watch::new(self, taken, attempt, began);
-        if held.given == Given::No
-            && let Some(ready) = watch.wait_until_ready(context)?
-        {
+        let ready = if held.given == Given::No { watch.wait_until_ready(context)? } else { None };
+        let was_ready = held.given == Given::Yes || ready.is_some();
+        if let Some(ready) = ready {
             held.given = Given::Yes;
             let given = watch.give_prompt(context, &ready, &mut || held.write(&self.folder))?;
             if given && self.detaches {
@@ -105,6 +109,13 @@ impl Agent for WorkerAgent {
         }
         watch.listen(context)?;
         let left = watch.finish(&held.mark);
+        if let Some(untried) = self.untried.take().filter(|_| !was_ready && left.has_ended_by_itself()) {
+            untried.set(true);
+            return Err(End::because(
+                Outcome::WorkerFailed,
+                left.why_it_never_began(&self.name, &self.launch),
+            ));
+        }
         self.report(&left, attempt, context, began)
     }
 }

@@ -1,7 +1,9 @@
 //! From a worker to its running loop.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::setup;
@@ -70,6 +72,7 @@ impl Watching<'_> {
             ..limits(Some(self.limit), settings)
         };
         let folder = project.records();
+        let has_not_begun = Rc::new(Cell::new(false));
         let agent = WorkerAgent {
             name: (*name).to_owned(),
             server: Server::new(&worker.socket),
@@ -87,6 +90,7 @@ impl Watching<'_> {
                 .map(|every| (every, worker.heartbeat_message.clone())),
             timeouts,
             detaches: self.detaches,
+            untried: state.is_none().then(|| Rc::clone(&has_not_begun)),
         };
         let ready = Ready {
             project,
@@ -116,6 +120,10 @@ impl Watching<'_> {
         let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
         if end.outcome != Outcome::Detached {
             worker::close(&folder).map_err(anyhow::Error::msg)?;
+        }
+        if has_not_begun.get() {
+            // As if it had never been spawned.
+            super::forget(&self.workspace.project, project, name)?;
         }
         Ok(end.outcome.code())
     }
