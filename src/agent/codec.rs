@@ -1,6 +1,7 @@
 //! How an agent is talked to: its bytes become items, and answers go back to its stdin.
 
-use std::sync::mpsc::Sender;
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::reply::decode::{Counters, Decoder, Item};
@@ -22,6 +23,11 @@ pub(super) trait Codec: Send {
         Farewell::default()
     }
 
+    /// What was asked of the agent before its prompt and is not answered yet: its number, and what it is called.
+    fn unanswered(&self) -> Option<(u64, &'static str)> {
+        None
+    }
+
     /// The agent writes no more.
     fn finish(&mut self, turn: &mut Turn);
 
@@ -34,22 +40,85 @@ pub(super) type Farewell = Arc<Mutex<Vec<u8>>>;
 
 /// The way to an agent's stdin, for all who have something to say to it. Once closed it leads nowhere.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Answers(Arc<Mutex<Option<Sender<Vec<u8>>>>>);
+pub(super) struct Answers {
+    sender: Arc<Mutex<Option<Sender<Vec<u8>>>>>,
+    unread: Arc<Mutex<Unread>>,
+}
+
+/// What was said to an agent, and is not taken from us yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Unread {
+    pub(super) answers: usize,
+    pub(super) bytes: usize,
+}
+
+/// The end of that way at which the agent is.
+#[derive(Debug)]
+pub(super) struct ToWrite {
+    pieces: Receiver<Vec<u8>>,
+    unread: Arc<Mutex<Unread>>,
+}
 
 impl Answers {
-    pub(super) fn new(sender: Sender<Vec<u8>>) -> Self {
-        Self(Arc::new(Mutex::new(Some(sender))))
+    /// Both ends.
+    pub(super) fn new() -> (Self, ToWrite) {
+        let (sender, pieces) = channel();
+        let unread = Arc::<Mutex<Unread>>::default();
+        let answers = Self { sender: Arc::new(Mutex::new(Some(sender))), unread: Arc::clone(&unread) };
+        (answers, ToWrite { pieces, unread })
     }
 
     /// `false`: the agent hears nothing any more.
     pub(super) fn send(&self, bytes: Vec<u8>) -> bool {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sender.as_ref().is_some_and(|sender| sender.send(bytes).is_ok())
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(sender) = &*sender else { return false };
+        {
+            let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+            unread.answers += 1;
+            unread.bytes += bytes.len();
+        }
+        sender.send(bytes).is_ok()
+    }
+
+    /// What it has not taken yet.
+    pub(super) fn unread(&self) -> Unread {
+        *self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing more is said: its stdin is closed when what was said is written.
     pub(super) fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl ToWrite {
+    /// Writes what there is for the agent, and closes its stdin when no more can come: an agent that waits for more input would
+    /// wait for ever. One that ends without reading it all (a broken pipe here) is judged by what it did.
+    pub(super) fn write_to(self, mut stdin: impl Write) {
+        for piece in &self.pieces {
+            if stdin.write_all(&piece).is_err() {
+                return;
+            }
+            self.is_read(&piece);
+        }
+    }
+
+    /// What there is by now.
+    #[cfg(test)]
+    pub(super) fn so_far(&self) -> Vec<u8> {
+        self.pieces.try_iter().inspect(|piece| self.is_read(piece)).collect::<Vec<_>>().concat()
+    }
+
+    /// Whether there can be more.
+    #[cfg(test)]
+    pub(super) fn is_open(&self) -> bool {
+        self.pieces.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected)
+    }
+
+    fn is_read(&self, piece: &[u8]) {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.answers -= 1;
+        unread.bytes -= piece.len();
     }
 }
 
@@ -69,8 +138,8 @@ pub(super) struct Decoded {
     pub counters: Counters,
     /// The filter that died, and why.
     pub dead_filter: Option<String>,
-    /// What was asked of the agent before its prompt, and never answered.
-    pub unanswered: Option<&'static str>,
+    /// What was asked of the agent, and what it owes an answer to for ever.
+    pub owed: Option<&'static str>,
 }
 
 /// JSON lines: the prompt is all that is said, and every line is decoded by itself.
@@ -88,11 +157,7 @@ impl Codec for Decoder {
     }
 
     fn tally(&self) -> Decoded {
-        Decoded {
-            counters: self.counters(),
-            dead_filter: self.dead_filter().map(str::to_owned),
-            unanswered: None,
-        }
+        Decoded { counters: self.counters(), dead_filter: self.dead_filter().map(str::to_owned), owed: None }
     }
 }
 
@@ -102,11 +167,15 @@ pub(super) struct Turn {
     items: Vec<Item>,
     /// About how many bytes the items hold.
     weight: usize,
-    answer: Vec<u8>,
-    is_last: bool,
+    answers: Answers,
 }
 
 impl Turn {
+    /// What is answered goes there at once.
+    pub(super) fn new(answers: Answers) -> Self {
+        Self { answers, ..Self::default() }
+    }
+
     /// The agent did this.
     pub(super) fn item(&mut self, item: Item) {
         self.weight += size_of::<Item>() + text_of(&item);
@@ -126,24 +195,24 @@ impl Turn {
         self.items.push(item);
     }
 
-    /// These bytes are for the agent's stdin.
-    pub(super) fn answer(&mut self, bytes: &[u8]) {
-        self.answer.extend_from_slice(bytes);
+    /// These bytes are for the agent's stdin. One that reads no more is judged by what it did.
+    pub(super) fn answer(&self, bytes: Vec<u8>) {
+        self.answers.send(bytes);
+    }
+
+    /// What it has been answered and has not taken yet.
+    pub(super) fn unread(&self) -> Unread {
+        self.answers.unread()
     }
 
     /// Nothing more will be said to the agent: its stdin is closed.
-    pub(super) fn hang_up(&mut self) {
-        self.is_last = true;
+    pub(super) fn hang_up(&self) {
+        self.answers.close();
     }
 
     /// The items, and about how many bytes they hold.
     pub(super) fn take_items(&mut self) -> (Vec<Item>, usize) {
         (std::mem::take(&mut self.items), std::mem::take(&mut self.weight))
-    }
-
-    /// The bytes for the agent, and whether they are the last ones.
-    pub(super) fn take_answer(&mut self) -> (Vec<u8>, bool) {
-        (std::mem::take(&mut self.answer), self.is_last)
     }
 }
 

@@ -62,6 +62,8 @@ pub(super) struct Traces {
     /// What was looked at before the agent was ended for its silence.
     pub(super) evidence_of_death: String,
     pub(super) decoded: Decoded,
+    /// What was asked of the agent before its prompt, and is not answered.
+    pub(super) unanswered: Option<&'static str>,
     reply: Reply,
     text: String,
     stderr: VecDeque<u8>,
@@ -197,7 +199,7 @@ impl Traces {
 
     /// The step that an agent has never come beyond.
     fn unanswered(&self) -> String {
-        self.decoded.unanswered.map(|step| format!(" without an answer to '{step}'")).unwrap_or_default()
+        self.unanswered.map(|step| format!(" without an answer to '{step}'")).unwrap_or_default()
     }
 
     fn end(&self, exits_when_told: bool) -> AgentEnd {

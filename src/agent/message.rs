@@ -13,6 +13,8 @@ use crate::reply::show::Show;
 pub(super) enum Message {
     /// Bytes of the agent, cut anywhere.
     Bytes(Stream, Arc<[u8]>),
+    /// This was asked of the agent before its prompt, and its answer is waited for; `None`: that of none any more.
+    Asked(Option<&'static str>),
     /// What the bytes so far mean.
     Items(Vec<Item>),
     /// One of the agent's pipes is at its end.

@@ -11,6 +11,7 @@ pub mod command;
 mod display;
 mod ended;
 pub mod factory;
+mod handshake;
 mod message;
 pub mod pane;
 pub mod pipe;

@@ -45,7 +45,7 @@ pub struct PipeAgent {
     pub wishes: Wishes,
     /// It may change nothing.
     pub read_only: bool,
-    /// How the paths begin of files of ours, which it gets none of.
+    /// The paths of files of ours, which it gets none of; one that ends with `*` is how some begin.
     pub ours: Vec<OsString>,
     /// Who reads its stream.
     pub readers: ReaderPlan,
@@ -96,14 +96,9 @@ impl PipeAgent {
     }
 
     /// How it is talked to.
-    fn codec(
-        &self,
-        launch: &Launch,
-        wanted: &UnixStream,
-        port: &Port<Message>,
-    ) -> std::io::Result<Box<dyn Codec>> {
+    fn codec(&self, launch: &Launch, wanted: &UnixStream, port: &Port<Message>) -> Box<dyn Codec> {
         match self.preset.protocol {
-            Protocol::Lines => Ok(Box::new(Decoder::new(self.readers.filters(wanted)))),
+            Protocol::Lines => Box::new(Decoder::new(self.readers.filters(wanted))),
             Protocol::Acp => {
                 let wanted = Wanted {
                     model: self.wishes.model.clone(),
@@ -111,7 +106,7 @@ impl PipeAgent {
                     reads_itself: self.preset.reads_itself,
                 };
                 let grounds = Grounds { launch: launch.clone(), ours: self.ours.clone() };
-                Ok(Box::new(AcpCodec::start(wanted, &grounds, port)?))
+                Box::new(AcpCodec::new(wanted, &grounds, Some(port.clone())))
             }
         }
     }
@@ -139,7 +134,9 @@ impl PipeAgent {
             }
         }
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
-        launch.env.extend(self.wishes.model.as_ref().map(|model| ("RALPH_MODEL".into(), model.into())));
+        // Where none is wanted, that of a loop around us is not ours to hand on.
+        let model = self.wishes.model.clone().unwrap_or_default();
+        launch.env.push(("RALPH_MODEL".into(), model.into()));
 
         let command = shell_words(launch.command_line());
         context.tell(Event::AgentStarted { command: &command })?;
@@ -148,7 +145,7 @@ impl PipeAgent {
         let (supervised, pipes) = Supervised::start(&launch).map_err(cannot_start)?;
         let serve = || {
             let (patience, wanted) = Hold::new()?;
-            let codec = self.codec(&launch, &wanted, &port)?;
+            let codec = self.codec(&launch, &wanted, &port);
             let served = serve(pipes, attempt.prompt, codec, &self.display, &wanted, &port)?;
             Ok(Served { patience: Some(patience), ..served })
         };

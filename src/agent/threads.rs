@@ -1,8 +1,6 @@
 //! The small threads that move an attempt's bytes.
 
-use std::io::{PipeWriter, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, PoisonError};
 
 use super::codec::{Answers, Codec, Farewell, Stdin, Turn};
@@ -12,6 +10,8 @@ use crate::engine::event::Stream;
 use crate::engine::inbox::Port;
 use crate::process::pump::pump;
 use crate::process::supervised::Pipes;
+use crate::reply::decode::Item;
+use crate::reply::usage::UsageNote;
 use crate::threads;
 
 /// Holds the threads of one attempt to what they do, until it is dropped.
@@ -74,8 +74,7 @@ pub(super) fn serve(
     let feed = display.start(&stop, wanted, port)?;
     let Pipes { stdin, stdout, stderr, notes } = pipes;
 
-    let (sender, to_write) = channel();
-    let answers = Answers::new(sender);
+    let (answers, to_write) = Answers::new();
     codec.connect(&answers);
     let (first, then) = codec.open(prompt);
     // The writer is there until the sender is gone.
@@ -83,7 +82,7 @@ pub(super) fn serve(
     if then == Stdin::Close {
         answers.close();
     }
-    threads::start(move || write(stdin, &to_write))?;
+    threads::start(move || to_write.write_to(stdin))?;
     let farewell = Asking { words: codec.farewell(), answers: answers.clone() };
 
     let stderr_stop = stop.try_clone()?;
@@ -103,8 +102,8 @@ pub(super) fn serve(
 
     let port = port.clone();
     threads::start(move || {
-        read(codec, &answers, feed, &port, |take| pump(stdout, &stop, take));
-        port.post(0, Message::Closed);
+        let closing = Closing(port);
+        read(codec, &answers, feed, &closing.0, |take| pump(stdout, &stop, take));
     })?;
     Ok(Served {
         hold: Some(hold),
@@ -116,13 +115,17 @@ pub(super) fn serve(
     })
 }
 
-/// Writes what there is for the agent, and closes its stdin when no more can come: an agent that waits for more input would
-/// wait for ever. One that ends without reading it all (a broken pipe here) is judged by what it did.
-fn write(mut stdin: PipeWriter, pieces: &Receiver<Vec<u8>>) {
-    for piece in pieces {
-        if stdin.write_all(&piece).is_err() {
-            return;
+/// Tells that stdout is read no more, however that has come.
+struct Closing(Port<Message>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let error = Some("what it said could not be taken in: this is a fault of ralph's".to_owned());
+            let note = UsageNote { error, hopeless: true, ..UsageNote::default() };
+            self.0.post(0, Message::Items(vec![Item::Note(Box::new(note))]));
         }
+        self.0.post(0, Message::Closed);
     }
 }
 
@@ -134,7 +137,14 @@ fn read(
     port: &Port<Message>,
     pump: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool),
 ) {
-    let mut turn = Turn::default();
+    let mut turn = Turn::new(answers.clone());
+    let mut unanswered = None;
+    let mut tell = |codec: &dyn Codec| {
+        let asked = codec.unanswered();
+        let is_news = std::mem::replace(&mut unanswered, asked) != asked;
+        !is_news || port.post(0, Message::Asked(asked.map(|(_, step)| step)))
+    };
+    tell(&*codec);
     pump(&mut |bytes| {
         let shared: Arc<[u8]> = bytes.into();
         feed.take(&shared, port);
@@ -142,26 +152,13 @@ fn read(
             return false;
         }
         codec.read(bytes, &mut turn);
-        answer(&mut turn, answers);
-        post(&mut turn, port)
+        tell(&*codec) && post(&mut turn, port)
     });
     codec.finish(&mut turn);
     // Nobody is there to be answered.
     answers.close();
     post(&mut turn, port);
     port.post(0, Message::Decoded(codec.tally()));
-}
-
-/// Hands over what the codec has to say to the agent.
-fn answer(turn: &mut Turn, answers: &Answers) {
-    let (bytes, is_last) = turn.take_answer();
-    if !bytes.is_empty() {
-        // An agent that reads no more is judged by what it did.
-        answers.send(bytes);
-    }
-    if is_last {
-        answers.close();
-    }
 }
 
 /// `false`: nobody wants more.

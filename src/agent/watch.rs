@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::Timeouts;
 use super::ended::{Ending, Traces};
+use super::handshake::Handshake;
 use super::message::Message;
 use super::preset::ToolCalls;
 use super::threads::Served;
-use super::tools::{SERVER_IDLE, SERVER_LOOK, Tools};
+use super::tools::Tools;
 use super::vital_signs::VitalSigns;
 use crate::engine::context::Context;
 use crate::engine::event::{Event, Stream};
@@ -20,13 +21,8 @@ use crate::process::supervised::Supervised;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
-use crate::text::duration;
 
-/// How long the pipes of an agent that is gone may stay silent before we stop listening.
-const DRAIN: Duration = Duration::from_secs(1);
-/// How long our readers may still work on what came before they stopped listening; a user's filter has 10 s for
-/// every line.
-const DECODING: Duration = Duration::from_secs(15);
+mod clock;
 
 /// How long an agent that is asked to end its turn may take for that.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -75,6 +71,7 @@ pub(super) struct Watch {
     /// When the loop's own time is over.
     loop_over: Option<Instant>,
     word: Word,
+    handshake: Handshake,
     tools: Tools,
     /// When the servers that the agent has left are looked at again.
     next_server_look: Instant,
@@ -116,6 +113,7 @@ impl Watch {
             too_long: now + timeouts.attempt,
             loop_over,
             word: Word::AmongOthers,
+            handshake: Handshake::default(),
             tools: Tools::new(supervisor, program),
             next_server_look: now,
             known: (None, None),
@@ -210,7 +208,16 @@ impl Watch {
                     tell(Event::Background { tasks: &tasks, at_most: self.traces.timeouts.background })?;
                 }
             }
-            Message::Decoded(decoded) => self.traces.decoded = decoded,
+            Message::Asked(step) => {
+                self.traces.unanswered = step;
+                self.handshake.asked(step, Instant::now());
+            }
+            Message::Decoded(decoded) => {
+                if let Some(step) = decoded.owed {
+                    self.handshake.closed(step, Instant::now());
+                }
+                self.traces.decoded = decoded;
+            }
             Message::Closed => self.served.open -= 1,
             Message::DisplayEnded => self.served.displaying = false,
             Message::Display(show) if !self.display_lost => tell(Event::Shown(&[show]))?,
@@ -290,127 +297,6 @@ impl Watch {
     /// What is waited for after a word that may not be the last.
     fn announced(&self) -> Option<String> {
         if matches!(self.word, Word::LastForNow { .. }) { self.traces.announced() } else { None }
-    }
-
-    /// Whether there is nothing more to wait for. What our readers still hold is waited for; that the pipes end is
-    /// not, because a stranger may hold them open.
-    fn is_over(&mut self, now: Instant) -> bool {
-        match self.program {
-            Program::Alive => self.closing.is_some_and(|since| now > since + self.ladder_limit),
-            _ if self.served.open == 0 && !self.served.displaying => true,
-            Program::Gone { .. } | Program::OutOfSight => {
-                // What a supervisor has left behind when it was killed may print for ever.
-                let is_silent = self.program == Program::OutOfSight || now >= self.last_message + DRAIN;
-                if self.served.hold.is_some() && is_silent {
-                    self.served.hold = None;
-                    self.last_message = now;
-                }
-                self.served.hold.is_none() && now >= self.last_message + self.patience()
-            }
-        }
-    }
-
-    /// How long the readers of an agent that is gone may bring nothing. Its display is cosmetic.
-    fn patience(&self) -> Duration {
-        if self.served.patience.is_some() && self.served.hold.is_none() && self.served.open > 0 {
-            DECODING
-        } else {
-            DRAIN
-        }
-    }
-
-    fn next_deadline(&self) -> Instant {
-        if self.program != Program::Alive {
-            return self.last_message + self.patience();
-        }
-        if let Some(since) = self.closing {
-            return self.asked_until.unwrap_or(since + self.ladder_limit);
-        }
-        let next = match self.word {
-            Word::AmongOthers => self.vital_signs.next_look(),
-            Word::LastForNow { until } => until.min(self.next_server_look),
-            Word::Last { until } => until,
-        };
-        self.at_most(next)
-    }
-
-    /// A moment, or the one before it when the attempt or the loop is over.
-    fn at_most(&self, moment: Instant) -> Instant {
-        let moment = moment.min(self.too_long);
-        self.loop_over.map_or(moment, |deadline| moment.min(deadline))
-    }
-
-    fn look_at_the_clock(&mut self, now: Instant) {
-        if self.asked_until.is_some_and(|until| now >= until) {
-            self.asked_until = None;
-            self.supervised.stop();
-        }
-        if self.closing.is_some() || self.program != Program::Alive {
-            return;
-        }
-        if let Word::Last { until } = self.word {
-            // It has said its last word, well or not; nothing else is expected of it but to leave.
-            if now >= self.at_most(until) {
-                self.end(Ending::AfterFinal);
-            }
-        } else if let Word::LastForNow { until } = self.word {
-            self.look_at_the_background(until, now);
-        } else if self.loop_over.is_some_and(|deadline| now >= deadline) {
-            self.end(Ending::LoopOver);
-        } else if now >= self.too_long {
-            self.end(Ending::TimedOut);
-        } else if let Some(evidence) = self.vital_signs.look(now, &self.tools, &self.traces) {
-            self.traces.evidence_of_death = evidence;
-            self.end(Ending::Inactive);
-        }
-    }
-
-    /// Ends what the agent has left in the background when it takes too long, or is a server that nobody waits for: in the
-    /// stream, that one looks like a test run.
-    fn look_at_the_background(&mut self, until: Instant, now: Instant) {
-        let tasks = self.traces.announced().unwrap_or_default();
-        if now >= self.at_most(until) {
-            let limit = duration::format(self.traces.timeouts.background);
-            let over = |whose: &str, flag: &str| {
-                format!("{whose} time was over while this went on in the background: {tasks} ({flag})")
-            };
-            self.notice = Some(if now >= self.too_long {
-                over("the attempt's", "--timeout")
-            } else if now < until {
-                over("the loop's", "--max-duration")
-            } else {
-                format!("ended what went on in the background for {limit}: {tasks} (BACKGROUND_WAIT)")
-            });
-            return self.end(Ending::InBackground);
-        }
-        if now < self.next_server_look {
-            return;
-        }
-        self.next_server_look = now + SERVER_LOOK;
-        // Without tasks it waits for a time of day: no server is among that.
-        let Some(count) = self.traces.background_tasks() else { return };
-        if let Some(ports) = self.tools.idle_servers(count, now) {
-            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-            let (idle, ports) = (duration::format(SERVER_IDLE), ports.join(", "));
-            self.notice = Some(format!(
-                "ended a server that the agent has left on port {ports} ({tasks}): it did nothing for {idle}"
-            ));
-            self.end(Ending::InBackground);
-        }
-    }
-
-    /// We were stopped for a while; no deadline may fire for that.
-    fn shift(&mut self, gap: Duration) {
-        self.too_long += gap;
-        self.last_message += gap;
-        self.vital_signs.shift(gap);
-        self.next_server_look += gap;
-        match &mut self.word {
-            Word::AmongOthers => {}
-            Word::LastForNow { until } | Word::Last { until } => *until += gap,
-        }
-        self.closing = self.closing.map(|since| since + gap);
-        self.asked_until = self.asked_until.map(|until| until + gap);
     }
 
     /// Starts the ladder, unless the agent has ended by itself or is being ended already.

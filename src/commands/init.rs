@@ -12,6 +12,7 @@ use crate::files::atomic::{self, Durability};
 use crate::git;
 use crate::job::workspace::{self, find_program};
 use crate::project::Project;
+use crate::text::line::shell_words;
 use crate::text::terminal::message;
 
 /// The agents that are looked for, the one that is chosen first in front.
@@ -74,7 +75,11 @@ pub(super) fn choose_agent<'a>(
 ) -> anyhow::Result<Option<&'a str>> {
     let Some(wanted) = wanted else { return Ok(installed.first().copied()) };
     // A command line that says by itself what it speaks.
-    let speaks_acp = wanted.strip_prefix("acp:").is_some_and(|words| !words.trim().is_empty());
+    let command = wanted.strip_prefix("acp:").map(|_| shlex::split(wanted));
+    if command.as_ref().is_some_and(Option::is_none) {
+        anyhow::bail!("agent '{wanted}' is no command line: a quote is not closed");
+    }
+    let speaks_acp = command.flatten().is_some_and(|words| words.first().is_some_and(|word| word != "acp:"));
     if speaks_acp || preset::preset(wanted).is_some() {
         return Ok(Some(wanted));
     }
@@ -154,6 +159,7 @@ fn tell_agent(
     if config == Placed::Kept {
         writeln!(out, "Agent: as {path} says, which was kept.")?;
         if let Some(wanted) = &options.agent {
+            let wanted = shell_words([&OsString::from(wanted)]);
             writeln!(
                 out,
                 "  To use {wanted}, set AGENT_TYPE={wanted} there, or run 'ralph init --force --agent {wanted}'."

@@ -266,7 +266,8 @@ impl Tally {
     /// Books what an agent has cost.
     pub(super) fn spend(&mut self, cost_usd: Option<f64>, usage: &Usage) {
         if let Some(cost) = cost_usd {
-            *self.cost_usd.get_or_insert_default() += cost;
+            let spent = self.cost_usd.get_or_insert_default();
+            *spent = (*spent + cost).min(f64::MAX);
         }
         self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens.unwrap_or_default());
         self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens.unwrap_or_default());

@@ -95,6 +95,9 @@ impl Choice {
                     "agent '{ACP}' lacks its command: write one behind it that speaks the Agent Client Protocol, such \
                      as '{ACP}goose acp'"
                 ),
+                Some(_) if line.trim()[ACP.len()..].starts_with(char::is_whitespace) => {
+                    bail!("agent '{line}' has a blank behind '{ACP}': write the command directly there")
+                }
                 Some(words) => {
                     let program = words.split_whitespace().next().unwrap_or(words);
                     bail!("agent '{line}' cannot be started: {program} is not on PATH")
@@ -251,9 +254,9 @@ impl Choice {
     }
 }
 
-/// How the files and folders begin that are no business of agents'.
+/// The files and folders that are no business of agents'; one that ends with `*` is how some begin.
 pub(crate) fn ours(project: &Project) -> Vec<OsString> {
-    let path = |file: &str| project.run_dir().join(file.trim_end_matches('*')).into_os_string();
+    let path = |file: &str| project.run_dir().join(file.trim_end_matches('/')).into_os_string();
     project.run_files().into_iter().map(path).collect()
 }
 

@@ -42,6 +42,13 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// A variable as the program sees it.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        let own = self.env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        own.or_else(|| std::env::var_os(name))
+    }
+
     /// The words that are executed: the wrapper, the program and its arguments.
     pub fn command_line(&self) -> impl Iterator<Item = &OsString> {
         self.wrapper.iter().chain([&self.program]).chain(&self.args)

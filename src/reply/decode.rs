@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::{Input, JqProgram, Output, RunError};
 use super::line;
-use super::lines::Lines;
+use super::lines::{Line, Lines};
 use super::show::Show;
 use super::usage::UsageNote;
 
@@ -123,13 +123,13 @@ impl Decoder {
     /// Takes the next bytes of the stream, cut anywhere.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(Item)) {
         let mut lines = std::mem::take(&mut self.lines);
-        self.counters.oversized += lines.take(bytes, |line| self.line(line, out));
+        lines.take(bytes, |line| self.take(line, out));
         self.lines = lines;
     }
 
     /// Ends the stream: a last line without a newline is taken if it is complete.
     pub fn finish(&mut self, out: &mut dyn FnMut(Item)) {
-        std::mem::take(&mut self.lines).finish(|line| self.line(line, out));
+        std::mem::take(&mut self.lines).finish(|line| self.take(line, out));
     }
 
     /// What was counted so far.
@@ -142,6 +142,13 @@ impl Decoder {
     #[must_use]
     pub fn dead_filter(&self) -> Option<&str> {
         self.dead.as_deref()
+    }
+
+    fn take(&mut self, line: Line<'_>, out: &mut dyn FnMut(Item)) {
+        match line {
+            Line::Whole(line) => self.line(line, out),
+            Line::Head(_) => self.counters.oversized += 1,
+        }
     }
 
     fn line(&mut self, line: &[u8], out: &mut dyn FnMut(Item)) {

@@ -152,7 +152,7 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
 }
 
 /// The line with every `\uD8xx`/`\uDCxx` escape that has no partner replaced by U+FFFD.
-pub(super) fn without_lone_surrogates(line: &[u8]) -> Vec<u8> {
+pub(crate) fn without_lone_surrogates(line: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     let mut rest = line;
     while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {

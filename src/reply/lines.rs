@@ -2,26 +2,48 @@
 
 use std::io::BufRead as _;
 
-/// A longer line, in bytes, is counted and not parsed.
+/// A longer line, in bytes, is counted and not parsed, unless [another limit](Lines::of_at_most) was set.
 pub const MAX_LINE: usize = 16 << 20;
 
+/// So much is kept of a line that is too long, in bytes: what it is stands there.
+const HEAD: usize = 4096;
 /// A buffer that grew beyond this, in bytes, for one long line is given back.
 const KEEP_BUFFER: usize = 1 << 20;
 
+/// A line without its newline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// All of it.
+    Whole(&'a [u8]),
+    /// How one begins that is too long.
+    Head(&'a [u8]),
+}
+
 /// Takes a stream apart. A line that came whole is not copied.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lines {
     /// The start of a line whose end has not come yet.
     partial: Vec<u8>,
     /// The current line is too long; its end is awaited.
     skipping: bool,
+    limit: usize,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self::of_at_most(MAX_LINE)
+    }
 }
 
 impl Lines {
-    /// Takes the next bytes, and hands each line over that they end, without its newline. Answers how many lines have become
-    /// longer than [`MAX_LINE`]; these are skipped.
-    pub fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(&[u8])) -> u64 {
-        let mut oversized = 0;
+    /// Lines that are too long beyond so many bytes.
+    #[must_use]
+    pub fn of_at_most(limit: usize) -> Self {
+        Self { partial: Vec::new(), skipping: false, limit }
+    }
+
+    /// Takes the next bytes, and hands each line over that they end.
+    pub fn take(&mut self, mut bytes: &[u8], mut line: impl FnMut(Line<'_>)) {
         while !bytes.is_empty() {
             let mut rest = bytes;
             // Searching a slice cannot fail.
@@ -30,37 +52,68 @@ impl Lines {
                 Some(piece) => (piece, true),
                 None => (&bytes[..length], false),
             };
-            oversized += u64::from(self.piece(piece, ended, &mut line));
+            self.piece(piece, ended, &mut line);
             bytes = rest;
         }
-        oversized
     }
 
     /// Ends the stream: hands a last line over that has no newline.
-    pub fn finish(&mut self, mut line: impl FnMut(&[u8])) {
+    pub fn finish(&mut self, mut line: impl FnMut(Line<'_>)) {
         self.piece(b"", true, &mut line);
     }
 
-    /// Takes a piece of one line. `true`: it has become too long.
-    fn piece(&mut self, piece: &[u8], ended: bool, line: &mut impl FnMut(&[u8])) -> bool {
-        let is_too_long = !self.skipping && self.partial.len() + piece.len() > MAX_LINE;
-        if is_too_long {
+    /// Takes a piece of one line.
+    fn piece(&mut self, piece: &[u8], ended: bool, line: &mut impl FnMut(Line<'_>)) {
+        if !self.skipping && self.partial.len() + piece.len() > self.limit {
             self.skipping = true;
-            self.partial = Vec::new();
+            let missing = HEAD.saturating_sub(self.partial.len()).min(piece.len());
+            self.partial.extend_from_slice(&piece[..missing]);
+            self.partial.truncate(HEAD);
+            self.partial.shrink_to_fit();
+        } else if !self.skipping && ended && self.partial.is_empty() {
+            return line(Line::Whole(piece));
+        } else if !self.skipping {
+            self.partial.extend_from_slice(piece);
         }
-        match (self.skipping, ended) {
-            (true, _) => self.skipping = !ended,
-            (false, false) => self.partial.extend_from_slice(piece),
-            (false, true) if self.partial.is_empty() => line(piece),
-            (false, true) => {
-                self.partial.extend_from_slice(piece);
-                line(&self.partial);
-                self.partial.clear();
-                if self.partial.capacity() > KEEP_BUFFER {
-                    self.partial = Vec::new();
-                }
+        if ended {
+            line(if self.skipping { Line::Head(&self.partial) } else { Line::Whole(&self.partial) });
+            self.skipping = false;
+            self.partial.clear();
+            if self.partial.capacity() > KEEP_BUFFER {
+                self.partial = Vec::new();
             }
         }
-        is_too_long
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_line_that_is_too_long_its_head_is_told() {
+        let long = [b"head".as_slice(), &vec![b'x'; 2 * HEAD]].concat();
+        let text = [b"one\n".as_slice(), &long, b"\ntwo\n\n", &long].concat();
+        for cut in [1, 7, HEAD, text.len()] {
+            let mut lines = Lines::of_at_most(HEAD + 1);
+            let mut told = Vec::new();
+            let mut hear = |line: Line<'_>| {
+                told.push(match line {
+                    Line::Whole(line) => (line.to_vec(), true),
+                    Line::Head(head) => (head.to_vec(), false),
+                });
+            };
+            text.chunks(cut).for_each(|piece| lines.take(piece, &mut hear));
+            lines.finish(&mut hear);
+            let begin = long[..HEAD].to_vec();
+            let expected = [
+                (b"one".to_vec(), true),
+                (begin.clone(), false),
+                (b"two".to_vec(), true),
+                (Vec::new(), true),
+                (begin, false),
+            ];
+            assert_eq!(told, expected, "{cut}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 pub mod child;
 pub mod decode;
 pub mod filter;
-mod line;
+pub(crate) mod line;
 pub mod lines;
 mod reset;
 pub mod show;

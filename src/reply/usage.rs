@@ -242,12 +242,14 @@ impl UsageNote {
 impl Usage {
     /// Takes the next note in.
     pub fn fold(&mut self, note: &UsageNote) {
+        // Whatever an agent says: limits in money are kept by this.
+        let cost = note.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
         if note.add {
-            self.cost_usd = sum(self.cost_usd, note.cost_usd, |a, b| a + b);
+            self.cost_usd = sum(self.cost_usd, cost, |a, b| (a + b).min(f64::MAX));
             self.input_tokens = sum(self.input_tokens, note.input_tokens, u64::saturating_add);
             self.output_tokens = sum(self.output_tokens, note.output_tokens, u64::saturating_add);
         } else {
-            self.cost_usd = note.cost_usd.or(self.cost_usd);
+            self.cost_usd = cost.or(self.cost_usd);
             self.input_tokens = note.input_tokens.or(self.input_tokens);
             self.output_tokens = note.output_tokens.or(self.output_tokens);
         }

@@ -209,9 +209,9 @@ fn skipped(counters: Counters) -> String {
     match (counters.malformed, counters.oversized) {
         (0, 0) => String::new(),
         (malformed, 0) => format!(" ({malformed} unreadable lines)"),
-        (0, oversized) => format!(" ({oversized} lines over 16 MiB skipped)"),
+        (0, oversized) => format!(" ({oversized} lines too long to be read)"),
         (malformed, oversized) => {
-            format!(" ({malformed} unreadable lines, {oversized} lines over 16 MiB skipped)")
+            format!(" ({malformed} unreadable lines, {oversized} too long to be read)")
         }
     }
 }

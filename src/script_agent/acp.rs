@@ -1,6 +1,11 @@
 //! The scripted agent over the Agent Client Protocol: `ralph __script --acp`. It does the same work, and asks of its client
 //! what real agents ask.
 
+mod talk;
+
+pub(super) use self::talk::{PLAYS, Talk};
+
+use self::talk::Then;
 use super::play::{PLAY_VARIABLE, Play, Refusal};
 use super::{Agent, Event, Place, Voice};
 use crate::reply::sigil::COMPLETE;
@@ -9,72 +14,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, StdinLock, StdoutLock, Write as _};
 use std::process::{Command, Stdio};
-
-/// What can only be played over this protocol.
-pub(super) const PLAYS: &str = "read FILE, write FILE WORDS, terminal WORDS, kill WORDS, leave WORDS, permission KIND, \
-                                stop REASON, garbage, wait, mute METHOD, child, login, flood COUNT, race or twice";
-
-/// One attempt over this protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Talk {
-    Read(String),
-    Write(String, String),
-    /// A command in a terminal: it is waited for, or killed, or left.
-    Terminal(Vec<String>, Then),
-    /// Leave for a tool of this kind.
-    Permission(String),
-    /// The turn stops for this reason.
-    Stop(String),
-    /// What no agent should say.
-    Garbage,
-    /// Nothing, until the turn is cancelled.
-    Wait,
-    /// No answer to this method.
-    Mute(String),
-    /// A process that is left behind.
-    Child,
-    /// No session without a login.
-    Login,
-    /// So many requests at once.
-    Flood(usize),
-    /// One request whose answer has to wait, and others meanwhile.
-    Race,
-    /// Every answer twice.
-    Twice,
-}
-
-/// What becomes of a command in a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
-    Wait,
-    Kill,
-    Leave,
-}
-
-impl Talk {
-    /// Reads the words of a play.
-    pub(super) fn read(words: &[&str]) -> Option<Self> {
-        let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-        Some(match *words {
-            ["read", file] => Self::Read(file.to_owned()),
-            ["write", file, ref words @ ..] => Self::Write(file.to_owned(), words.join(" ")),
-            ["terminal", ref words @ ..] => Self::Terminal(owned(words), Then::Wait),
-            ["kill", ref words @ ..] => Self::Terminal(owned(words), Then::Kill),
-            ["leave", ref words @ ..] => Self::Terminal(owned(words), Then::Leave),
-            ["permission", kind] => Self::Permission(kind.to_owned()),
-            ["stop", reason] => Self::Stop(reason.to_owned()),
-            ["garbage"] => Self::Garbage,
-            ["wait"] => Self::Wait,
-            ["mute", method] => Self::Mute(method.to_owned()),
-            ["child"] => Self::Child,
-            ["login"] => Self::Login,
-            ["flood", count] => Self::Flood(count.parse().ok()?),
-            ["race"] => Self::Race,
-            ["twice"] => Self::Twice,
-            _ => return None,
-        })
-    }
-}
 
 /// The turn was cancelled.
 #[derive(Debug, thiserror::Error)]
@@ -134,9 +73,7 @@ impl Wire {
                 "session/new" if !is_logged_in => {
                     json!({ "error": { "code": -32000, "message": "Authentication required" } })
                 }
-                "session/new" => json!({ "result": { "sessionId": self.session, "modes": {
-                    "currentModeId": "ask",
-                    "availableModes": [{ "id": "ask", "name": "Ask" }, { "id": "plan", "name": "Plan" }, { "id": "yolo", "name": "Yolo" }] } } }),
+                "session/new" => self.open(&play)?,
                 "session/set_mode" => json!({ "result": {} }),
                 "session/prompt" => self.turn(place, &play, &message["params"]),
                 _ => json!({ "error": { "code": -32601, "message": format!("method not found: {method}") } }),
@@ -145,8 +82,31 @@ impl Wire {
                 self.say(&json!({ "jsonrpc": "2.0", "id": id }), answer.clone())?;
             }
             self.say(&json!({ "jsonrpc": "2.0", "id": id }), answer)?;
+            if method == "session/prompt" && matches!(&play, Ok(Play::Over(Talk::Stay))) {
+                self.event(&Event::Text { text: "I stay." })?;
+                loop {
+                    std::thread::park();
+                }
+            }
         }
         Ok(())
+    }
+
+    /// What a session begins with.
+    fn open(&mut self, play: &anyhow::Result<Play>) -> anyhow::Result<Value> {
+        let mut session = json!({ "sessionId": self.session });
+        match play {
+            Ok(Play::Over(Talk::Modeless)) => return Ok(json!({ "result": session })),
+            Ok(Play::Over(Talk::Status(kind))) => {
+                let status = json!({ "params": { "authStatus": { "kind": kind } } });
+                self.say(&json!({ "jsonrpc": "2.0", "method": "_auth/status_update" }), status)?;
+            }
+            _ => {}
+        }
+        let mode = |id: &str| json!({ "id": id, "name": id });
+        session["modes"] =
+            json!({ "currentModeId": "ask", "availableModes": [mode("ask"), mode("plan"), mode("yolo")] });
+        Ok(json!({ "result": session }))
     }
 
     /// One turn, from the prompt to its answer.
@@ -189,7 +149,23 @@ impl Wire {
             }
             Talk::Flood(count) => self.flood(*count)?,
             Talk::Race => self.race()?,
-            Talk::Login | Talk::Twice => String::new(),
+            Talk::Login | Talk::Twice | Talk::Stay | Talk::Modeless | Talk::Status(_) => String::new(),
+            Talk::LeaveMode => {
+                self.update(&json!({ "sessionUpdate": "current_mode_update", "currentModeId": "yolo" }))?;
+                return self.wait();
+            }
+            Talk::Large(bytes) => {
+                let params = json!({ "path": "/no/such/file", "content": "x".repeat(*bytes) });
+                let answer = self.ask("fs/write_text_file", params);
+                answer.map_or_else(|error| error.to_string(), |answer| answer.to_string())
+            }
+            Talk::Stubborn => {
+                self.event(&Event::Text { text: "I wait." })?;
+                while self.hear()?.is_some() {}
+                loop {
+                    std::thread::park();
+                }
+            }
             Talk::Stop(reason) => return Ok(reason.clone()),
             Talk::Garbage => {
                 writeln!(
@@ -199,13 +175,7 @@ impl Wire {
                 )?;
                 self.ask("no/such", json!({})).map_or_else(|error| error.to_string(), |_| String::new())
             }
-            Talk::Wait | Talk::Mute(_) => {
-                self.event(&Event::Text { text: "I wait." })?;
-                loop {
-                    let message = self.hear()?.context("the client is gone")?;
-                    is_cancelled(&message)?;
-                }
-            }
+            Talk::Wait | Talk::Mute(_) => return self.wait(),
             Talk::Child => {
                 let mut child = Command::new("sh");
                 child.args(["-c", "trap '' INT TERM; while :; do sleep 60; done"]).stdin(Stdio::null());
@@ -214,6 +184,18 @@ impl Wire {
         };
         self.event(&Event::Text { text: &format!("{heard}\n\n{COMPLETE}") })?;
         Ok("end_turn".to_owned())
+    }
+
+    /// Waits to be cancelled; it leaves a file then, as the last thing that it does.
+    fn wait(&mut self) -> anyhow::Result<String> {
+        self.event(&Event::Text { text: "I wait." })?;
+        loop {
+            let message = self.hear()?.context("the client is gone")?;
+            if let Err(cancelled) = is_cancelled(&message) {
+                std::fs::write("cancelled", "by its client\n")?;
+                return Err(cancelled.into());
+            }
+        }
     }
 
     fn terminal(&mut self, words: &[String], then: Then) -> anyhow::Result<String> {

@@ -281,7 +281,7 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         line("Cost", &format_args!("${cost:.4}"))?;
     }
-    if tally.input_tokens + tally.output_tokens > 0 {
+    if tally.input_tokens.saturating_add(tally.output_tokens) > 0 {
         line("Tokens", &format_args!("{} in, {} out", tally.input_tokens, tally.output_tokens))?;
     }
     Ok(())

@@ -130,10 +130,10 @@ fn an_agent_that_does_not_answer_is_ended_and_the_step_is_named() {
     }
 }
 
-#[test]
-fn a_turn_is_cancelled_before_anybody_is_killed() {
+/// An agent that has begun, and is stopped.
+fn cut_short(plays: &str) -> (Scratch, Run) {
     let scratch = Scratch::with_default_ladder();
-    let ralph = start(&scratch, "wait");
+    let ralph = start(&scratch, plays);
     wait_for("its first words", || {
         let log = fs::read_to_string(scratch.session_logs().pop()?).ok()?;
         log.contains("I wait.").then_some(())
@@ -143,9 +143,62 @@ fn a_turn_is_cancelled_before_anybody_is_killed() {
     scratch.ask_to_stop(ralph.id(), Signal::INT);
     let run = finish(ralph);
     assert_end(&scratch, &run, 130, "interrupted", "stopped");
+    scratch.assert_nothing_left();
+    (scratch, run)
+}
+
+#[test]
+fn a_turn_is_cancelled_before_anybody_is_killed() {
+    let (scratch, run) = cut_short("wait");
+    assert_eq!(scratch.read("cancelled"), "by its client\n");
     // The agent has left by itself: the ladder begins after 3 s.
     assert!(run.elapsed < Duration::from_secs(3), "{run:?}");
+    let (_, run) = cut_short("stubborn");
+    assert!(run.elapsed >= Duration::from_secs(3), "it had its time: {run:?}");
+}
+
+#[test]
+fn a_good_turn_is_one_whatever_an_agent_does_after_it() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "stay", "--inactivity-timeout 5");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(!format!("{run:?}").contains("I stay"), "nobody hears that: {run:?}");
     scratch.assert_nothing_left();
+}
+
+#[test]
+fn silence_ends_an_agent_and_a_long_message_has_an_answer() {
+    let scratch = Scratch::new();
+    let run = play(&scratch, "wait", "--inactivity-timeout 1");
+    assert_end(&scratch, &run, 4, "failed", "failed");
+    assert!(run.stderr.contains("no sign of life for 1s"), "{run:?}");
+    let run = play(&scratch, "large 102760448", "");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains("the message is longer than 97 MiB"), "{run:?}");
+}
+
+/// A task that is verified by an agent that may only look; what it tries is played.
+fn verified(plays: &str) -> (Scratch, Run) {
+    let scratch = Scratch::new();
+    assert_eq!(scratch.run("task add first").code, Some(0));
+    let mut run = scratch.ralph("run --all --max-retries 0");
+    run.arg("--agent").arg(format!("acp:{RALPH} __script --acp")).env("RALPH_SCRIPT_PLAY", plays);
+    let run = Scratch::finish(&mut run);
+    (scratch, run)
+}
+
+#[test]
+fn a_verification_over_acp_may_only_look() {
+    for (plays, words) in [
+        ("done,write /tmp/no x", "this session may look at files and change none"),
+        ("done,permission edit", "the reject_once one"),
+        ("done,leave-mode", "it has left the mode 'plan' for 'yolo', and may only look"),
+    ] {
+        let (_scratch, run) = verified(plays);
+        assert!(format!("{}{}", run.stdout, run.stderr).contains(words), "{plays}: {run:?}");
+    }
+    let (_, run) = verified("done,verify pass");
+    assert_eq!(run.code, Some(0), "{run:?}");
 }
 
 #[test]

@@ -213,7 +213,10 @@ fn an_agent_over_acp_introduces_itself() {
     assert!(session.starts_with("ok: opened in "), "{session}");
     assert!(session.ends_with("; works in its mode 'yolo', only looks in 'plan'"), "{session}");
     assert_eq!(said("models"), "ok: it offers no choice: --model cannot be used");
-    assert_eq!(said("login"), "ok: it opens a session without asking for one");
+    let login = said("login");
+    assert!(login.starts_with("warn: cannot be told: it opens a session without asking for one"), "{login}");
+    let verifying = said("verifying");
+    assert!(verifying.starts_with("ok: ralph verifies tasks in its mode 'plan'"), "{verifying}");
     assert_eq!(said("flags"), "");
     scratch.assert_nothing_left();
 }
@@ -229,12 +232,15 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
             "mute session/new",
             "",
             "session",
-            ["fail", "no answer to 'session/new' within 20s", "→ run"],
+            ["fail", "no session within 20s: 'session/new' was not answered", "→ run"],
         ),
+        (&ours, "status none", "", "login", ["fail", "the agent says that nobody is logged in", "→ log in"]),
+        (&ours, "status account", "", "login", ["ok", "the agent says: account", ""]),
+        (&ours, "modeless", "", "verifying", ["ok", "no mode in which it only looks", "does not count"]),
         ("true", "", "", "session", ["fail", "it ended before it answered 'initialize'", "→ run"]),
         ("sh -c 'echo no key >&2; exit 3'", "", "", "session", ["fail", "'initialize': no key", "→ run"]),
         // It prints for ever, and nothing of the protocol.
-        ("yes", "", "", "session", ["fail", "no answer to 'initialize' within 20s", "→ run"]),
+        ("yes", "", "", "session", ["fail", "no session within 20s: 'initialize' was not answered", "→ run"]),
     ];
     side_by_side(&cases, |(agent, play, key, check, words)| {
         let scratch = scratch();

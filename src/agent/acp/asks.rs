@@ -2,22 +2,29 @@
 
 use agent_client_protocol_schema::v1::{
     CreateTerminalRequest, KillTerminalRequest, PermissionOption, PermissionOptionKind, ReadTextFileRequest,
-    ReleaseTerminalRequest, RequestPermissionRequest, TerminalOutputRequest, ToolKind,
-    WaitForTerminalExitRequest, WriteTextFileRequest,
+    ReleaseTerminalRequest, TerminalOutputRequest, ToolCallUpdate, ToolKind, WaitForTerminalExitRequest,
+    WriteTextFileRequest,
 };
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use super::Grounds;
+use super::envelope::raw;
 use super::error::Refusal;
 use super::files::Files;
 use super::terminals::Terminals;
-use super::{Grounds, raw};
+use super::update::Updates;
 use crate::agent::codec::{Answers, Turn};
 use crate::agent::message::Message;
 use crate::engine::inbox::Port;
 use crate::reply::decode::Item;
 use crate::reply::show::{Leave, Show};
+
+/// Methods whose answers may be long.
+const LONG: [&str; 2] = ["fs/read_text_file", "terminal/output"];
+/// As long as more than this waits for an agent that does not read it, it gets no more of that, in bytes.
+const MOST_UNREAD: usize = 32 << 20;
 
 /// Answers what is asked.
 pub(super) struct Asks {
@@ -49,23 +56,24 @@ impl Asks {
         id: &RawValue,
         method: &str,
         params: Option<&RawValue>,
+        updates: &mut Updates,
         turn: &mut Turn,
     ) -> Result<Option<Box<RawValue>>, Refusal> {
+        if LONG.contains(&method) && turn.unread().bytes > MOST_UNREAD {
+            return Err(Refusal::because("busy: read the answers to what you have asked, and ask again"));
+        }
         if method == "terminal/wait_for_exit" {
             let WaitForTerminalExitRequest { terminal_id, .. } = read(params)?;
             return Ok(self.terminals.wait(&terminal_id.0, id)?.map(|exit| raw(&exit)));
         }
-        self.answer_now(method, params, turn).map(Some)
+        if method == "session/request_permission" {
+            return Ok(Some(self.leave(&read(params)?, updates, turn)));
+        }
+        self.answer_now(method, params).map(Some)
     }
 
-    fn answer_now(
-        &mut self,
-        method: &str,
-        params: Option<&RawValue>,
-        turn: &mut Turn,
-    ) -> Result<Box<RawValue>, Refusal> {
+    fn answer_now(&mut self, method: &str, params: Option<&RawValue>) -> Result<Box<RawValue>, Refusal> {
         match method {
-            "session/request_permission" => Ok(self.leave(&read(params)?, turn)),
             "fs/read_text_file" => {
                 let ReadTextFileRequest { path, line, limit, .. } = read(params)?;
                 let content = self.files.read(&path, line, limit)?;
@@ -104,16 +112,21 @@ impl Asks {
     }
 
     /// Gives leave, or not; nobody is there to be asked.
-    fn leave(&self, request: &RequestPermissionRequest, turn: &mut Turn) -> Box<RawValue> {
+    fn leave(&self, request: &Request, updates: &mut Updates, turn: &mut Turn) -> Box<RawValue> {
         let fields = &request.tool_call.fields;
         let kind = fields.kind.unwrap_or_default();
         let is_granted = !self.read_only || changes_nothing(kind);
-        let option = chosen(&request.options, is_granted);
-        let leave = match (is_granted, option) {
+        let options = request.options.iter().filter_map(|option| PermissionOption::deserialize(option).ok());
+        let option = chosen(&options.collect::<Vec<_>>(), is_granted).cloned();
+        let leave = match (is_granted, &option) {
             (true, Some(_)) => Leave::Allowed,
             (false, Some(_)) => Leave::Refused,
             (_, None) => Leave::Unanswered,
         };
+        updates
+            .asked(&request.tool_call, leave == Leave::Allowed)
+            .into_iter()
+            .for_each(|item| turn.item(item));
         let what = fields.title.as_deref().unwrap_or("something");
         turn.item(Item::Show(Show::permission(leave, word(kind), what)));
         raw(&match option {
@@ -121,6 +134,15 @@ impl Asks {
             None => json!({ "outcome": { "outcome": "cancelled" } }),
         })
     }
+}
+
+/// A request for leave. An option that nobody knows is no reason to refuse the others.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    tool_call: ToolCallUpdate,
+    #[serde(default)]
+    options: Vec<Value>,
 }
 
 /// Whether a tool of this kind leaves files as they are. One that switches the mode may offer to ask nobody any more.

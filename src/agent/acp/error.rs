@@ -1,10 +1,14 @@
 //! Errors of both sides.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::reply::usage::Class;
+use crate::text::line::one_line_within;
+
+/// The longest message of ours, in characters.
+const LONGEST: usize = 1000;
 
 /// Why a request of the agent's is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -14,24 +18,34 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    fn new(code: i32, message: &str) -> Self {
+        // It may repeat what the agent has said, which may be long.
+        Self { code, message: one_line_within(message, LONGEST) }
+    }
+
     /// There is no such method, or not now.
     pub(super) fn method(method: &str) -> Self {
-        Self { code: -32601, message: format!("method not found: {method}") }
+        Self::new(-32601, &format!("method not found: {method}"))
     }
 
     /// What it needs is not there, or is something else.
     pub(super) fn params(why: &str) -> Self {
-        Self { code: -32602, message: format!("invalid params: {why}") }
+        Self::new(-32602, &format!("invalid params: {why}"))
+    }
+
+    /// It cannot be read.
+    pub(super) fn unread(why: &str) -> Self {
+        Self::new(-32700, &format!("the message {why}"))
     }
 
     /// There is no such file. Most agents take these words for a file that is new; gemini takes none for that.
     pub(super) fn not_found(path: &str) -> Self {
-        Self { code: -32002, message: format!("ENOENT: no such file or directory, open '{path}'") }
+        Self::new(-32002, &format!("ENOENT: no such file or directory, open '{path}'"))
     }
 
     /// It is not allowed, or does not work.
-    pub(super) fn because(why: impl Into<String>) -> Self {
-        Self { code: -32603, message: why.into() }
+    pub(super) fn because(why: impl AsRef<str>) -> Self {
+        Self::new(-32603, why.as_ref())
     }
 }
 
@@ -46,18 +60,15 @@ pub(super) struct Fault {
 impl Fault {
     /// Reads the `error` of a response.
     pub(super) fn read(error: &RawValue) -> Self {
-        #[derive(Deserialize, Default)]
-        struct Error {
-            #[serde(default)]
-            code: i64,
-            #[serde(default)]
-            message: String,
-            #[serde(default)]
-            data: Value,
-        }
-        let Error { code, message, data } = serde_json::from_str(error.get()).unwrap_or_default();
+        // Not all are of the shape that is written down.
+        let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.trim().parse().ok());
+        let code = error.get("code").and_then(number).unwrap_or_default();
+        let message = text(Some(&error).filter(|error| error.is_string()).or(error.get("message")));
+        let data = error.get("data").cloned().unwrap_or_default();
         let kind = data.get("errorKind").and_then(Value::as_str).unwrap_or_default();
-        let details = data.get("details").or(data.get("message")).and_then(Value::as_str).unwrap_or_default();
+        let details = text(data.get("details").or(data.get("message")).or(Some(&data)));
         let message = match (message.trim(), details.trim()) {
             ("", "") => format!("error {code}"),
             (said, "") => said.to_owned(),

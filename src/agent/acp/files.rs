@@ -1,119 +1,84 @@
 //! Files of the project for an agent that asks us for them, and of the folder for temporary ones.
 //!
-//! Each path is walked by the kernel from the folder's own descriptor and never leaves it, by `..`, by a link or by a race. This
-//! keeps order; it is no sandbox: most agents have a shell.
+//! Each path is walked step by step from the folder's own descriptor and never leaves what agents may have, by `..`, by a
+//! link or by a race. This keeps order; it is no sandbox: most agents have a shell.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, mkdirat, openat2, renameat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchown, openat, renameat, statat, unlinkat};
+use rustix::fs::{Gid, Uid};
 use rustix::io::Errno;
 
 use super::Grounds;
 use super::error::Refusal;
+use super::walk::{Found, Grant, Missing};
+use crate::process::launch::Launch;
 
 /// A larger file is none for a prompt, in bytes.
-const LARGEST: u64 = 16 << 20;
-/// How many links one after the other are followed to what is written.
-const LINKS: usize = 40;
+pub(super) const LARGEST: usize = 16 << 20;
 
 /// Where files may be.
 pub(super) struct Files {
-    roots: Vec<PathBuf>,
-    /// How the paths of files of ours begin.
-    ours: Vec<OsString>,
+    grant: Grant,
 }
 
 impl Files {
     pub(super) fn new(grounds: &Grounds) -> Self {
-        let roots = [grounds.launch.cwd.clone(), temporary()];
-        Self {
-            roots: roots.iter().filter_map(|root| root.canonicalize().ok()).collect(),
-            ours: grounds.ours.clone(),
-        }
+        let roots = [grounds.launch.cwd.clone(), temporary(&grounds.launch)];
+        Self { grant: Grant::new(&roots, &grounds.ours) }
     }
 
     /// The text of a file, from a line (from 1) on and of so many lines where that is said.
     pub(super) fn read(&self, path: &Path, line: Option<u32>, limit: Option<u32>) -> Result<String, Refusal> {
-        let (root, below) = self.place(path)?;
         let shown = path.display();
-        let file = open(&root, &below, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
-            .map_err(|errno| fault(path, errno))?;
+        let Found { folder, name: Some(name), .. } = self.grant.find(path, Missing::Refused)? else {
+            return Err(Refusal::because(format!("{shown}: it is no file")));
+        };
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&folder, &name, flags, Mode::empty()).map_err(|errno| fault(path, errno))?;
         let file = File::from(file);
-        // Wherever links have led: what is opened is what counts.
-        self.place(&real(&file))?;
         let about = file.metadata().map_err(|error| Refusal::because(format!("{shown}: {error}")))?;
         if !about.is_file() {
             return Err(Refusal::because(format!("{shown}: it is no file")));
         }
         let mut bytes = Vec::new();
-        let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
+        let read = file.take(LARGEST as u64 + 1).read_to_end(&mut bytes);
         read.map_err(|error| Refusal::because(format!("{shown}: {error}")))?;
-        if bytes.len() as u64 > LARGEST {
+        if bytes.len() > LARGEST {
             return Err(Refusal::because(format!("{shown}: it is larger than {LARGEST} bytes")));
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| Refusal::because(format!("{shown}: it is no UTF-8 text")))?;
-        Ok(lines(&text, line, limit))
+        Ok(lines(text, line, limit))
     }
 
     /// Writes a file whole, with the folders that it needs. Its mode stays, and a link leads where it did.
     pub(super) fn write(&self, path: &Path, content: &str) -> Result<(), Refusal> {
-        if content.len() as u64 > LARGEST {
+        if content.len() > LARGEST {
             return Err(Refusal::because(format!("{}: more than {LARGEST} bytes", path.display())));
         }
-        let mut path = path.to_owned();
-        for _ in 0..LINKS {
-            let (root, below) = self.place(&path)?;
-            let folder = make_folders(&root, below.parent().unwrap_or(Path::new("")))
-                .map_err(|errno| fault(&path, errno))?;
-            let name = below.file_name().unwrap_or_default();
-            self.place(&real(&folder).join(name))?;
-            let target = write_in(&folder, Path::new(name), content).map_err(|error| match error {
-                WriteError::Errno(errno) => fault(&path, errno),
-                WriteError::Io(error) => Refusal::because(format!("{}: {error}", path.display())),
-                WriteError::NoFile => Refusal::because(format!("{}: it is no file", path.display())),
-            })?;
-            match target {
-                None => return Ok(()),
-                // It is a link: what it leads to is looked at like any other path.
-                Some(target) => path = path.parent().unwrap_or(&path).join(target),
-            }
-        }
-        Err(Refusal::because(format!("{}: too many links", path.display())))
+        let Found { folder, name: Some(name), .. } = self.grant.find(path, Missing::Made)? else {
+            return Err(Refusal::because(format!("{}: it is no file", path.display())));
+        };
+        write_in(&folder, &name, content).map_err(|error| match error {
+            WriteError::Errno(errno) => fault(path, errno),
+            WriteError::Io(error) => Refusal::because(format!("{}: {error}", path.display())),
+            WriteError::NoFile => Refusal::because(format!("{}: it is no file", path.display())),
+        })
     }
 
     /// A folder in which a command may run.
     pub(super) fn folder(&self, path: &Path) -> Result<PathBuf, Refusal> {
-        let refuse = |error: std::io::Error| Refusal::because(format!("{}: {error}", path.display()));
-        let real = path.canonicalize().map_err(refuse)?;
-        self.place(&real)?;
-        if !path.is_absolute() || !real.is_dir() {
-            return Err(Refusal::because(format!("{}: it is no absolute path of a folder", path.display())));
+        match self.grant.find(path, Missing::Refused)? {
+            Found { name: None, path, .. } => Ok(path),
+            Found { .. } => Err(Refusal::because(format!("{}: there is no such folder", path.display()))),
         }
-        Ok(real)
-    }
-
-    /// The root that a path is below, and the rest of it.
-    fn place(&self, path: &Path) -> Result<(PathBuf, PathBuf), Refusal> {
-        if !path.is_absolute() {
-            return Err(Refusal::params("the path is not absolute"));
-        }
-        let path = &normal(path);
-        let root = self.roots.iter().find(|root| path.starts_with(root));
-        let Some((root, below)) = root.and_then(|root| Some((root, path.strip_prefix(root).ok()?))) else {
-            return Err(Refusal::because(format!("{}: it is outside of the project", path.display())));
-        };
-        let is_git = below.components().any(|part| part.as_os_str() == ".git");
-        if is_git || self.ours.iter().any(|ours| path.as_os_str().as_bytes().starts_with(ours.as_bytes())) {
-            return Err(Refusal::because(format!("{}: it is not for agents", path.display())));
-        }
-        Ok((root.clone(), below.to_owned()))
     }
 }
 
@@ -135,118 +100,72 @@ impl From<std::io::Error> for WriteError {
     }
 }
 
-/// Where an open file is.
-fn real(file: &impl AsRawFd) -> PathBuf {
-    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default()
-}
-
-/// Writes a file in a folder. `Some`: it is a link, and leads there.
-fn write_in(folder: &OwnedFd, name: &Path, content: &str) -> Result<Option<PathBuf>, WriteError> {
-    if name.as_os_str().is_empty() {
-        return Err(WriteError::NoFile);
-    }
-    let old = openat2_in(folder, name, OFlags::PATH | OFlags::NOFOLLOW);
-    let mode = match old {
-        Ok(old) => {
-            let about = File::from(old).metadata()?;
-            if about.is_symlink() {
-                return Ok(Some(
-                    rustix::fs::readlinkat(folder, name, Vec::new())?.to_string_lossy().as_ref().into(),
-                ));
-            }
-            if !about.is_file() {
-                return Err(WriteError::NoFile);
-            }
-            Some(about.mode() & 0o7777)
-        }
+/// Writes a file in a folder, beside what is there and then in its place.
+fn write_in(folder: &OwnedFd, name: &OsStr, content: &str) -> Result<(), WriteError> {
+    let old = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(old) if FileType::from_raw_mode(old.st_mode).is_file() => Some(old),
+        Ok(_) => return Err(WriteError::NoFile),
         Err(Errno::NOENT) => None,
         Err(errno) => return Err(errno.into()),
     };
-    let temporary = format!(".{}.{}.tmp", name.display(), std::process::id());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    // Left by one that was cut off.
-    let _ = unlinkat(folder, &temporary, AtFlags::empty());
-    let file = rustix::fs::openat(folder, &temporary, flags, Mode::from_raw_mode(0o666))?;
+    // Nobody may read there what could not be read before.
+    let (temporary, file) = create_beside(folder, if old.is_some() { 0o600 } else { 0o666 })?;
     let mut file = File::from(file);
-    let written = file.write_all(content.as_bytes()).and_then(|()| match mode {
-        Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode)),
-        None => Ok(()),
+    let permitted = old.map_or(Ok(()), |old| {
+        // Only root can give a file to somebody else; of what others run it as, nothing stays.
+        let _ = fchown(&file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
+        file.set_permissions(fs::Permissions::from_mode(old.st_mode & 0o1777))
     });
+    let written = permitted.and_then(|()| file.write_all(content.as_bytes()));
     let renamed =
         written.map_err(WriteError::from).and_then(|()| Ok(renameat(folder, &temporary, folder, name)?));
     if renamed.is_err() {
         let _ = unlinkat(folder, &temporary, AtFlags::empty());
     }
-    renamed.map(|()| None)
+    renamed
 }
 
-/// The folder of this path below a root, which is made where it is missing.
-fn make_folders(root: &Path, below: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY;
-    let mut folder = rustix::fs::open(root, flags | OFlags::CLOEXEC, Mode::empty())?;
-    let mut done = PathBuf::new();
-    for part in below.components() {
-        done.push(part);
-        folder = match open(root, &done, flags) {
-            Err(Errno::NOENT) => {
-                match mkdirat(&folder, Path::new(part.as_os_str()), Mode::from_raw_mode(0o777)) {
-                    Ok(()) | Err(Errno::EXIST) => open(root, &done, flags)?,
-                    Err(errno) => return Err(errno),
-                }
-            }
-            opened => opened?,
-        };
+/// A file of our own, under a name that nothing has.
+fn create_beside(folder: &OwnedFd, mode: u32) -> Result<(String, OwnedFd), Errno> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!(".ralph-{}-{count}.tmp", std::process::id());
+        match openat(folder, &name, flags, Mode::from_raw_mode(mode)) {
+            // Left by one that was cut off.
+            Err(Errno::EXIST) => {}
+            file => return Ok((name, file?)),
+        }
     }
-    Ok(folder)
-}
-
-fn open(root: &Path, below: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let root = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    openat2_in(&root, below, flags)
-}
-
-/// Opens what is beneath a folder, whatever links are on the way there.
-fn openat2_in(folder: &OwnedFd, below: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    openat2(folder, below, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
 /// What a refused call means for the agent.
-fn fault(path: &Path, errno: Errno) -> Refusal {
+pub(super) fn fault(path: &Path, errno: Errno) -> Refusal {
     match errno {
         Errno::NOENT => Refusal::not_found(&path.to_string_lossy()),
-        Errno::XDEV => Refusal::because(format!("{}: it leads out of the project", path.display())),
         errno => Refusal::because(format!("{}: {}", path.display(), std::io::Error::from(errno))),
     }
 }
 
-/// A path without `.` and `..`, as it is written.
-fn normal(path: &Path) -> PathBuf {
-    let mut parts = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                parts.pop();
-            }
-            Component::CurDir => {}
-            part => parts.push(part),
-        }
-    }
-    parts
-}
-
-/// The folder for temporary files: ours, unless it is one that has far more in it.
-fn temporary() -> PathBuf {
-    let usual = PathBuf::from("/tmp");
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let named = std::env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    named.filter(|path| path != Path::new("/") && Some(path) != home.as_ref()).unwrap_or(usual)
+/// The folder for temporary files: the agent's own, unless it is somebody else's or has far more in it.
+fn temporary(launch: &Launch) -> PathBuf {
+    let named = |name: &str| launch.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = named("HOME").and_then(|home| home.canonicalize().ok()).unwrap_or_default();
+    let is_own = |path: &PathBuf| {
+        let Ok(path) = path.canonicalize() else { return false };
+        let about = fs::metadata(&path);
+        path.parent().is_some()
+            && !home.starts_with(&path)
+            && about.is_ok_and(|about| about.is_dir() && about.uid() == rustix::process::geteuid().as_raw())
+    };
+    named("TMPDIR").filter(is_own).unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 
 /// Some of the lines of a text.
-fn lines(text: &str, from: Option<u32>, limit: Option<u32>) -> String {
+fn lines(text: String, from: Option<u32>, limit: Option<u32>) -> String {
     if from.is_none() && limit.is_none() {
-        return text.to_owned();
+        return text;
     }
     let skipped = from.unwrap_or(1).saturating_sub(1) as usize;
     let most = limit.map_or(usize::MAX, |limit| limit as usize);
@@ -264,7 +183,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("project");
         fs::create_dir_all(root.join(".git")).unwrap();
-        let files = Files { roots: vec![root.clone()], ours: vec![root.join(".ralph/state.toml").into()] };
+        let ours = ["state.toml", "lock", "progress.db*"].map(|name| root.join(".ralph").join(name).into());
+        let files = Files { grant: Grant::new(std::slice::from_ref(&root), &ours) };
         (folder, files, root)
     }
 
@@ -298,18 +218,25 @@ mod tests {
         symlink(&outside, root.join("out")).unwrap();
         symlink("..", root.join("up")).unwrap();
         symlink(".git", root.join("git")).unwrap();
+        symlink("round", root.join("round")).unwrap();
         fs::write(root.join(".git/config"), "").unwrap();
         fs::create_dir(root.join("folder")).unwrap();
         for (path, expected) in [
             ("../outside", "outside of the project"),
+            ("../project/../outside", "outside of the project"),
             ("out", "leads out of the project"),
             ("up/outside", "leads out of the project"),
+            ("round", "too many links"),
             (".git/config", "not for agents"),
             ("git/config", "not for agents"),
             ("sub/.git/config", "not for agents"),
             (".ralph/state.toml", "not for agents"),
+            (".ralph/lock", "not for agents"),
+            (".ralph/lock/below", "not for agents"),
+            (".ralph/progress.db-wal", "not for agents"),
             ("folder", "no file"),
         ] {
+            fs::create_dir_all(root.join(".ralph")).unwrap();
             assert!(why(files.read(&root.join(path), None, None)).contains(expected), "read {path}");
         }
         for path in [
@@ -320,13 +247,18 @@ mod tests {
             ".git/config",
             "git/config",
             "git/hooks/x",
+            "git/new/sub/x",
             ".ralph/state.toml",
+            ".ralph/lock/new/sub/x",
             "folder",
+            "",
         ] {
             files.write(&root.join(path), "x").unwrap_err();
         }
         assert_eq!(fs::read_to_string(&outside).unwrap(), "secret");
         assert!(!root.parent().unwrap().join("new").exists());
+        assert_eq!(fs::read_dir(root.join(".git")).unwrap().count(), 1, "nothing is made there");
+        assert_eq!(fs::read_dir(root.join(".ralph")).unwrap().count(), 0, "nor there");
         assert!(why(files.read(Path::new("relative"), None, None)).contains("not absolute"));
         assert!(
             why(files.read(&root.join("none"), None, None)).contains("ENOENT: no such file or directory")
@@ -334,5 +266,76 @@ mod tests {
         let pipe = root.join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
         assert!(why(files.read(&pipe, None, None)).contains("no file"));
+        files.write(&root.join(".ralph/lockfile.md"), "theirs").unwrap();
+    }
+
+    #[test]
+    fn links_lead_where_they_lead_for_everybody() {
+        let (_guard, files, root) = files();
+        fs::create_dir_all(root.join("b/c")).unwrap();
+        symlink("b/c", root.join("a")).unwrap();
+        symlink("../y", root.join("b/c/x")).unwrap();
+        files.write(&root.join("a/x"), "new").unwrap();
+        assert_eq!(fs::read_to_string(root.join("b/y")).unwrap(), "new");
+        assert!(!root.join("y").exists() && root.join("b/c/x").is_symlink());
+        assert_eq!(files.read(&root.join("a/../y"), None, None).unwrap(), "new", "as for everybody else");
+        // Absolute links, also into another folder that agents may have.
+        let other = root.parent().unwrap().join("other");
+        fs::create_dir(&other).unwrap();
+        let both = Files { grant: Grant::new(&[root.clone(), other.clone()], &[]) };
+        symlink(root.join("b"), root.join("absolute")).unwrap();
+        symlink(&other, root.join("elsewhere")).unwrap();
+        assert_eq!(both.read(&root.join("absolute/y"), None, None).unwrap(), "new");
+        both.write(&root.join("elsewhere/sub/z"), "there").unwrap();
+        assert_eq!(both.read(&root.join("../other/sub/z"), None, None).unwrap(), "there");
+        assert_eq!(both.folder(&root.join("elsewhere/sub")).unwrap(), other.join("sub"));
+        both.folder(&root.join("b/y")).unwrap_err();
+        both.folder(&root.join("none")).unwrap_err();
+        assert!(why(files.write(&root.join("elsewhere/sub/z"), "x")).contains("leads out of the project"));
+        // A root may be known by a link to it.
+        let named = root.parent().unwrap().join("named");
+        symlink(&root, &named).unwrap();
+        let by_name = Files { grant: Grant::new(std::slice::from_ref(&named), &[named.join("b/y").into()]) };
+        assert!(why(by_name.read(&named.join("a/x"), None, None)).contains("not for agents"));
+        by_name.write(&named.join("b/w"), "by name").unwrap();
+        assert_eq!(by_name.read(&root.join("b/w"), None, None).unwrap(), "by name");
+    }
+
+    #[test]
+    fn what_was_private_stays_so_while_it_is_written_and_long_names_are_no_matter() {
+        let (_guard, files, root) = files();
+        let path = root.join("n".repeat(255));
+        files.write(&path, "one").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        // What one that was cut off has left is not in the way of the next.
+        files.write(&path, "two").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o400);
+        let folder: OwnedFd = File::open(&root).unwrap().into();
+        let (name, file) = create_beside(&folder, 0o600).unwrap();
+        assert_eq!(File::from(file).metadata().unwrap().mode() & 0o777, 0o600);
+        assert_ne!(create_beside(&folder, 0o600).unwrap().0, name);
+    }
+
+    #[test]
+    fn the_temporary_folder_is_the_agents_own_one_or_the_usual_one() {
+        let (_guard, _, root) = files();
+        let home = root.join("home");
+        fs::create_dir_all(home.join("tmp")).unwrap();
+        symlink(&home, root.join("link")).unwrap();
+        let of = |path: &Path| {
+            let set = |name: &str, path: &Path| (name.into(), path.into());
+            let env = vec![set("HOME", &home), set("TMPDIR", Path::new("/")), set("TMPDIR", path)];
+            temporary(&Launch { env, ..Launch::default() })
+        };
+        let usual = PathBuf::from("/tmp");
+        assert_eq!(of(&home.join("tmp")), home.join("tmp"));
+        symlink(home.join("tmp"), root.join("by-link")).unwrap();
+        assert_eq!(of(&root.join("by-link")), root.join("by-link"), "as the agent knows it");
+        for refused in
+            [Path::new("/"), &home, &root, &root.join("link"), &home.join("tmp/.."), &root.join("none")]
+        {
+            assert_eq!(of(refused), usual, "{}", refused.display());
+        }
+        assert_eq!(of(Path::new("tmp")), usual);
     }
 }

@@ -1,28 +1,25 @@
 //! The life of one session: what we ask of the agent, one thing after the other, and what its answers mean.
 
 use std::collections::VecDeque;
-use std::path::Path;
 
+use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AuthMethod, InitializeResponse, NewSessionResponse, PromptResponse, SessionConfigKind,
-    SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOptions, SessionModeState,
-    StopReason,
+    AuthMethod, InitializeResponse, NewSessionResponse, PromptResponse, StopReason,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::envelope::request;
 use super::error::{Fault, LOGIN};
+use super::introduction::{Introduction, Login};
+use super::options::{Choice, Models, Modes, PERMISSIVE, READ_ONLY};
 use crate::agent::codec::Turn;
+use crate::process::launch::Launch;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::{Class, UsageNote};
 
-/// The modes in which nobody is asked, the most permissive first.
-const PERMISSIVE: [&str; 6] =
-    ["bypassPermissions", "yolo", "agent-full-access", "full-access", "agent", "build"];
-/// The modes in which nothing is changed.
-const READ_ONLY: [&str; 2] = ["read-only", "plan"];
 /// Variables with a key, and how the method that uses it is called.
 const KEYS: [(&str, &str); 6] = [
     ("ANTHROPIC_API_KEY", "anthropic"),
@@ -44,21 +41,6 @@ pub(in crate::agent) struct Wanted {
     pub(in crate::agent) reads_itself: bool,
 }
 
-/// What an agent says of itself before it is given any work.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Introduction {
-    /// Its name and version, where it tells them.
-    pub agent: Option<String>,
-    /// The way by which it was logged in with a key of the environment; `None`: it did not ask for that.
-    pub key: Option<String>,
-    /// The mode in which it works; `None`: it offers none that we know.
-    pub mode: Option<String>,
-    /// The mode in which it only looks, likewise.
-    pub quiet_mode: Option<String>,
-    /// The models that can be chosen.
-    pub models: Vec<String>,
-}
-
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -71,19 +53,6 @@ pub(super) enum Stage {
     Over,
 }
 
-impl Stage {
-    /// The request that it waits for.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Initialize => "initialize",
-            Self::Authenticate => "authenticate",
-            Self::NewSession => "session/new",
-            Self::Choosing => "session/set_mode",
-            Self::Prompted | Self::Over => "session/prompt",
-        }
-    }
-}
-
 /// A session with an agent.
 pub(super) struct Session {
     wanted: Wanted,
@@ -94,8 +63,10 @@ pub(super) struct Session {
     asked: u64,
     id: String,
     methods: Vec<AuthMethod>,
-    /// What has to be chosen: a method and its parameters, and what that is in words.
-    choices: VecDeque<(&'static str, Value, String)>,
+    /// Whose keys are in the agent's environment.
+    keys: Vec<&'static str>,
+    /// What has to be chosen, the first of it being asked for.
+    choices: VecDeque<Choice>,
     /// The mode that was chosen to keep the agent from changing anything.
     quiet_mode: Option<String>,
     /// An error that the agent has told beside its answers.
@@ -106,15 +77,18 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(wanted: Wanted, root: &Path) -> Self {
+    /// A session of an agent that is started like this.
+    pub(super) fn new(wanted: Wanted, launch: &Launch) -> Self {
+        let is_set = |name: &str| launch.variable(name).is_some_and(|value| !value.is_empty());
         Self {
             wanted,
-            cwd: root.to_string_lossy().into_owned(),
+            cwd: launch.cwd.to_string_lossy().into_owned(),
             prompt: String::new(),
             stage: Stage::Initialize,
             asked: 0,
             id: String::new(),
             methods: Vec::new(),
+            keys: KEYS.iter().filter(|(name, _)| is_set(name)).map(|(_, of)| *of).collect(),
             choices: VecDeque::new(),
             quiet_mode: None,
             told: None,
@@ -124,8 +98,8 @@ impl Session {
     }
 
     /// A session that is closed when it has been opened.
-    pub(super) fn visit(root: &Path) -> Self {
-        Self { is_visit: true, ..Self::new(Wanted::default(), root) }
+    pub(super) fn visit(launch: &Launch) -> Self {
+        Self { is_visit: true, ..Self::new(Wanted::default(), launch) }
     }
 
     /// What the agent has said of itself so far.
@@ -152,19 +126,29 @@ impl Session {
     }
 
     fn request(&mut self, method: &str, params: &Value) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Request<'a> {
-            jsonrpc: &'static str,
-            id: u64,
-            method: &'a str,
-            params: &'a Value,
-        }
         self.asked += 1;
-        let request = Request { jsonrpc: "2.0", id: self.asked, method, params };
-        // Texts and numbers: that cannot fail.
-        let mut line = serde_json::to_vec(&request).unwrap_or_default();
-        line.push(b'\n');
-        line
+        request(self.asked, method, params)
+    }
+
+    /// What it is called by the agent; empty before there is one.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The request that waits for its answer.
+    pub(super) fn step(&self) -> &'static str {
+        match self.stage {
+            Stage::Initialize => "initialize",
+            Stage::Authenticate => "authenticate",
+            Stage::NewSession => "session/new",
+            Stage::Choosing => self.choices.front().map_or("session/set_mode", |choice| choice.method),
+            Stage::Prompted | Stage::Over => "session/prompt",
+        }
+    }
+
+    /// The number and the method of the request before the prompt that waits for its answer.
+    pub(super) fn unanswered(&self) -> Option<(u64, &'static str)> {
+        (!matches!(self.stage, Stage::Prompted | Stage::Over)).then(|| (self.asked, self.step()))
     }
 
     /// What cancels the turn; nothing where there is none.
@@ -182,9 +166,9 @@ impl Session {
         self.told = Some(fault);
     }
 
-    #[cfg(test)]
-    pub(super) fn set_quiet_mode(&mut self, mode: &str) {
-        self.quiet_mode = Some(mode.to_owned());
+    /// The agent has said how it is logged in.
+    pub(super) fn told_login(&mut self, login: Login) {
+        self.introduction.login = login;
     }
 
     /// Why the attempt has to end: the agent has left the mode in which it changes nothing.
@@ -201,6 +185,14 @@ impl Session {
         match (self.stage, answer) {
             (Stage::Initialize, Ok(result)) => {
                 if let Some(response) = read::<InitializeResponse>(result) {
+                    let version = response.protocol_version;
+                    if version != ProtocolVersion::V1 {
+                        let message = format!(
+                            "it speaks version {} of the protocol, and ralph version 1",
+                            version.as_u16()
+                        );
+                        return self.end(Fault { message, ..Fault::default() }, turn);
+                    }
                     self.introduction.agent =
                         response.agent_info.map(|agent| format!("{} {}", agent.name, agent.version));
                     self.methods = response.auth_methods;
@@ -212,8 +204,9 @@ impl Session {
             (Stage::NewSession, Err(fault)) if fault.code == LOGIN => self.authenticate(fault, turn),
             (Stage::Choosing, answer) => {
                 let choice = self.choices.pop_front();
-                if let (Err(fault), Some((_, _, what))) = (answer, choice) {
-                    return self.end(Fault { message: format!("{what}: {}", fault.message), ..fault }, turn);
+                if let (Err(fault), Some(choice)) = (answer, choice) {
+                    let message = format!("{}: {}", choice.what, fault.message);
+                    return self.end(Fault { message, ..fault }, turn);
                 }
                 self.choose_or_prompt(turn);
             }
@@ -221,9 +214,13 @@ impl Session {
             (_, Err(fault)) => {
                 let message = match self.stage {
                     Stage::Prompted => fault.message,
-                    stage => format!("{}: {}", stage.word(), fault.message),
+                    _ => format!("{}: {}", self.step(), fault.message),
                 };
-                self.end(Fault { message, ..fault }, turn);
+                let class = match (self.stage, fault.class) {
+                    (Stage::Authenticate, Class::Other) => Class::Auth,
+                    (_, class) => class,
+                };
+                self.end(Fault { message, class, ..fault }, turn);
             }
             (Stage::Over, Ok(_)) => {}
         }
@@ -232,26 +229,27 @@ impl Session {
     fn ask_for_session(&mut self, turn: &mut Turn) {
         self.stage = Stage::NewSession;
         let params = json!({ "cwd": self.cwd, "mcpServers": [] });
-        turn.answer(&self.request("session/new", &params));
+        turn.answer(self.request("session/new", &params));
     }
 
     /// Logs in by a key of the environment. Browsers and terminals are for people.
     fn authenticate(&mut self, fault: Fault, turn: &mut Turn) {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let has_key = |method: &AuthMethod| {
             let AuthMethod::Agent(method) = method else { return false };
             let id: &str = &method.id.0;
             let meta = method.meta.as_ref().and_then(|meta| meta.get("api-key")?.get("provider")?.as_str());
-            KEYS.iter().any(|(name, of)| (id == *of || meta == Some(of)) && is_set(name))
+            self.keys.iter().any(|of| id == *of || meta == Some(of))
         };
         // Asked once: afterwards there is none left.
-        let Some(method) = std::mem::take(&mut self.methods).into_iter().find(has_key) else {
+        let method = self.methods.iter().find(|method| has_key(method)).cloned();
+        self.methods.clear();
+        let Some(method) = method else {
             return self.end(Fault { class: Class::Auth, ..fault }, turn);
         };
         self.introduction.key = Some(method.id().0.to_string());
         self.stage = Stage::Authenticate;
         let params = json!({ "methodId": method.id() });
-        turn.answer(&self.request("authenticate", &params));
+        turn.answer(self.request("authenticate", &params));
     }
 
     /// The session is there: its mode and its model are chosen, where it offers any.
@@ -263,25 +261,17 @@ impl Session {
         self.id = session.session_id.0.to_string();
         note(turn, UsageNote { session_id: Some(self.id.clone()), ..UsageNote::default() });
         let options = session.config_options.unwrap_or_default();
-        let modes = Modes::of(session.modes.as_ref(), option(&options, &SessionConfigOptionCategory::Mode));
-        let by_option = option(&options, &SessionConfigOptionCategory::Model);
-        let known = by_option.map_or_else(|| raw_models(result), values);
+        let modes = Modes::of(session.modes.as_ref(), &options);
+        let offered = Models::of(result, &options);
         if self.is_visit {
-            return self.leave(&modes, known, turn);
+            return self.leave(&modes, offered.known, turn);
         }
         self.choose_mode(&modes);
         if let Some(model) = self.wanted.model.clone() {
-            if !known.contains(&model) {
-                return self.unknown_model(&model, &known, turn);
+            if !offered.known.contains(&model) {
+                return self.unknown_model(&model, &offered.known, turn);
             }
-            let choice = match by_option {
-                Some(option) => (
-                    "session/set_config_option",
-                    json!({ "sessionId": self.id, "configId": option.id, "value": model }),
-                ),
-                None => ("session/set_model", json!({ "sessionId": self.id, "modelId": model })),
-            };
-            self.choices.push_back((choice.0, choice.1, format!("model '{model}'")));
+            self.choices.push_back(offered.choice(&self.id, &model));
             note(turn, UsageNote { model: Some(model), ..UsageNote::default() });
         }
         self.choose_or_prompt(turn);
@@ -300,18 +290,8 @@ impl Session {
     fn choose_mode(&mut self, modes: &Modes<'_>) {
         let wanted: &[&str] = if self.wanted.read_only { &READ_ONLY } else { &PERMISSIVE };
         let Some(mode) = modes.first(wanted) else { return };
-        self.quiet_mode = self.wanted.read_only.then(|| mode.clone());
-        if modes.current.as_ref() == Some(&mode) {
-            return;
-        }
-        let (method, params) = match modes.option {
-            Some(option) => (
-                "session/set_config_option",
-                json!({ "sessionId": self.id, "configId": option.id, "value": mode }),
-            ),
-            None => ("session/set_mode", json!({ "sessionId": self.id, "modeId": mode })),
-        };
-        self.choices.push_back((method, params, format!("mode '{mode}'")));
+        self.choices.extend(modes.choice(&self.id, &mode));
+        self.quiet_mode = self.wanted.read_only.then_some(mode);
     }
 
     fn unknown_model(&mut self, model: &str, known: &[String], turn: &mut Turn) {
@@ -326,15 +306,15 @@ impl Session {
     }
 
     fn choose_or_prompt(&mut self, turn: &mut Turn) {
-        if let Some((method, params, _)) = self.choices.front().cloned() {
+        if let Some(Choice { method, params, .. }) = self.choices.front().cloned() {
             self.stage = Stage::Choosing;
-            turn.answer(&self.request(method, &params));
+            turn.answer(self.request(method, &params));
             return;
         }
         self.stage = Stage::Prompted;
         let prompt = std::mem::take(&mut self.prompt);
         let params = json!({ "sessionId": self.id, "prompt": [{ "type": "text", "text": prompt }] });
-        turn.answer(&self.request("session/prompt", &params));
+        turn.answer(self.request("session/prompt", &params));
     }
 
     /// The prompt has its answer: what that says of the attempt.
@@ -385,101 +365,24 @@ impl Session {
     }
 }
 
-/// The modes of a session.
-#[derive(Default)]
-struct Modes<'a> {
-    known: Vec<String>,
-    current: Option<String>,
-    /// The option by which one is chosen, where modes are an option.
-    option: Option<&'a SessionConfigOption>,
-}
-
-impl<'a> Modes<'a> {
-    /// Either the session's own or those of an option.
-    fn of(modes: Option<&SessionModeState>, option: Option<&'a SessionConfigOption>) -> Self {
-        match (modes, option) {
-            (Some(modes), _) => Self {
-                known: modes.available_modes.iter().map(|mode| mode.id.0.to_string()).collect(),
-                current: Some(modes.current_mode_id.0.to_string()),
-                option: None,
-            },
-            (None, Some(option)) => {
-                Self { known: values(option), current: current_value(option), option: Some(option) }
-            }
-            (None, None) => Self::default(),
-        }
-    }
-
-    /// The first of these that there is.
-    fn first(&self, wanted: &[&str]) -> Option<String> {
-        wanted.iter().find_map(|wanted| self.known.iter().find(|known| known == wanted)).cloned()
-    }
-}
-
 fn note(turn: &mut Turn, note: UsageNote) {
     turn.item(Item::Note(Box::new(note)));
 }
 
-fn read<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Option<T> {
+/// A value of this kind; `None`: there is none, or another one.
+pub(super) fn read<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(json?.get()).ok()
-}
-
-fn option<'a>(
-    options: &'a [SessionConfigOption],
-    category: &SessionConfigOptionCategory,
-) -> Option<&'a SessionConfigOption> {
-    options.iter().find(|option| option.category.as_ref() == Some(category))
-}
-
-/// What is chosen already.
-fn current_value(option: &SessionConfigOption) -> Option<String> {
-    match &option.kind {
-        SessionConfigKind::Select(select) => Some(select.current_value.0.to_string()),
-        _ => None,
-    }
-}
-
-/// The models that the answer names beside the protocol.
-fn raw_models(result: Option<&RawValue>) -> Vec<String> {
-    #[derive(Deserialize, Default)]
-    #[serde(rename_all = "camelCase")]
-    struct Models {
-        #[serde(default)]
-        available_models: Vec<Model>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Model {
-        model_id: String,
-    }
-    #[derive(Deserialize, Default)]
-    struct More {
-        #[serde(default)]
-        models: Option<Models>,
-    }
-    let models = read::<More>(result).and_then(|more| more.models).unwrap_or_default();
-    models.available_models.into_iter().map(|model| model.model_id).collect()
-}
-
-/// What can be chosen.
-fn values(option: &SessionConfigOption) -> Vec<String> {
-    let SessionConfigKind::Select(select) = &option.kind else { return Vec::new() };
-    match &select.options {
-        SessionConfigSelectOptions::Ungrouped(all) => all.iter().map(|one| one.value.0.to_string()).collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| &group.options).map(|one| one.value.0.to_string()).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// What the turn has used up, wherever the agent says so.
 fn tokens(response: &PromptResponse) -> UsageNote {
     if let Some(usage) = &response.usage {
-        let cached =
-            usage.cached_read_tokens.unwrap_or_default() + usage.cached_write_tokens.unwrap_or_default();
+        let cached = usage
+            .cached_read_tokens
+            .unwrap_or_default()
+            .saturating_add(usage.cached_write_tokens.unwrap_or_default());
         return UsageNote {
-            input_tokens: Some(usage.input_tokens + cached),
+            input_tokens: Some(usage.input_tokens.saturating_add(cached)),
             output_tokens: Some(usage.output_tokens),
             ..UsageNote::default()
         };

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signal_hook::low_level::signal_name;
 
+use super::envelope::{raw, response};
 use super::error::Refusal;
-use super::{raw, response};
 use crate::agent::codec::Answers;
 use crate::agent::message::Message;
 use crate::agent::threads::Hold;
@@ -27,7 +27,7 @@ use crate::reply::usage::UsageNote;
 use crate::text::line::one_line;
 use crate::threads;
 
-/// So many terminals may be there until the agent releases some.
+/// So many terminals may be there, those included that the agent has released and that are not at their end.
 const MOST: usize = 64;
 /// So much of a terminal's output is kept at most, in bytes: its end.
 const KEPT: usize = 4 << 20;
@@ -84,8 +84,8 @@ impl Default for Output {
 impl Output {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // Moved rarely: each byte once.
-        if self.bytes.len() > 2 * self.limit {
+        // Moved rarely: each byte a few times.
+        if self.bytes.len() > self.limit + self.limit / 4 {
             self.is_cut = true;
             self.bytes.drain(..self.bytes.len() - self.limit);
         }
@@ -133,10 +133,11 @@ impl Terminals {
         request: CreateTerminalRequest,
         cwd: Option<PathBuf>,
     ) -> Result<String, Refusal> {
-        if self.known.len() >= MOST {
-            return Err(Refusal::because(format!("there are {MOST} terminals: release some of them")));
-        }
         self.released.retain(|terminal| lock(&terminal.state).exit.is_none());
+        if self.known.len() + self.released.len() >= MOST {
+            let what = "release some of them, and wait until those are at their end";
+            return Err(Refusal::because(format!("there are {MOST} terminals: {what}")));
+        }
         let launch = Launch {
             program: request.command.into(),
             args: request.args.into_iter().map(Into::into).collect(),

@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::agent::codec::ToWrite;
 use crate::reply::Reply;
-use crate::reply::lines::MAX_LINE;
 use crate::reply::sigil::COMPLETE;
+
+mod odd_lines;
+mod outside_the_turn;
+mod tools;
 
 /// A conversation with a codec of ours.
 struct Talk {
@@ -18,6 +21,9 @@ struct Talk {
     shown: Vec<String>,
     /// What we have said, line by line.
     said: Vec<Value>,
+    turn: Turn,
+    to_write: ToWrite,
+    /// We have hung up.
     is_over: bool,
 }
 
@@ -28,27 +34,44 @@ impl Talk {
 
     fn at(root: impl Into<PathBuf>, wanted: Wanted) -> Self {
         let launch = Launch { cwd: root.into(), ..Launch::default() };
-        let mut codec = AcpCodec::new(wanted, &Grounds { launch, ours: Vec::new() }, None);
-        let (first, then) = codec.open("Do one task.");
-        assert_eq!(then, Stdin::KeepOpen);
-        let said = vec![serde_json::from_slice(&first).unwrap()];
-        Self { codec, reply: Reply::default(), shown: Vec::new(), said, is_over: false }
+        Self::with(&Grounds { launch, ours: Vec::new() }, wanted)
     }
 
-    fn hear_bytes(&mut self, bytes: &[u8]) {
-        let mut turn = Turn::default();
-        self.codec.read(bytes, &mut turn);
-        let (items, _) = turn.take_items();
+    fn with(grounds: &Grounds, wanted: Wanted) -> Self {
+        let mut codec = AcpCodec::new(wanted, grounds, None);
+        let (first, then) = codec.open("Do one task.");
+        assert_eq!(then, Stdin::KeepOpen);
+        let (answers, to_write) = Answers::new();
+        codec.connect(&answers);
+        Self {
+            codec,
+            reply: Reply::default(),
+            shown: Vec::new(),
+            said: vec![serde_json::from_slice(&first).unwrap()],
+            turn: Turn::new(answers),
+            to_write,
+            is_over: false,
+        }
+    }
+
+    /// Hears what an agent says that reads none of our answers.
+    fn hear_and_not_read(&mut self, bytes: &[u8]) {
+        self.codec.read(bytes, &mut self.turn);
+        let (items, _) = self.turn.take_items();
         for item in items {
             self.reply.fold(&item);
             if let Item::Show(show) = item {
                 self.shown.push(format!("{show:?}"));
             }
         }
-        let (answer, is_last) = turn.take_answer();
+    }
+
+    fn hear_bytes(&mut self, bytes: &[u8]) {
+        self.hear_and_not_read(bytes);
+        let answer = self.to_write.so_far();
         let lines = answer.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         self.said.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
-        self.is_over |= is_last;
+        self.is_over = !self.to_write.is_open();
     }
 
     fn hear(&mut self, message: &Value) {
@@ -65,6 +88,26 @@ impl Talk {
     fn answer(&mut self, mut message: Value) {
         message["id"] = self.asked().1;
         self.hear(&message);
+    }
+
+    /// Hears an update of the session.
+    fn update(&mut self, update: &Value) {
+        self.update_of("s", update);
+    }
+
+    fn update_of(&mut self, session: &str, update: &Value) {
+        let params = json!({ "sessionId": session, "update": update });
+        self.hear(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }));
+    }
+
+    fn chunk(&mut self, text: &str) {
+        self.update(
+            &json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
+        );
+    }
+
+    fn end_turn(&mut self) {
+        self.answer(json!({ "result": { "stopReason": "end_turn" } }));
     }
 
     fn text(&self) -> String {
@@ -222,7 +265,19 @@ fn each_way_to_stop_says_whether_it_was_good() {
             "until 9",
         ),
         (json!({ "error": { "code": -32603, "message": "Prompt is too long" } }), Class::Context, "too long"),
-        (json!({ "error": "odd" }), Class::Other, "error 0"),
+        (json!({ "error": "odd" }), Class::Other, "odd"),
+        (json!({ "error": {} }), Class::Other, "error 0"),
+        (
+            json!({ "error": { "code": "429", "message": null, "data": "slow down" } }),
+            Class::Limit,
+            "slow down",
+        ),
+        (
+            json!({ "result": { "stopReason": "max_turn_requests", "usage": { "totalTokens": 1, "inputTokens": u64::MAX,
+                "outputTokens": 1, "cachedReadTokens": u64::MAX, "cachedWriteTokens": u64::MAX } } }),
+            Class::Other,
+            "requests in a turn",
+        ),
     ] {
         let mut talk = prompted(false);
         talk.answer(answer.clone());
@@ -344,78 +399,4 @@ fn leave_is_given_by_its_kind_and_never_to_who_may_only_look() {
     let mut talk = prompted(true);
     talk.hear(&request("edit", json!([{ "optionId": "y", "name": "Yes", "kind": "allow_once" }])));
     assert_eq!(talk.said.last().unwrap()["result"]["outcome"]["outcome"], "cancelled");
-    // It leaves the mode that was chosen for it.
-    let mut talk = prompted(true);
-    talk.codec.session.set_quiet_mode("plan");
-    talk.hear(
-        &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": {
-        "sessionUpdate": "current_mode_update", "currentModeId": "bypassPermissions" } } }),
-    );
-    assert_eq!(talk.reply.usage.fault.unwrap().class, Class::Permission);
-}
-
-#[test]
-fn what_nobody_should_say_is_answered_or_passed_over() {
-    let mut talk = Talk::new(Wanted::default());
-    talk.hear(&json!({ "jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": {} }));
-    assert_eq!(talk.said.last().unwrap()["error"]["code"], -32601, "before there is a session");
-    let mut talk = prompted(false);
-    for (message, code) in [
-        (json!({ "jsonrpc": "2.0", "id": 1, "method": "no/such" }), -32601),
-        (json!({ "jsonrpc": "2.0", "id": null, "method": "fs/read_text_file" }), -32602),
-        (
-            json!({ "jsonrpc": "2.0", "id": "a", "method": "fs/read_text_file", "params": { "path": 1 } }),
-            -32602,
-        ),
-        (json!({ "jsonrpc": "2.0", "id": 2, "method": "session/request_permission", "params": [] }), -32602),
-        (
-            json!({ "jsonrpc": "2.0", "id": 3, "method": "fs/read_text_file",
-            "params": { "sessionId": "s", "path": "/home/dev/project/../../x" } }),
-            -32603,
-        ),
-    ] {
-        talk.hear(&message);
-        let answer = talk.said.last().unwrap();
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&message["id"], &json!(code)), "{message}");
-    }
-    let count = talk.said.len();
-    for line in
-        ["", "no JSON", "[]", "{}", "null", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#, r#"{"method":"x"}"#]
-    {
-        talk.hear_bytes(format!("{line}\n").as_bytes());
-    }
-    talk.hear_bytes(&vec![b'x'; 3 * MAX_LINE]);
-    talk.hear_bytes(b"\n");
-    assert_eq!((talk.said.len(), talk.codec.counters.oversized), (count, 1));
-    assert!(talk.codec.counters.malformed >= 4, "{:?}", talk.codec.counters);
-    for number in 0..1000 {
-        talk.hear(&json!({ "jsonrpc": "2.0", "id": number, "method": "no/such" }));
-    }
-    assert_eq!(talk.said.len(), count + 1000);
-    talk.answer(json!({ "result": { "stopReason": "end_turn" } }));
-    assert!(talk.is_over);
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Whatever is changed in what an agent says, and however it comes cut: no panic, and no second opinion.
-    #[test]
-    fn mutated_transcripts_do_no_harm(
-        which in 0..16_usize,
-        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
-        cut in 1..5000_usize,
-    ) {
-        let path = &transcripts()[which];
-        let mut bytes: Vec<u8> = of_agent(path).iter().flat_map(|said| format!("{said}\n").into_bytes()).collect();
-        for (at, byte) in changes {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        let (mut whole, mut pieces) = (Talk::new(Wanted::default()), Talk::new(Wanted::default()));
-        whole.hear_bytes(&bytes);
-        bytes.chunks(cut).for_each(|piece| pieces.hear_bytes(piece));
-        prop_assert_eq!(whole.said, pieces.said);
-        prop_assert_eq!(whole.codec.counters, pieces.codec.counters);
-        prop_assert_eq!(whole.reply.usage, pieces.reply.usage);
-    }
 }

@@ -1,15 +1,16 @@
 //! What an agent tells of a session, as what a pipe would have said.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, SessionNotification, SessionUpdate, ToolCall, ToolCallStatus, ToolCallUpdate,
+    ContentBlock, ContentChunk, SessionNotification, SessionUpdate, ToolCallStatus, ToolCallUpdate,
     UsageUpdate,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::Fault;
+use super::options::current_mode;
 use crate::reply::decode::Item;
 use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
@@ -21,7 +22,12 @@ const SOME: usize = 3;
 /// One update.
 #[derive(Debug, Default)]
 pub(super) struct Told {
+    /// What it tells of.
+    pub(super) session: String,
+    /// What the assistant says and does.
     pub(super) items: Vec<Item>,
+    /// What the session has used up.
+    pub(super) used: Option<Item>,
     /// An error that no answer will tell.
     pub(super) error: Option<Fault>,
     /// The mode that the session is in now.
@@ -33,7 +39,9 @@ pub(super) struct Told {
 pub(super) struct Updates {
     /// The message that is being said.
     message: Option<String>,
-    /// Tools that were called before their input was known, by the id of the call.
+    /// Tools that were called, by the id of the call.
+    known: HashSet<String>,
+    /// Those of them that were called before their input was known, and what they are called.
     unshown: HashMap<String, String>,
 }
 
@@ -41,19 +49,20 @@ impl Updates {
     /// Reads an update; `None`: it is none that the protocol knows.
     pub(super) fn take(&mut self, params: &RawValue) -> Option<Told> {
         let notification: SessionNotification = serde_json::from_str(params.get()).ok()?;
-        let mut told = Told::default();
+        let mut told = Told { session: notification.session_id.0.to_string(), ..Told::default() };
         match notification.update {
             SessionUpdate::AgentMessageChunk(chunk) => told.items = self.said(chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => told.items.extend(thought(chunk)),
-            SessionUpdate::ToolCall(call) => told.items = self.called(call),
-            SessionUpdate::ToolCallUpdate(update) => told.items = self.updated(update),
+            SessionUpdate::ToolCall(call) => told.items = self.called(call.into()),
+            SessionUpdate::ToolCallUpdate(update) => told.items = self.called(update),
             SessionUpdate::Plan(plan) => {
                 let entries = plan.entries.iter().map(|entry| entry.content.as_str());
                 let first = some_of(entries, SOME);
                 told.items.push(Item::Show(Show::tool("plan", Some(&Value::String(first)))));
             }
-            SessionUpdate::UsageUpdate(usage) => told.items.push(used(&usage)),
+            SessionUpdate::UsageUpdate(usage) => told.used = Some(used(&usage)),
             SessionUpdate::CurrentModeUpdate(mode) => told.mode = Some(mode.current_mode_id.0.to_string()),
+            SessionUpdate::ConfigOptionUpdate(update) => told.mode = current_mode(&update.config_options),
             SessionUpdate::SessionInfoUpdate(info) => {
                 told.error =
                     info.meta.as_ref().and_then(|meta| codex_error(meta.get("codex")?.get("error")?));
@@ -79,39 +88,39 @@ impl Updates {
         begun.into_iter().chain([Item::Text(text.text), shown]).collect()
     }
 
-    fn called(&mut self, call: ToolCall) -> Vec<Item> {
-        let (id, name) = (call.tool_call_id.0.to_string(), call.name.unwrap_or(call.title));
+    /// What is told of a call. It begins with whatever is told first: not all agents say that they begin.
+    fn called(&mut self, update: ToolCallUpdate) -> Vec<Item> {
+        let (id, fields) = (update.tool_call_id.0.to_string(), update.fields);
+        let input = fields.raw_input.as_ref();
+        let is_over = matches!(fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed));
+        let name = fields.name.or(fields.title).unwrap_or_else(|| "a tool".to_owned());
         let mut items = Vec::new();
-        if has_something(call.raw_input.as_ref()) || is_over(call.status) {
-            items.push(Item::Show(Show::tool(&name, call.raw_input.as_ref())));
-        } else {
-            self.unshown.insert(id.clone(), name);
+        let mut note = |note| items.push(Item::Note(Box::new(note)));
+        if self.known.insert(id.clone()) {
+            note(UsageNote { tool_started: Some(id.clone()), ..UsageNote::default() });
+            self.unshown.insert(id.clone(), name.clone());
         }
-        items
-            .push(Item::Note(Box::new(UsageNote { tool_started: Some(id.clone()), ..UsageNote::default() })));
-        if is_over(call.status) {
-            items.push(finished(id));
+        if is_over {
+            note(UsageNote { tool_finished: Some(id.clone()), ..UsageNote::default() });
+        }
+        if (is_over || has_something(input))
+            && let Some(name) = self.unshown.remove(&id)
+        {
+            items.push(Item::Show(Show::tool(&name, input)));
+        }
+        if fields.status == Some(ToolCallStatus::Failed) {
+            items.push(Item::Show(Show::Notice(format!("{name} failed"))));
         }
         items
     }
 
-    fn updated(&mut self, update: ToolCallUpdate) -> Vec<Item> {
-        let (id, fields) = (update.tool_call_id.0.to_string(), update.fields);
-        let is_over = fields.status.is_some_and(is_over);
-        let mut items = Vec::new();
-        if (is_over || has_something(fields.raw_input.as_ref()))
-            && let Some(name) = self.unshown.remove(&id)
-        {
-            items.push(Item::Show(Show::tool(&name, fields.raw_input.as_ref())));
+    /// The agent asks for leave for a call. One that is refused is over: not all agents say so.
+    pub(super) fn asked(&mut self, call: &ToolCallUpdate, is_granted: bool) -> Vec<Item> {
+        let mut call = call.clone();
+        if !is_granted {
+            call.fields.status = Some(ToolCallStatus::Completed);
         }
-        if fields.status == Some(ToolCallStatus::Failed) {
-            let title = fields.title.as_deref().unwrap_or("a tool");
-            items.push(Item::Show(Show::Notice(format!("{title} failed"))));
-        }
-        if is_over {
-            items.push(finished(id));
-        }
-        items
+        self.called(call)
     }
 }
 
@@ -165,12 +174,4 @@ fn find<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
         Value::Array(list) => list.iter().find_map(|value| find(value, key)),
         _ => None,
     }
-}
-
-fn is_over(status: ToolCallStatus) -> bool {
-    matches!(status, ToolCallStatus::Completed | ToolCallStatus::Failed)
-}
-
-fn finished(id: String) -> Item {
-    Item::Note(Box::new(UsageNote { tool_finished: Some(id), ..UsageNote::default() }))
 }

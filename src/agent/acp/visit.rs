@@ -1,14 +1,15 @@
 //! A look at an agent before it is given any work: a session is opened and closed again.
 
-use std::io::{self, PipeReader, PipeWriter, Write};
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::session::{Introduction, Session, Wanted};
+use super::introduction::Introduction;
+use super::session::{Session, Stage, Wanted};
 use super::{AcpCodec, Grounds};
-use crate::agent::codec::{Codec, Turn};
+use crate::agent::codec::{Answers, Codec, Turn};
 use crate::process::launch::Launch;
 use crate::process::note::SupervisorNote;
 use crate::process::pump::pump;
@@ -18,7 +19,7 @@ use crate::reply::usage::Class;
 use crate::text::duration;
 use crate::threads;
 
-/// How much of what it quiet about is kept, in bytes.
+/// How much of what it complains about is kept, in bytes.
 const COMPLAINT: usize = 4096;
 
 /// How long the last complaint of an agent that has ended is waited for.
@@ -31,7 +32,7 @@ pub enum VisitError {
     #[error("{0}")]
     Start(#[from] StartError),
     /// It does not answer.
-    #[error("no answer to '{step}' within {}", duration::format(*limit))]
+    #[error("no session within {}: '{step}' was not answered", duration::format(*limit))]
     Silent {
         /// What it was asked.
         step: &'static str,
@@ -76,7 +77,7 @@ pub fn introduce(launch: &Launch, limit: Duration) -> Result<Introduction, Visit
 /// What a visited agent prints.
 struct Listening {
     said: Receiver<Vec<u8>>,
-    /// The end of what it quiet about.
+    /// The end of what it complains about.
     complaint: Arc<Mutex<Vec<u8>>>,
     /// Ends with its stderr.
     quiet: Receiver<()>,
@@ -118,38 +119,38 @@ impl Listening {
 
 fn converse(
     launch: &Launch,
-    mut stdin: PipeWriter,
+    stdin: PipeWriter,
     listening: &Listening,
     limit: Duration,
 ) -> Result<Introduction, VisitError> {
     let deadline = Instant::now() + limit;
-    let session = Session::visit(&launch.cwd);
+    let session = Session::visit(launch);
     let mut codec = AcpCodec { session, ..AcpCodec::new(Wanted::default(), &Grounds::default(), None) };
-    let mut turn = Turn::default();
-    let (mut to_say, _) = codec.open("");
-    loop {
-        // Whether it reads is told by whether it answers.
-        let _ = stdin.write_all(&to_say);
+    let (answers, to_write) = Answers::new();
+    let mut turn = Turn::new(answers);
+    let (first, _) = codec.open("");
+    turn.answer(first);
+    // An agent that does not read holds that thread, until it is ended.
+    threads::start(move || to_write.write_to(stdin)).map_err(|source| StartError::thread(launch, source))?;
+    let mut told = None;
+    while codec.session.stage() != Stage::Over {
+        let step = codec.session.step();
         match listening.said.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(bytes) => codec.read(&bytes, &mut turn),
-            Err(error) => {
-                let step = codec.session.stage().word();
-                return Err(match error {
-                    RecvTimeoutError::Timeout => VisitError::Silent { step, limit },
-                    RecvTimeoutError::Disconnected => {
-                        VisitError::Ended { step, said: listening.last_complaint() }
-                    }
-                });
+            // One that talks without end has no more time than another.
+            Ok(_) if Instant::now() >= deadline => return Err(VisitError::Silent { step, limit }),
+            Ok(bytes) => {
+                codec.read(&bytes, &mut turn);
+                told = fault(&mut turn).or(told);
+            }
+            Err(RecvTimeoutError::Timeout) => return Err(VisitError::Silent { step, limit }),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(VisitError::Ended { step, said: listening.last_complaint() });
             }
         }
-        let is_over;
-        (to_say, is_over) = turn.take_answer();
-        if is_over {
-            return match fault(&mut turn) {
-                Some((message, class)) => Err(VisitError::Refused { message, class }),
-                None => Ok(codec.session.introduction().clone()),
-            };
-        }
+    }
+    match told {
+        Some((message, class)) => Err(VisitError::Refused { message, class }),
+        None => Ok(codec.session.introduction().clone()),
     }
 }
 

@@ -37,7 +37,9 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
     }
     findings.extend(check_root(options));
     findings.extend(check_login(found.as_deref(), project, options));
-    findings.push(check_verifying(options));
+    if options.preset.protocol != Protocol::Acp {
+        findings.push(check_verifying(options));
+    }
     findings.extend(options.preset.setup.trust.map(|trust| check_trust(&trust, project, options)));
     findings
 }

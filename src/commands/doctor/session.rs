@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{DoctorOptions, Finding};
-use crate::agent::acp::{Introduction, VisitError, introduce};
+use crate::agent::acp::{Introduction, Login, VisitError, introduce};
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::reply::usage::Class;
@@ -12,10 +12,12 @@ use crate::text::duration;
 use crate::text::line::one_line_within;
 use crate::text::list::some_of;
 
-/// How long it may take to open a session: the first start of an adapter after its installation takes seconds.
+/// How long it may take to open a session, all of its answers together: the first start of an adapter after its installation takes seconds.
 const LIMIT: Duration = Duration::from_secs(20);
 /// So many models are named.
 const MODELS: usize = 8;
+/// The longest name with a version that is shown, in characters.
+const NAME: usize = 80;
 /// The longest message that is shown, in characters.
 const MESSAGE: usize = 300;
 
@@ -38,6 +40,49 @@ pub(super) fn check(path: &Path, project: &Project, options: &DoctorOptions) -> 
     }
 }
 
+/// What keeps an agent that only verifies from changing anything: its mode, as far as it has one, and we.
+fn verifying(introduction: &Introduction, options: &DoctorOptions) -> Finding {
+    let agent = &options.agent;
+    let Some(mode) = &introduction.quiet_mode else {
+        let says = format!(
+            "{agent} has no mode in which it only looks: where it verifies a task, ralph refuses what it asks leave for, \
+             and what it changes all the same is noticed, and does not count"
+        );
+        return Finding::ok("verifying", says);
+    };
+    let says = format!(
+        "{agent} verifies tasks in its mode '{mode}', and ralph writes nothing for it; whether it can run the tests there is its \
+         own affair (gemini cannot)"
+    );
+    Finding::ok("verifying", says)
+}
+
+/// Whether somebody is logged in, as far as the agent says.
+fn login(introduction: &Introduction, options: &DoctorOptions) -> Finding {
+    match (&introduction.key, &introduction.login) {
+        (_, Login::Missing) => {
+            Finding::fail("login", "the agent says that nobody is logged in", how_to_log_in(options))
+        }
+        (Some(method), _) => {
+            Finding::ok("login", format!("by its method '{method}', with a key of the environment"))
+        }
+        (None, Login::Known(label)) => {
+            Finding::ok("login", format!("the agent says: {}", one_line_within(label, MESSAGE)))
+        }
+        (None, Login::Unknown) => {
+            let says = "cannot be told: it opens a session without asking for one, and says nothing of it";
+            Finding::warn("login", says, how_to_log_in(options))
+        }
+    }
+}
+
+fn how_to_log_in(options: &DoctorOptions) -> &'static str {
+    match options.preset.login {
+        "" => "log in as the agent's own guide says, or set the key that it reads",
+        login => login,
+    }
+}
+
 fn introduced(
     introduction: &Introduction,
     took: Duration,
@@ -45,6 +90,7 @@ fn introduced(
     options: &DoctorOptions,
 ) -> Vec<Finding> {
     let name = introduction.agent.as_deref().unwrap_or("no version told");
+    let name = one_line_within(name, NAME);
     let mode = introduction
         .mode
         .as_ref()
@@ -57,15 +103,12 @@ fn introduced(
         [] => "it offers no choice: --model cannot be used".to_owned(),
         models => some_of(models, MODELS),
     };
-    let login = introduction.key.as_ref().map_or_else(
-        || "it opens a session without asking for one".to_owned(),
-        |method| format!("by its method '{method}', with a key of the environment"),
-    );
     vec![
         Finding::ok("agent", format!("{}, {name}, {}", options.agent, path.display())),
         Finding::ok("session", format!("opened in {}; {mode}, {quiet}", duration::elapsed_tenths(took))),
         Finding::ok("models", models),
-        Finding::ok("login", login),
+        login(introduction, options),
+        verifying(introduction, options),
     ]
 }
 
@@ -77,14 +120,11 @@ fn not_introduced(why: &VisitError, options: &DoctorOptions) -> Finding {
             let fix = "run as a normal user; if this really is a sandbox, set IS_SANDBOX=1 yourself";
             Finding::fail("root", format!("{} opens no session as root", options.agent), fix)
         }
-        VisitError::Refused { class: Class::Auth, .. } => {
-            let login = if options.preset.login.is_empty() {
-                "log in as the agent's own guide says, or set the key that it reads"
-            } else {
-                options.preset.login
-            };
-            Finding::fail("login", format!("the agent opens no session without one: {said}"), login)
-        }
+        VisitError::Refused { class: Class::Auth, .. } => Finding::fail(
+            "login",
+            format!("the agent opens no session without one: {said}"),
+            how_to_log_in(options),
+        ),
         _ => Finding::fail("session", format!("the agent opens none: {said}"), by_hand(options)),
     }
 }

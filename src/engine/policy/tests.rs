@@ -29,6 +29,7 @@ pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>)
         balance: None,
         exceeded: None,
         skipped_lines: 0,
+        matches_done: false,
     }
 }
 

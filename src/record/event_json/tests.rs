@@ -42,6 +42,7 @@ fn report() -> Report {
         balance: Some(report::Balance { spent: None, left: 1.0 }),
         skipped_lines: 0,
         exceeded: None,
+        matches_done: false,
     }
 }
 

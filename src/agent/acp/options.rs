@@ -1,0 +1,156 @@
+//! What a session offers to choose from: its modes and its models.
+
+use agent_client_protocol_schema::v1::{
+    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOptions,
+    SessionModeState,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::session::read;
+
+/// The modes in which nobody is asked, the most permissive first.
+pub(super) const PERMISSIVE: [&str; 6] =
+    ["bypassPermissions", "yolo", "agent-full-access", "full-access", "agent", "build"];
+/// The modes in which nothing is changed.
+pub(super) const READ_ONLY: [&str; 2] = ["read-only", "plan"];
+
+/// What has to be chosen.
+#[derive(Debug, Clone)]
+pub(super) struct Choice {
+    pub(super) method: &'static str,
+    pub(super) params: Value,
+    /// What it is, in words.
+    pub(super) what: String,
+}
+
+/// The modes of a session.
+#[derive(Default)]
+pub(super) struct Modes<'a> {
+    known: Vec<String>,
+    current: Option<String>,
+    /// The option by which one is chosen, where modes are an option.
+    option: Option<&'a SessionConfigOption>,
+}
+
+impl<'a> Modes<'a> {
+    /// Either the session's own or those of an option.
+    pub(super) fn of(modes: Option<&SessionModeState>, options: &'a [SessionConfigOption]) -> Self {
+        if let Some(modes) = modes {
+            return Self {
+                known: modes.available_modes.iter().map(|mode| mode.id.0.to_string()).collect(),
+                current: Some(modes.current_mode_id.0.to_string()),
+                option: None,
+            };
+        }
+        option(options, &SessionConfigOptionCategory::Mode).map_or_else(Self::default, |option| Self {
+            known: values(option),
+            current: current_value(option),
+            option: Some(option),
+        })
+    }
+
+    /// The first of these that there is.
+    pub(super) fn first(&self, wanted: &[&str]) -> Option<String> {
+        wanted.iter().find_map(|wanted| self.known.iter().find(|known| known == wanted)).cloned()
+    }
+
+    /// How a mode is chosen; `None`: it is already.
+    pub(super) fn choice(&self, session: &str, mode: &str) -> Option<Choice> {
+        if self.current.as_deref() == Some(mode) {
+            return None;
+        }
+        let otherwise = ("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
+        Some(choice(self.option, session, mode, otherwise, format!("mode '{mode}'")))
+    }
+}
+
+/// The models of a session.
+pub(super) struct Models<'a> {
+    pub(super) known: Vec<String>,
+    option: Option<&'a SessionConfigOption>,
+}
+
+impl<'a> Models<'a> {
+    /// Either those of an option or what the answer names beside the protocol.
+    pub(super) fn of(answer: Option<&RawValue>, options: &'a [SessionConfigOption]) -> Self {
+        let option = option(options, &SessionConfigOptionCategory::Model);
+        Self { known: option.map_or_else(|| raw_models(answer), values), option }
+    }
+
+    /// How a model is chosen.
+    pub(super) fn choice(&self, session: &str, model: &str) -> Choice {
+        let otherwise = ("session/set_model", json!({ "sessionId": session, "modelId": model }));
+        choice(self.option, session, model, otherwise, format!("model '{model}'"))
+    }
+}
+
+/// The mode that is chosen, where modes are an option.
+pub(super) fn current_mode(options: &[SessionConfigOption]) -> Option<String> {
+    current_value(option(options, &SessionConfigOptionCategory::Mode)?)
+}
+
+/// By an option where there is one.
+fn choice(
+    option: Option<&SessionConfigOption>,
+    session: &str,
+    value: &str,
+    otherwise: (&'static str, Value),
+    what: String,
+) -> Choice {
+    let by_option = |option: &SessionConfigOption| {
+        let params = json!({ "sessionId": session, "configId": option.id, "value": value });
+        ("session/set_config_option", params)
+    };
+    let (method, params) = option.map_or(otherwise, by_option);
+    Choice { method, params, what }
+}
+
+fn option<'a>(
+    options: &'a [SessionConfigOption],
+    category: &SessionConfigOptionCategory,
+) -> Option<&'a SessionConfigOption> {
+    options.iter().find(|option| option.category.as_ref() == Some(category))
+}
+
+fn current_value(option: &SessionConfigOption) -> Option<String> {
+    match &option.kind {
+        SessionConfigKind::Select(select) => Some(select.current_value.0.to_string()),
+        _ => None,
+    }
+}
+
+/// The models that the answer names beside the protocol.
+fn raw_models(answer: Option<&RawValue>) -> Vec<String> {
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "camelCase")]
+    struct Models {
+        #[serde(default)]
+        available_models: Vec<Model>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Model {
+        model_id: String,
+    }
+    #[derive(Deserialize, Default)]
+    struct More {
+        #[serde(default)]
+        models: Option<Models>,
+    }
+    let models = read::<More>(answer).and_then(|more| more.models).unwrap_or_default();
+    models.available_models.into_iter().map(|model| model.model_id).collect()
+}
+
+/// What can be chosen.
+fn values(option: &SessionConfigOption) -> Vec<String> {
+    let SessionConfigKind::Select(select) = &option.kind else { return Vec::new() };
+    match &select.options {
+        SessionConfigSelectOptions::Ungrouped(all) => all.iter().map(|one| one.value.0.to_string()).collect(),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).map(|one| one.value.0.to_string()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
