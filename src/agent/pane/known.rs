@@ -100,10 +100,14 @@ const CODEX: Program = Program {
             ),
             Trust("(?i)trust and continue|^yes"),
         ),
+        known(
+            Text("Try new model.* Use existing model"),
+            Choose("(?i)^use existing model", "an offer of another model, declined"),
+        ),
         // Not recorded: from earlier versions.
         known(Text("(?i)Update available.* Skip"), Choose("(?i)^skip$|^skip", UPDATE)),
         known(
-            Text("(?i)(press )?enter (to )?(continue|confirm)( ·| or |$)"),
+            Text("(?i)(press )?enter(/esc)? (to )?(continue|confirm)( ·| or |$)"),
             Attention("it asks a question"),
         ),
         known(Text("Waiting for startup"), Starting),

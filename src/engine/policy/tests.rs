@@ -29,7 +29,6 @@ pub(super) fn report(status: AttemptStatus, class: Class, reset_at: Option<i64>)
         balance: None,
         exceeded: None,
         skipped_lines: 0,
-        matches_done: false,
     }
 }
 

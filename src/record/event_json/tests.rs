@@ -42,7 +42,6 @@ fn report() -> Report {
         balance: Some(report::Balance { spent: None, left: 1.0 }),
         skipped_lines: 0,
         exceeded: None,
-        matches_done: false,
     }
 }
 
