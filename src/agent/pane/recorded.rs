@@ -88,7 +88,7 @@ fn expected(program: &str, name: &str) -> &'static str {
         ("claude", "theme" | "security-notes") => "Enter",
         ("claude", "api-key") => "the API key",
         ("claude", "bypass-warning") => "the mode that skips permissions",
-        ("codex", "update") => "Down Enter",
+        ("codex", "update" | "offer-model") => "Down Enter",
         ("cline", "offer") => "Escape",
         ("aider", "answered") => "not yet",
         ("aider", "analytics" | "gitignore" | "docs") => "n Enter",
