@@ -106,6 +106,31 @@ fn a_login_is_made_with_a_key_or_asked_for() {
     assert!(!format!("{run:?}{logs}").contains("canary"), "the agent reads it where it is");
 }
 
+/// A model that the loop around us was asked for is not ours to hand on.
+#[test]
+fn an_agent_gets_no_model_of_another_loop() {
+    let scratch = Scratch::new();
+    let mut nested = command(&scratch, "terminal printenv RALPH_MODEL", "");
+    let run = finish(nested.env("RALPH_RUN", "outer").env("RALPH_MODEL", "outer-model").spawn().unwrap());
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains(r#""output":"\n""#), "{run:?}");
+}
+
+#[test]
+fn a_command_stands_directly_behind_acp_and_is_quoted_where_it_is_named() {
+    let scratch = Scratch::new();
+    let refused = |args: &str, agent: &str, words: &str| {
+        let run = Scratch::finish(scratch.ralph(args).args(["--agent", agent]));
+        assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
+    };
+    refused("prompt p.md 1", "acp: sh x", "has a blank behind 'acp:'");
+    refused("init", "acp:'my agent", "a quote is not closed");
+    scratch.write(".ralph/config", "AGENT_TYPE=script\n");
+    let run = Scratch::finish(scratch.ralph("init").args(["--agent", "acp:my agent"]));
+    assert!(run.stdout.contains("set AGENT_TYPE='acp:my agent' there, or run"), "{run:?}");
+    assert!(run.stdout.contains("--force --agent 'acp:my agent'"), "{run:?}");
+}
+
 #[test]
 fn what_was_decided_is_an_event() {
     let scratch = Scratch::new();
