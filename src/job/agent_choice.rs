@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Access, access};
@@ -298,11 +299,18 @@ pub(crate) fn ladder(settings: &Settings) -> Ladder {
     Ladder { interrupt: settings.interrupt_wait, terminate: settings.terminate_wait }
 }
 
+/// Longer than anybody waits, in a hundred years.
+const FOR_EVER: Duration = Duration::from_hours(100 * 365 * 24);
+
 /// How long an attempt may go on.
 pub(crate) fn timeouts(settings: &Settings) -> Timeouts {
     Timeouts {
         attempt: settings.timeout,
-        inactivity: settings.inactivity_timeout,
+        inactivity: if settings.inactivity_timeout.is_zero() {
+            FOR_EVER
+        } else {
+            settings.inactivity_timeout
+        },
         grace: settings.agent_grace,
         background: settings.background_wait,
     }

@@ -48,7 +48,7 @@ pub enum Class {
     Auth,
     /// The context is too long: the same prompt fails again.
     Context,
-    /// Something that the agent, or we with it, are not allowed to do: trying again is of no use.
+    /// Something that the agent, or we with it, are not allowed to do, or that it does not offer: trying again is of no use.
     Permission,
     /// The provider is overloaded or out of order: wait, then try again.
     Overload,

@@ -177,7 +177,7 @@ impl Settings {
             model_strategy: values.text("model.strategy"),
             model_ladder: values.row("model.ladder").words(),
             timeout: values.get("loop.timeout", Resolved::duration)?,
-            inactivity_timeout: values.get("loop.inactivity_timeout", Resolved::duration)?,
+            inactivity_timeout: values.get("loop.inactivity_timeout", Resolved::duration_or_zero)?,
             max_limit_wait: values.get("loop.max_limit_wait", Resolved::duration)?,
             specs_dir: values.get("paths.specs", Resolved::name)?,
             git: GitSettings::of(&values)?,

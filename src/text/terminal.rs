@@ -6,7 +6,7 @@
 pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(|char: char| char.is_control() && char != '\n' && char != '\t') {
+    while let Some(at) = rest.find(|char: char| drives(char) && char != '\n' && char != '\t') {
         clean.push_str(&rest[..at]);
         rest = &rest[at..];
         let length = match colour(rest) {
@@ -21,6 +21,11 @@ pub(crate) fn clean(text: &str) -> String {
     clean + rest
 }
 
+/// Whether a terminal may do with this something other than show it: also turn round the order of what follows.
+fn drives(char: char) -> bool {
+    char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// The length of the colour sequence (`ESC [ … m`) that `text` begins with.
 fn colour(text: &str) -> Option<usize> {
     let body = text.strip_prefix("\x1b[")?;
@@ -32,7 +37,7 @@ fn colour(text: &str) -> Option<usize> {
 /// other control character. Its own blanks stay.
 #[must_use]
 pub(crate) fn message(text: &str) -> String {
-    let blank = |char: char| if char.is_control() { ' ' } else { char };
+    let blank = |char: char| if drives(char) { ' ' } else { char };
     // A Windows line end is one.
     let text: String = anstream::adapter::strip_str(&text.replace("\r\n", "\n")).collect();
     text.chars().map(blank).collect()
@@ -92,6 +97,8 @@ mod tests {
         assert_eq!(clean("\x1b[31mred\x1b[0m"), "\x1b[31mred\x1b[0m");
         assert_eq!(clean("\x1b[2J\x07gone\r\x1b]0;title\x07\u{9b}1m"), "[2Jgone]0;title1m");
         assert_eq!(clean("\x1b["), "[");
+        assert_eq!(clean("a\u{202e}b\u{2066}c\u{200d}"), "abc\u{200d}");
+        assert_eq!(message("a\u{202e}b"), "a b");
     }
 
     #[test]

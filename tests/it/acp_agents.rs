@@ -98,8 +98,37 @@ fn a_login_is_made_with_a_key_or_asked_for() {
     assert!(run.stderr.contains("Authentication required"), "{run:?}");
     let run = finish(command(&scratch, "login", "").env("CODEX_API_KEY", "canary").spawn().unwrap());
     assert_end(&scratch, &run, 0, "complete", "stopped");
+    // The agent's own environment is what counts.
+    scratch.write(".ralph/config", "export CODEX_API_KEY=canary\n");
+    let run = play(&scratch, "login", "");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
     let logs = scratch.session_logs().iter().map(|log| fs::read_to_string(log).unwrap()).collect::<String>();
     assert!(!format!("{run:?}{logs}").contains("canary"), "the agent reads it where it is");
+}
+
+/// A model that the loop around us was asked for is not ours to hand on.
+#[test]
+fn an_agent_gets_no_model_of_another_loop() {
+    let scratch = Scratch::new();
+    let mut nested = command(&scratch, "terminal printenv RALPH_MODEL", "");
+    let run = finish(nested.env("RALPH_RUN", "outer").env("RALPH_MODEL", "outer-model").spawn().unwrap());
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains(r#""output":"\n""#), "{run:?}");
+}
+
+#[test]
+fn a_command_stands_directly_behind_acp_and_is_quoted_where_it_is_named() {
+    let scratch = Scratch::new();
+    let refused = |args: &str, agent: &str, words: &str| {
+        let run = Scratch::finish(scratch.ralph(args).args(["--agent", agent]));
+        assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
+    };
+    refused("prompt p.md 1", "acp: sh x", "has a blank behind 'acp:'");
+    refused("init", "acp:'my agent", "a quote is not closed");
+    scratch.write(".ralph/config", "AGENT_TYPE=script\n");
+    let run = Scratch::finish(scratch.ralph("init").args(["--agent", "acp:my agent"]));
+    assert!(run.stdout.contains("set AGENT_TYPE='acp:my agent' there, or run"), "{run:?}");
+    assert!(run.stdout.contains("--force --agent 'acp:my agent'"), "{run:?}");
 }
 
 #[test]
@@ -167,6 +196,24 @@ fn a_good_turn_is_one_whatever_an_agent_does_after_it() {
 }
 
 #[test]
+fn who_closes_its_stdout_is_waited_for_no_longer_than_it_may_take_to_leave() {
+    let scratch = Scratch::new();
+    scratch.write("closes", "exec >&-; exec sleep 1000\n");
+    let run = finish(
+        scratch
+            .ralph("prompt p.md 1 --max-retries 0")
+            .args(["--agent", "acp:sh closes"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    assert_end(&scratch, &run, 4, "failed", "failed");
+    assert!(run.stderr.contains("it closed its stdout without an answer to 'initialize'"), "{run:?}");
+    scratch.assert_nothing_left();
+}
+
+#[test]
 fn silence_ends_an_agent_and_a_long_message_has_an_answer() {
     let scratch = Scratch::new();
     let run = play(&scratch, "wait", "--inactivity-timeout 1");
@@ -175,6 +222,26 @@ fn silence_ends_an_agent_and_a_long_message_has_an_answer() {
     let run = play(&scratch, "large 102760448", "");
     assert_end(&scratch, &run, 0, "complete", "stopped");
     assert!(run.stderr.contains("the message is longer than 97 MiB"), "{run:?}");
+}
+
+#[test]
+fn plans_builds_and_a_ralph_md_go_over_acp() {
+    let scratch = Scratch::new();
+    scratch.git(&["init", "-q", "-b", "main"]);
+    scratch.write("specs/hello.md", "# Hello\n\n- `hello.sh NAME` prints `Hello, NAME`\n");
+    let agent = format!("acp:{RALPH} __script --acp");
+    scratch.write("fix/RALPH.md", format!("---\nagent: {agent}\n---\nDo it.\n"));
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-qm", "Wanted"]);
+    for args in ["plan 1", "build 2"] {
+        let run = Scratch::finish(scratch.ralph(args).args(["--agent", &agent]));
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    assert!(scratch.read("hello.sh").contains("Hello"));
+    assert!(scratch.git(&["log", "--format=%s"]).contains("prints `Hello, NAME`"));
+    let run = scratch.run("run fix -n 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    scratch.assert_nothing_left();
 }
 
 /// A task that is verified by an agent that may only look; what it tries is played.

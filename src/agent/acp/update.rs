@@ -1,6 +1,7 @@
 //! What an agent tells of a session, as what a pipe would have said.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, SessionNotification, SessionUpdate, ToolCallStatus, ToolCallUpdate,
@@ -16,6 +17,11 @@ use crate::reply::show::Show;
 use crate::reply::usage::UsageNote;
 use crate::text::list::some_of;
 
+/// The longest id of a call that is kept as it is, in bytes.
+const LONGEST_ID: usize = 256;
+/// So many calls are known at most, and so many of them that are not over: nobody works like that.
+const MOST_KNOWN: usize = 100_000;
+const MOST_OPEN: usize = 1000;
 /// So many entries of a plan are shown.
 const SOME: usize = 3;
 
@@ -41,8 +47,8 @@ pub(super) struct Updates {
     message: Option<String>,
     /// Tools that were called, by the id of the call.
     known: HashSet<String>,
-    /// Those of them that were called before their input was known, and what they are called.
-    unshown: HashMap<String, String>,
+    /// Those of them that are not over, and what they are called where that is not shown: their input is not known yet.
+    open: HashMap<String, Option<String>>,
 }
 
 impl Updates {
@@ -90,24 +96,27 @@ impl Updates {
 
     /// What is told of a call. It begins with whatever is told first: not all agents say that they begin.
     fn called(&mut self, update: ToolCallUpdate) -> Vec<Item> {
-        let (id, fields) = (update.tool_call_id.0.to_string(), update.fields);
+        let (id, fields) = (short(&update.tool_call_id.0), update.fields);
         let input = fields.raw_input.as_ref();
         let is_over = matches!(fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed));
         let name = fields.name.or(fields.title).unwrap_or_else(|| "a tool".to_owned());
+        let note = |note| Item::Note(Box::new(note));
         let mut items = Vec::new();
-        let mut note = |note| items.push(Item::Note(Box::new(note)));
-        if self.known.insert(id.clone()) {
-            note(UsageNote { tool_started: Some(id.clone()), ..UsageNote::default() });
-            self.unshown.insert(id.clone(), name.clone());
+        if self.known.len() >= MOST_KNOWN {
+            self.known = self.open.keys().cloned().collect();
         }
-        if is_over {
-            note(UsageNote { tool_finished: Some(id.clone()), ..UsageNote::default() });
+        if self.known.insert(id.clone()) && self.open.len() < MOST_OPEN {
+            items.push(note(UsageNote { tool_started: Some(id.clone()), ..UsageNote::default() }));
+            self.open.insert(id.clone(), Some(name.clone()));
         }
-        if (is_over || has_something(input))
-            && let Some(name) = self.unshown.remove(&id)
-        {
-            items.push(Item::Show(Show::tool(&name, input)));
+        let mut unshown = None;
+        if is_over && let Some(name) = self.open.remove(&id) {
+            items.push(note(UsageNote { tool_finished: Some(id), ..UsageNote::default() }));
+            unshown = name;
+        } else if has_something(input) {
+            unshown = self.open.get_mut(&id).and_then(Option::take);
         }
+        items.extend(unshown.map(|name| Item::Show(Show::tool(&name, input))));
         if fields.status == Some(ToolCallStatus::Failed) {
             items.push(Item::Show(Show::Notice(format!("{name} failed"))));
         }
@@ -134,6 +143,16 @@ fn is_about_the_mode(text: &str) -> bool {
 fn thought(chunk: ContentChunk) -> Option<Item> {
     let ContentBlock::Text(text) = chunk.content else { return None };
     Some(Item::Show(Show::Thought(text.text)))
+}
+
+/// An id as we keep it: one that is too long for that is known by a number.
+fn short(id: &str) -> String {
+    if id.len() <= LONGEST_ID {
+        return id.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    format!("long-{:x}", hasher.finish())
 }
 
 fn has_something(input: Option<&Value>) -> bool {

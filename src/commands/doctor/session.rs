@@ -28,6 +28,8 @@ pub(super) fn check(path: &Path, project: &Project, options: &DoctorOptions) -> 
         args: options.args.clone(),
         cwd: project.root().to_owned(),
         env: options.env.clone(),
+        // So that nothing outlives a supervisor that somebody kills.
+        mark: format!("doctor-{}", std::process::id()),
         ..Launch::default()
     };
     let began = Instant::now();

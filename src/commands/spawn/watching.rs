@@ -62,7 +62,7 @@ impl Watching<'_> {
         let inactivity = state.and_then(|state| state.setup.inactivity_timeout);
         let inactivity = inactivity.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let mut timeouts = timeouts(settings);
-        timeouts.inactivity = inactivity.unwrap_or(timeouts.inactivity);
+        timeouts.inactivity = inactivity.unwrap_or(settings.inactivity_timeout);
 
         let run = run_id();
         let limits = Limits {

@@ -77,3 +77,23 @@ fn another_version_of_the_protocol_is_not_spoken() {
         "it speaks version 7 of the protocol, and ralph version 1"
     );
 }
+
+#[test]
+fn calls_without_end_and_long_ids_do_not_fill_our_memory() {
+    let mut talk = prompted(false);
+    let start = |talk: &mut Talk, id: &str| {
+        talk.update(
+            &json!({ "sessionUpdate": "tool_call", "toolCallId": id, "title": "t", "status": "pending" }),
+        );
+    };
+    let long = "x".repeat(1 << 20);
+    start(&mut talk, &long);
+    assert!(talk.reply.usage.tools_in_flight[0].len() < 100);
+    let over = json!({ "sessionUpdate": "tool_call_update", "toolCallId": long, "status": "completed" });
+    talk.update(&over);
+    assert_eq!(talk.reply.usage.tools_in_flight.len(), 0);
+    for id in 0..3000 {
+        start(&mut talk, &id.to_string());
+    }
+    assert_eq!(talk.reply.usage.tools_in_flight.len(), 1000);
+}
