@@ -277,7 +277,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     };
     let bash = &["bash"][..];
     refused("--name w --prompt-file missing.md -n 1", bash, "prompt file not found: missing.md");
-    refused("--name ../w --prompt-file prompt.md -n 1", bash, "cannot be the name of a worker");
+    refused("--name ../w --prompt-file prompt.md -n 1", bash, "is no name of a worker");
     refused("--name w --prompt-file prompt.md -n 0", bash, "'0' is not a number of iterations");
     refused("--name w --prompt-file prompt.md -n 1", &["my-agent"], "--ready-pattern");
     refused("--name w --prompt-file prompt.md -n 1 --done-pattern (?=x)", bash, "(?=x)");

@@ -9,13 +9,12 @@ use anyhow::{Context as _, bail};
 
 use super::output::{say, warn};
 use super::plain_loop::count;
-use crate::agent::worker;
+use super::worker;
 use crate::cli::{RunArgs, SpawnArgs};
 use crate::files::FileError;
 use crate::git;
 use crate::job::workspace::{Workspace, locate, open_loop};
 use crate::project::Project;
-use crate::record::lookup::Loop;
 use crate::record::registry::{self, Entry};
 use crate::record::state::{Found, State};
 use crate::record::worker::WorkerTree;
@@ -29,7 +28,8 @@ const MANY: u64 = 50;
 
 /// `ralph spawn`.
 pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
-    let name = setup::name(args.flags.name.as_deref().unwrap_or_default())?;
+    let name = args.flags.name.as_deref().unwrap_or_default();
+    worker::exists(name)?;
     let limit = count(&args.max_iterations)?;
     let prompt_file = setup::prompt_file(&args.prompt_file)?;
     if limit > MANY {
@@ -38,26 +38,26 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
     if args.tmux {
         say("Note: Ralph workers always use tmux");
     }
-    let mut worker = setup::worker(args, name)?;
-    setup::patterns(&worker, setup::given(&args.flags, "loop.done_pattern"))?;
+    let mut setup = setup::worker(args, name)?;
+    setup::patterns(&setup, setup::given(&args.flags, "loop.done_pattern"))?;
     Server::check()?;
-    std::env::set_current_dir(&worker.cwd)
-        .with_context(|| format!("cannot work in {}", worker.cwd.display()))?;
+    std::env::set_current_dir(&setup.cwd)
+        .with_context(|| format!("cannot work in {}", setup.cwd.display()))?;
     let workspace = open_loop(Verb::Spawn, &args.flags)?;
     let places = places(&workspace.project, name)?;
     make_room(args, name, &workspace.project, &places)?;
     if args.worktree {
         let tree = work_tree(args, name, &workspace)?;
-        worker.cwd.clone_from(&tree.path);
-        worker.worktree = Some(tree);
+        setup.cwd.clone_from(&tree.path);
+        setup.worktree = Some(tree);
     }
-    let root = worker.cwd.clone();
+    let root = setup.cwd.clone();
     let project = workspace.project.of_worker(name, &root).context("there is no home folder")?;
     let watching = Watching {
         workspace: &workspace,
         project: &project,
         name,
-        worker,
+        worker: setup,
         prompt: (prompt_file, args.prompt_file.display().to_string()),
         limit,
         state: None,
@@ -69,7 +69,7 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
 /// `ralph run NAME` of a worker; `None`: there is none of this name.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
     let name = args.target.as_deref().and_then(|target| target.to_str()).unwrap_or_default();
-    if setup::name(name).is_err() || args.is_about_tasks() {
+    if !worker::is_name(name) || args.is_about_tasks() {
         return Ok(None);
     }
     let here = locate(args.flags.place.ralph_dir.as_ref())?;
@@ -115,44 +115,35 @@ fn places(project: &Project, name: &str) -> anyhow::Result<Project> {
 
 /// Sees to it that nothing of an earlier worker of this name is in the way.
 fn make_room(args: &SpawnArgs, name: &str, here: &Project, places: &Project) -> anyhow::Result<()> {
-    let Some(before) = Loop::at(places.clone(), name) else { return Ok(()) };
-    if args.clean_state && !args.replace {
-        if before.alive().is_some() {
-            bail!(
-                "worker '{name}' is still running: end it with 'ralph cancel --now {name}', or use --replace"
-            );
-        }
-        forget(here, places, name)?;
-        say(&format!("cleared ralph state for {name}"));
+    if !worker::exists(name)? {
         return Ok(());
     }
-    if !args.replace {
+    if args.replace {
+        worker::replace(name, args.force_dirty)?;
+        forget(here, places, name)?;
+        say(&format!("replaced existing worker {name}"));
+    } else if !args.clean_state {
         bail!(
             "worker '{name}' exists already: end it and start anew with --replace, or go on with 'ralph run {name}'"
         );
+    } else if worker::is_running(name)? {
+        bail!("worker '{name}' is still running: end it with 'ralph kill {name}', or use --replace");
+    } else {
+        forget(here, places, name)?;
+        say(&format!("cleared ralph state for {name}"));
     }
-    if before.alive().is_some() {
-        bail!(
-            "worker '{name}' is watched by a running ralph: end that first, with 'ralph cancel --now {name}'"
-        );
-    }
-    let tree = before.state.as_ref().ok().and_then(|state| state.setup.worker.as_ref()?.worktree.clone());
-    if let Some(tree) = &tree {
-        setup::require_clean(here, tree, args.force_dirty)?;
-    }
-    worker::close(&places.records()).map_err(anyhow::Error::msg)?;
-    if let Some(tree) = &tree {
-        setup::remove_tree(here, tree, args.force_dirty)?;
-    }
-    forget(here, places, name)?;
-    say(&format!("replaced existing worker {name}"));
     Ok(())
 }
 
 /// Removes all that is known of a worker.
 fn forget(here: &Project, places: &Project, name: &str) -> anyhow::Result<()> {
     let folder = places.records();
-    std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot remove {}", folder.display()));
+        }
+        _ => {}
+    }
     let Some(list) = here.registry() else { return Ok(()) };
     let is_meant = |entry: &&Entry| entry.name == name && entry.places(here).records() == folder;
     for entry in registry::list(&list).0.iter().filter(is_meant) {

@@ -11,26 +11,11 @@ use crate::agent::pane::ready::Screens;
 use crate::cli::{LoopFlags, SpawnArgs};
 use crate::commands::output::warn;
 use crate::files::theirs;
-use crate::git::keep::Reason;
-use crate::git::{self, keep, remove, worktrees};
-use crate::project::Project;
-use crate::record::worker::{Worker, WorkerTree};
+use crate::record::worker::Worker;
 use crate::text::duration;
 
 /// The socket of our own tmux server.
 const SOCKET: &str = "ralph";
-
-/// A name that a worker can have.
-pub(super) fn name(name: &str) -> anyhow::Result<&str> {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || ".-_".contains(char);
-    let begins_well = name.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
-    if begins_well && name.chars().all(is_plain) && name.len() <= 100 {
-        return Ok(name);
-    }
-    bail!(
-        "'{name}' cannot be the name of a worker: use letters, digits, '.', '_' and '-', and begin with one of the first two"
-    )
-}
 
 /// The absolute path of the prompt, which can be read.
 pub(super) fn prompt_file(file: &Path) -> anyhow::Result<PathBuf> {
@@ -102,40 +87,4 @@ pub(super) fn patterns(
         warn("--check-done-continuous does nothing without --done-pattern");
     }
     Ok((screens, done))
-}
-
-fn tree_of(here: &Project, tree: &WorkerTree) -> anyhow::Result<Option<worktrees::Tree>> {
-    Ok(worktrees::list(here.root())?.into_iter().find(|known| known.path == tree.path))
-}
-
-/// Refuses a work tree with work in it that would be lost.
-pub(super) fn require_clean(here: &Project, tree: &WorkerTree, force: bool) -> anyhow::Result<()> {
-    let Some(known) = tree_of(here, tree)? else { return Ok(()) };
-    let own = git::runtime_patterns(&here.clone().in_tree(&known.path));
-    let findings = keep::look(here.root(), &known, &own)?;
-    let keeping: Vec<String> = findings
-        .reasons
-        .iter()
-        .filter(|reason| !(force && Reason::can_be_saved(reason)))
-        .map(ToString::to_string)
-        .collect();
-    if keeping.is_empty() {
-        return Ok(());
-    }
-    bail!(
-        "the work tree {} is kept: {}: commit or remove that, or save it with --force-dirty",
-        tree.path.display(),
-        keeping.join("; ")
-    )
-}
-
-/// Removes a work tree; what would be lost is saved first.
-pub(super) fn remove_tree(here: &Project, tree: &WorkerTree, force: bool) -> anyhow::Result<()> {
-    let Some(known) = tree_of(here, tree)? else { return Ok(()) };
-    let mut saved = Vec::new();
-    remove::remove(here.root(), &known, &tree.branch, force, &mut saved)?;
-    for kept in saved {
-        warn(&format!("what was not committed is saved as {}", kept.reference));
-    }
-    Ok(())
 }

@@ -15,6 +15,9 @@ use crate::record::lookup::Loop;
 use crate::record::state::State;
 use crate::tmux::{TmuxError, Window};
 
+/// The longest name, in bytes.
+const LONGEST: usize = 100;
+
 /// A worker, running or not. There is one of a name on a machine.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -38,6 +41,25 @@ pub(super) fn named(name: &str) -> anyhow::Result<Worker> {
         Some(worker) => Ok(worker),
         None => bail!("worker '{name}' not found: 'ralph ls' lists those there are"),
     }
+}
+
+/// Whether the name can be one of a worker, and there is such a worker, or what is left of one.
+///
+/// # Errors
+/// When the name is none.
+pub(in crate::commands) fn exists(name: &str) -> anyhow::Result<bool> {
+    require_name(name)?;
+    Ok(at(&locate(None)?, name)?.is_some())
+}
+
+/// Whether the program of this worker is there.
+///
+/// # Errors
+/// When nobody can tell.
+pub(in crate::commands) fn is_running(name: &str) -> anyhow::Result<bool> {
+    Ok(at(&locate(None)?, name)?.is_some_and(|worker| {
+        worker.runs() || worker.found.as_ref().is_some_and(|found| found.alive().is_some())
+    }))
 }
 
 /// All workers whose program runs, by their names.
@@ -76,8 +98,9 @@ fn require_name(name: &str) -> anyhow::Result<()> {
     )
 }
 
-fn is_name(name: &str) -> bool {
-    name.starts_with(|char: char| char.is_ascii_alphanumeric())
+pub(in crate::commands) fn is_name(name: &str) -> bool {
+    name.len() <= LONGEST
+        && name.starts_with(|char: char| char.is_ascii_alphanumeric())
         && name.chars().all(|char| char.is_ascii_alphanumeric() || "._-".contains(char))
 }
 

@@ -39,6 +39,22 @@ pub(in crate::commands) fn kill(args: &KillArgs) -> anyhow::Result<u8> {
     Ok(u8::from(!is_removed))
 }
 
+/// Ends a worker with its monitor, and removes its work tree: another one is to take its name.
+///
+/// # Errors
+/// When its work tree has to stay; nothing was ended then.
+pub(in crate::commands) fn replace(name: &str, force_dirty: bool) -> anyhow::Result<()> {
+    let worker = find::named(name)?;
+    let tree = tree::of(&worker)?;
+    tree.as_ref().map_or(Ok(()), |tree| tree.require_removable(force_dirty))?;
+    end_monitor(&worker, Request::CancelNow, Ladder::default().limit() + MARGIN)?;
+    close(&worker)?;
+    if tree.is_some_and(|tree| !tree.remove(force_dirty)) {
+        bail!("the work tree of worker '{name}' stays, and so does the worker");
+    }
+    Ok(())
+}
+
 /// The work tree that is to go.
 ///
 /// # Errors
