@@ -140,7 +140,7 @@ fn ticks_that_nobody_could_carry_before_a_kill_come_back() {
     let project = BranchProject::without_remote(&plan(&[("one", 1)]));
     let (main, aside) =
         (project.scratch.path("IMPLEMENTATION_PLAN.md"), project.scratch.outside().join("aside"));
-    // Whoever reads a pipe that nobody writes into is held there: ralph, after the attempt.
+    // Nobody can write a plan into a pipe: ralph has to end, if it is not killed before.
     project.agent(&format!("work; mv {0} {1}; mkfifo {0}; end", main.display(), aside.display()));
     let ralph = Started::new(&project.scratch, "loop build");
     wait_for("the end of the attempt", || {

@@ -9,11 +9,12 @@ use anyhow::{Context as _, anyhow};
 
 use super::build::VERB;
 use super::planned::Planned;
+use crate::engine::outcome::Outcome;
 use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
-use crate::record::state::{self, Extent, Found};
+use crate::record::state::{self, Extent, Found, State};
 use crate::record::{earlier, recorder};
 use crate::settings::Settings;
 
@@ -23,7 +24,7 @@ pub(super) struct Tree {
     pub(super) project: Project,
     /// The commit that the branch starts from.
     pub(super) start: String,
-    /// The process of its last loop was killed.
+    /// The process of its last loop was killed, or could not write the main plan.
     pub(super) was_killed: bool,
 }
 
@@ -60,7 +61,11 @@ impl Tree {
         }
         let state = state::read(&project.state(), Extent::Whole)
             .with_context(|| format!("cannot read {}", project.state().display()))?;
-        let was_killed = matches!(&state, Found::State(state) if state.active);
+        // A main plan that could not be written then has not got its ticks, either.
+        let lacks_ticks = |state: &State| {
+            state.active || state.exit_reason.as_deref() == Some(Outcome::RecordFailed.word())
+        };
+        let was_killed = matches!(&state, Found::State(state) if lacks_ticks(state));
         Ok(Self { project, start, was_killed })
     }
 }
