@@ -234,6 +234,14 @@ fn logs_show_follow_and_end() {
     wait_for_attempt(&scratch, 1);
     let follow = Started::new(&scratch, "logs --follow");
     let agent = Started::new(&scratch, "logs prompt --live --agent --lines 1");
+    // What they begin with depends on when they begin.
+    for follower in [&follow, &agent] {
+        wait_for("the follower to read", || {
+            let open = fs::read_dir(format!("/proc/{}/fd", follower.pid())).ok()?;
+            let files = open.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+            files.into_iter().any(|file| file.extension().is_some_and(|end| end == "log")).then_some(())
+        });
+    }
     // A reader that has seen enough does not keep a follower alive.
     let mut left = scratch.ralph("logs --follow").stdout(Stdio::piped()).spawn().unwrap();
     drop(left.stdout.take());
