@@ -65,6 +65,18 @@ fn open(scratch: &Scratch, words: &[&str]) -> Opened {
     Opened { terminal, program: program.unwrap(), notes }
 }
 
+/// A pane whose wrapper was killed: its program, and one outside its group, hear no signal of the ladder but the last.
+fn open_without_wrapper(scratch: &Scratch) -> Opened {
+    let script =
+        script(scratch, "trap '' INT TERM HUP; env -i setsid sleep 600 & while :; do sleep 600; done");
+    let mut pane = open(scratch, &[&script]);
+    assert!(matches!(pane.notes.next(), Some(SupervisorNote::Started(_))));
+    scratch.await_noted(1);
+    send(pane.program.wrapper_pid(), Signal::KILL);
+    assert_eq!(pane.notes.next(), None);
+    pane
+}
+
 fn connect(scratch: &Scratch) -> (Pane, PaneNotes) {
     Pane::connect(&folder(scratch)).unwrap().expect("a wrapper")
 }
@@ -255,13 +267,7 @@ fn a_monitor_that_does_not_listen_holds_nobody() {
 #[test]
 fn the_loss_of_a_wrapper_leaves_nothing_once_a_monitor_comes() {
     let scratch = Scratch::new();
-    let script =
-        script(&scratch, "trap '' INT TERM HUP; env -i setsid sleep 600 & while :; do sleep 600; done");
-    let mut pane = open(&scratch, &[&script]);
-    assert!(matches!(pane.notes.next(), Some(SupervisorNote::Started(_))));
-    scratch.await_noted(1);
-    send(pane.program.wrapper_pid(), Signal::KILL);
-    assert_eq!(pane.notes.next(), None);
+    let pane = open_without_wrapper(&scratch);
     drop(pane.program);
 
     wait_for("the wrapper's end", || Pane::connect(&folder(&scratch)).unwrap().is_none().then_some(()));
@@ -279,13 +285,7 @@ fn the_loss_of_a_wrapper_leaves_nothing_once_a_monitor_comes() {
 #[test]
 fn a_monitor_that_sees_the_loss_of_a_wrapper_sweeps() {
     let scratch = Scratch::new();
-    let script =
-        script(&scratch, "trap '' INT TERM HUP; env -i setsid sleep 600 & while :; do sleep 600; done");
-    let mut pane = open(&scratch, &[&script]);
-    assert!(matches!(pane.notes.next(), Some(SupervisorNote::Started(_))));
-    scratch.await_noted(1);
-    send(pane.program.wrapper_pid(), Signal::KILL);
-    assert_eq!(pane.notes.next(), None);
+    let pane = open_without_wrapper(&scratch);
     pane.program.finish(false, &mark(&scratch));
     scratch.assert_nothing_left();
 }

@@ -44,6 +44,9 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
     std::env::set_current_dir(&setup.cwd)
         .with_context(|| format!("cannot work in {}", setup.cwd.display()))?;
     let workspace = open_loop(Verb::Spawn, &args.flags)?;
+    if setup.check_done_continuous && workspace.settings.done_pattern.as_deref().is_none_or(str::is_empty) {
+        warn("--check-done-continuous does nothing without --done-pattern");
+    }
     let places = places(&workspace.project, name)?;
     make_room(args, name, &workspace.project, &places)?;
     if args.worktree {

@@ -83,8 +83,5 @@ pub(super) fn patterns(
     })?;
     let screens = Screens::of(&worker.command, ready.as_ref()).map_err(|why| anyhow::anyhow!("{why}"))?;
     let done = done.filter(|done| !done.is_empty()).map(DonePattern::new).transpose()?;
-    if worker.check_done_continuous && done.is_none() {
-        warn("--check-done-continuous does nothing without --done-pattern");
-    }
     Ok((screens, done))
 }

@@ -7,8 +7,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::setup;
+use crate::agent::pane::programs::Program;
 use crate::agent::worker::{self, WorkerAgent};
 use crate::cli::LoopFlags;
+use crate::engine::board::Board;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::job::agent_choice::{ladder, timeouts};
@@ -106,7 +108,7 @@ impl Watching<'_> {
             agent: Box::new(agent),
             source: Box::new(WorkerPrompt::new(self.prompt.0.clone(), self.prompt.1.clone())),
             plan: project.implementation_plan(),
-            board: crate::engine::board::Board::default(),
+            board: Board::default(),
             ticket: None,
             started_from: None,
             worker: Some(worker.clone()),
@@ -151,7 +153,7 @@ impl Watching<'_> {
 
 /// What to call the agent of a worker: the program that it is known to run, else the first word.
 fn agent_name(worker: &Worker) -> String {
-    let known = crate::agent::pane::programs::Program::of(&worker.command).map(|program| program.name);
+    let known = Program::of(&worker.command).map(|program| program.name);
     let first = worker.command.first().map(String::as_str).unwrap_or_default();
     known.unwrap_or(first.rsplit('/').next().unwrap_or(first)).to_owned()
 }
