@@ -16,7 +16,8 @@ mod worker_args;
 use clap::{Parser, Subcommand};
 
 pub use control_args::{
-    CancelArgs, CleanArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, RevertArgs, StatusArgs, TargetArgs,
+    CancelArgs, CleanArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ResumeArgs, RevertArgs, StatusArgs,
+    TargetArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
@@ -81,7 +82,7 @@ pub enum Command {
     Pause(TargetArgs),
     /// Let a loop go on: after a pause, now instead of later while it waits, or after its process is gone
     #[command(after_help = help::RESUME_HELP)]
-    Resume(TargetArgs),
+    Resume(ResumeArgs),
     /// End a running loop after its current attempt, or now
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Cancel(CancelArgs),

@@ -8,11 +8,12 @@ use super::display::DisplayRoute;
 use super::pipe::PipeAgent;
 use super::preset::{self, Unable, Wishes};
 use super::readers::ReaderPlan;
-use super::{Timeouts, cannot_start};
+use super::{Timeouts, cannot_start, tell_total};
 use crate::engine::agent::{Agent, Attempt, CommandLine, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
+use crate::engine::stop::Change;
 use crate::process::launch::Launch;
 
 /// How many agents are kept ready besides the one that the loop was started with.
@@ -135,6 +136,12 @@ impl Factory {
 impl Agent for Factory {
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
         self.agent_for(attempt.how, context)?.run(attempt, context)
+    }
+
+    fn change(&mut self, change: &Change) {
+        for agent in self.made.iter_mut().map(|(_, agent)| agent).chain([&mut self.own]) {
+            tell_total(&mut agent.launch, change);
+        }
     }
 }
 

@@ -27,10 +27,15 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use crate::engine::outcome::{End, Outcome};
+use crate::engine::stop::Change;
+use crate::process::launch::Launch;
 
 pub use balance::BalanceQuery;
 pub use display::DisplayRoute;
 pub use readers::ReaderPlan;
+
+/// The variable that tells an agent how many iterations there may be; 0 for no limit.
+pub const TOTAL: &str = "RALPH_TOTAL";
 
 /// How long an attempt may go on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,6 +48,13 @@ pub struct Timeouts {
     pub grace: Duration,
     /// After one, while something is at work that the agent has announced.
     pub background: Duration,
+}
+
+/// Has an agent see how many iterations there may be from here on.
+fn tell_total(launch: &mut Launch, change: &Change) {
+    if let Some(limit) = change.max_iterations {
+        launch.set_variable(TOTAL, limit.to_string());
+    }
 }
 
 /// The end of a loop whose agent cannot be started.

@@ -15,6 +15,17 @@ pub struct TargetArgs {
     pub ralph_dir: Option<PathBuf>,
 }
 
+/// `resume`.
+#[derive(Debug, Clone, Args)]
+pub struct ResumeArgs {
+    /// Which loop.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// At most this many iterations, those included that have run
+    #[arg(long, short = 'n', value_name = "N", requires = "name", allow_negative_numbers = true)]
+    pub max_iterations: Option<String>,
+}
+
 /// `status`.
 #[derive(Debug, Clone, Args)]
 pub struct StatusArgs {

@@ -66,8 +66,14 @@ Examples:
   ralph logs --agent --follow    What its agents write, or what the pane of a worker shows, as it comes";
 
 pub(super) const RESUME_HELP: &str = "\
-A loop whose process is gone is started again here, with the command line it had and --resume.
-Without NAME: every loop of this project that holds or waits; if none is running, the one that was cut off.";
+Examples:
+  ralph resume                            Every loop of this project that holds or waits
+  ralph resume build --max-iterations 30  The loop 'build', which ends after its 30th iteration now
+
+A loop whose process is gone is started again here, with the command line it had and --resume. Without NAME:
+every loop of this project that holds or waits; if none is running, the one that was cut off. With --max-iterations
+also one that has reached its limit goes on, and one that is at work goes by the new limit. What was changed by hand
+in the state.json of a worker that is paused takes effect.";
 
 pub(super) const NOTE_EXAMPLES: &str = "\
 Examples:

@@ -27,6 +27,9 @@ pub struct LoopFlags {
     /// Go on where the last loop here was cut off
     #[arg(long)]
     pub resume: bool,
+    /// At most this many iterations, whatever the rest of the command line says: it is the one that a loop was started with
+    #[arg(long, value_name = "N", hide = true)]
+    pub resume_limit: Option<u64>,
     /// Show only the summary and what went wrong
     #[arg(long, short)]
     pub quiet: bool,

@@ -79,7 +79,7 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let workspace = open_loop(verb, flags)?;
     let Workspace { project, settings } = &workspace;
     project.require_git()?;
-    let preflight = Preflight::of_settings(&workspace, limit)?;
+    let preflight = Preflight::of_settings(&workspace, flags.resume_limit.or(limit))?;
     let mode = verb.words();
     if verb != Verb::Prompt {
         require_specs(project.root(), settings)?;

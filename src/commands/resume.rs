@@ -8,21 +8,25 @@ use anyhow::{Context as _, bail};
 
 use super::control::{Answer, ask, not_yet};
 use super::output::{say, warn};
+use super::plain_loop::count;
 use super::target;
-use crate::cli::TargetArgs;
-use crate::engine::outcome::Status;
-use crate::engine::stop::Request;
+use crate::agent::pane::done::DonePattern;
+use crate::cli::ResumeArgs;
+use crate::engine::outcome::{Outcome, Status};
+use crate::engine::stop::{Change, Request};
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
 
 const RESUME: &str = "--resume";
+const RESUME_LIMIT: &str = "--resume-limit";
 
 /// `ralph resume`.
-pub(super) fn run(args: &TargetArgs) -> anyhow::Result<u8> {
-    let (here, loops) = target::loops(args)?;
+pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
+    let limit = args.max_iterations.as_deref().map(count).transpose()?;
+    let (here, loops) = target::loops(&args.target)?;
     let running: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if !running.is_empty() {
-        running.into_iter().try_for_each(release)?;
+        running.into_iter().try_for_each(|found| go_on(found, limit))?;
         return Ok(0);
     }
     let states = || loops.iter().filter_map(|found| Some((found, found.state.as_deref().ok()?)));
@@ -31,17 +35,20 @@ pub(super) fn run(args: &TargetArgs) -> anyhow::Result<u8> {
     let mut commands = HashSet::new();
     cut_off.retain(|(_, state)| commands.insert((&state.argv, &state.cwd, &state.setup.started_from)));
     match (cut_off.as_slice(), states().next()) {
-        ([(found, state)], _) => start_again(found, state),
+        ([(found, state)], _) => start_again(found, state, limit),
         ([_, _, ..], _) => {
             let names: Vec<&str> = cut_off.iter().map(|(found, _)| found.name.as_str()).collect();
             bail!("several loops were cut off here: {}: name the one to resume", names.join(", "))
         }
-        ([], Some((found, state))) => bail!(
-            "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{}'",
-            found.name,
-            state.exit_reason.as_deref().unwrap_or("unknown"),
-            shown(&with_resume(&state.argv))
-        ),
+        ([], Some((found, state))) => match limit.filter(|_| has_reached_its_limit(state)) {
+            Some(limit) => start_again(found, state, Some(left_of(limit, &found.name, state)?)),
+            None => bail!(
+                "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{}'",
+                found.name,
+                state.exit_reason.as_deref().unwrap_or("unknown"),
+                shown(&with_resume(&state.argv, None))
+            ),
+        },
         ([], None) => match loops.iter().find_map(|found| found.state.as_ref().err()) {
             Some(why) => bail!("nothing to resume: {why}"),
             None => bail!("nothing to resume in {}: there is no loop", here.root().display()),
@@ -49,11 +56,58 @@ pub(super) fn run(args: &TargetArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// Lets a living loop go on.
-fn release(found: &Loop) -> anyhow::Result<()> {
+/// Whether a loop has ended because it had run as often as it might.
+fn has_reached_its_limit(state: &State) -> bool {
+    state.exit_reason.as_deref() == Some(Outcome::MaxIterations.word())
+}
+
+/// What a loop has left that has reached its limit, under a new one.
+fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
+    let begun = state.tally.iteration - state.tally.allowance_from.min(state.tally.iteration);
+    match limit.checked_sub(begun) {
+        None | Some(0) => bail!("loop '{name}' has run {begun} iterations: --max-iterations has to be more"),
+        Some(left) => Ok(left),
+    }
+}
+
+/// Has a living loop go by a new limit, and lets it go on.
+fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<()> {
     let Some(state) = found.alive() else { return Ok(()) };
     let name = &found.name;
     let holds = state.status == Status::Paused || state.pending == Some(Pending::Pause);
+    if let Some(change) = change(name, state, limit)? {
+        match ask(found, Request::Change(change), &|_| true)? {
+            Answer::Taken(_) => {}
+            Answer::Pending => not_yet(found),
+            Answer::Over => {
+                bail!("loop '{name}' ended before it could be changed: see 'ralph status {name}'")
+            }
+        }
+    }
+    if let Some(limit) = limit {
+        say(&format!("loop '{name}' runs at most {limit} iterations now"));
+        if state.status == Status::Running && !holds {
+            return Ok(());
+        }
+    }
+    release(found, state, holds)
+}
+
+/// What a living loop is to go by from here on; `None`: it is as before.
+fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Option<Change>> {
+    // While it holds, its user may change the file.
+    let watching = state.watching().filter(|_| state.status == Status::Paused);
+    if let Some(pattern) = watching.as_ref().and_then(|watching| watching.done_pattern.as_deref()) {
+        DonePattern::new(pattern).with_context(|| format!("the state.json of worker '{name}'"))?;
+    }
+    let of_file = state.max_iterations.filter(|_| watching.is_some());
+    let change = Change { max_iterations: limit.or(of_file), watching };
+    Ok((change != Change::default()).then_some(change))
+}
+
+/// Lets a living loop go on.
+fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<()> {
+    let name = &found.name;
     if state.status == Status::Running && state.tally.in_attempt && !holds {
         warn(&format!("loop '{name}' is not paused"));
         return Ok(());
@@ -79,8 +133,8 @@ fn release(found: &Loop) -> anyhow::Result<()> {
 }
 
 /// Becomes the loop: its own command line, where it was started, with `--resume`.
-fn start_again(found: &Loop, state: &State) -> anyhow::Result<u8> {
-    let argv = with_resume(&state.argv);
+fn start_again(found: &Loop, state: &State, limit: Option<u64>) -> anyhow::Result<u8> {
+    let argv = with_resume(&state.argv, limit);
     let [program, rest @ ..] = argv.as_slice() else {
         bail!("the command line of loop '{}' is not known: start it by hand with {RESUME}", found.name);
     };
@@ -100,14 +154,19 @@ fn start_again(found: &Loop, state: &State) -> anyhow::Result<u8> {
     Err(error).with_context(|| format!("cannot run {line}"))
 }
 
-/// The command line with `--resume`, in front, where no `--` can come before it.
-fn with_resume(argv: &[String]) -> Vec<String> {
-    let mut argv = argv.to_vec();
-    let flags = argv.iter().take_while(|word| *word != "--");
-    if !argv.is_empty() && flags.into_iter().all(|word| word != RESUME) {
-        argv.insert(1, RESUME.to_owned());
-    }
-    argv
+/// The command line with `--resume`, in front, where no `--` can come before it, and with a new limit.
+fn with_resume(argv: &[String], limit: Option<u64>) -> Vec<String> {
+    let Some((program, rest)) = argv.split_first() else { return Vec::new() };
+    // What an earlier call has put there.
+    let (resumed, rest) = match rest {
+        [resume, old, rest @ ..] if resume == RESUME && old.starts_with(RESUME_LIMIT) => (Some(old), rest),
+        [resume, rest @ ..] if resume == RESUME => (None, rest),
+        rest => (None, rest),
+    };
+    let limit = limit.map(|limit| format!("{RESUME_LIMIT}={limit}")).or_else(|| resumed.cloned());
+    let is_there = rest.iter().take_while(|word| *word != "--").any(|word| word == RESUME);
+    let resume = (!is_there).then(|| RESUME.to_owned());
+    [program.clone()].into_iter().chain(resume).chain(limit).chain(rest.iter().cloned()).collect()
 }
 
 /// A command line as one would type it.
@@ -123,11 +182,23 @@ mod tests {
     fn the_flag_is_added_once_and_before_the_users_arguments() {
         let line = |text: &str| {
             let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            shown(&with_resume(&argv))
+            shown(&with_resume(&argv, None))
         };
         assert_eq!(line("ralph build 3"), "ralph --resume build 3");
         assert_eq!(line("ralph build --resume 3"), "ralph build --resume 3");
         assert_eq!(line("ralph run x -- --resume"), "ralph --resume run x -- --resume");
-        assert!(with_resume(&[]).is_empty());
+        assert!(with_resume(&[], None).is_empty());
+    }
+
+    #[test]
+    fn a_new_limit_takes_the_place_of_the_last_one() {
+        let line = |limit, text: &str| {
+            let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            with_resume(&argv, limit).join(" ")
+        };
+        let limited = "ralph --resume --resume-limit=30 build 3";
+        assert_eq!(line(Some(30), "ralph build 3"), limited);
+        assert_eq!(line(Some(30), "ralph --resume --resume-limit=9 build 3"), limited);
+        assert_eq!(line(None, limited), limited);
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let (document, command) = RalphMd::read(&path, &reserved).map_err(|message| anyhow!(message))?;
 
     let run = run_id();
-    let limits = limits(limit, settings);
+    let limits = limits(args.flags.resume_limit.or(limit), settings);
     let env = agent_env(MODE, &limits, project, settings);
     let name = name_of(&path);
     let source = RalphMd {

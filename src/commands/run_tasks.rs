@@ -36,10 +36,11 @@ const MODE: &str = "tasks";
 
 /// `ralph run` over tasks.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
-    let limit = match &args.max_iterations {
-        Some(limit) if limit == "0" => None,
-        Some(limit) => count(limit).map(Some)?,
-        None => args.tasks.once.then_some(1),
+    let limit = match (args.flags.resume_limit, args.max_iterations.as_deref()) {
+        (Some(limit), _) => Some(limit),
+        (None, Some("0")) => None,
+        (None, Some(limit)) => count(limit).map(Some)?,
+        (None, None) => args.tasks.once.then_some(1),
     };
     let workspace = open_loop(Verb::Tasks, &args.flags)?;
     let Workspace { project, settings } = &workspace;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::context::Context;
 use super::outcome::End;
 use super::report::Report;
+use super::stop::Change;
 
 /// How a prompt reaches a coding agent and what comes back.
 pub trait Agent {
@@ -15,6 +16,9 @@ pub trait Agent {
     /// Only for what ends the loop: [`Outcome::AgentMissing`](super::outcome::Outcome::AgentMissing) when the agent cannot be
     /// started, else what the context answered. An agent that fails is a [`Report`].
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End>;
+
+    /// Goes by what was changed, from the next attempt on.
+    fn change(&mut self, _change: &Change) {}
 }
 
 /// One try at an iteration.

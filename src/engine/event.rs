@@ -83,6 +83,13 @@ pub enum Event<'a> {
         /// Where it starts from.
         tally: &'a Tally,
     },
+    /// What the loop may use up is another from here on.
+    LimitsChanged {
+        /// What it may use up now.
+        limits: &'a Limits,
+        /// The count so far.
+        tally: &'a Tally,
+    },
     /// The loop waits until fewer others are at work.
     Queued,
     /// An attempt begins.

@@ -54,6 +54,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The number of the last iteration that may begin; `None` for no limit.
+    #[must_use]
+    pub fn last_iteration(&self, tally: &Tally) -> Option<u64> {
+        self.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from))
+    }
+
     /// The pause after so many iterations in a row that failed; `None` where there is none.
     #[must_use]
     pub fn pause_after(&self, failures: u64) -> Option<Duration> {

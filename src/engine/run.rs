@@ -200,7 +200,17 @@ impl Loop<'_> {
     fn heed_asks(&mut self) -> Result<(), End> {
         while let Wake::Asked(_) = self.job.context.wait(Some(Instant::now()))? {}
         self.take_notes();
-        Ok(())
+        self.take_change()
+    }
+
+    /// Goes by what was changed since this was last called.
+    fn take_change(&mut self) -> Result<(), End> {
+        let Job { context, limits, tally, source, agent, .. } = &mut self.job;
+        let Some(change) = context.stop.take_change() else { return Ok(()) };
+        source.change(&change);
+        agent.change(&change);
+        limits.max_iterations = change.max_iterations.or(limits.max_iterations);
+        context.tell(Event::LimitsChanged { limits, tally })
     }
 
     /// Keeps the user's notes for the next prompt. To be called before the tally is told: the state file is what it says.
@@ -257,7 +267,7 @@ impl Loop<'_> {
         }
         let Job { tally, delay, .. } = &self.job;
         let (is_first, delay) = (tally.iteration == tally.allowance_from, *delay);
-        if !is_first && !self.pause(delay)? {
+        if !is_first && !self.pause(delay)? || self.job.context.stop.is_changed() {
             return Ok(());
         }
         let given = self.job.tally.upcoming();

@@ -6,6 +6,7 @@ use super::agent::How;
 use super::context::Context;
 use super::outcome::{End, Outcome};
 use super::report::{Report, Signal};
+use super::stop::Change;
 use super::tally::{Given, Tally};
 use super::validator::Validation;
 
@@ -30,6 +31,9 @@ pub trait Source {
     fn file(&self) -> Option<&Path> {
         None
     }
+
+    /// Goes by what was changed, from the next [`next`](Self::next) on.
+    fn change(&mut self, _change: &Change) {}
 
     /// What a successful attempt means for the work as a whole. Changes nothing.
     fn settle(&self, report: &Report) -> Signal {

@@ -1,5 +1,8 @@
 //! What has been asked of a loop, as data: signals, and requests from another terminal.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
@@ -23,7 +26,7 @@ impl Ask {
             Self::Interrupt
             | Self::Terminate
             | Self::Request(Request::Cancel | Request::CancelNow | Request::Detach) => true,
-            Self::Request(Request::Pause | Request::Resume | Request::Note(_)) => false,
+            Self::Request(Request::Pause | Request::Resume | Request::Note(_) | Request::Change(_)) => false,
         }
     }
 }
@@ -44,6 +47,39 @@ pub enum Request {
     Detach,
     /// Put this into the next prompt.
     Note(String),
+    /// Go by this from the next iteration on.
+    Change(Change),
+}
+
+/// What of a loop may change while it is there. What is not said stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Change {
+    /// Iterations that may begin, those included that have begun.
+    pub max_iterations: Option<u64>,
+    /// How a worker is watched.
+    pub watching: Option<Watching>,
+}
+
+/// How a worker is watched, as far as that may change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watching {
+    /// Where its prompts come from; absolute.
+    pub prompt_file: PathBuf,
+    /// The regular expression that ends its loop; `None`: there is none.
+    pub done_pattern: Option<String>,
+    /// That is looked for while it works, too.
+    pub check_done_continuous: bool,
+    /// How long its screen may stand still; zero: for ever.
+    pub inactivity: Duration,
+}
+
+impl Change {
+    /// This change, and after it another one.
+    fn and(&mut self, later: Self) {
+        self.max_iterations = later.max_iterations.or(self.max_iterations);
+        self.watching = later.watching.or(self.watching.take());
+    }
 }
 
 /// How far a loop has been asked to stop. Only ever grows, until whoever asked takes it back.
@@ -70,6 +106,7 @@ pub struct Stop {
     hold: bool,
     go_on: bool,
     notes: Vec<String>,
+    change: Option<Change>,
 }
 
 impl Stop {
@@ -101,6 +138,7 @@ impl Stop {
                 self.go_on = true;
             }
             Ask::Request(Request::Note(text)) => self.notes.push(text),
+            Ask::Request(Request::Change(change)) => self.change.get_or_insert_default().and(change),
         }
     }
 
@@ -162,6 +200,17 @@ impl Stop {
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
+
+    /// Whether something was changed since it was last taken.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.change.is_some()
+    }
+
+    /// What was changed since this was last called.
+    pub fn take_change(&mut self) -> Option<Change> {
+        self.change.take()
+    }
 }
 
 #[cfg(test)]
@@ -206,5 +255,25 @@ mod tests {
         assert!(!stop.holds() && stop.take_go_on() && !stop.take_go_on());
         stop.book(Ask::Request(Request::Note("look".into())));
         assert_eq!((stop.take_notes(), stop.take_notes()), (vec!["look".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn the_last_change_of_each_thing_counts() {
+        let watching = Watching {
+            prompt_file: "/p".into(),
+            done_pattern: None,
+            check_done_continuous: false,
+            inactivity: Duration::ZERO,
+        };
+        let limit = |limit| Change { max_iterations: Some(limit), watching: None };
+        let mut stop = Stop::default();
+        stop.book(Ask::Request(Request::Change(limit(3))));
+        stop.book(Ask::Request(Request::Change(Change {
+            watching: Some(watching.clone()),
+            ..Change::default()
+        })));
+        stop.book(Ask::Request(Request::Change(limit(4))));
+        assert_eq!(stop.take_change(), Some(Change { watching: Some(watching), ..limit(4) }));
+        assert_eq!(stop.take_change(), None);
     }
 }

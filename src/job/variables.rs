@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use crate::agent::TOTAL;
 use crate::engine::policy::Limits;
 use crate::project::Project;
 use crate::settings::Settings;
+use crate::source::prompt_file::MAX_ITERATIONS;
 
 /// What prompts may refer to: everything the config assigns, and what the loop knows.
 #[must_use]
@@ -21,7 +23,7 @@ pub(crate) fn prompt_names(
         ("MODE".to_owned(), mode.to_owned()),
         ("SPECS_DIR".to_owned(), settings.specs_dir.clone()),
         ("RALPH_HOME".to_owned(), project.ralph_home().to_string_lossy().into_owned()),
-        ("MAX_ITERATIONS".to_owned(), limit),
+        (MAX_ITERATIONS.to_owned(), limit),
     ]);
     names
 }
@@ -39,7 +41,7 @@ pub(crate) fn agent_env(
         ("RALPH_MODE".into(), mode.into()),
         ("RALPH_HOME".into(), project.ralph_home().into_os_string()),
         ("RALPH_SPECS_DIR".into(), settings.specs_dir.clone().into()),
-        ("RALPH_TOTAL".into(), limits.max_iterations.unwrap_or_default().to_string().into()),
+        (TOTAL.into(), limits.max_iterations.unwrap_or_default().to_string().into()),
     ];
     exports.chain(ours).collect()
 }

@@ -49,6 +49,12 @@ impl Launch {
         own.or_else(|| std::env::var_os(name))
     }
 
+    /// Gives the program another value of a variable.
+    pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.into(), value.into()));
+    }
+
     /// The words that are executed: the wrapper, the program and its arguments.
     pub fn command_line(&self) -> impl Iterator<Item = &OsString> {
         self.wrapper.iter().chain([&self.program]).chain(&self.args)

@@ -39,6 +39,7 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             max_retries: limits.max_retries,
             project: project.to_string_lossy(),
         },
+        Event::LimitsChanged { limits, .. } => Fact::LimitsChanged { max_iterations: limits.max_iterations },
         Event::AttemptStarted { tally, head } => Fact::AttemptStarted {
             head: head.map(Into::into),
             iteration: tally.iteration,
@@ -197,6 +198,7 @@ fn asked(ask: &Ask, urgency: Urgency) -> Fact<'_> {
         Ask::Request(Request::Cancel) => (Asked::Cancel, None),
         Ask::Request(Request::CancelNow) => (Asked::CancelNow, None),
         Ask::Request(Request::Detach) => (Asked::Detach, None),
+        Ask::Request(Request::Change(_)) => (Asked::Change, None),
         Ask::Request(Request::Note(text)) => (Asked::Note, Some(text.into())),
     };
     let stopping = match urgency {

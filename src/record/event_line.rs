@@ -110,6 +110,11 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         project: Cow<'a, str>,
     },
+    /// What the loop may use up is another from here on.
+    LimitsChanged {
+        /// Null: no limit.
+        max_iterations: Option<u64>,
+    },
     /// One run of the agent on an iteration begins.
     AttemptStarted {
         /// The commit that HEAD names; null before the first one.

@@ -15,6 +15,8 @@ use crate::text::{duration, timestamp};
 pub struct IterationsLog {
     file: RecordFile,
     of: String,
+    /// The line of an attempt that begins. An agent that is taken up has begun before, and has its line.
+    begins: Option<String>,
     /// What the loop may use up, once it has begun.
     limits: Option<Limits>,
 }
@@ -22,7 +24,7 @@ pub struct IterationsLog {
 impl IterationsLog {
     /// Opens the log for appending.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        Ok(Self { file: RecordFile::append(path)?, of: String::new(), limits: None })
+        Ok(Self { file: RecordFile::append(path)?, of: String::new(), begins: None, limits: None })
     }
 
     /// Goes on in a new file where this one was removed or replaced; answers whether it was.
@@ -33,15 +35,19 @@ impl IterationsLog {
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         let line = match stamped.event {
-            Event::LoopStarted { limits, tally, .. } => {
-                let last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));
-                self.of = last.map(|last| format!("/{last}")).unwrap_or_default();
+            Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
+                self.of = limits.last_iteration(tally).map(|last| format!("/{last}")).unwrap_or_default();
                 self.limits = Some(limits.clone());
                 return Ok(());
             }
             Event::AttemptStarted { tally, .. } => {
-                format!("[START] iteration {}{}", tally.iteration, self.of)
+                self.begins = Some(format!("[START] iteration {}{}", tally.iteration, self.of));
+                return Ok(());
             }
+            Event::AgentStarted { .. } => match self.begins.take() {
+                Some(begins) => begins,
+                None => return Ok(()),
+            },
             Event::AttemptEnded { tally, report, .. } if report.status == AttemptStatus::Still => {
                 let limit = duration::in_seconds(report.exceeded.unwrap_or(report.duration));
                 format!("[TIMEOUT] iteration {} inactivity_timeout={limit}", tally.iteration)

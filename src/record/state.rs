@@ -1,6 +1,7 @@
 //! `state.toml`: where a loop stands, true at every step.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use super::worker::{self, Worker};
 use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::report::Signal;
-use crate::engine::stop::{Ask, Request};
+use crate::engine::stop::{Ask, Change, Request, Watching};
 use crate::engine::tally::{Last, Tally};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, FileId, own};
@@ -294,6 +295,19 @@ impl State {
         self.max_iterations.map(|limit| limit.saturating_add(self.tally.allowance_from))
     }
 
+    /// How its worker is watched; `None` for a loop whose agents are no windows.
+    #[must_use]
+    pub fn watching(&self) -> Option<Watching> {
+        let Setup { prompt_file, done_pattern, inactivity_timeout, worker, .. } = &self.setup;
+        Some(Watching {
+            prompt_file: prompt_file.clone().unwrap_or_default(),
+            done_pattern: done_pattern.clone().filter(|pattern| !pattern.is_empty()),
+            check_done_continuous: worker.as_ref()?.check_done_continuous,
+            inactivity: Duration::try_from_secs_f64(inactivity_timeout.unwrap_or_default())
+                .unwrap_or_default(),
+        })
+    }
+
     /// Whether the loop was cut off in the middle of its work, rather than having come to an end.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
@@ -333,7 +347,7 @@ impl StateFile {
 
     /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
-        if self.written.is_none_or(|written| written.is_at(&self.path)) {
+        if self.written.is_none_or(|written| written.is_at(&self.path)) || self.is_being_edited() {
             return Ok(false);
         }
         self.write(Durability::Atomic)?;
@@ -342,7 +356,24 @@ impl StateFile {
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+        self.keep_edits();
         self.state.take(stamped).map_or(Ok(()), |durability| self.write(durability))
+    }
+
+    /// Whether its user may have put another file in its place: a worker's they may change while it holds.
+    fn is_being_edited(&self) -> bool {
+        self.state.status == Status::Paused && is_json(&self.path) && self.path.exists()
+    }
+
+    /// What its user has changed in the file stays there, for `resume` to look at.
+    fn keep_edits(&mut self) {
+        let edited = self.is_being_edited().then(|| read(&self.path, Extent::Whole));
+        if let Some(Ok(Found::State(edited))) = edited
+            && edited.run == self.state.run
+            && let Some(watching) = edited.watching()
+        {
+            self.state.change(&Change { max_iterations: edited.max_iterations, watching: Some(watching) });
+        }
     }
 
     fn write(&mut self, durability: Durability) -> Result<(), FileError> {
@@ -394,6 +425,10 @@ impl State {
                 self.tally.notes.push(text.clone());
                 Durability::Synced
             }
+            Event::Asked { ask: Ask::Request(Request::Change(change)), .. } => {
+                self.change(change);
+                Durability::Synced
+            }
             Event::Asked { ask, .. } => {
                 self.pending = self.pending_after(ask);
                 Durability::Atomic
@@ -442,6 +477,18 @@ impl State {
             }
             _ => return None,
         })
+    }
+
+    /// Books what holds from the next iteration on.
+    fn change(&mut self, change: &Change) {
+        self.max_iterations = change.max_iterations.or(self.max_iterations);
+        let Some(watching) = &change.watching else { return };
+        self.setup.prompt_file = Some(watching.prompt_file.clone());
+        self.setup.done_pattern.clone_from(&watching.done_pattern);
+        self.setup.inactivity_timeout = Some(watching.inactivity.as_secs_f64());
+        if let Some(worker) = &mut self.setup.worker {
+            worker.check_done_continuous = watching.check_done_continuous;
+        }
     }
 
     /// Books what is known of the task at work.

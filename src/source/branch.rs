@@ -14,6 +14,7 @@ use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Booked, Source, Work};
+use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::git;
 use crate::git::worktrees::CheckedOut;
@@ -195,6 +196,10 @@ impl Branch {
 }
 
 impl Source for &mut Branch {
+    fn change(&mut self, change: &Change) {
+        self.prompt.change(change);
+    }
+
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // An agent without a work tree of its own would work on the repository around it.
         if matches!(git::worktrees::checked_out(&self.publisher.tree), Ok(CheckedOut::NoTree) | Err(_)) {

@@ -7,6 +7,7 @@ use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
+use crate::engine::stop::Change;
 use crate::engine::tally::Given;
 use crate::files::theirs;
 use crate::prompt::sections::with_sections;
@@ -20,6 +21,9 @@ pub(crate) const REPLAN: &str =
 /// What the user is told when the agent finds the plan of branches wrong.
 pub(crate) const REPLAN_BRANCHES: &str =
     "Agent requested re-planning. Run 'ralph loop plan' to change the plan of branches.";
+
+/// The name that stands for how many iterations there may be.
+pub(crate) const MAX_ITERATIONS: &str = "MAX_ITERATIONS";
 
 /// Where a prompt's text comes from.
 #[derive(Debug, Clone)]
@@ -128,6 +132,12 @@ impl Source for PromptFile {
         let prompt = self.substitute(&template);
         let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
         Ok(Work { prompt, how: How::default() })
+    }
+
+    fn change(&mut self, change: &Change) {
+        if let Some(limit) = change.max_iterations {
+            self.names.insert(MAX_ITERATIONS.to_owned(), limit.to_string());
+        }
     }
 
     fn file(&self) -> Option<&Path> {

@@ -9,7 +9,7 @@ use crate::engine::agent::{CommandLine, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
-use crate::engine::stop::Urgency;
+use crate::engine::stop::{Change, Urgency};
 use crate::engine::tally::Given;
 use crate::files::theirs;
 use crate::process::capture::{Captured, Ended};
@@ -136,6 +136,10 @@ struct LoopKnows {
 }
 
 impl Source for RalphMd {
+    fn change(&mut self, change: &Change) {
+        self.max_iterations = change.max_iterations.or(self.max_iterations);
+    }
+
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         let (document, agent) = self.read_patiently(context)?;
         let loop_knows = LoopKnows {

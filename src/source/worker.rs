@@ -7,6 +7,7 @@ use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
+use crate::engine::stop::{Change, Watching};
 use crate::engine::tally::Given;
 use crate::files::theirs;
 use crate::prompt::sections::with_sections;
@@ -48,6 +49,13 @@ impl Source for WorkerPrompt {
     fn next(&mut self, _: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
         let prompt = with_sections(self.read()?, given.validation_error.as_deref(), &given.notes);
         Ok(Work { prompt, how: How::default() })
+    }
+
+    fn change(&mut self, change: &Change) {
+        let Some(Watching { prompt_file, .. }) = &change.watching else { return };
+        if *prompt_file != self.file {
+            *self = Self::new(prompt_file.clone(), prompt_file.display().to_string());
+        }
     }
 
     fn file(&self) -> Option<&Path> {

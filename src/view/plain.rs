@@ -285,6 +285,7 @@ impl Plain {
     fn asked(&mut self, ask: &Ask, urgency: Urgency) {
         let text = match (ask, urgency) {
             (Ask::Request(Request::Note(_)), _) => "a note was taken for the next prompt",
+            (Ask::Request(Request::Change(_)), _) => "what was changed holds from the next iteration on",
             (Ask::Request(Request::Pause), _) => "pausing after this attempt",
             (Ask::Request(Request::Detach), _) => "its state is cleaned away: the agent works on by itself",
             (Ask::Request(Request::Resume), _) | (_, Urgency::None) => return,

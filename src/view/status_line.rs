@@ -89,8 +89,8 @@ impl StatusLine {
     /// Takes one event.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
-            Event::LoopStarted { limits, tally, .. } => {
-                self.last_iteration = limits.max_iterations.map(|limit| tally.allowance_from + limit);
+            Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
+                self.last_iteration = limits.last_iteration(tally);
                 self.count(tally);
             }
             Event::AttemptStarted { tally, .. } => {

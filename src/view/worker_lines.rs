@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::engine::report::{AttemptStatus, Report};
-use crate::engine::stop::Ask;
+use crate::engine::stop::{Ask, Change, Request};
 
 /// What is known of the loop so far.
 #[derive(Debug)]
@@ -30,9 +30,16 @@ impl WorkerLines {
     /// The line that an event is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) -> Option<String> {
         let text = match stamped.event {
-            Event::LoopStarted { limits, tally, .. } => {
-                self.last = limits.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from));
+            Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
+                self.last = limits.last_iteration(tally);
                 String::new()
+            }
+            Event::Asked {
+                ask: Ask::Request(Request::Change(Change { watching: Some(watching), .. })),
+                ..
+            } => {
+                self.inactivity = watching.inactivity;
+                return None;
             }
             Event::AttemptStarted { tally, .. } if self.spawns => {
                 self.first = Some(tally.iteration);
@@ -101,6 +108,8 @@ impl WorkerLines {
 
     fn over(outcome: Outcome, iterations: u64, failures: u64) -> String {
         match outcome {
+            // One that was never there has not failed; why is told by itself.
+            Outcome::WorkerFailed if failures == 0 => String::new(),
             Outcome::Detached => String::new(),
             Outcome::DonePattern => "done pattern matched, stopping loop".to_owned(),
             Outcome::MaxIterations => format!("loop complete after {iterations} iterations"),

@@ -45,6 +45,7 @@ mod layers;
 mod login;
 mod many_loops;
 mod models;
+mod new_limits;
 mod pane;
 mod places;
 mod play;

@@ -217,6 +217,7 @@ fn a_worker_outlives_its_monitor_and_is_taken_up_where_it_stands() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let run = finish(ralph);
     assert!(run.stderr.contains("taken up in the middle of its iteration"), "{run:?}");
+    assert_eq!(tmux.log().iter().filter(|line| line.contains("[START]")).count(), 1, "{:?}", tmux.log());
     tmux.assert_nothing_left();
 }
 
@@ -229,7 +230,7 @@ fn a_worker_is_given_its_prompt_once_and_watched_later() {
     let run = tmux.run("run w");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("iteration 1 completed (exit: 0"), "{run:?}");
-    assert_eq!(tmux.log().iter().filter(|line| line.contains("[START]")).count(), 2, "{:?}", tmux.log());
+    assert_eq!(tmux.log().iter().filter(|line| line.contains("[START]")).count(), 1, "{:?}", tmux.log());
     tmux.assert_nothing_left();
 }
 
@@ -249,6 +250,45 @@ fn sigterm_lets_the_agent_finish() {
     let mut again = tmux.ralph("run w --max-iterations 2");
     let run = finish(again.env("RALPH_SCRIPT_PLAY", "silent 2; exit 0,exit 0").spawn().unwrap());
     assert_eq!(run.code, Some(0), "{run:?}");
+    tmux.assert_nothing_left();
+}
+
+/// Where a worker stands is a file that its user may change while it holds.
+#[test]
+fn what_was_changed_by_hand_during_a_pause_takes_effect() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("silent 2; exit 0,say THE END; exit 0,exit 0", "-n 9 --inactivity-timeout 60");
+    wait_for("an iteration", || (tmux.folder().join("state.json").exists()).then_some(()));
+    assert_eq!(tmux.run("pause w").code, Some(0));
+    wait_for("the pause", || (tmux.state()["status"] == "paused").then_some(()));
+    // As editors do: in place, or by another file.
+    let path = tmux.folder().join("state.json");
+    let change = |name: &str, value: Value| {
+        let mut state = tmux.state();
+        state[name] = value;
+        fs::write(path.with_extension("new"), serde_json::to_vec(&state).unwrap()).unwrap();
+        fs::rename(path.with_extension("new"), &path).unwrap();
+    };
+    change("done_pattern", "(unclosed".into());
+    let run = tmux.run("resume w");
+    assert!(
+        run.code == Some(1) && run.stderr.contains("state.json") && run.stderr.contains("(unclosed"),
+        "{run:?}"
+    );
+    change("done_pattern", "THE END".into());
+    change("max_iterations", 7.into());
+    assert_eq!(tmux.run("note w hello").code, Some(0));
+    assert_eq!(
+        (&tmux.state()["done_pattern"], &tmux.state()["max_iterations"]),
+        (&"THE END".into(), &7.into())
+    );
+    assert_eq!(tmux.run("resume w").stdout, "resumed ralph loop for w\n");
+    let run = finish(ralph);
+    assert!(
+        run.stdout.contains("starting iteration 2/7") && run.stdout.contains("done pattern matched"),
+        "{run:?}"
+    );
+    assert_eq!(tmux.state()["exit_reason"], "done_pattern");
     tmux.assert_nothing_left();
 }
 

@@ -11,6 +11,26 @@ use crate::text::duration;
 
 /// So many of the last lines of a screen are told.
 const SHOWN: usize = 5;
+/// In so many of them a reason is looked for.
+const SEARCHED: usize = 20;
+/// What a line says that is a reason. Below it may stand hints at keys, or how to go on with a session.
+const REASONS: [&str; 12] = [
+    "error",
+    "fail",
+    "cannot",
+    "can't",
+    "could not",
+    "unable",
+    "denied",
+    "not found",
+    "invalid",
+    "expired",
+    "refused",
+    "limit",
+];
+/// What programs say that have been given no terminal.
+const NO_TERMINAL: [&str; 4] =
+    ["through stdin or as a prompt argument", "not a TTY", "not a terminal", "stdin is not a tty"];
 
 /// Why we have ended an agent that has not ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,9 +68,14 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// The last line that says something.
-    fn last_line(&self) -> String {
-        let line = self.transcript.iter().rfind(|line| line.chars().any(char::is_alphanumeric));
+    /// The last line that tells of a reason, or else the last one that says something.
+    fn last_words(&self) -> String {
+        let mut lines = self.transcript.iter().rev().filter(|line| line.chars().any(char::is_alphanumeric));
+        let tells = |line: &&String| {
+            let line = line.to_lowercase();
+            REASONS.iter().any(|reason| line.contains(reason))
+        };
+        let line = lines.clone().take(SEARCHED).find(tells).or_else(|| lines.next());
         line.map(|line| format!(": {}", line.trim())).unwrap_or_default()
     }
 
@@ -77,14 +102,18 @@ impl Left {
             let is_short = word.starts_with('-') && !word.starts_with("--") && word.contains('t');
             is_short || word == "--tty"
         });
-        let likely =
-            if is_container && !has_terminal { "; without '-it' a container has no terminal" } else { "" };
+        let says_so = NO_TERMINAL.iter().any(|words| shown.contains(words));
+        let likely = match (is_container && !has_terminal, says_so) {
+            (true, _) => "; without '-it' a container has no terminal",
+            (false, true) => "; it has no terminal: does it start a container, and without '-it'?",
+            (false, false) => "",
+        };
         format!("{name} ended {how} before it could take its prompt; {shown}{likely}")
     }
 
     /// Why it failed; `None`: it did not.
     fn failure(&self, name: &str, timeouts: Timeouts) -> Option<(Kind, String)> {
-        let ends_with = self.last_line();
+        let ends_with = self.last_words();
         let limit = duration::format;
         Some(match (&self.how, self.exit_code, self.signal) {
             (Some(How::Still | How::Done), ..) | (None, Some(0), _) => return None,

@@ -20,13 +20,14 @@ use watch::{Message, Watch};
 
 use super::pane::done::DonePattern;
 use super::pane::ready::Screens;
-use super::{Timeouts, cannot_start};
+use super::{Timeouts, cannot_start, tell_total};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::event::{Event, Stream};
 use crate::engine::inbox::{Mailbox, Port};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
+use crate::engine::stop::Change;
 use crate::process::launch::Launch;
 use crate::process::note::SupervisorNote;
 use crate::process::own_executable_for_others;
@@ -117,6 +118,15 @@ impl Agent for WorkerAgent {
             ));
         }
         self.report(&left, attempt, context, began)
+    }
+
+    fn change(&mut self, change: &Change) {
+        tell_total(&mut self.launch, change);
+        let Some(watching) = &change.watching else { return };
+        self.timeouts.inactivity = watching.inactivity;
+        self.continuous = watching.check_done_continuous;
+        // Whoever has asked for it has seen to it that it is one.
+        self.done = watching.done_pattern.as_deref().and_then(|done| DonePattern::new(done).ok());
     }
 }
 

@@ -29,13 +29,13 @@ pub(super) fn run(verb: &LoopVerb) -> anyhow::Result<u8> {
 /// The number of iterations on the command line.
 fn limit_of(flags: &BranchFlags) -> anyhow::Result<Option<u64>> {
     let limit = flags.max_iterations.as_deref().map(|word| count(word, "--max-iterations")).transpose()?;
-    Ok(limit.and_then(|limit| u64::try_from(limit).ok()))
+    Ok(flags.flags.resume_limit.or(limit.and_then(|limit| u64::try_from(limit).ok())))
 }
 
 /// What is checked before branches are planned or built.
 fn preflight(workspace: &Workspace, flags: &BranchFlags, limit: Option<u64>) -> anyhow::Result<Preflight> {
     let mut preflight = Preflight::of_settings(workspace, limit)?;
-    if flags.unlimited {
+    if flags.unlimited && flags.flags.resume_limit.is_none() {
         preflight.limits.max_iterations = None;
     }
     Ok(preflight)

@@ -86,9 +86,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
     let State { setup, max_iterations, .. } = &*state;
     let Some(worker) = setup.worker.as_deref().cloned() else { bail!("'{name}' is no worker") };
     let prompt = setup.prompt_file.clone().unwrap_or_default();
-    let limit = match &args.max_iterations {
-        Some(word) => count(word)?,
-        None => max_iterations.unwrap_or(1),
+    let limit = match (args.flags.resume_limit, &args.max_iterations) {
+        (Some(limit), _) => limit,
+        (None, Some(word)) => count(word)?,
+        (None, None) => max_iterations.unwrap_or(1),
     };
     Server::check()?;
     std::env::set_current_dir(&worker.cwd).with_context(|| {

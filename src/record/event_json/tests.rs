@@ -9,6 +9,7 @@ use crate::engine::event::{Stream, TaskCounts};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::{self, AttemptStatus};
+use crate::engine::stop::Change;
 use crate::engine::tally::Tally;
 use crate::reply::show::Leave;
 use crate::reply::sigil::Sigils;
@@ -51,6 +52,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
         (Limits { max_iterations: Some(3), ..Limits::EXAMPLE }, Tally::default(), report());
     let (tally, until) = (&tally, Utc::now());
     take(Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally });
+    take(Event::LimitsChanged { limits: &limits, tally });
     take(Event::AttemptStarted { tally, head: Some("a") });
     take(Event::AgentStarted { command: "c" });
     take(Event::AgentKnown { model: Some("m"), session: None });
@@ -89,7 +91,8 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::Paused { tally });
     take(Event::Resumed { tally });
     let requests = [Request::Pause, Request::Resume, Request::Cancel, Request::CancelNow, Request::Detach];
-    let requests = requests.into_iter().chain([Request::Note("n".into())]);
+    let requests =
+        requests.into_iter().chain([Request::Note("n".into()), Request::Change(Change::default())]);
     let asks = [Ask::Interrupt, Ask::Terminate].into_iter().chain(requests.map(Ask::Request));
     let urgencies = [Urgency::None, Urgency::AfterAttempt, Urgency::Now, Urgency::AtOnce].into_iter().cycle();
     for (ask, urgency) in asks.zip(urgencies) {

@@ -68,6 +68,8 @@ pub enum Asked {
     Detach,
     /// To put a note into the next prompt.
     Note,
+    /// To go by other limits, or another set-up.
+    Change,
 }
 
 /// How urgent it is that a loop stops.
