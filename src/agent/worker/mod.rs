@@ -10,7 +10,7 @@ mod watch;
 
 use std::cell::Cell;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use crate::engine::inbox::{Mailbox, Port};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
 use crate::engine::stop::Change;
+use crate::files::FileError;
 use crate::process::launch::Launch;
 use crate::process::note::SupervisorNote;
 use crate::process::own_executable_for_others;
@@ -211,8 +212,19 @@ impl WorkerAgent {
     }
 }
 
+/// Why a pane cannot be closed.
+#[derive(Debug, thiserror::Error)]
+pub enum CloseError {
+    /// Which one it is cannot be told.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// tmux refuses.
+    #[error(transparent)]
+    Tmux(#[from] TmuxError),
+}
+
 /// Ends what an iteration has left in the pane of this folder, and what carries its mark.
-pub fn end_pane(folder: &std::path::Path, mark: &str) {
+pub fn end_pane(folder: &Path, mark: &str) {
     match Pane::connect(folder) {
         Ok(Some((mut pane, notes))) => {
             pane.stop();
@@ -229,11 +241,11 @@ pub fn end_pane(folder: &std::path::Path, mark: &str) {
 ///
 /// # Errors
 /// When tmux refuses, or the file that says which pane it is cannot be read.
-pub fn close(folder: &std::path::Path) -> Result<(), String> {
-    let Some(held) = Held::read(folder).map_err(|error| error.to_string())? else { return Ok(()) };
+pub fn close(folder: &Path) -> Result<(), CloseError> {
+    let Some(held) = Held::read(folder)? else { return Ok(()) };
     end_pane(folder, &held.mark);
-    window::close(&held.window).map_err(|error| error.to_string())?;
-    Held::forget(folder).map_err(|error| error.to_string())
+    window::close(&held.window)?;
+    Ok(Held::forget(folder)?)
 }
 
 /// Has small threads bring what the wrapper and tmux say.

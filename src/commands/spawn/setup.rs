@@ -71,6 +71,19 @@ pub(super) fn worker(args: &SpawnArgs, name: &str) -> anyhow::Result<Worker> {
     })
 }
 
+/// Says what of a worker is likely to be another thing than its user wants.
+pub(super) fn warn_of(worker: &Worker, inactivity: Duration) {
+    for name in worker.env_names.iter().filter(|name| std::env::var_os(name).is_none()) {
+        warn(&format!("--env {name}: there is no such variable here"));
+    }
+    let is_shorter = |every: f64| every < inactivity.as_secs_f64();
+    if worker.heartbeat.is_some_and(is_shorter) {
+        warn(
+            "--heartbeat is shorter than --inactivity-timeout: no iteration will end because its screen stands still",
+        );
+    }
+}
+
 /// What its screens mean, and what ends its loop.
 pub(super) fn patterns(
     worker: &Worker,

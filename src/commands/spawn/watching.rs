@@ -7,7 +7,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::setup;
+use crate::agent::Timeouts;
+use crate::agent::pane::done::DonePattern;
 use crate::agent::pane::programs::Program;
+use crate::agent::pane::ready::Screens;
 use crate::agent::worker::{self, WorkerAgent};
 use crate::cli::LoopFlags;
 use crate::engine::board::Board;
@@ -60,11 +63,9 @@ impl Watching<'_> {
             Some(state) => state.setup.done_pattern.clone(),
             None => settings.done_pattern.clone(),
         };
-        let (screens, done_pattern) = setup::patterns(worker, done.as_deref())?;
-        let inactivity = state.and_then(|state| state.setup.inactivity_timeout);
-        let inactivity = inactivity.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let mut timeouts = timeouts(settings);
-        timeouts.inactivity = inactivity.unwrap_or(settings.inactivity_timeout);
+        let patterns = setup::patterns(worker, done.as_deref())?;
+        let timeouts = self.timeouts();
+        setup::warn_of(worker, timeouts.inactivity);
 
         let run = run_id();
         let limits = Limits {
@@ -73,26 +74,10 @@ impl Watching<'_> {
             breaker_end: Outcome::WorkerFailed,
             ..limits(Some(self.limit), settings)
         };
-        let folder = project.records();
         let has_not_begun = Rc::new(Cell::new(false));
         let agent = WorkerAgent {
-            name: (*name).to_owned(),
-            server: Server::new(&worker.socket),
-            session: worker.session.clone(),
-            folder: folder.clone(),
-            launch: self.launch(&limits, &run),
-            screens,
-            ready_timeout: Duration::try_from_secs_f64(worker.ready_timeout).unwrap_or_default(),
-            trust: worker.trust,
-            done: done_pattern,
-            continuous: worker.check_done_continuous,
-            heartbeat: worker
-                .heartbeat
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .map(|every| (every, worker.heartbeat_message.clone())),
-            timeouts,
-            detaches: self.detaches,
             untried: state.is_none().then(|| Rc::clone(&has_not_begun)),
+            ..self.agent(self.launch(&limits, &run), patterns, timeouts)
         };
         let ready = Ready {
             project,
@@ -121,13 +106,49 @@ impl Watching<'_> {
         let lines = WorkerLines::new(name, timeouts.inactivity, state.is_none());
         let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
         if end.outcome != Outcome::Detached {
-            worker::close(&folder).map_err(anyhow::Error::msg)?;
+            worker::close(&project.records())?;
         }
         if has_not_begun.get() {
             // As if it had never been spawned.
             super::forget(&self.workspace.project, project, name)?;
         }
         Ok(end.outcome.code())
+    }
+
+    /// How long it may do what; one that is taken up goes by what it was set up with.
+    fn timeouts(&self) -> Timeouts {
+        let settings = &self.workspace.settings;
+        let of_state = self.state.and_then(|state| state.setup.inactivity_timeout);
+        let of_state = of_state.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Timeouts { inactivity: of_state.unwrap_or(settings.inactivity_timeout), ..timeouts(settings) }
+    }
+
+    /// Who works.
+    fn agent(
+        &self,
+        launch: Launch,
+        (screens, done): (Screens, Option<DonePattern>),
+        timeouts: Timeouts,
+    ) -> WorkerAgent {
+        let Self { project, name, worker, .. } = self;
+        let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
+        let heartbeat = worker.heartbeat.and_then(seconds);
+        WorkerAgent {
+            name: (*name).to_owned(),
+            server: Server::new(&worker.socket),
+            session: worker.session.clone(),
+            folder: project.records(),
+            launch,
+            screens,
+            ready_timeout: seconds(worker.ready_timeout).unwrap_or_default(),
+            trust: worker.trust,
+            done,
+            continuous: worker.check_done_continuous,
+            heartbeat: heartbeat.map(|every| (every, worker.heartbeat_message.clone())),
+            timeouts,
+            detaches: self.detaches,
+            untried: None,
+        }
     }
 
     /// How its program is started: the environment is ours, less what is ralph's own, and what it was given.

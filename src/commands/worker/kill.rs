@@ -108,7 +108,7 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
 fn close(worker: &Worker) -> anyhow::Result<()> {
     // No monitor begins meanwhile.
     let lock = recorder::hold(&worker.project, "kill")?;
-    worker::close(&worker.folder()).map_err(anyhow::Error::msg)?;
+    worker::close(&worker.folder())?;
     let Some(found) = worker.found.as_ref().and_then(Loop::again) else {
         // Its state was cleaned away, and now nothing is left that has to stay.
         return super::clean::remove_folder(&worker.project, lock);
