@@ -16,7 +16,7 @@ use crate::project::Project;
 use crate::prompt;
 use crate::reply::sigil::COMPLETE;
 use crate::settings::{Settings, Verb};
-use crate::source::prompt_file::{PromptFile, REPLAN, Text};
+use crate::source::prompt_file::{Plan, PromptFile, REPLAN, Text};
 use crate::view::plain::Frame;
 
 /// `ralph plan`.
@@ -124,7 +124,11 @@ fn source(
         Some(path) => Text::File(project.cwd().join(path)),
         None => own_prompt(project, mode),
     };
-    let plan = (mode == "build").then(|| project.implementation_plan());
+    let plan = match mode {
+        "plan" => Plan::Written(project.implementation_plan()),
+        "build" => Plan::Built(project.implementation_plan()),
+        _ => Plan::None,
+    };
     let source = PromptFile::new(text, plan, prompt_names(mode, limits, project, settings), REPLAN);
     source.check_plan().map_err(Refused::from)?;
     let template = source.read().map_err(Refused::from)?;

@@ -120,12 +120,85 @@ pub enum Status {
     Failed,
 }
 
+/// The end of a loop in one word, the same wherever it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// All work is done, as far as anybody looks whether it is.
+    Done,
+    /// It is said to be done, and what should prove that does not.
+    Unproven,
+    /// As many iterations as allowed have run, or the agent's usage limit is too far away.
+    Limit,
+    /// As much money, time or as many tokens as allowed are used up.
+    Budget,
+    /// Nothing changes any more.
+    Idle,
+    /// By Ctrl+C or a signal.
+    Interrupted,
+    /// From another terminal.
+    Cancelled,
+    /// The plan is to be made anew.
+    Replan,
+    /// What is left waits for something that is not done here.
+    Blocked,
+    /// There is nothing to do.
+    Empty,
+    /// The agent has failed.
+    Failed,
+    /// Something around the agent has: a file, git, a login.
+    Error,
+    /// Its process was killed.
+    Killed,
+}
+
+impl Ended {
+    /// Every word, in the order of the declaration.
+    pub const ALL: [Self; 13] = [
+        Self::Done,
+        Self::Unproven,
+        Self::Limit,
+        Self::Budget,
+        Self::Idle,
+        Self::Interrupted,
+        Self::Cancelled,
+        Self::Replan,
+        Self::Blocked,
+        Self::Empty,
+        Self::Failed,
+        Self::Error,
+        Self::Killed,
+    ];
+
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Unproven => "unproven",
+            Self::Limit => "limit",
+            Self::Budget => "budget",
+            Self::Idle => "idle",
+            Self::Interrupted => "interrupted",
+            Self::Cancelled => "cancelled",
+            Self::Replan => "replan",
+            Self::Blocked => "blocked",
+            Self::Empty => "empty",
+            Self::Failed => "failed",
+            Self::Error => "error",
+            Self::Killed => "killed",
+        }
+    }
+}
+
 /// One row of the table.
 struct Row {
     code: u8,
     reason: &'static str,
     word: &'static str,
     status: Status,
+    ended: Ended,
 }
 
 impl Outcome {
@@ -166,40 +239,48 @@ impl Outcome {
 
     const fn row(self) -> Row {
         use Status::{Failed, Paused, Running, Stopped};
-        let (code, reason, word, status) = match self {
-            Self::Complete => (0, "completion signal detected", "complete", Stopped),
-            Self::AllDone => (0, "all tasks are done", "complete", Stopped),
-            Self::Written => (0, "all is written", "complete", Stopped),
-            Self::Unproven => (4, "not proven", "unproven", Failed),
-            Self::MaxIterations => (0, "max iterations reached", "max_iterations", Stopped),
-            Self::DonePattern => (0, "done pattern matched", "done_pattern", Stopped),
-            Self::Idle => (0, "nothing changes any more", "idle", Stopped),
-            Self::Cancelled => (0, "cancelled", "killed", Stopped),
-            Self::BudgetReached => (0, "budget reached", "budget", Paused),
-            Self::DurationReached => (0, "max duration reached", "max_duration", Paused),
-            Self::PromptLost => (1, "prompt file lost", "prompt_lost", Failed),
-            Self::RecordFailed => (1, "cannot write records", "record_failed", Failed),
-            Self::PlanMissing => (2, "implementation plan missing", "plan_missing", Failed),
-            Self::NoTasks => (2, "there are no tasks", "empty", Failed),
-            Self::Blocked => (3, "no task is ready", "blocked", Stopped),
-            Self::Replan => (3, "replan signal detected", "replan", Stopped),
-            Self::AgentFailed => (4, "agent failure exceeded retries", "failed", Failed),
-            Self::LastFailed => (4, "max iterations reached, the last one failed", "max_iterations", Failed),
-            Self::TasksFailed => (4, "no task is left, some have failed", "tasks_failed", Failed),
-            Self::GivenUp => (4, "the agent gave up", "failure", Failed),
-            Self::WorkerFailed => (1, "too many failures in a row of a worker", "failed", Failed),
-            Self::Breaker => (4, "too many failures in a row", "failed", Failed),
-            Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed),
-            Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed),
-            Self::OutOfCredit => (4, "account is out of credit", "out_of_credit", Failed),
-            Self::Overloaded => (4, "provider is overloaded for too long", "overloaded", Failed),
-            Self::LimitTooFar => (4, "usage limit is too far away", "usage_limit", Failed),
-            Self::GitFailed => (5, "git operation failed", "git_failed", Failed),
-            Self::Interrupted => (130, "interrupted", "interrupted", Stopped),
-            Self::Detached => (0, "it works on by itself", "monitor_disconnected", Running),
-            Self::Terminated => (130, "terminated", "terminated", Paused),
+        let (code, reason, word, status, ended) = match self {
+            Self::Complete => (0, "completion signal detected", "complete", Stopped, Ended::Done),
+            Self::AllDone => (0, "all tasks are done", "complete", Stopped, Ended::Done),
+            Self::Written => (0, "all is written", "complete", Stopped, Ended::Done),
+            Self::Unproven => (4, "not proven", "unproven", Failed, Ended::Unproven),
+            Self::MaxIterations => (0, "max iterations reached", "max_iterations", Stopped, Ended::Limit),
+            Self::DonePattern => (0, "done pattern matched", "done_pattern", Stopped, Ended::Done),
+            Self::Idle => (0, "nothing changes any more", "idle", Stopped, Ended::Idle),
+            Self::Cancelled => (0, "cancelled", "cancelled", Stopped, Ended::Cancelled),
+            Self::BudgetReached => (0, "budget reached", "budget", Paused, Ended::Budget),
+            Self::DurationReached => (0, "max duration reached", "max_duration", Paused, Ended::Budget),
+            Self::PromptLost => (1, "prompt file lost", "prompt_lost", Failed, Ended::Error),
+            Self::RecordFailed => (1, "cannot write records", "record_failed", Failed, Ended::Error),
+            Self::PlanMissing => (2, "implementation plan missing", "plan_missing", Failed, Ended::Empty),
+            Self::NoTasks => (2, "there are no tasks", "empty", Failed, Ended::Empty),
+            Self::Blocked => (3, "no task is ready", "blocked", Stopped, Ended::Blocked),
+            Self::Replan => (3, "replan signal detected", "replan", Stopped, Ended::Replan),
+            Self::AgentFailed => (4, "agent failure exceeded retries", "failed", Failed, Ended::Failed),
+            Self::LastFailed => {
+                (4, "max iterations reached, the last one failed", "max_iterations", Failed, Ended::Failed)
+            }
+            Self::TasksFailed => {
+                (4, "no task is left, some have failed", "tasks_failed", Failed, Ended::Failed)
+            }
+            Self::GivenUp => (4, "the agent gave up", "failure", Failed, Ended::Failed),
+            Self::WorkerFailed => {
+                (1, "too many failures in a row of a worker", "failed", Failed, Ended::Failed)
+            }
+            Self::Breaker => (4, "too many failures in a row", "failed", Failed, Ended::Failed),
+            Self::AgentMissing => (4, "agent cannot be started", "agent_missing", Failed, Ended::Error),
+            Self::NotLoggedIn => (4, "agent is not logged in", "not_logged_in", Failed, Ended::Error),
+            Self::OutOfCredit => (4, "account is out of credit", "out_of_credit", Failed, Ended::Error),
+            Self::Overloaded => {
+                (4, "provider is overloaded for too long", "overloaded", Failed, Ended::Error)
+            }
+            Self::LimitTooFar => (4, "usage limit is too far away", "usage_limit", Failed, Ended::Limit),
+            Self::GitFailed => (5, "git operation failed", "git_failed", Failed, Ended::Error),
+            Self::Interrupted => (130, "interrupted", "interrupted", Stopped, Ended::Interrupted),
+            Self::Detached => (0, "it works on by itself", "monitor_disconnected", Running, Ended::Killed),
+            Self::Terminated => (130, "terminated", "terminated", Paused, Ended::Interrupted),
         };
-        Row { code, reason, word, status }
+        Row { code, reason, word, status, ended }
     }
 
     /// The process exit code.
@@ -220,6 +301,28 @@ impl Outcome {
         self.row().word
     }
 
+    /// The same in the words of the files of workers, which scripts know.
+    #[must_use]
+    pub const fn worker_word(self) -> &'static str {
+        match self {
+            Self::Cancelled => "killed",
+            outcome => outcome.word(),
+        }
+    }
+
+    /// The outcome that a record tells of by its `exit_reason` and its exit code; where some share both, one of them.
+    #[must_use]
+    pub fn recorded(word: &str, code: Option<u8>) -> Option<Self> {
+        let is_meant = |outcome: &Self| outcome.word() == word || outcome.worker_word() == word;
+        Self::ALL.into_iter().find(|outcome| is_meant(outcome) && Some(outcome.code()) == code)
+    }
+
+    /// The end in one word.
+    #[must_use]
+    pub const fn ended(self) -> Ended {
+        self.row().ended
+    }
+
     /// The status of a loop that ended this way.
     #[must_use]
     pub const fn status(self) -> Status {
@@ -234,5 +337,15 @@ mod tests {
     #[test]
     fn all_are_all() {
         assert!(Outcome::ALL.iter().enumerate().all(|(at, outcome)| *outcome as usize == at));
+        assert!(Ended::ALL.iter().enumerate().all(|(at, ended)| *ended as usize == at));
+    }
+
+    #[test]
+    fn a_record_tells_the_end_by_reason_and_code() {
+        for outcome in Outcome::ALL {
+            let recorded = Outcome::recorded(outcome.word(), Some(outcome.code())).map(Outcome::ended);
+            assert_eq!(recorded, Some(outcome.ended()), "{outcome:?}");
+        }
+        assert_eq!(Outcome::recorded("complete", Some(4)), None);
     }
 }

@@ -231,9 +231,13 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
     if failed && reached(tally.consecutive_errors, limits.breaker) {
         Step::End(limits.breaker_end)
     } else if !failed && reached(tally.idle_iterations, limits.idle) {
-        Step::End(Outcome::Idle)
+        Step::End(if tally.unproven { Outcome::Unproven } else { Outcome::Idle })
     } else if reached(tally.iteration.saturating_sub(tally.allowance_from), limits.max_iterations) {
-        Step::End(if failed && limits.last_counts { Outcome::LastFailed } else { Outcome::MaxIterations })
+        Step::End(match (failed && limits.last_counts, tally.unproven) {
+            (true, _) => Outcome::LastFailed,
+            (false, true) => Outcome::Unproven,
+            (false, false) => Outcome::MaxIterations,
+        })
     } else {
         spent(limits, tally, now).map_or_else(|| begin_after_pause(limits, tally), Step::End)
     }

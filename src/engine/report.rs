@@ -120,6 +120,12 @@ impl Report {
         }
     }
 
+    /// Whether the agent did its turn, and nothing speaks against what it says.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        matches!(self.status, AttemptStatus::Success | AttemptStatus::Still)
+    }
+
     /// Whether it is one that is waited for and uses up nothing: the same work is done once more then, and none is asked for.
     #[must_use]
     pub fn is_waited_for(&self) -> bool {

@@ -221,13 +221,15 @@ impl Loop<'_> {
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
-            AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded, WorkerFailed,
+            AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded, Unproven,
+            WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
             AgentFailed | Breaker | WorkerFailed | LastFailed | NotLoggedIn | OutOfCredit => {
                 self.job.tally.last_error.clone()
             }
             Overloaded => Some(self.overloaded()),
+            Unproven => Some(self.unproven()),
             LimitTooFar => Some(self.limit_too_far()),
             _ => None,
         });
@@ -251,6 +253,17 @@ impl Loop<'_> {
         format!(
             "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"
         )
+    }
+
+    /// What has not been proven, and where that is to be seen.
+    fn unproven(&self) -> String {
+        let Tally { iteration, validation_error, .. } = &self.job.tally;
+        match validation_error {
+            Some(_) => {
+                format!("the validation still fails after iteration {iteration}: what it printed is below")
+            }
+            None => format!("nobody could look whether what iteration {iteration} says is done is so"),
+        }
     }
 
     /// What the provider said last, and what the user can do about it.
@@ -364,7 +377,14 @@ impl Loop<'_> {
         // The first reason is the one that counts.
         let _ = self.release();
         let Job { source, tally, context, .. } = &mut self.job;
-        source.close(end, tally, context)
+        let end = source.close(end, tally, context);
+        if let End { outcome: Outcome::Unproven, detail: Some(detail) } = &end
+            && tally.validation_error.is_none()
+        {
+            // Whoever goes on has to know.
+            tally.notes.push(format!("The last session ended unproven: {detail}"));
+        }
+        end
     }
 
     /// Tells the end.

@@ -23,9 +23,11 @@ pub struct Tally {
     pub allowance_from: u64,
     /// Retries used in the current iteration.
     pub retries: u32,
-    /// Attempts that succeeded.
+    /// Iterations that succeeded, each by one attempt.
     pub succeeded: u64,
-    /// Attempts that failed, timeouts and usage limits included.
+    /// Iterations that failed for good.
+    pub failed: u64,
+    /// Attempts that failed, timeouts included; a usage limit or a provider that is waited for is no failure.
     pub error_count: u64,
     /// Of these, how many ran or kept silent for too long.
     pub timeouts: u64,
@@ -58,6 +60,8 @@ pub struct Tally {
     /// What the validation command printed when it failed after the latest iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_error: Option<String>,
+    /// What the agent said to be done last was not proven, or the last validation has failed.
+    pub unproven: bool,
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -205,8 +209,13 @@ impl Tally {
         self.in_attempt = false;
         self.durations.book(report.duration.as_secs_f64());
         self.spend(report.cost_usd(), &report.usage);
-        if let Some(Validation { usage, .. }) = &settled.proof {
-            self.spend(usage.cost_usd, usage);
+        match &settled.proof {
+            Some(Validation { usage, ok, .. }) => {
+                self.spend(usage.cost_usd, usage);
+                self.unproven = !ok;
+            }
+            // It could not be looked at.
+            None => self.unproven |= report.status == AttemptStatus::CompleteUnproven,
         }
         if let Some(failure) = &report.failure {
             self.last_error = Some(failure.message.clone());
@@ -229,24 +238,24 @@ impl Tally {
                 self.last = Last::Settled(settled.signal);
             }
             AttemptStatus::UsageLimit => {
-                self.error_count += 1;
                 let reset = report.failure.as_ref().and_then(|failure| failure.reset_at);
                 self.last = Last::Limited { reset };
                 return;
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout => {
-                self.error_count += 1;
-                self.timeouts += u64::from(report.status == AttemptStatus::Timeout);
-                let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
                 if report.is_waited_for() {
                     self.last = Last::Overloaded;
                     return;
                 }
+                self.error_count += 1;
+                self.timeouts += u64::from(report.status == AttemptStatus::Timeout);
+                let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
                 if settled.changed == Some(true) {
                     self.idle_iterations = 0;
                 }
                 if !may_retry(limits, self.retries, class) {
                     self.consecutive_errors += 1;
+                    self.failed += 1;
                     self.said_alone.clear();
                     // Nobody has mended it; the next iteration has to know.
                     self.validation_error =
@@ -280,6 +289,7 @@ impl Tally {
         if ended {
             self.allowance_from = self.iteration;
             self.last = Last::Nothing;
+            self.unproven = false;
             self.said_alone.clear();
             self.retries = 0;
             self.consecutive_errors = 0;

@@ -9,10 +9,12 @@ use crate::engine::event::Event;
 use crate::engine::outcome::Outcome;
 use crate::engine::report::Report;
 use crate::engine::tally::Tally;
-use crate::text::line::one_line_within;
+use crate::text::line::{last_lines, one_line_within};
 use crate::text::{duration, timestamp};
 
 const DOUBLE: &str = "================================================================================";
+/// So many of the last lines that a validation has printed are told.
+const VALIDATION: usize = 10;
 /// So much of a reason is told in a line, in characters.
 const REASON: usize = 300;
 const SINGLE: &str = "--------------------------------------------------------------------------------";
@@ -57,8 +59,9 @@ pub fn header(iteration: u64, mode: &str, at: DateTime<Local>) -> String {
 /// The block after an attempt.
 #[must_use]
 pub fn footer(tally: &Tally, report: &Report, at: DateTime<Local>) -> String {
+    let word = if report.is_success() { "COMPLETE" } else { "ENDED" };
     let mut text = format!(
-        "{SINGLE}\nITERATION {} COMPLETE\nEnd Time: {}\nDuration: {}\n",
+        "{SINGLE}\nITERATION {} {word}\nEnd Time: {}\nDuration: {}\n",
         tally.iteration,
         timestamp::local(&at),
         duration::in_seconds(report.duration)
@@ -98,14 +101,29 @@ pub fn footer(tally: &Tally, report: &Report, at: DateTime<Local>) -> String {
 /// The block at the end of a session.
 #[must_use]
 pub fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> String {
-    format!(
+    let mut text = format!(
         "{DOUBLE}\nSESSION SUMMARY\n{DOUBLE}\nTotal Iterations: {}\nSuccessful: {}\nFailed: {}\n\
-         Total Duration: {}\nExit Reason: {}\nExit Code: {}\n{DOUBLE}\n",
+         Total Duration: {}\nExit Reason: {}\nExit Code: {}\n",
         tally.iteration,
         tally.succeeded,
-        tally.error_count,
+        tally.failed,
         duration::in_seconds(duration),
         outcome.reason(),
         outcome.code()
-    )
+    );
+    // Writing to a String cannot fail.
+    if tally.durations.count > tally.iteration {
+        let _ = writeln!(text, "Attempts: {} ({} failed)", tally.durations.count, tally.error_count);
+    }
+    for line in unproven(tally, outcome) {
+        let _ = writeln!(text, "Validation: {line}");
+    }
+    text + DOUBLE + "\n"
+}
+
+/// What the validation printed last, of a loop that ends because it fails.
+#[must_use]
+pub fn unproven(tally: &Tally, outcome: Outcome) -> Vec<&str> {
+    let output = tally.validation_error.as_deref().filter(|_| outcome == Outcome::Unproven);
+    output.map(|output| last_lines(output, VALIDATION)).unwrap_or_default()
 }

@@ -117,11 +117,13 @@ fn loop_ended<'a>(
         duration_s: duration.as_secs_f64(),
         exit_code: outcome.code(),
         exit_reason: outcome.word().into(),
-        failed: tally.error_count,
+        failed: tally.failed,
+        failed_attempts: tally.error_count,
+        attempts: tally.durations.count,
         input_tokens: tally.input_tokens,
         iterations: tally.iteration,
         output_tokens: tally.output_tokens,
-        status: outcome.status().into(),
+        status: outcome.ended().into(),
         succeeded: tally.succeeded,
     }
 }

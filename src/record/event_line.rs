@@ -18,7 +18,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::engine::event::{LoopIdentity, TaskCounts};
-use crate::engine::outcome::Status;
+use crate::engine::outcome::Ended;
 use crate::engine::report::AttemptStatus;
 use crate::reply::show::Leave;
 use crate::reply::usage::Class;
@@ -467,6 +467,8 @@ pub struct LineFault<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoopEnded<'a> {
+    /// All that were made, also those that were cut off or waited for.
+    pub attempts: u64,
     /// In US dollars, as far as agents reported it; left out where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
@@ -479,17 +481,19 @@ pub struct LoopEnded<'a> {
     /// Why it ended.
     #[serde(borrow)]
     pub exit_reason: Cow<'a, str>,
-    /// Attempts.
+    /// Iterations that failed for good.
     pub failed: u64,
+    /// Attempts that failed; usage limits and providers that were waited for are no failures.
+    pub failed_attempts: u64,
     /// Cached ones included.
     pub input_tokens: u64,
     /// Begun.
     pub iterations: u64,
     /// Reasoning included.
     pub output_tokens: u64,
-    /// The loop's, from now on.
-    pub status: Word<Status>,
-    /// Attempts.
+    /// How it ended, in one word.
+    pub status: Word<Ended>,
+    /// Iterations that succeeded.
     pub succeeded: u64,
 }
 
@@ -512,7 +516,7 @@ pub struct LineBranch<'a> {
     pub exit_code: Option<u8>,
     /// As in `loop_ended`.
     pub exit_reason: Option<Cow<'a, str>>,
-    /// Attempts, in earlier runs, too.
+    /// Iterations that failed for good, in earlier runs, too.
     pub failed: Option<u64>,
     /// Begun, in earlier runs, too.
     pub iterations: Option<u64>,
@@ -522,6 +526,8 @@ pub struct LineBranch<'a> {
     pub pull_request: Option<Cow<'a, str>>,
     /// What became of it.
     pub result: Word<BranchResult>,
+    /// As in `loop_ended`.
+    pub status: Option<Word<Ended>>,
     /// The base branch that is not done yet.
     pub waiting_for: Option<Cow<'a, str>>,
 }

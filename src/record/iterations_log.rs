@@ -75,7 +75,8 @@ impl IterationsLog {
                 "[DISCONNECT] monitor disconnected (worker still running)".to_owned()
             }
             Event::LoopEnded { outcome, tally, .. } => {
-                format!("[DONE] loop complete after {} iterations reason={}", tally.iteration, outcome.word())
+                let reason = outcome.worker_word();
+                format!("[DONE] loop complete after {} iterations reason={reason}", tally.iteration)
             }
             _ => return Ok(()),
         };

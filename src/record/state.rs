@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::worker::{self, Worker};
 use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
-use crate::engine::outcome::{Outcome, Status};
+use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::Signal;
 use crate::engine::stop::{Ask, Change, Request, Watching};
 use crate::engine::tally::{Last, Tally};
@@ -283,10 +283,42 @@ impl State {
         if self.active && !self.is_held { Status::Stopped } else { self.status }
     }
 
-    /// Why it really ended; `None` while it runs.
+    /// Why it really ended; `None` while it runs. Of a worker in the words of its files, see [`Outcome::worker_word`].
     #[must_use]
     pub fn true_exit_reason(&self) -> Option<&str> {
-        if self.active && !self.is_held { Some("monitor_disconnected") } else { self.exit_reason.as_deref() }
+        let is_killed = self.active && !self.is_held;
+        match (self.setup.worker.is_some(), self.outcome()) {
+            (true, _) if is_killed => Some(Outcome::Detached.worker_word()),
+            (false, _) if is_killed => Some(Ended::Killed.word()),
+            (true, Some(outcome)) => Some(outcome.worker_word()),
+            _ => self.exit_reason.as_deref(),
+        }
+    }
+
+    /// How it ended, as far as the file tells it; `None` while it runs.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        Outcome::recorded(self.exit_reason.as_deref()?, self.exit_code)
+    }
+
+    /// Where it stands, or how it ended, in one word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if !self.active {
+            return match (self.outcome(), self.exit_code) {
+                (Some(outcome), _) => outcome.ended().word(),
+                // By the words of another version.
+                (None, Some(0)) => Ended::Done.word(),
+                (None, _) => Ended::Failed.word(),
+            };
+        }
+        match self.status {
+            _ if !self.is_held => Ended::Killed.word(),
+            Status::Waiting if self.waiting_until.is_none() => "queued",
+            Status::Waiting => "waiting",
+            Status::Paused => "paused",
+            Status::NeedsAttention => "needs_attention",
+            Status::Running | Status::Stopped | Status::Failed => "running",
+        }
     }
 
     /// The number of the last iteration that may begin.
@@ -457,8 +489,12 @@ impl State {
                 }
                 Durability::Atomic
             }
-            Event::Queued | Event::Question(_) => {
+            Event::Queued => {
                 self.status = Status::Waiting;
+                Durability::Atomic
+            }
+            Event::Question(_) => {
+                self.status = Status::NeedsAttention;
                 Durability::Atomic
             }
             // Its agent works on: it is as if its process had been killed.

@@ -114,11 +114,11 @@ pub(super) fn write(state: &State) -> serde_json::Result<String> {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         iteration_durations: tally.durations.last.iter().map(|seconds| seconds.round() as u64).collect(),
         consecutive_failures: tally.consecutive_errors,
-        total_failures: tally.error_count,
+        total_failures: tally.failed,
         done_pattern: setup.done_pattern.clone(),
         inactivity_timeout: setup.inactivity_timeout.unwrap_or_default(),
         check_done_continuous: setup.worker.as_ref().is_some_and(|worker| worker.check_done_continuous),
-        exit_reason: state.exit_reason.clone(),
+        exit_reason: state.outcome().map(|outcome| outcome.worker_word().to_owned()),
         state: state.clone(),
     };
     Ok(serde_json::to_string_pretty(&file)? + "\n")

@@ -18,7 +18,7 @@ use crate::engine::stop::Change;
 use crate::engine::tally::{Given, Tally};
 use crate::git;
 use crate::git::worktrees::CheckedOut;
-use crate::plan::Ticks;
+use crate::plan::{Task, Ticks};
 use crate::prompt::sections::with_sections;
 use main_plan::MainPlan;
 use publisher::Unpublished;
@@ -258,6 +258,15 @@ impl Source for &mut Branch {
 }
 
 impl Branch {
+    /// What speaks against work that is said to be done: nothing was committed, and tasks are open.
+    fn unproven(&self, tasks: &[Task]) -> Option<String> {
+        let open = tasks.iter().filter(|task| !task.ticked).count();
+        (open > 0 && self.publisher.commits() == Some(0)).then(|| {
+            let tasks = if open == 1 { "a task is".to_owned() } else { format!("{open} tasks are") };
+            format!("the agent said that all is done, but nothing is committed and {tasks} open")
+        })
+    }
+
     /// Brings everything to where it belongs when the loop has come to this `end`; how that goes may lead to another one.
     fn publish(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> Result<End, End> {
         self.carry(context)?;
@@ -271,6 +280,9 @@ impl Branch {
             return Ok(end);
         }
         let tasks = self.plan.tasks(&self.facts.name);
+        if let Some(why) = self.unproven(&tasks) {
+            return Ok(End::because(Outcome::Unproven, why));
+        }
         if let Err(failure) = self.publisher.open_pull_request(&self.facts, &tasks, context)? {
             return Ok(instead_of(&end, "the pull request failed", failure, context));
         }

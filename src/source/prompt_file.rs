@@ -8,7 +8,7 @@ use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
 use crate::engine::stop::Change;
-use crate::engine::tally::Given;
+use crate::engine::tally::{Given, Tally};
 use crate::files::theirs;
 use crate::prompt::sections::with_sections;
 use crate::prompt::substitute;
@@ -25,6 +25,9 @@ pub(crate) const REPLAN_BRANCHES: &str =
 /// The name that stands for how many iterations there may be.
 pub(crate) const MAX_ITERATIONS: &str = "MAX_ITERATIONS";
 
+/// The values of `Status:` of a task that is done.
+const DONE: [&str; 3] = ["complete", "completed", "done"];
+
 /// Where a prompt's text comes from.
 #[derive(Debug, Clone)]
 pub enum Text {
@@ -34,12 +37,22 @@ pub enum Text {
     BuiltIn(&'static str),
 }
 
+/// What the work has to do with an implementation plan.
+#[derive(Debug, Clone)]
+pub enum Plan {
+    /// Nothing.
+    None,
+    /// It is to be written there.
+    Written(PathBuf),
+    /// It has to be there, and its tasks are done.
+    Built(PathBuf),
+}
+
 /// Prompts from one template.
 #[derive(Debug)]
 pub struct PromptFile {
     text: Text,
-    /// The plan that has to exist before each iteration (build mode).
-    plan: Option<PathBuf>,
+    plan: Plan,
     /// What `$NAME` and `${NAME}` stand for; nothing else is replaced.
     names: BTreeMap<String, String>,
     /// What the user can do when the agent finds the plan wrong.
@@ -47,15 +60,9 @@ pub struct PromptFile {
 }
 
 impl PromptFile {
-    /// A source that substitutes `names` in `text`, and stops when `plan` is given but missing. `replan` says what the user
-    /// can do when the agent finds the plan wrong.
+    /// A source that substitutes `names` in `text`. `replan` says what the user can do when the agent finds the plan wrong.
     #[must_use]
-    pub fn new(
-        text: Text,
-        plan: Option<PathBuf>,
-        names: BTreeMap<String, String>,
-        replan: &'static str,
-    ) -> Self {
+    pub fn new(text: Text, plan: Plan, names: BTreeMap<String, String>, replan: &'static str) -> Self {
         Self { text, plan, names, replan }
     }
 
@@ -103,7 +110,7 @@ impl PromptFile {
     /// When it is needed and missing.
     pub fn check_plan(&self) -> Result<(), End> {
         match &self.plan {
-            Some(plan) if !plan.is_file() => Err(End::because(Outcome::PlanMissing, PLAN_MISSING)),
+            Plan::Built(plan) if !plan.is_file() => Err(End::because(Outcome::PlanMissing, PLAN_MISSING)),
             _ => Ok(()),
         }
     }
@@ -124,6 +131,28 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     }
 }
 
+/// Whether there is no plan, as far as anybody can read it.
+fn is_blank(plan: &Path) -> bool {
+    theirs::text(plan).is_ok_and(|text| text.trim().is_empty()) || !plan.exists()
+}
+
+/// How many tasks of an implementation plan are open: empty boxes, and lines `Status:` that say anything but that the task is
+/// complete. What stands in code does not count.
+fn open_tasks(plan: &str) -> usize {
+    let mut in_code = false;
+    let is_open = |line: &str| {
+        let item = line.trim_start_matches(['-', '*', ' ', '\t']);
+        let status = item.strip_prefix("Status:").map(|status| status.trim().to_ascii_lowercase());
+        item.starts_with("[ ]") || status.is_some_and(|status| !DONE.contains(&status.as_str()))
+    };
+    let lines = plan.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    });
+    lines.filter(|line| is_open(line)).count()
+}
+
 impl Source for PromptFile {
     fn next(&mut self, iteration: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
         self.check_plan()?;
@@ -140,11 +169,46 @@ impl Source for PromptFile {
         }
     }
 
+    fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
+        match &self.plan {
+            Plan::Written(plan) if end.outcome == Outcome::Complete && is_blank(plan) => {
+                let plan = plan.display();
+                End::because(
+                    Outcome::Unproven,
+                    format!("the agent said COMPLETE, and there is no plan in {plan}"),
+                )
+            }
+            Plan::Built(plan) if end.outcome == Outcome::Complete => {
+                let open = open_tasks(&theirs::text(plan).unwrap_or_default());
+                let detail = match open {
+                    0 => end.detail,
+                    1 => Some("1 task of the plan is still open".to_owned()),
+                    open => Some(format!("{open} tasks of the plan are still open")),
+                };
+                End { detail, ..end }
+            }
+            _ => end,
+        }
+    }
+
     fn file(&self) -> Option<&Path> {
         self.path()
     }
 
     fn advice(&self, outcome: Outcome) -> Option<String> {
         (outcome == Outcome::Replan).then(|| self.replan.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_tasks_are_boxes_and_statuses_outside_of_code() {
+        let plan = "# Plan\n- Status is one of planned, complete\n## 1. A\n- Status: complete\n## 2. B\n- Status: planned\n\
+                    - [ ] a box\n  * [ ] another\n- [x] done\n```\n- [ ] in code\n```\n";
+        assert_eq!(open_tasks(plan), 3);
+        assert_eq!(open_tasks(""), 0);
     }
 }

@@ -40,6 +40,13 @@ pub(crate) fn first(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
+/// The last lines with something in them, at most `count`, without the blanks at their ends.
+#[must_use]
+pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].to_vec()
+}
+
 /// `text` with its control characters as escapes, so that it stays on its line and can still be read exactly.
 #[must_use]
 pub(crate) fn escaped(text: &str) -> String {
@@ -87,6 +94,13 @@ mod tests {
     fn the_first_line_has_something_in_it() {
         assert_eq!(first("\n \n  a b \nc"), Some("a b"));
         assert_eq!(first(" \n"), None);
+    }
+
+    #[test]
+    fn the_last_lines_have_something_in_them() {
+        assert_eq!(last_lines("a\n b \n\nc\n \n", 2), [" b", "c"]);
+        assert_eq!(last_lines("a", 2), ["a"]);
+        assert!(last_lines("\n", 2).is_empty());
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub(crate) struct BranchEnd {
     pub detail: Option<String>,
     /// Begun, those of earlier runs included.
     pub iterations: u64,
-    /// Attempts that failed, those of earlier runs included.
+    /// Iterations that failed for good, those of earlier runs included.
     pub failed: u64,
     /// How long it took this time.
     pub duration: Duration,
@@ -122,7 +122,7 @@ impl BranchRow {
                     outcome,
                     detail: detail.map(str::to_owned),
                     iterations: tally.iteration,
-                    failed: tally.error_count,
+                    failed: tally.failed,
                     duration,
                     cost_usd: tally.cost_usd,
                 });
@@ -142,7 +142,7 @@ impl BranchRow {
         let cost = cost.map(|cost| format!("${cost:.2}"));
         let cells = [
             Some(self.name.clone()),
-            Some(self.built.to_string()),
+            Some(self.result()),
             iterations,
             end.map(|end| duration::elapsed(end.duration)),
             cost,
@@ -150,6 +150,14 @@ impl BranchRow {
             self.pull_request.clone().or(self.reason().map(str::to_owned)),
         ];
         cells.map(|cell| plain(&cell.unwrap_or_default()))
+    }
+
+    /// What became of it: how its loop ended, in one word, where that says it.
+    fn result(&self) -> String {
+        match (&self.built, &self.end) {
+            (Built::Unfinished | Built::Failed, Some(end)) => end.outcome.ended().word().to_owned(),
+            (built, _) => built.to_string(),
+        }
     }
 
     /// Why it is not done.
@@ -179,6 +187,7 @@ impl BranchRow {
             notes: (&self.notes).into(),
             pull_request: self.pull_request.as_deref().map(Into::into),
             result: result.into(),
+            status: end.map(|end| end.outcome.ended().into()),
             waiting_for,
         }
     }

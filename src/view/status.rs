@@ -13,6 +13,9 @@ use crate::record::state::{AtTask, Pending, State};
 use crate::text::terminal::message;
 use crate::text::{duration, line, timestamp};
 
+/// So many of the last lines of a validation are told.
+const VALIDATION: usize = 3;
+
 /// Where a loop stands at this moment.
 #[derive(Debug)]
 pub(crate) struct LoopSnapshot<'a> {
@@ -44,16 +47,13 @@ impl<'a> LoopSnapshot<'a> {
         worker.is_some_and(|worker| worker.tags.iter().any(|known| known == tag))
     }
 
-    /// The status in one word; `unknown` when the state cannot be read.
+    /// Where it stands, or how it ended, in one word; `unknown` when the state cannot be read. Workers have words of their own,
+    /// which scripts know.
     #[must_use]
     pub(crate) fn word(&self) -> &'static str {
-        match self.found.state.as_deref().map(|state| self.status(state)) {
-            Ok(Status::Running) => "running",
-            Ok(Status::Paused) => "paused",
-            Ok(Status::Waiting) => "waiting",
-            Ok(Status::NeedsAttention) => "needs_attention",
-            Ok(Status::Stopped) => "stopped",
-            Ok(Status::Failed) => "failed",
+        match self.found.state.as_deref() {
+            Ok(state) if self.worker.is_some() => worker_status::word(self.status(state)),
+            Ok(state) => state.word(),
             Err(_) => "unknown",
         }
     }
@@ -123,7 +123,7 @@ impl<'a> LoopSnapshot<'a> {
             "current_iteration": tally.iteration,
             "max_iterations": state.last_iteration(),
             "consecutive_failures": tally.consecutive_errors,
-            "total_failures": tally.error_count,
+            "total_failures": tally.failed,
             "timeouts": tally.timeouts,
             "exit_reason": self.exit_reason(state),
             "exit_code": state.exit_code,
@@ -153,6 +153,9 @@ impl<'a> LoopSnapshot<'a> {
             "project": project,
             "ralph_dir": ralph_dir,
         });
+        object["attempts"] = tally.durations.count.into();
+        object["failed_attempts"] = tally.error_count.into();
+        object["validation_error"] = tally.validation_error.as_deref().into();
         self.add_worker(state, &mut object);
         object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
         object["tasks"] = state.at_task.as_ref().map_or(Value::Null, tasks_json);
@@ -261,7 +264,11 @@ fn write_task(at: &AtTask, line: &mut dyn FnMut(&str, &dyn Display) -> io::Resul
 fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {
     let tally = &state.tally;
     line("Consecutive failures", &tally.consecutive_errors)?;
-    line("Total failures", &tally.error_count)?;
+    line("Total failures", &tally.failed)?;
+    if tally.durations.count > tally.iteration {
+        let failed = tally.error_count;
+        line("Attempts", &format_args!("{} ({failed} failed)", tally.durations.count))?;
+    }
     line("Timeouts", &tally.timeouts)?;
     if let Some(seconds) = state.setup.inactivity_timeout {
         line("Inactivity timeout", &format_args!("{seconds}s"))?;
@@ -277,6 +284,10 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     }
     if let Some(error) = &tally.last_error {
         line("Last error", error)?;
+    }
+    if let Some(output) = &tally.validation_error {
+        let tail = line::last_lines(output, VALIDATION).join(" | ");
+        line("Validation", &format_args!("failed: {tail}"))?;
     }
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         line("Cost", &format_args!("${cost:.4}"))?;
@@ -310,7 +321,7 @@ fn row(snapshot: &LoopSnapshot<'_>, has_workers: bool) -> Vec<String> {
             let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
             [
                 format!("{}{of}", state.tally.iteration),
-                state.tally.error_count.to_string(),
+                state.tally.failed.to_string(),
                 state.agent.clone(),
                 timestamp::local(&state.started_at),
             ]

@@ -27,6 +27,18 @@ impl WorkerSight {
     }
 }
 
+/// The word for where the loop of a worker stands.
+pub(super) fn word(status: Status) -> &'static str {
+    match status {
+        Status::Running => "running",
+        Status::Paused => "paused",
+        Status::Waiting => "waiting",
+        Status::NeedsAttention => "needs_attention",
+        Status::Stopped => "stopped",
+        Status::Failed => "failed",
+    }
+}
+
 /// Writes what follows the name of a worker in `ralph status`.
 pub(super) fn write_block(
     snapshot: &LoopSnapshot<'_>,
@@ -58,7 +70,7 @@ pub(super) fn write_block(
         _ => {}
     }
     line("Consecutive failures", &state.tally.consecutive_errors)?;
-    line("Total failures", &state.tally.error_count)?;
+    line("Total failures", &state.tally.failed)?;
     match state.setup.inactivity_timeout {
         Some(seconds) if seconds > 0.0 => line("Inactivity timeout", &format_args!("{seconds}s"))?,
         _ => line("Inactivity timeout", &"off")?,

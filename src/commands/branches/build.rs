@@ -36,7 +36,7 @@ use crate::record::recorder;
 use crate::settings::Verb;
 use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
-use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
+use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::View;
 use crate::view::branch_table::{BranchRow, Built, json, table};
 use crate::view::screen::Screen;
@@ -65,7 +65,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     }
     let preflight = preflight(&workspace, &args.shared, limit)?;
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
-    PromptFile::new(text.clone(), None, BTreeMap::default(), REPLAN_BRANCHES)
+    PromptFile::new(text.clone(), Plan::None, BTreeMap::default(), REPLAN_BRANCHES)
         .read()
         .map_err(Refused::from)?;
     let identity = worktree_identity(project, settings);
@@ -310,7 +310,7 @@ impl Building<'_> {
         names.insert("BRANCH_NAME".to_owned(), section.name.clone());
         Branch::new(
             facts,
-            PromptFile::new(self.text.clone(), None, names, REPLAN_BRANCHES),
+            PromptFile::new(self.text.clone(), Plan::None, names, REPLAN_BRANCHES),
             (Arc::clone(&self.plan), tree.project.branch_plan()),
             self.publisher(branch, tree, run),
             tree.was_killed,

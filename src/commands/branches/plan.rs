@@ -11,7 +11,7 @@ use crate::job::variables::{agent_env, prompt_names};
 use crate::job::workspace::{Workspace, open_loop};
 use crate::prompt;
 use crate::settings::Verb;
-use crate::source::prompt_file::{PromptFile, REPLAN_BRANCHES, Text};
+use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::plain::Frame;
 
 const MODE: &str = "plan";
@@ -30,7 +30,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
         require_specs(project.root(), settings)?;
     }
     let names = prompt_names(MODE, &preflight.limits, project, settings);
-    let source = PromptFile::new(text, None, names, REPLAN_BRANCHES);
+    let source = PromptFile::new(text, Plan::Written(project.branch_plan()), names, REPLAN_BRANCHES);
     source.read().map_err(Refused::from)?;
 
     let run = run_id();

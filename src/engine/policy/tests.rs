@@ -2,10 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::report::AttemptStatus::{
-    self, AgentFailure, Interrupted, Still, Success, Timeout, UsageLimit,
+    self, AgentFailure, CompleteUnproven, Interrupted, Still, Success, Timeout, UsageLimit,
 };
 use crate::engine::report::Report;
 use crate::engine::tally::{Given, Settled};
+use crate::engine::validator::Validation;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};
@@ -318,6 +319,37 @@ fn check_reason(
     Ok(())
 }
 
+#[test]
+fn work_that_is_not_proven_at_the_end_is_unproven() {
+    let proof = |ok| Settled {
+        proof: Some(Validation { ok, output: String::new(), usage: Usage::default() }),
+        ..settled(Signal::Continue, Some(false))
+    };
+    let report = |status| report(status, Class::Other, None);
+    let unsaid = |status| (report(status), settled(Signal::Continue, Some(false)));
+    let limits = Limits { max_iterations: Some(2), on_failure: OnFailure::Count, ..Limits::EXAMPLE };
+    let idle = Limits { idle: Some(2), ..Limits::EXAMPLE };
+    for (first, second, expected) in [
+        ((report(Success), proof(true)), (report(Success), proof(false)), true),
+        ((report(Success), proof(false)), (report(Success), proof(true)), false),
+        // What nobody has looked at since stays as it was.
+        ((report(Success), proof(false)), unsaid(Success), true),
+        (unsaid(Success), unsaid(CompleteUnproven), true),
+        (unsaid(CompleteUnproven), (report(Success), proof(true)), false),
+        (unsaid(Success), unsaid(Success), false),
+    ] {
+        for (limits, otherwise) in [(&limits, Outcome::MaxIterations), (&idle, Outcome::Idle)] {
+            let mut tally = Tally::default();
+            for (report, settled) in [&first, &second] {
+                tally.begin(Given::default());
+                tally.book(limits, report, settled);
+            }
+            let outcome = if expected { Outcome::Unproven } else { otherwise };
+            assert_eq!(step(limits, &tally, now(0)), Step::End(outcome), "{first:?} {second:?}");
+        }
+    }
+}
+
 proptest! {
     /// For any sequence of reports: limits are exact, a wait consumes nothing, no agent runs while another loop knows
     /// of a usage limit, and the loop ends for the one reason that its history gives.
@@ -331,6 +363,7 @@ proptest! {
         let mut reports = reports.into_iter();
         let mut last: Option<(Report, Settled)> = None;
         let (mut clock, mut waited) = (0, TimeDelta::zero());
+        let mut waited_for = 0;
         loop {
             let before = tally.clone();
             let next = step(&limits, &tally, now(clock));
@@ -390,7 +423,7 @@ proptest! {
             prop_assert!(!spent_before, "an attempt began with the budget used up");
             let Some((report, settled)) = reports.next() else { break };
             match report.status {
-                _ if is_waited_for(&report) => {}
+                _ if is_waited_for(&report) => waited_for += 1,
                 Success => {
                     waited = TimeDelta::zero();
                     failed_in_a_row = 0;
@@ -408,7 +441,7 @@ proptest! {
             tally.book(&limits, &report, &settled);
             last = Some((report, settled));
         }
-        prop_assert_eq!(tally.succeeded + tally.error_count, tally.durations.count);
+        prop_assert_eq!(tally.succeeded + tally.error_count + waited_for, tally.durations.count);
     }
 }
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::git::identity::CommitIdentity;
-use crate::source::prompt_file::{REPLAN, Text};
+use crate::source::prompt_file::{Plan, REPLAN, Text};
 
 fn branch(names: &[(&str, &str)]) -> Branch {
     let names: BTreeMap<String, String> =
@@ -27,7 +27,7 @@ fn branch(names: &[(&str, &str)]) -> Branch {
     };
     Branch::new(
         facts,
-        PromptFile::new(Text::BuiltIn(""), None, names, REPLAN),
+        PromptFile::new(Text::BuiltIn(""), Plan::None, names, REPLAN),
         (Arc::new(MainPlan::new(PathBuf::new())), PathBuf::new()),
         publisher,
         false,

@@ -15,7 +15,7 @@ fn ended(name: &str, outcome: Outcome, tally: &Tally) -> BranchRow {
 }
 
 fn rows() -> Vec<BranchRow> {
-    let tally = Tally { iteration: 12, error_count: 2, cost_usd: Some(0.424), ..Tally::default() };
+    let tally = Tally { iteration: 12, failed: 2, cost_usd: Some(0.424), ..Tally::default() };
     let mut done = ended("fix-a", Outcome::Complete, &tally);
     done.commits = Some(7);
     done.pull_request = Some("https://example.org/o/r/pull/12".into());
@@ -23,7 +23,7 @@ fn rows() -> Vec<BranchRow> {
         ended("feature/login", Outcome::MaxIterations, &Tally { iteration: 20, ..Tally::default() });
     limit.commits = Some(19);
     limit.notes.push("not pushed: no remote 'origin'\nsecond line\x07".into());
-    let failed = ended("日本", Outcome::Breaker, &Tally { iteration: 3, error_count: 3, ..Tally::default() });
+    let failed = ended("日本", Outcome::Breaker, &Tally { iteration: 3, failed: 3, ..Tally::default() });
     let mut waiting = BranchRow::new("fix-b");
     waiting.built = Built::WaitingFor("日本".into());
     vec![done, limit, failed, waiting, BranchRow::new("docs")]
@@ -40,7 +40,7 @@ fn the_table_is_aligned_and_says_what_is_not_done() {
         "\
 BRANCH         RESULT            ITERATIONS     TIME   COST   COMMITS  PULL REQUEST / REASON
 fix-a          done              12 (2 failed)  12m5s  $0.42  7        https://example.org/o/r/pull/12
-feature/login  unfinished        20             12m5s  -      19       max iterations reached
+feature/login  limit             20             12m5s  -      19       max iterations reached
 日本           failed            3 (3 failed)   12m5s  -      -        too many failures in a row
 fix-b          waiting for 日本  -              -      -      -        -
 docs           not started       -              -      -      -        -
@@ -61,7 +61,7 @@ fn what_nobody_knows_takes_no_room() {
         text,
         "\
 BRANCH  RESULT  ITERATIONS  TIME   REASON
-fix-a   failed  1           12m5s  agent cannot be started
+fix-a   error   1           12m5s  agent cannot be started
 fix-b   done    4           12m5s  -
 "
     );
