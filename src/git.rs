@@ -12,6 +12,7 @@ mod head_file;
 pub mod identity;
 pub mod keep;
 mod progress;
+pub mod range;
 pub mod refs;
 pub mod remote;
 pub mod remove;

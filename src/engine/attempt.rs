@@ -34,6 +34,7 @@ impl Loop<'_> {
     /// Runs the agent once, has its work checked, and books what came of it.
     pub(super) fn attempt(&mut self, work: Work) -> Result<(), End> {
         let head = self.job.worktree.head();
+        self.first_head.get_or_insert_with(|| head.clone());
         self.job.tally.in_attempt = true;
         self.take_notes();
         let Job { context, tally, .. } = &mut self.job;

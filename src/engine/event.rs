@@ -11,6 +11,7 @@ use super::policy::Limits;
 use super::report::Report;
 use super::stop::{Ask, Urgency};
 use super::tally::Tally;
+use super::worktree::WorkDone;
 use crate::reply::show::Show;
 
 /// Which of an agent's two pipes bytes came from.
@@ -245,5 +246,7 @@ pub enum Event<'a> {
         tally: &'a Tally,
         /// How long it took.
         duration: Duration,
+        /// What was committed since the first attempt of this process began; `None` where that is nothing.
+        work: Option<&'a WorkDone>,
     },
 }

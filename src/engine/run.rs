@@ -61,6 +61,7 @@ pub fn run(job: Job<'_>) -> End {
         handed_out: false,
         is_interrupted: false,
         backed_off: None,
+        first_head: None,
     };
     let end = running.run();
     let end = running.close(end);
@@ -83,6 +84,8 @@ pub(super) struct Loop<'a> {
     pub(super) is_interrupted: bool,
     /// The iteration whose failure has had its pause, as much of it as nobody has cut short.
     backed_off: Option<u64>,
+    /// The commit that HEAD named when the first attempt of this process began; `None` before.
+    pub(super) first_head: Option<Option<String>>,
 }
 
 impl Loop<'_> {
@@ -390,11 +393,14 @@ impl Loop<'_> {
     /// Tells the end.
     fn tell_end(&mut self, end: &End) {
         self.take_notes();
+        let Job { worktree, .. } = &self.job;
+        let work = self.first_head.as_ref().and_then(|head| worktree.work_since(head.as_deref()));
         let event = Event::LoopEnded {
             outcome: end.outcome,
             detail: end.detail.as_deref(),
             tally: &self.job.tally,
             duration: self.started.elapsed(),
+            work: work.as_ref(),
         };
         self.job.context.tell_whoever_listens(event);
     }

@@ -15,7 +15,7 @@ use super::run::Job;
 use super::source::{Booked, Source, Work};
 use super::tally::{Given, Tally};
 use super::validator::{Proof, Validator, Verdict};
-use super::worktree::Worktree;
+use super::worktree::{WorkDone, Worktree};
 
 /// What a source is asked to do.
 pub(crate) enum Call<'a> {
@@ -70,6 +70,10 @@ pub(crate) struct TestWorktree<F>(pub(crate) F);
 
 impl<F: FnMut() -> Option<bool>> Worktree for TestWorktree<F> {
     fn head(&self) -> Option<String> {
+        None
+    }
+
+    fn work_since(&self, _: Option<&str>) -> Option<WorkDone> {
         None
     }
 

@@ -2,10 +2,28 @@
 
 use std::time::SystemTime;
 
+/// What was committed since some moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkDone {
+    /// The commit that HEAD named then; `None`: there was none.
+    pub from: Option<String>,
+    /// How many were made since.
+    pub commits: u64,
+    /// Files that differ.
+    pub files: u64,
+    /// Lines that came.
+    pub insertions: u64,
+    /// Lines that went.
+    pub deletions: u64,
+}
+
 /// The project's files, looked at from outside.
 pub trait Worktree {
     /// The commit that HEAD names.
     fn head(&self) -> Option<String>;
+
+    /// What was committed since HEAD named `from`; `None` where that is nothing, or cannot be told.
+    fn work_since(&self, from: Option<&str>) -> Option<WorkDone>;
 
     /// An iteration begins: what changes from here on is its doing, as far as its agents do it.
     fn iteration_begins(&mut self);

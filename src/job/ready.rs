@@ -139,7 +139,7 @@ impl<'a> Ready<'a> {
         }
         let inbox = Arc::new(Inbox::default());
         Signals::listen()?.join(&inbox);
-        let mut view = View::start(flags.json, flags.quiet, frame)?;
+        let mut view = View::start(flags.json, flags.quiet, frame.for_reader(self.verb.words()))?;
         for warning in &self.settings.warnings {
             view.warn(warning);
         }
@@ -179,7 +179,11 @@ impl<'a> Ready<'a> {
             recorder.warn(warning);
         }
         let (tally, from) = resumed.unzip();
-        recorder.warnings().iter().chain(&from).for_each(|warning| view.warn(warning));
+        recorder.warnings().iter().for_each(|warning| view.warn(warning));
+        if let Some(from) = from {
+            view.goes_on(&from);
+        }
+        view.log_is(&project.relative(recorder.session_log()));
         // It waits for them.
         let _ = watch.send(recorder.requests());
         let recorder = RefCell::new(recorder);

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::engine::worktree::Worktree;
+use crate::engine::worktree::{WorkDone, Worktree};
 use crate::files::theirs;
+use crate::git::range::Amount;
 use crate::git::{self, Changed};
 use crate::project::Project;
 
@@ -86,6 +87,15 @@ impl GitWorktree {
 impl Worktree for GitWorktree {
     fn head(&self) -> Option<String> {
         self.root.as_deref().and_then(git::head)
+    }
+
+    fn work_since(&self, from: Option<&str>) -> Option<WorkDone> {
+        let root = self.root.as_deref()?;
+        if self.head().as_deref() == from {
+            return None;
+        }
+        let Amount { commits, files, insertions, deletions } = git::range::since(root, from)?;
+        Some(WorkDone { from: from.map(str::to_owned), commits, files, insertions, deletions })
     }
 
     fn iteration_begins(&mut self) {

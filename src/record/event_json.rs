@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Local};
 
 use super::event_line::{
-    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineTask, LineUsage,
+    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineTask, LineUsage, LineWork,
     LoopEnded, Stopping, WaitReason,
 };
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
@@ -13,6 +13,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
+use crate::engine::worktree::WorkDone;
 use crate::reply::show::Show;
 
 /// An event as lines: one for each thing that was shown, one for any other event, and none for raw bytes, which have a
@@ -99,8 +100,9 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Answered(text) => Fact::Answered { text: text.map(Into::into) },
         Event::Published(message) => Fact::Published { message: message.into() },
         Event::Notice(message) => Fact::Notice { message: message.into() },
-        Event::LoopEnded { outcome, detail, tally, duration } => {
-            Fact::LoopEnded(loop_ended(outcome, detail, tally, duration))
+        Event::LoopEnded { outcome, detail, tally, duration, work } => {
+            let work = work.map(line_work);
+            Fact::LoopEnded(LoopEnded { work, ..loop_ended(outcome, detail, tally, duration) })
         }
     })
 }
@@ -125,6 +127,18 @@ fn loop_ended<'a>(
         output_tokens: tally.output_tokens,
         status: outcome.ended().into(),
         succeeded: tally.succeeded,
+        work: None,
+    }
+}
+
+fn line_work(work: &WorkDone) -> LineWork<'_> {
+    let WorkDone { from, commits, files, insertions, deletions } = work;
+    LineWork {
+        commits: *commits,
+        deletions: *deletions,
+        files: *files,
+        from: from.as_deref().map(Into::into),
+        insertions: *insertions,
     }
 }
 

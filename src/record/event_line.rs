@@ -495,6 +495,25 @@ pub struct LoopEnded<'a> {
     pub status: Word<Ended>,
     /// Iterations that succeeded.
     pub succeeded: u64,
+    /// What was committed meanwhile; left out where that is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<LineWork<'a>>,
+}
+
+/// What was committed while a loop ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LineWork<'a> {
+    /// How many were made.
+    pub commits: u64,
+    /// Lines that went.
+    pub deletions: u64,
+    /// Files that differ.
+    pub files: u64,
+    /// The commit that HEAD named before; null: there was none.
+    pub from: Option<Cow<'a, str>>,
+    /// Lines that came.
+    pub insertions: u64,
 }
 
 /// What one branch of a build came to. What its loop would tell is null when that has not ended.

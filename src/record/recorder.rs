@@ -86,6 +86,12 @@ impl Recorder {
         &self.warnings
     }
 
+    /// The log of everything that its agents write.
+    #[must_use]
+    pub fn session_log(&self) -> &Path {
+        self.session.path()
+    }
+
     /// The command line that takes this loop up again.
     pub fn is_taken_up_by(&mut self, argv: Vec<String>) {
         self.state.set_argv(argv);

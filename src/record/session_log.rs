@@ -72,7 +72,7 @@ impl SessionLog {
                 let line = blocks::task_line(stamped.event).unwrap_or_default();
                 self.lines.write(&format!("[ralph] {line}\n"))?;
             }
-            Event::LoopEnded { outcome, detail, tally, duration } => {
+            Event::LoopEnded { outcome, detail, tally, duration, .. } => {
                 self.lines.end_lines()?;
                 if let Some(detail) = detail {
                     self.lines.write(&format!("[ralph] {detail}\n"))?;

@@ -1,11 +1,13 @@
 //! Text for people: each form in which the program writes a duration, a time, a list or a long text, once. Knows nothing
 //! of ralph.
 
+pub(crate) mod count;
 pub(crate) mod duration;
 pub(crate) mod head_and_tail;
 pub(crate) mod jitter;
 pub(crate) mod line;
 pub(crate) mod list;
 pub(crate) mod nearest;
+pub(crate) mod palette;
 pub(crate) mod terminal;
 pub(crate) mod timestamp;

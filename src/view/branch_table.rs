@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use chrono::Local;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -14,6 +14,7 @@ use crate::record::event_json::to_line;
 use crate::record::event_line::{BranchResult, Fact, LineBranch};
 use crate::text::duration;
 use crate::text::list::some_of;
+use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
 
 /// What became of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +45,10 @@ impl Built {
 
     fn style(&self) -> Style {
         match self {
-            Self::Done => AnsiColor::Green.on_default(),
-            Self::Unfinished => AnsiColor::Yellow.on_default(),
-            Self::Failed => AnsiColor::Red.on_default(),
-            Self::WaitingFor(_) | Self::NotStarted => Style::new().dimmed(),
+            Self::Done => GOOD,
+            Self::Unfinished => NOTE,
+            Self::Failed => ERROR,
+            Self::WaitingFor(_) | Self::NotStarted => FAINT,
         }
     }
 }
@@ -116,7 +117,7 @@ impl BranchRow {
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
         match stamped.event {
             Event::LoopStarted { .. } => self.built = Built::Unfinished,
-            Event::LoopEnded { outcome, detail, tally, duration } => {
+            Event::LoopEnded { outcome, detail, tally, duration, .. } => {
                 self.built = Built::by(outcome);
                 self.end = Some(BranchEnd {
                     outcome,

@@ -5,6 +5,8 @@ pub(crate) mod branch_table;
 mod cells;
 pub(crate) mod console;
 pub(crate) mod json;
+mod next_step;
+mod person_lines;
 pub(crate) mod plain;
 pub(crate) mod run_lines;
 pub(crate) mod screen;
@@ -17,6 +19,7 @@ pub(crate) mod voice;
 pub(crate) mod worker_lines;
 pub(crate) mod worker_status;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -63,7 +66,7 @@ impl View {
         let form = if screen.json {
             Form::Json
         } else {
-            Form::Plain(Plain::new(voice.clone(), screen.quiet, frame))
+            Form::Plain(Plain::new(voice.clone(), screen.quiet, frame, screen.waits.clone()))
         };
         Self { console: Arc::clone(&screen.console), voice, form, place, status, is_asking: false }
     }
@@ -94,6 +97,18 @@ impl View {
         }
         let goes_on = !self.is_asking && !matches!(stamped.event, Event::LoopEnded { .. });
         self.console.status(self.place, goes_on.then(|| status.clone()));
+    }
+
+    /// Everything that the loop's agents write is there.
+    pub(crate) fn log_is(&mut self, log: &Path) {
+        if let Form::Plain(plain) = &mut self.form {
+            plain.log_is(log);
+        }
+    }
+
+    /// Where the loop goes on.
+    pub(crate) fn goes_on(&mut self, text: &str) {
+        self.voice.say(Target::Stderr, format!("▶ {}\n", message(text)));
     }
 
     /// Something the user should know before the loop starts.

@@ -1,13 +1,18 @@
 //! The scrolling view: blocks on stdout, what the agent does on stderr.
 
 use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
+use chrono::{DateTime, Local, TimeDelta, Utc};
 
 use super::cells;
 use super::console::Target;
+use super::person_lines::{Closing, PersonLines, Row, style_of};
 use super::run_lines::RunLines;
+use super::terminal;
 use super::voice::Voice;
 use super::worker_lines::WorkerLines;
 use crate::engine::event::{Event, Stamped};
@@ -17,16 +22,12 @@ use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
 use crate::record::blocks;
 use crate::reply::show::{Leave, Show};
+use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
 use crate::text::terminal::{clean, message};
 use crate::text::{duration, timestamp};
 
-const TOOL: Style = AnsiColor::Cyan.on_default();
-const ERROR: Style = AnsiColor::Red.on_default();
-const GOOD: Style = AnsiColor::Green.on_default();
-const NOTE: Style = AnsiColor::Yellow.on_default();
-const QUESTION: Style = AnsiColor::Cyan.on_default().bold();
-const FAINT: Style = Style::new().dimmed();
-
+/// Waits that end within so much of each other are for one reason.
+const SAME_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// So much of an error, in characters, a failure's message quotes at least.
 const QUOTED: usize = 200;
 
@@ -44,6 +45,22 @@ pub(crate) struct Plain {
     held: Vec<String>,
     /// The failure that was told last.
     told: String,
+    /// What many branches wait for.
+    waits: Waits,
+}
+
+/// The latest wait that was told, of all loops that share a screen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Waits(Arc<Mutex<Option<DateTime<Utc>>>>);
+
+impl Waits {
+    /// Whether nobody has told of a wait that ends about then; from now on somebody has.
+    fn is_new(&self, until: DateTime<Utc>) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = told.is_none_or(|told| (told - until).abs() > SAME_WAIT);
+        *told = Some(until);
+        is_new
+    }
 }
 
 /// What stands on stdout around the iterations.
@@ -51,6 +68,8 @@ pub(crate) struct Plain {
 pub(crate) enum Frame {
     /// The blocks of the session log.
     Blocks,
+    /// What a person reads on a terminal.
+    Person(PersonLines),
     /// A line each.
     Lines(RunLines),
     /// A line each, and one that tells how the loop ended.
@@ -59,10 +78,24 @@ pub(crate) enum Frame {
     Worker(Box<WorkerLines>),
 }
 
+impl Frame {
+    /// This frame, or in its place the one for a person where standard output is a terminal; `verb` are the words of the command
+    /// line that start the loop.
+    #[must_use]
+    pub(crate) fn for_reader(self, verb: &'static str) -> Self {
+        match self {
+            Self::Blocks | Self::Lines(_) if terminal::is_for_person() => {
+                Self::Person(PersonLines::new(verb))
+            }
+            frame => frame,
+        }
+    }
+}
+
 impl Plain {
     /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
-    pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame) -> Self {
+    pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame, waits: Waits) -> Self {
         Self {
             voice,
             quiet,
@@ -71,6 +104,7 @@ impl Plain {
             mid_thought: false,
             held: Vec::new(),
             told: String::new(),
+            waits,
         }
     }
 
@@ -82,9 +116,16 @@ impl Plain {
             self.of_worker(stamped.event, text);
             return;
         }
+        if let Frame::Person(lines) = &mut self.frame
+            && let Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } =
+                stamped.event
+        {
+            lines.limits(limits, tally);
+        }
         match stamped.event {
             Event::AttemptStarted { tally, .. } => {
                 let text = match &mut self.frame {
+                    Frame::Person(lines) => rows(&[lines.begin(tally)]),
                     Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(tally.iteration),
                     Frame::Worker(_) => return,
@@ -94,6 +135,7 @@ impl Plain {
             Event::Shown(shows) if !self.quiet => self.shown(shows),
             Event::AttemptEnded { tally, report, .. } => {
                 let text = match &mut self.frame {
+                    Frame::Person(_) => return self.iteration_ended(tally, report),
                     Frame::Blocks => blocks::footer(tally, report, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.end(report),
                     Frame::Worker(_) => return,
@@ -112,6 +154,12 @@ impl Plain {
             Event::Validated { ok: false, .. } => {
                 self.line(ERROR, "✗", "the validation failed; its output goes into the next prompt");
             }
+            // The line of the attempt itself tells of it.
+            Event::Retrying { pause, .. } if matches!(self.frame, Frame::Person(_)) => {
+                if pause >= Duration::from_secs(1) {
+                    self.line(NOTE, "↻", &format!("tries again in {}", duration::rough(pause)));
+                }
+            }
             Event::Retrying { iteration, retry, max_retries, .. } => {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
@@ -119,9 +167,7 @@ impl Plain {
             Event::Waiting { until, tally } => {
                 let why =
                     if tally.waits_for_provider() { "provider overloaded" } else { "usage limit reached" };
-                let until = timestamp::local(&until);
-                let text = format!("{why}; waiting until {until} (Ctrl+C stops)");
-                self.line(NOTE, "⏸", &text);
+                self.waits(why, until, &stamped.identity.name);
             }
             Event::BackingOff { pause, .. } => {
                 let text = format!("the next iteration begins in {}", duration::format(pause));
@@ -143,10 +189,18 @@ impl Plain {
             Event::Question(text) => self.line(QUESTION, "?", text),
             Event::Published(message) if !self.quiet => self.line(FAINT, "↑", message),
             Event::Notice(message) => self.line(NOTE, "!", message),
-            Event::LoopEnded { outcome, detail, tally, duration } => {
-                self.loop_ended(outcome, detail, tally, duration);
+            Event::LoopEnded { outcome, detail, tally, duration, work } => {
+                let identity = stamped.identity;
+                self.loop_ended(&Closing { identity, outcome, detail, tally, duration, work });
             }
             _ => {}
+        }
+    }
+
+    /// Everything that the loop's agents write is there.
+    pub(crate) fn log_is(&mut self, log: &Path) {
+        if let Frame::Person(lines) = &mut self.frame {
+            lines.log_is(log);
         }
     }
 
@@ -174,8 +228,20 @@ impl Plain {
         self.block_unless_quiet(text);
     }
 
-    fn loop_ended(&mut self, outcome: Outcome, detail: Option<&str>, tally: &Tally, duration: Duration) {
-        let style = if outcome.code() == 0 { NOTE } else { ERROR };
+    /// One line with all there is to say, the error among it.
+    fn iteration_ended(&mut self, tally: &Tally, report: &Report) {
+        let failure = report.failure.as_ref().map_or("", |failure| failure.message.as_str());
+        self.held_errors(failure);
+        failure.clone_into(&mut self.told);
+        let row = PersonLines::end(tally, report);
+        if !self.quiet || !failure.is_empty() {
+            self.block(rows(&[row]));
+        }
+    }
+
+    fn loop_ended(&mut self, closing: &Closing<'_>) {
+        let Closing { outcome, detail, tally, duration, .. } = *closing;
+        let style = style_of(outcome.ended());
         // A failure that was told is not told again; what can be done about it is.
         let detail = detail.map(|detail| match detail.strip_prefix(&self.told) {
             Some(rest) => rest.trim_start_matches("; "),
@@ -183,6 +249,7 @@ impl Plain {
         });
         let detail = detail.filter(|detail| !detail.is_empty());
         let (detail, text) = match &self.frame {
+            Frame::Person(lines) => (None, rows(&lines.summary(&Closing { detail, ..*closing }))),
             // The blocks name the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
@@ -193,6 +260,22 @@ impl Plain {
             self.line(style, "■", detail);
         }
         self.block(text);
+    }
+
+    /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
+    fn waits(&mut self, why: &str, until: DateTime<Utc>, name: &str) {
+        let is_branch = matches!(self.frame, Frame::Branch(_));
+        if is_branch && !self.waits.is_new(until) {
+            return;
+        }
+        let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
+        let (all, name) =
+            if is_branch { (", all branches", String::new()) } else { ("", format!(" {name}")) };
+        let until = timestamp::nearby(&until, Local::now());
+        let text = format!(
+            "{why}; waiting until {until} ({left}){all}: 'ralph resume{name}' tries now, Ctrl+C stops"
+        );
+        self.line(NOTE, "⏸", &text);
     }
 
     fn task(&mut self, event: Event<'_>) {
@@ -209,16 +292,21 @@ impl Plain {
 
     /// The failure of an attempt, in one line with the error of the agent's that it quotes; none for an empty `message`.
     fn failed(&mut self, message: &str) {
+        self.held_errors(message);
+        if !message.is_empty() {
+            self.line(ERROR, "✗", message);
+            message.clone_into(&mut self.told);
+        }
+    }
+
+    /// Errors of the agent that `message` does not quote.
+    fn held_errors(&mut self, message: &str) {
         for error in std::mem::take(&mut self.held) {
             let begin: String = error.chars().take(QUOTED).collect();
             // What can be done about it may follow it there.
             if !message.contains(begin.trim_end().trim_end_matches('.')) {
                 self.line(ERROR, "✗", &error);
             }
-        }
-        if !message.is_empty() {
-            self.line(ERROR, "✗", message);
-            message.clone_into(&mut self.told);
         }
     }
 
@@ -263,7 +351,7 @@ impl Plain {
             Show::Tool { name, input } => {
                 *pending += self.missing_newline();
                 let (name, input) = (clean(name), clean(input));
-                let _ = writeln!(pending, "{TOOL}▸ {name}{TOOL:#} {FAINT}{input}{FAINT:#}");
+                let _ = writeln!(pending, "{STRONG}▸ {name}{STRONG:#} {FAINT}{input}{FAINT:#}");
             }
             Show::Error(said) => self.held.push(said.clone()),
             Show::Notice(said) => {
@@ -319,7 +407,9 @@ impl Plain {
     /// One line of ralph's own on stderr.
     fn line(&mut self, style: Style, mark: &str, text: &str) {
         self.end_line();
-        self.voice.say(Target::Stderr, format!("{style}{mark} {}{style:#}\n", message(text)));
+        let row = Row { style, text: format!("{mark} {}", message(text)), indent: 2 };
+        let text = if matches!(self.frame, Frame::Person(_)) { rows(&[row]) } else { row.unbroken() };
+        self.voice.say(Target::Stderr, text);
     }
 
     fn block_unless_quiet(&mut self, text: String) {
@@ -345,6 +435,12 @@ impl Plain {
         let is_within = std::mem::take(&mut self.mid_line) | std::mem::take(&mut self.mid_thought);
         if is_within { "\n" } else { "" }
     }
+}
+
+/// Lines for a person, broken between words where their terminal ends.
+fn rows(rows: &[Row]) -> String {
+    let width = terminal::size().1;
+    rows.iter().map(|row| row.within(width)).collect()
 }
 
 /// Each line by itself, because a colour that runs over a line's end does so into what another branch says.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::console::{Console, Target};
-use super::plain::Frame;
+use super::plain::{Frame, Waits};
 use super::run_lines::RunLines;
 use super::status_line::StatusLine;
 use super::voice::Voice;
@@ -17,6 +17,7 @@ pub(crate) struct Screen {
     pub(super) console: Arc<Console>,
     pub(super) json: bool,
     pub(super) quiet: bool,
+    pub(super) waits: Waits,
 }
 
 impl Screen {
@@ -25,7 +26,7 @@ impl Screen {
     /// # Errors
     /// When there is no room for it.
     pub(crate) fn start(json: bool, quiet: bool) -> std::io::Result<Self> {
-        Ok(Self { console: Arc::new(Console::start()?), json, quiet })
+        Ok(Self { console: Arc::new(Console::start()?), json, quiet, waits: Waits::default() })
     }
 
     /// The view of the only loop.

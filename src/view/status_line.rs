@@ -202,7 +202,8 @@ impl StatusLine {
             Doing::BetweenAttempts => "between attempts".to_owned(),
             Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
             Doing::Waiting { why, until } => {
-                format!("{why}, waiting until {}", timestamp::nearby(until, Local::now()))
+                let left = duration::elapsed((*until - Utc::now()).to_std().unwrap_or_default());
+                format!("{why}, waiting until {} ({left})", timestamp::nearby(until, Local::now()))
             }
             Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
@@ -331,7 +332,7 @@ mod tests {
         let until = Utc::now() + chrono::TimeDelta::days(3);
         let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
         let day = until.with_timezone(&Local).format("%Y-%m-%d %H:%M");
-        assert!(text.contains(&format!("usage limit, waiting until {day} · Ctrl+C: stop")), "{text}");
+        assert!(text.contains(&format!("usage limit, waiting until {day} (")), "{text}");
         let tally = Tally { last: crate::engine::tally::Last::Overloaded, ..tally };
         let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
         assert!(text.contains(&format!("provider overloaded, waiting until {day}")), "{text}");

@@ -98,15 +98,21 @@ pub(super) fn can_show_status() -> bool {
     std::io::stderr().is_terminal() && !matches!(term.as_str(), "" | "dumb")
 }
 
+/// Whether a person reads standard output, as far as that can be told.
+pub(super) fn is_for_person() -> bool {
+    std::io::stdout().is_terminal()
+}
+
 /// Where that cannot be told, nobody else is in front.
 fn is_in_front() -> bool {
     tcgetpgrp(std::io::stderr()).map_or(true, |front| front == rustix::process::getpgrp())
 }
 
 /// Rows and columns. Asked for every time: terminals are resized.
-fn size() -> (usize, usize) {
+pub(super) fn size() -> (usize, usize) {
     let known = |cells: u16, usual| if cells == 0 { usual } else { usize::from(cells) };
     tcgetwinsize(std::io::stderr())
+        .or_else(|_| tcgetwinsize(std::io::stdout()))
         .map_or(USUAL_SIZE, |size| (known(size.ws_row, USUAL_SIZE.0), known(size.ws_col, USUAL_SIZE.1)))
 }
 

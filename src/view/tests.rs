@@ -14,7 +14,7 @@ use crate::engine::tally::Tally;
 use crate::reply::show::Show;
 
 fn screen(json: bool, quiet: bool) -> Screen {
-    Screen { console: Arc::new(Console::held()), json, quiet }
+    Screen { console: Arc::new(Console::held()), json, quiet, waits: plain::Waits::default() }
 }
 
 /// What has been written, without colours; `2>` marks what went to stderr.
@@ -51,7 +51,7 @@ fn iteration(view: &mut View, name: &str, words: &[&str]) {
     take(view, name, Event::AttemptEnded { tally: &tally, report: &report, head: None, changed: None });
     let (outcome, duration) = (Outcome::Breaker, Duration::from_secs(61));
     let detail = Some("claude exited\nwith 3");
-    take(view, name, Event::LoopEnded { outcome, detail, tally: &tally, duration });
+    take(view, name, Event::LoopEnded { outcome, detail, tally: &tally, duration, work: None });
 }
 
 #[test]

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 
 use super::cells::pad;
 use super::console::{Console, Target};
+use crate::text::palette::{GOOD, NOTE, QUESTION, STRONG};
 
 /// A longer line is broken, in bytes: so much is kept at most until its end has come.
 const LONGEST: usize = 8 * 1024;
 /// Neighbours differ.
-const COLOURS: [AnsiColor; 5] =
-    [AnsiColor::Cyan, AnsiColor::Magenta, AnsiColor::Green, AnsiColor::Yellow, AnsiColor::BrightBlue];
+const STYLES: [Style; 4] = [NOTE, STRONG, GOOD, QUESTION];
 
 /// What one loop writes with.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl Voice {
     /// The voice of one branch out of many: `place` chooses its colour, its name takes `width` cells.
     #[must_use]
     pub(crate) fn branch(console: Arc<Console>, place: usize, name: &str, width: usize) -> Self {
-        let style = Style::new().fg_color(Some(COLOURS[place % COLOURS.len()].into()));
+        let style = STYLES[place % STYLES.len()];
         let prefix = format!("{style}{} │{style:#}", pad(name, width));
         Self { console, lines: Some(Lines { prefix, unfinished: String::new() }) }
     }
@@ -146,8 +146,8 @@ mod tests {
             let voice = Voice::branch(Arc::new(Console::start().unwrap()), place, name, 5);
             voice.lines.map(|lines| lines.prefix).unwrap_or_default()
         };
-        assert_eq!(prefix(0, "a"), "\x1b[36ma     │\x1b[0m");
+        assert_eq!(prefix(0, "a"), "\x1b[35ma     │\x1b[0m");
         assert_eq!(prefix(1, "fix-a"), "\x1b[35mfix-a │\x1b[0m");
-        assert_eq!(prefix(COLOURS.len(), "a"), prefix(0, "a"));
+        assert_eq!(prefix(STYLES.len(), "a"), prefix(0, "a"));
     }
 }

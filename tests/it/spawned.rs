@@ -233,7 +233,7 @@ impl Workers {
         state.process = ProcessIdentity::of(monitor.0.id()).unwrap();
         let duration = Duration::from_secs(1);
         let tally = state.tally.clone();
-        let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration };
+        let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration, work: None };
         write(&self.folder(name), state, event);
         fs::remove_file(request).unwrap();
         monitor.end();

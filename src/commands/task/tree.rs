@@ -1,12 +1,13 @@
 //! `ralph task tree`: tasks and their parts, drawn with lines.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use serde_json::json;
 
 use super::look;
 use crate::cli::TaskTreeArgs;
 use crate::commands::output::{Array, Stream};
 use crate::graph::{Place, Status, Store as _, Task};
+use crate::text::palette::{ERROR, GOOD, NOTE, STRONG};
 
 pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
     let store = look(&args.graph)?;
@@ -49,9 +50,9 @@ impl Drawing {
 fn sign(status: Status) -> (char, Style) {
     match status {
         Status::Pending => ('○', Style::new()),
-        Status::InProgress => ('▶', AnsiColor::Cyan.on_default()),
-        Status::Done => ('✓', AnsiColor::Green.on_default()),
-        Status::Blocked => ('⊘', AnsiColor::Yellow.on_default()),
-        Status::Failed => ('✗', AnsiColor::Red.on_default()),
+        Status::InProgress => ('▶', STRONG),
+        Status::Done => ('✓', GOOD),
+        Status::Blocked => ('⊘', NOTE),
+        Status::Failed => ('✗', ERROR),
     }
 }

@@ -134,7 +134,8 @@ fn book(worker: &Worker, state: &State) -> anyhow::Result<()> {
     let duration = (at.to_utc() - state.started_at).to_std().unwrap_or_default();
     let mut tally = state.tally.clone();
     tally.in_attempt = false;
-    let event = Event::LoopEnded { outcome: Outcome::Cancelled, detail: None, tally: &tally, duration };
+    let event =
+        Event::LoopEnded { outcome: Outcome::Cancelled, detail: None, tally: &tally, duration, work: None };
     let stamped = Stamped { at, identity: &identity, event };
     let failed = || format!("worker '{}' is killed, and its records cannot say so", worker.name);
     StateFile::new(&worker.project.state(), state.clone()).take(&stamped).with_context(failed)?;

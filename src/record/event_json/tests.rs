@@ -11,6 +11,7 @@ use crate::engine::policy::Limits;
 use crate::engine::report::{self, AttemptStatus};
 use crate::engine::stop::Change;
 use crate::engine::tally::Tally;
+use crate::engine::worktree::WorkDone;
 use crate::reply::show::Leave;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{self, Class};
@@ -108,6 +109,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
         detail: Some("d"),
         tally,
         duration: Duration::from_secs(1),
+        work: Some(&WorkDone { from: Some("a".into()), commits: 1, files: 2, insertions: 3, deletions: 4 }),
     });
 }
 

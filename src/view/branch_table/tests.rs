@@ -9,7 +9,13 @@ fn identity() -> LoopIdentity {
 fn ended(name: &str, outcome: Outcome, tally: &Tally) -> BranchRow {
     let identity = identity();
     let mut row = BranchRow::new(name);
-    let event = Event::LoopEnded { outcome, detail: Some("d"), tally, duration: Duration::from_secs(725) };
+    let event = Event::LoopEnded {
+        outcome,
+        detail: Some("d"),
+        tally,
+        duration: Duration::from_secs(725),
+        work: None,
+    };
     row.take(&Stamped { at: Local::now(), identity: &identity, event });
     row
 }

@@ -1,0 +1,73 @@
+//! What lies between two commits, in numbers.
+
+use std::path::Path;
+
+use super::{LIMIT, run};
+
+/// How much was committed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Commits.
+    pub commits: u64,
+    /// Files that differ.
+    pub files: u64,
+    /// Lines that came.
+    pub insertions: u64,
+    /// Lines that went.
+    pub deletions: u64,
+}
+
+/// What HEAD has that `from` has not; without `from`, all of it. `None` when git cannot tell.
+#[must_use]
+pub fn since(root: &Path, from: Option<&str>) -> Option<Amount> {
+    let range = from.map_or_else(|| "HEAD".to_owned(), |from| format!("{from}..HEAD"));
+    let text = |args: &[&str]| String::from_utf8(run(root, args, LIMIT).ok()?).ok();
+    let commits = text(&["rev-list", "--count", "--end-of-options", &range, "--"])?.trim().parse().ok()?;
+    // Its name depends on how the repository names things.
+    let nothing = || text(&["hash-object", "-t", "tree", "/dev/null"]);
+    let from = from.map(str::to_owned).or_else(nothing)?;
+    let stat = text(&["diff", "--shortstat", "--end-of-options", from.trim(), "HEAD", "--"])?;
+    Some(Amount { commits, ..of_stat(&stat) })
+}
+
+/// ` 2 files changed, 3 insertions(+), 1 deletion(-)`; what is 0 is left out there.
+fn of_stat(stat: &str) -> Amount {
+    let number = |what: &str| {
+        let part = stat.split(',').find(|part| part.contains(what));
+        part.and_then(|part| part.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+    };
+    Amount {
+        commits: 0,
+        files: number("file"),
+        insertions: number("insertion"),
+        deletions: number("deletion"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{git, repository};
+    use super::*;
+
+    fn commit(root: &Path, file: &str, text: &str) {
+        std::fs::write(root.join(file), text).unwrap();
+        git(root, &["add", "."]);
+        git(root, &["commit", "--quiet", "-m", file]);
+    }
+
+    #[test]
+    fn commits_files_and_lines_are_counted() {
+        let (_dir, root) = repository();
+        assert_eq!(since(&root, None), None, "there is nothing yet");
+        commit(&root, "a", "1\n2\n");
+        let first = crate::git::head(&root);
+        commit(&root, "b", "3\n");
+        commit(&root, "a", "1\n4\n5\n");
+        let amount = |commits, files, insertions, deletions| Amount { commits, files, insertions, deletions };
+        assert_eq!(since(&root, first.as_deref()), Some(amount(2, 2, 3, 1)));
+        assert_eq!(since(&root, None), Some(amount(3, 2, 4, 0)));
+        let head = crate::git::head(&root);
+        assert_eq!(since(&root, head.as_deref()), Some(amount(0, 0, 0, 0)));
+        assert_eq!(since(&root, Some("0123456789012345678901234567890123456789")), None);
+    }
+}

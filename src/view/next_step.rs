@@ -1,0 +1,38 @@
+//! What to type next when a loop has ended.
+
+use super::person_lines::Closing;
+use crate::engine::outcome::{Ended, Outcome};
+
+/// The next command, as one would type it; `None` where there is nothing to go on with.
+pub(super) fn next_step(verb: &str, closing: &Closing<'_>) -> Option<String> {
+    let name = shell_word(&closing.identity.name);
+    let tally = closing.tally;
+    let begun = tally.iteration.saturating_sub(tally.allowance_from);
+    Some(match (closing.outcome, closing.outcome.ended(), verb) {
+        (_, Ended::Done, "plan") => "ralph build".to_owned(),
+        (_, Ended::Done, "loop plan") => "ralph loop build".to_owned(),
+        (_, Ended::Done, _) => {
+            let from = closing.work?.from.as_deref()?;
+            format!("git diff {}", from.get(..12).unwrap_or(from))
+        }
+        (Outcome::LimitTooFar, ..) | (_, Ended::Interrupted, _) => format!("ralph resume {name}"),
+        (_, Ended::Limit, _) => format!("ralph resume {name} --max-iterations {}", begun.saturating_mul(2)),
+        (Outcome::DurationReached, ..) => {
+            "the same command with --resume and a higher --max-duration".to_owned()
+        }
+        (_, Ended::Budget, _) => {
+            "the same command with --resume and a higher limit of money or tokens".to_owned()
+        }
+        (_, Ended::Replan, "loop plan" | "loop build") => "ralph loop plan".to_owned(),
+        (Outcome::NoTasks, ..) => "ralph task add TITLE".to_owned(),
+        (_, Ended::Replan | Ended::Empty, _) => "ralph plan".to_owned(),
+        (_, Ended::Blocked, _) => "ralph task list".to_owned(),
+        (_, Ended::Unproven | Ended::Failed | Ended::Error, _) => format!("ralph logs {name} --agent"),
+        (_, Ended::Idle | Ended::Cancelled | Ended::Killed, _) => return None,
+    })
+}
+
+/// A name as one would write it for a shell.
+fn shell_word(name: &str) -> String {
+    shlex::try_quote(name).map_or_else(|_| name.to_owned(), std::borrow::Cow::into_owned)
+}
