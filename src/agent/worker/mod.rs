@@ -213,8 +213,8 @@ impl WorkerAgent {
         });
         let control = match control {
             Ok(control) => Some(control),
-            Err(error) if pane.is_none() => {
-                // Nothing is left to be watched.
+            Err(error) if pane.is_none() || error.is_gone() => {
+                // Nothing is left to be watched, or all of tmux was lost just now, which is a failure as in mid-iteration.
                 port.post(0, Message::Closed(error.to_string()));
                 None
             }
