@@ -35,9 +35,10 @@ pub(crate) fn each(
     let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| kinds(kind)).collect();
     side_by_side(&kinds, |kind| {
         let mut cell = Cell::start(fault, kind, next);
-        cell.await_moment();
         // Not before: tmux 3.3a crashes when a window comes in the very moment in which a client in control mode does.
+        cell.await_prompt("Do the thing");
         cell.open_users_pane();
+        cell.await_moment();
         check(&mut cell);
     });
 }
@@ -64,13 +65,20 @@ impl Cell {
         cell
     }
 
-    /// Waits until the agent is at work, or the loop waits for its next attempt.
+    /// Waits until the agent is at work in the iteration that is meant, or the loop waits for its next attempt.
     fn await_moment(&self) {
-        wait_for("the agent at work", || {
-            let has_begun = self.tmux.log().len() >= self.kind.before.len();
-            (has_begun && !self.prompts().is_empty()).then_some(())
+        self.tmux.scratch.write("beside", "");
+        // The state is written after the log.
+        let is_booked = || self.tmux.state()["total_failures"] == self.failures();
+        wait_for("the moment", || {
+            (self.tmux.log().len() >= self.kind.before.len() && is_booked()).then_some(())
         });
         self.assert_log(&[]);
+    }
+
+    /// How many failures the iterations log has.
+    fn failures(&self) -> usize {
+        self.tmux.log().iter().filter(|line| line.contains(" attempt=")).count()
     }
 
     /// Opens a window of the user's beside ours, which is shown then; where the agent lasts, a pane in our window.
@@ -210,8 +218,7 @@ impl Cell {
             if reason.starts_with("monitor_disconnected") { "running" } else { status }
         );
         let log = self.tmux.log();
-        let failures = log.iter().filter(|line| line.contains(" attempt=")).count();
-        assert_eq!(state["total_failures"], failures, "{state}\n{log:#?}");
+        assert_eq!(state["total_failures"], self.failures(), "{state}\n{log:#?}");
         let started = log.iter().rfind(|line| line.starts_with("[START]")).unwrap();
         let iteration = &state["current_iteration"];
         assert!(started.starts_with(&format!("[START] iteration {iteration}/")), "{state}\n{log:#?}");

@@ -3,8 +3,9 @@
 /// How an agent behaves.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// What it plays up to the end of the iteration in which the fault comes. It is at work until there is a file `go`, and
-    /// notes each prompt in the file `got`. A `child` is in no hurry to end.
+    /// What it plays up to the end of the iteration in which the fault comes. It is at work until there is a file `go`, in an
+    /// earlier one until the user's window is there (`beside`), and notes each prompt in the file `got`. A `child` is in no hurry
+    /// to end.
     pub(crate) plays: &'static str,
     /// How long its screen may stand still, in seconds.
     pub(crate) inactivity: u64,
@@ -57,7 +58,7 @@ pub(crate) const KINDS: [Kind; 8] = [
     // row the loop waits for long enough.
     Kind {
         name: "ends at once",
-        plays: "keep got; exit 0,gone 4,gone 4,gone 4",
+        plays: "keep got; silent until beside; exit 0,gone 4,gone 4,gone 4",
         inactivity: 60,
         before: &[
             "[START] iteration 1/N",
