@@ -63,11 +63,10 @@ impl IterationsLog {
                     (None, Some(signal)) => format!("signal-{signal}"),
                     (None, None) => "unknown".to_owned(),
                 };
-                let then =
-                    match self.limits.as_ref().filter(|_| tag == "FAIL").and_then(|it| back_off(it, tally)) {
-                        Some(then) => then,
-                        None => format!("duration={}", duration::elapsed(report.duration)),
-                    };
+                // One that we have ended is no failure, and nothing is waited for.
+                let has_failed = tag == "FAIL" && report.status != AttemptStatus::Interrupted;
+                let then = self.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
+                let then = then.unwrap_or_else(|| format!("duration={}", duration::elapsed(report.duration)));
                 format!("[{tag}] iteration {} exit={exit} {then}", tally.iteration)
             }
             Event::Paused { tally } => format!("[PAUSE] loop paused at iteration {}", tally.iteration),

@@ -145,7 +145,7 @@ pub(crate) fn await_stderr(ralph: &mut Child, words: &str) {
 }
 
 /// A process's pid and command line, for messages.
-fn describe(pid: u32) -> String {
+pub(crate) fn describe(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     format!("{pid} {}", String::from_utf8_lossy(&line).replace('\0', " "))
 }

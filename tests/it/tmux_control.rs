@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 fn attach(window: &Window) -> (Control, Receiver<Event>) {
     let (send, events) = mpsc::channel();
-    let control = Control::attach(window, move |event| drop(send.send(event))).unwrap();
+    let control = Control::attach(window, None, move |event| drop(send.send(event))).unwrap();
     (control, events)
 }
 
@@ -141,7 +141,7 @@ fn the_end_of_everything_is_told() {
     tmux.user(&["kill-session", "-t", &window.session]);
     await_closed(&events);
 
-    let error = Control::attach(&window, drop).unwrap_err();
+    let error = Control::attach(&window, None, drop).unwrap_err();
     assert!(error.is_gone(), "{error}");
     let (control, events) = attach(&beside);
     let pid = client(&tmux);
@@ -149,7 +149,7 @@ fn the_end_of_everything_is_told() {
     await_closed(&events);
     await_no_client(pid);
     assert!(control.ask(&[Words::new(["display-message", "-p", "x"])]).is_err());
-    assert!(Control::attach(&beside, drop).unwrap_err().is_gone());
+    assert!(Control::attach(&beside, None, drop).unwrap_err().is_gone());
 }
 
 #[test]

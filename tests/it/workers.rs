@@ -14,71 +14,71 @@ use crate::scratch::{Run, Scratch, finish, wait_for};
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
 /// A project with a prompt, and a tmux server of its own, which ends with it.
-struct Tmux {
-    scratch: Scratch,
+pub(crate) struct Tmux {
+    pub(crate) scratch: Scratch,
 }
 
 impl Tmux {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scratch = Scratch::new();
         scratch.write("prompt.md", "Do the thing. Say THE WORDS when it is done.\n");
         Self { scratch }
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.scratch.outside().join("tmux")
     }
 
-    fn ralph(&self, args: &str) -> Command {
+    pub(crate) fn ralph(&self, args: &str) -> Command {
         let mut command = self.scratch.ralph(args);
         command.env("RALPH_TMUX_SOCKET", self.socket()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    fn run(&self, args: &str) -> Run {
+    pub(crate) fn run(&self, args: &str) -> Run {
         finish(self.ralph(args).spawn().unwrap())
     }
 
     /// A worker `w` whose agent plays this, one attempt after the other.
-    fn worker(&self, plays: &str, args: &str) -> Command {
+    pub(crate) fn worker(&self, plays: &str, args: &str) -> Command {
         let mut command = self.ralph(&format!("spawn --name w --prompt-file prompt.md {args} --"));
         command.args([RALPH, "__script", "--screen"]).env("RALPH_SCRIPT_PLAY", plays);
         command
     }
 
-    fn spawn(&self, plays: &str, args: &str) -> Run {
+    pub(crate) fn spawn(&self, plays: &str, args: &str) -> Run {
         finish(self.worker(plays, args).spawn().unwrap())
     }
 
-    fn start(&self, plays: &str, args: &str) -> Child {
+    pub(crate) fn start(&self, plays: &str, args: &str) -> Child {
         self.worker(plays, args).spawn().unwrap()
     }
 
-    fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.scratch.home().join("state/ralph/loops/w")
     }
 
-    fn state(&self) -> Value {
+    pub(crate) fn state(&self) -> Value {
         serde_json::from_slice(&fs::read(self.folder().join("state.json")).unwrap()).unwrap()
     }
 
     /// The iterations log without its times.
-    fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.folder().join("iterations.log")).unwrap_or_default();
         text.lines().filter_map(|line| Some(line.split_once(' ')?.1.to_owned())).collect()
     }
 
-    fn tmux(&self, args: &[&str]) -> String {
+    pub(crate) fn tmux(&self, args: &[&str]) -> String {
         let output = self.scratch.command("tmux").arg("-S").arg(self.socket()).args(args).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Waits until the pane shows these words.
-    fn wait_for_screen(&self, words: &str) {
+    pub(crate) fn wait_for_screen(&self, words: &str) {
         wait_for(words, || self.tmux(&["capture-pane", "-p", "-t", "w"]).contains(words).then_some(()));
     }
 
-    fn assert_nothing_left(&self) {
+    pub(crate) fn assert_nothing_left(&self) {
         self.scratch.await_nothing_left();
         assert_eq!(self.tmux(&["list-sessions"]), "");
     }

@@ -160,7 +160,7 @@ impl WorkerAgent {
         let place = format!("{}:{}", window.name, window.name);
         context.tell(Event::AgentKnown { model: None, session: Some(&place) })?;
         let (pane, notes) = Pane::await_start(&self.folder, COMES).map_err(cannot_start)?;
-        let taken = serve(window, pane, Some(notes), mailbox, port)?;
+        let taken = self.serve(window, pane, Some(notes), mailbox, port)?;
         Ok((held, taken))
     }
 
@@ -191,7 +191,47 @@ impl WorkerAgent {
             }
             port.post(0, Message::NotesEnded);
         }
-        serve(held.window.clone(), pane, notes, mailbox, port)
+        self.serve(held.window.clone(), pane, notes, mailbox, port)
+    }
+
+    /// Has small threads bring what the wrapper and tmux say.
+    fn serve(
+        &self,
+        window: Window,
+        pane: Option<Pane>,
+        notes: Option<PaneNotes>,
+        mailbox: Mailbox<Message>,
+        port: &Port<Message>,
+    ) -> Result<Taken, End> {
+        if let Some(notes) = notes {
+            let port = port.clone();
+            threads::start(move || {
+                notes.map(Message::Note).all(|note| port.post(0, note));
+                port.post(0, Message::NotesEnded);
+            })
+            .map_err(cannot_start)?;
+        }
+        let painted = port.clone();
+        let control = Control::attach(&window, Some(&self.launch.mark), move |event| {
+            painted.post(
+                0,
+                match event {
+                    Painting::Painted(_) => Message::Painted,
+                    Painting::WindowClosed => Message::WindowClosed,
+                    Painting::Closed(why) => Message::Closed(why),
+                },
+            );
+        });
+        let control = match control {
+            Ok(control) => Some(control),
+            Err(error) if pane.is_none() || error.is_gone() => {
+                // Nothing is left to be watched, or all of tmux was lost just now, which is a failure as in mid-iteration.
+                port.post(0, Message::Closed(error.to_string()));
+                None
+            }
+            Err(error) => return Err(cannot_start(error)),
+        };
+        Ok(Taken { window, pane, control, mailbox })
     }
 
     fn report(
@@ -246,43 +286,4 @@ pub fn close(folder: &Path) -> Result<(), CloseError> {
     end_pane(folder, &held.mark);
     window::close(&held.window)?;
     Ok(Held::forget(folder)?)
-}
-
-/// Has small threads bring what the wrapper and tmux say.
-fn serve(
-    window: Window,
-    pane: Option<Pane>,
-    notes: Option<PaneNotes>,
-    mailbox: Mailbox<Message>,
-    port: &Port<Message>,
-) -> Result<Taken, End> {
-    if let Some(notes) = notes {
-        let port = port.clone();
-        threads::start(move || {
-            notes.map(Message::Note).all(|note| port.post(0, note));
-            port.post(0, Message::NotesEnded);
-        })
-        .map_err(cannot_start)?;
-    }
-    let painted = port.clone();
-    let control = Control::attach(&window, move |event| {
-        painted.post(
-            0,
-            match event {
-                Painting::Painted(_) => Message::Painted,
-                Painting::WindowClosed => Message::WindowClosed,
-                Painting::Closed(why) => Message::Closed(why),
-            },
-        );
-    });
-    let control = match control {
-        Ok(control) => Some(control),
-        Err(error) if pane.is_none() => {
-            // Nothing is left to be watched.
-            port.post(0, Message::Closed(error.to_string()));
-            None
-        }
-        Err(error) => return Err(cannot_start(error)),
-    };
-    Ok(Taken { window, pane, control, mailbox })
 }

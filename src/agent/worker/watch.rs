@@ -404,7 +404,8 @@ impl<'a> Watch<'a> {
             return;
         }
         self.left.how = Some(how);
-        self.keep_transcript();
+        // What is gone cannot be kept.
+        let _ = self.keep_transcript();
         self.closing = Some(Instant::now() + Ladder::default().limit());
         match &mut self.taken.pane {
             Some(pane) => pane.stop(),
@@ -412,17 +413,23 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn keep_transcript(&mut self) {
-        if self.left.transcript.is_empty()
-            && let Ok(screen) = self.capture(Extent::Whole, true)
-        {
-            self.left.transcript = screen.lines;
+    fn keep_transcript(&mut self) -> Result<(), TmuxError> {
+        if self.left.transcript.is_empty() {
+            self.left.transcript = self.capture(Extent::Whole, true)?.lines;
         }
+        Ok(())
     }
 
     /// Ends what is left, and tells what there was.
     pub(super) fn finish(mut self, mark: &str) -> Left {
-        self.keep_transcript();
+        if let Err(error @ (TmuxError::Gone(_) | TmuxError::Closed(_))) = self.keep_transcript()
+            && self.left.has_ended_by_itself()
+            && self.taken.pane.is_some()
+        {
+            // It has ended of that, before we have heard of it; whatever its exit code, that is a loss.
+            self.left.how = Some(How::Lost);
+            self.left.lost = Some(error.to_string());
+        }
         drop(self.taken.control.take());
         // So that no thread waits for room in it.
         drop(self.taken.mailbox);

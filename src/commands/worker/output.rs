@@ -63,7 +63,7 @@ fn follow(found: &Loop, pane: &mut Shown) -> anyhow::Result<()> {
     while !is_over() {
         if let Some(window) = living(found) {
             let (send, painted) = mpsc::channel();
-            let listening = Control::attach(&window, move |event| {
+            let listening = Control::attach(&window, None, move |event| {
                 let _ = send.send(matches!(event, Event::Painted(_)));
             });
             if listening.is_ok() && !follow_pane(found, &window, pane, &painted)? {

@@ -14,7 +14,7 @@ use canvas::Canvas;
 use keys::{Key, Keys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use scene::{Dialog, Step};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,8 @@ pub(super) fn show(place: &Place) -> i32 {
     match place.next(Step::read).and_then(|steps| run(place, &steps)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{error:#}");
+            // The terminal may be what is gone.
+            let _ = writeln!(io::stderr(), "{error:#}");
             1
         }
     }

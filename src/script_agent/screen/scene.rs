@@ -6,7 +6,7 @@ use std::str::FromStr as _;
 
 /// What can only be played on a screen, with semicolons between.
 pub(in super::super) const SCENES: &str = "theme, trust, login, slow SECONDS, gone CODE, alternate, plain, spin SECONDS, silent SECONDS, burn SECONDS, \
-                                 loud LINES, say WORDS, keep FILE, commit WORDS, child, exit CODE, signal NUMBER or a play of another kind";
+                                 loud LINES, spin, silent or loud until FILE, say WORDS, keep FILE, commit WORDS, child, exit CODE, signal NUMBER or a play of another kind";
 
 /// One step of a scene.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub(super) enum Step {
     Burn(u64),
     /// So many lines.
     Loud(u64),
+    /// Until there is this file.
+    Until(Manner, String),
     Say(String),
     /// The prompt is added to this file.
     Keep(String),
@@ -40,6 +42,17 @@ pub(super) enum Step {
     Signal(i32),
     /// What every scripted agent can play.
     Play(Play),
+}
+
+/// What is seen of an agent that waits for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// A spinner turns.
+    Spin,
+    /// Nothing moves.
+    Silent,
+    /// Line after line.
+    Loud,
 }
 
 /// What is asked before there is an input line.
@@ -73,6 +86,9 @@ impl Step {
             ["silent", time] => Self::Silent(number(time)?),
             ["burn", time] => Self::Burn(number(time)?),
             ["loud", lines] => Self::Loud(number(lines)?),
+            ["spin", "until", file] => Self::Until(Manner::Spin, file.to_owned()),
+            ["silent", "until", file] => Self::Until(Manner::Silent, file.to_owned()),
+            ["loud", "until", file] => Self::Until(Manner::Loud, file.to_owned()),
             ["say", ref words @ ..] => Self::Say(words.join(" ")),
             ["keep", file] => Self::Keep(file.to_owned()),
             ["commit", ref words @ ..] => Self::Commit(words.join(" ")),
@@ -104,9 +120,11 @@ mod tests {
                 Step::Exit(3)
             ]
         );
+        assert_eq!(Step::read("loud until go").unwrap(), [Step::Until(Manner::Loud, "go".to_owned())]);
         assert_eq!(Step::read("").unwrap(), [Step::Play(Play::Work)]);
         assert_eq!(Step::read(" limit 5").unwrap(), [Step::Play(Play::Limit(Some(5)))]);
-        for text in ["spin", "spin x", "exit", "signal KILL", "dance", "wait", "say x; dance"] {
+        for text in ["spin", "spin x", "exit", "signal KILL", "dance", "wait", "burn until x", "say x; dance"]
+        {
             assert!(Step::read(text).is_err(), "{text}");
         }
     }

@@ -1,7 +1,7 @@
 //! What follows a prompt.
 
 use super::super::Agent;
-use super::scene::Step;
+use super::scene::{Manner, Step};
 use super::{Ended, Screen, TICK};
 use crate::script_agent::screen::keys::Key;
 use anyhow::Context as _;
@@ -41,11 +41,11 @@ impl Screen<'_> {
     /// One step; `false`: it was interrupted.
     fn step(&mut self, step: &Step, prompt: &str) -> anyhow::Result<bool> {
         match step {
-            Step::Spin(seconds) => return self.pass(*seconds, true),
-            Step::Silent(seconds) => return self.pass(*seconds, false),
+            Step::Spin(seconds) => return self.pass(Duration::from_secs(*seconds), true),
+            Step::Silent(seconds) => return self.pass(Duration::from_secs(*seconds), false),
             Step::Burn(seconds) => {
                 let mut child = shell("while :; do :; done")?;
-                let passed = self.pass(*seconds, false);
+                let passed = self.pass(Duration::from_secs(*seconds), false);
                 child.kill().and_then(|()| child.wait()).context("cannot end my child")?;
                 return passed;
             }
@@ -54,6 +54,7 @@ impl Screen<'_> {
                     self.canvas.say(&format!("line {line} of {lines} that say nothing"))?;
                 }
             }
+            Step::Until(manner, file) => return self.wait_for(file, *manner),
             Step::Say(words) => self.canvas.say(&format!("● {words}\n\n"))?,
             Step::Keep(file) => {
                 let file = self.place.root.join(file);
@@ -85,10 +86,26 @@ impl Screen<'_> {
         Ok(true)
     }
 
-    /// Lets so many seconds pass, with or without a spinner; `false`: somebody has interrupted. What is typed meanwhile stays
+    /// Waits until there is this file; `false`: somebody has interrupted.
+    fn wait_for(&mut self, file: &str, manner: Manner) -> anyhow::Result<bool> {
+        let file = self.place.root.join(file);
+        let is_loud = manner == Manner::Loud;
+        let look = if is_loud { Duration::from_millis(1) } else { TICK };
+        while !file.exists() {
+            if is_loud {
+                self.canvas.say(&"one more line that says nothing\n".repeat(100))?;
+            }
+            if !self.pass(look, manner == Manner::Spin)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lets this time pass, with or without a spinner; `false`: somebody has interrupted. What is typed meanwhile stays
     /// in the input line.
-    fn pass(&mut self, seconds: u64, spins: bool) -> anyhow::Result<bool> {
-        let until = Instant::now() + Duration::from_secs(seconds);
+    fn pass(&mut self, time: Duration, spins: bool) -> anyhow::Result<bool> {
+        let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             if spins {
                 self.draw()?;

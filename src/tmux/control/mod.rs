@@ -5,7 +5,9 @@
 //! closed, also by our death. But it waits until all that it had to say is read. With the output of panes on the connection,
 //! the death of a monitor while its agent is loud would leave a client that never ends, a server that never does, and an agent
 //! that is held for ever, as tmux (3.3a) does not read a pane whose only client does not listen, `pause-after` or not. So the
-//! client gets no output. It is told each second whether there was some, which costs the same however loud an agent is.
+//! client gets no output. It is told each second whether there was some, which costs the same however loud an agent is. What was
+//! answered at the very moment of our death can still keep it: it carries the mark of the run, by which it is ended then, when the
+//! lock is taken the next time.
 
 mod link;
 pub mod parser;
@@ -25,6 +27,7 @@ use reader::Reader;
 use super::error::TmuxError;
 use super::window::Window;
 use super::{Asks, Words};
+use crate::process::sweep::RUN_MARK;
 use crate::threads;
 
 /// What happens to a pane.
@@ -53,26 +56,32 @@ pub struct Control {
 }
 
 impl Control {
-    /// Connects, and has a thread tell `hear` what happens from here on. What takes long is not for `hear` to do.
+    /// Connects, and has a thread tell `hear` what happens from here on. What takes long is not for `hear` to do. The client is
+    /// marked as one of this `run`, where there is one.
     ///
     /// # Errors
     /// When the window is gone, or tmux does not answer.
-    pub fn attach(window: &Window, hear: impl FnMut(Event) + Send + 'static) -> Result<Self, TmuxError> {
+    pub fn attach(
+        window: &Window,
+        run: Option<&str>,
+        hear: impl FnMut(Event) + Send + 'static,
+    ) -> Result<Self, TmuxError> {
         window.require_server()?;
         let (ours, theirs) = UnixStream::pair()?;
-        let child = start_client(window, theirs)?;
+        let child = start_client(window, run, theirs)?;
         let (link, made) = Link::new(ours, window.server().options())?;
         let link = Arc::new(link);
         let reader = Reader::new(Arc::clone(&link), child, window, Box::new(hear))?;
         threads::start(move || reader.run())?;
         let control = Self { link };
-        control.link.await_made(&made)?;
+        control.link.await_made(&made).map_err(never_made)?;
         let subscription = format!("{PAINTED}:{}:#{{window_activity}}", window.pane);
         let answer = control.ask(&[
             Words::new(["refresh-client", "-B", &subscription]),
             // Another server may have the path of that one.
             Words::new(["display-message", "-p", "#{pid}"]),
-        ])?;
+        ]);
+        let answer = answer.map_err(never_made)?;
         if answer != [window.server.pid.to_string()] {
             return Err(TmuxError::Gone("this is another server".to_owned()));
         }
@@ -80,11 +89,20 @@ impl Control {
     }
 }
 
+/// A connection that is closed before it is of use leads to nothing that is still there.
+fn never_made(error: TmuxError) -> TmuxError {
+    match error {
+        TmuxError::Closed(why) => TmuxError::Gone(why),
+        error => error,
+    }
+}
+
 /// With the socket as its stdin and stdout, which nobody else has open when this returns.
-fn start_client(window: &Window, socket: UnixStream) -> io::Result<Child> {
+fn start_client(window: &Window, run: Option<&str>, socket: UnixStream) -> io::Result<Child> {
     let mut command = window.server().command();
-    // Variables of ours would become the session's.
-    command.args(["-C", "attach-session", "-E", "-f", FLAGS, "-t", &window.session]);
+    command.envs(run.map(|run| (RUN_MARK, run)));
+    // Variables of ours would become the session's, or those of a server that it starts.
+    command.args(["-N", "-C", "attach-session", "-E", "-f", FLAGS, "-t", &window.session]);
     command.stdout(OwnedFd::from(socket.try_clone()?)).stdin(OwnedFd::from(socket)).stderr(Stdio::null());
     // Not in reach of a Ctrl+C at the terminal.
     command.process_group(0).spawn()
