@@ -147,7 +147,7 @@ mod tests {
             voice.lines.map(|lines| lines.prefix).unwrap_or_default()
         };
         assert_eq!(prefix(0, "a"), "\x1b[35ma     │\x1b[0m");
-        assert_eq!(prefix(1, "fix-a"), "\x1b[35mfix-a │\x1b[0m");
+        assert_eq!(prefix(1, "fix-a"), "\x1b[1mfix-a │\x1b[0m");
         assert_eq!(prefix(STYLES.len(), "a"), prefix(0, "a"));
     }
 }
