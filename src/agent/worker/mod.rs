@@ -159,8 +159,16 @@ impl WorkerAgent {
         held.write(&self.folder)?;
         let place = format!("{}:{}", window.name, window.name);
         context.tell(Event::AgentKnown { model: None, session: Some(&place) })?;
-        let (pane, notes) = Pane::await_start(&self.folder, COMES).map_err(cannot_start)?;
-        let taken = self.serve(window, pane, Some(notes), mailbox, port)?;
+        let (pane, notes) = match Pane::await_start(&self.folder, COMES) {
+            Ok((pane, notes)) => (pane, Some(notes)),
+            // It took the wrapper along before that could begin.
+            Err(_) if !window.server.is_alive() => {
+                port.post(0, Message::NotesEnded);
+                (None, None)
+            }
+            Err(error) => return Err(cannot_start(error)),
+        };
+        let taken = self.serve(window, pane, notes, mailbox, port)?;
         Ok((held, taken))
     }
 
