@@ -113,6 +113,23 @@ fn each_iteration_is_a_fresh_agent_with_the_prompt_as_it_is_now() {
     tmux.assert_nothing_left();
 }
 
+/// tmux must not be told of one while it is introduced to another.
+#[test]
+fn many_workers_begin_at_once() {
+    let tmux = Tmux::new();
+    let start = |worker: usize| {
+        let mut command = tmux.ralph(&format!("spawn --name w{worker} --prompt-file prompt.md -n 2 --"));
+        command.args([RALPH, "__script", "--screen"]).env("RALPH_SCRIPT_PLAY", "exit 0,exit 0");
+        command.spawn().unwrap()
+    };
+    let workers: Vec<Child> = (0..20).map(start).collect();
+    for worker in workers {
+        let run = finish(worker);
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    tmux.assert_nothing_left();
+}
+
 #[test]
 fn five_failures_in_a_row_end_the_loop() {
     let tmux = Tmux::new();
