@@ -34,7 +34,7 @@ use crate::process::pane::{self, Pane, PaneNotes};
 use crate::text::line::shell_words;
 use crate::threads;
 use crate::tmux::TmuxError;
-use crate::tmux::control::{Control, Event as Painting};
+use crate::tmux::control::{self, Control, Event as Painting};
 use crate::tmux::server::Server;
 use crate::tmux::window::{self, Opening, Window};
 
@@ -222,6 +222,8 @@ pub fn end_pane(folder: &std::path::Path, mark: &str) {
 pub fn close(folder: &std::path::Path) -> Result<(), String> {
     let Some(held) = Held::read(folder).map_err(|error| error.to_string())? else { return Ok(()) };
     end_pane(folder, &held.mark);
+    // What keeps them from being found keeps the pane from being closed, and is told there.
+    let _ = control::end_left(&held.window);
     window::close(&held.window).map_err(|error| error.to_string())?;
     Held::forget(folder).map_err(|error| error.to_string())
 }

@@ -22,11 +22,14 @@ use std::time::Instant;
 
 use link::Link;
 use reader::Reader;
+use rustix::process::Signal;
 
 use super::error::TmuxError;
 use super::server::Server;
 use super::window::Window;
 use super::{Asks, Words};
+use crate::process::handle::ProcessHandle;
+use crate::process::identity::ProcessIdentity;
 use crate::threads;
 
 /// What happens to a pane.
@@ -87,6 +90,28 @@ impl Control {
         }
         Ok(control)
     }
+}
+
+/// Ends the clients of monitors that were killed. When many are killed at once, tmux (3.3a) tells the client of one that
+/// another's has left, which nobody reads any more; such a client stays, and the server with it. To be called when nobody
+/// watches the window any more.
+///
+/// # Errors
+/// When the window is gone, or tmux does not answer.
+pub fn end_left(window: &Window) -> Result<(), TmuxError> {
+    let list = Words::new(["list-clients", "-t", &window.session, "-F", "#{client_pid} #{client_flags}"]);
+    for line in window.server().ask(&[window.guarded(&list)])? {
+        let Some((pid, flags)) = line.split_once(' ') else { continue };
+        let is_ours = FLAGS.split(',').all(|ours| flags.split(',').any(|flag| flag == ours));
+        if let Ok(pid) = pid.parse()
+            && is_ours
+            && let Ok(client) = ProcessIdentity::of(pid)
+            && let Some(client) = ProcessHandle::of(&client)?
+        {
+            client.send(Signal::KILL);
+        }
+    }
+    Ok(())
 }
 
 /// With the socket as its stdin and stdout, which nobody else has open when this returns.
