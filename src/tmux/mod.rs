@@ -9,6 +9,7 @@ pub mod error;
 pub mod paste;
 pub mod screen;
 pub mod server;
+mod turn;
 pub mod version;
 pub mod window;
 mod words;

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -41,6 +41,17 @@ impl Server {
     #[must_use]
     pub fn options(&self) -> String {
         self.options.join(OsStr::new(" ")).to_string_lossy().into_owned()
+    }
+
+    /// The folder of its socket. Source: `tmux.c`, `make_label`.
+    pub(super) fn folder(&self) -> PathBuf {
+        let [kind, place] = &self.options;
+        if kind == "-S" {
+            return Path::new(place).parent().unwrap_or(Path::new("/")).to_owned();
+        }
+        let parent = std::env::var_os("TMUX_TMPDIR").filter(|parent| !parent.is_empty());
+        let own = format!("tmux-{}", rustix::process::getuid().as_raw());
+        Path::new(parent.as_deref().unwrap_or(OsStr::new("/tmp"))).join(own)
     }
 
     /// Whether the tmux that is installed will do.
@@ -106,6 +117,7 @@ impl Server {
         let name = || commands.first().map(Words::name).unwrap_or_default();
         let limit = if input.is_some() { INPUT_LIMIT } else { LIMIT };
         command.args(words::to_args(commands));
+        let _turn = self.turn();
         let output = run(&mut command, input, limit).map_err(|error| match error {
             TmuxError::System(error) if error.kind() == io::ErrorKind::TimedOut => {
                 TmuxError::Silent { command: name(), limit, server: self.options() }

@@ -113,6 +113,32 @@ fn each_iteration_is_a_fresh_agent_with_the_prompt_as_it_is_now() {
     tmux.assert_nothing_left();
 }
 
+/// As tmux is told of all of them, it is told of some that have only begun to connect, and of others that are gone.
+#[test]
+fn many_workers_begin_at_once_and_lose_their_monitors_at_once() {
+    const MANY: usize = 16;
+    let tmux = Tmux::new();
+    let start = |worker: usize| {
+        let mut command = tmux.ralph(&format!("spawn --name w{worker} --prompt-file prompt.md -n 1 --"));
+        command.args([RALPH, "__script", "--screen"]).env("RALPH_SCRIPT_PLAY", "keep given; spin 600");
+        command.spawn().unwrap()
+    };
+    let workers: Vec<Child> = (0..MANY).map(start).collect();
+    let given = || tmux.scratch.read_if_there("given").matches("Do the thing.").count();
+    wait_for("every prompt", || (given() == MANY).then_some(()));
+    for worker in &workers {
+        send(worker.id(), Signal::KILL);
+    }
+    for worker in workers {
+        finish(worker);
+    }
+    for worker in 0..MANY {
+        let run = tmux.run(&format!("kill w{worker}"));
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    tmux.assert_nothing_left();
+}
+
 #[test]
 fn five_failures_in_a_row_end_the_loop() {
     let tmux = Tmux::new();

@@ -19,12 +19,14 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use link::Link;
 use reader::Reader;
 
 use super::error::TmuxError;
+use super::server::Server;
 use super::window::Window;
 use super::{Asks, Words};
 use crate::process::sweep::RUN_MARK;
@@ -49,10 +51,13 @@ const FLAGS: &str = "ignore-size,no-output";
 /// What our subscription is called.
 const PAINTED: &str = "painted";
 
-/// The connection. Dropping it closes it.
+/// The connection. Dropping it closes it, and waits until the client has left.
 #[derive(Debug)]
 pub struct Control {
+    server: Server,
     link: Arc<Link>,
+    /// `None` when it was waited for.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Control {
@@ -68,13 +73,17 @@ impl Control {
     ) -> Result<Self, TmuxError> {
         window.require_server()?;
         let (ours, theirs) = UnixStream::pair()?;
+        let server = window.server();
+        let turn = server.turn_alone();
         let child = start_client(window, run, theirs)?;
-        let (link, made) = Link::new(ours, window.server().options())?;
+        let (link, made) = Link::new(ours, server.options())?;
         let link = Arc::new(link);
         let reader = Reader::new(Arc::clone(&link), child, window, Box::new(hear))?;
-        threads::start(move || reader.run())?;
-        let control = Self { link };
-        control.link.await_made(&made).map_err(never_made)?;
+        let reader = threads::start(move || reader.run())?;
+        let control = Self { server, link, reader: Some(reader) };
+        let is_made = control.link.await_made(&made);
+        drop(turn);
+        is_made.map_err(never_made)?;
         let subscription = format!("{PAINTED}:{}:#{{window_activity}}", window.pane);
         let answer = control.ask(&[
             Words::new(["refresh-client", "-B", &subscription]),
@@ -116,6 +125,12 @@ impl Asks for Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
+        // Others are told that it leaves.
+        let _turn = self.server.turn();
         self.link.close();
+        if let Some(reader) = self.reader.take() {
+            // A panic of its own is told by then.
+            let _ = reader.join();
+        }
     }
 }
