@@ -37,6 +37,30 @@ pub struct StatusArgs {
     pub json: bool,
 }
 
+/// The words of the column STATUS; the last one is of workers.
+const STATUS_WORDS: [&str; 20] = [
+    "running",
+    "waiting",
+    "paused",
+    "queued",
+    "needs_attention",
+    "done",
+    "unproven",
+    "limit",
+    "budget",
+    "idle",
+    "interrupted",
+    "cancelled",
+    "replan",
+    "blocked",
+    "empty",
+    "failed",
+    "error",
+    "killed",
+    "unknown",
+    "stopped",
+];
+
 /// `ls`.
 #[derive(Debug, Clone, Args)]
 pub struct ListArgs {
@@ -49,9 +73,8 @@ pub struct ListArgs {
     /// Only workers with this tag; with several, those that have them all
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
-    /// Only loops in this state
-    #[arg(long, value_name = "STATUS",
-          value_parser = ["running", "paused", "waiting", "needs_attention", "stopped", "failed", "unknown"])]
+    /// Only loops that stand there, or have ended so, in the word of the table
+    #[arg(long, value_name = "STATUS", value_parser = STATUS_WORDS)]
     pub status: Option<String>,
 }
 

@@ -39,9 +39,13 @@ Examples:
   ralph status build                 The loop 'build', here or elsewhere on this machine
   ralph status build --json | jq .status
 
---json prints one object per loop, each on a line of its own: name, mode, agent, status (running, paused,
-waiting, stopped, failed, or unknown with an error), pending, current_iteration, max_iterations,
-consecutive_failures, total_failures, timeouts, exit_reason, exit_code, started, ended,
+One word says where a loop stands: running, waiting, paused, queued, needs_attention; or how it has ended: done,
+unproven (what should prove it does not), limit, budget, idle, interrupted, cancelled, replan, blocked, empty,
+failed (the agent), error (something around it), killed.
+
+--json prints an object, and of several loops an array of them: name, mode, agent, status (that word, or
+unknown with an error), pending, current_iteration, max_iterations, consecutive_failures, total_failures
+(iterations), attempts, failed_attempts, timeouts, validation_error, exit_reason, exit_code, started, ended,
 last_iteration_started, last_iteration_ended, waiting_until (RFC 3339), iteration_durations,
 average_duration, remaining (seconds), prompt_file, done_pattern, inactivity_timeout (seconds),
 last_commit, last_error, cost_usd, input_tokens, output_tokens, agent_command, agent_model, agent_session,

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write as _};
 
+use serde_json::Value;
+
 use super::output::{print, remark};
 use super::target;
 use super::worker::snapshot;
@@ -19,21 +21,22 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         // On stderr, so that `--json` prints nothing but objects.
         remark(&format!("no loop in {}", here.root().display()));
     }
-    print(|out| {
-        for (at, found) in loops.iter().enumerate() {
-            let snapshot = snapshot(found);
-            if args.json {
-                serde_json::to_writer(&mut *out, &snapshot.json()).map_err(io::Error::other)?;
+    let snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(snapshot).collect();
+    print(|out| match (args.json, snapshots.as_slice()) {
+        (true, [one]) => write_json(&one.json(), out),
+        (true, several) => write_json(&several.iter().map(LoopSnapshot::json).collect(), out),
+        (false, several) => several.iter().enumerate().try_for_each(|(at, snapshot)| {
+            if at > 0 {
                 writeln!(out)?;
-            } else {
-                if at > 0 {
-                    writeln!(out)?;
-                }
-                write_text(&snapshot, out)?;
             }
-        }
-        Ok(())
+            write_text(snapshot, out)
+        }),
     })
+}
+
+fn write_json(value: &Value, out: &mut dyn io::Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value).map_err(io::Error::other)?;
+    writeln!(out)
 }
 
 /// `ralph ls`.

@@ -30,11 +30,16 @@ fn footer(iteration: u32, lines: &str) -> String {
     blocks(&format!("----\nITERATION {iteration} COMPLETE\nEnd Time: TIME\nDuration: Ns\n{lines}====\n\n"))
 }
 
-fn summary(counts: [u32; 3], reason: &str, code: i32) -> String {
+/// The block after an attempt that did not succeed.
+fn ended_footer(iteration: u32, lines: &str) -> String {
+    footer(iteration, lines).replace("COMPLETE", "ENDED")
+}
+
+fn summary(counts: [u32; 3], reason: &str, code: i32, attempts: &str) -> String {
     let [total, good, bad] = counts;
     blocks(&format!(
         "====\nSESSION SUMMARY\n====\nTotal Iterations: {total}\nSuccessful: {good}\nFailed: {bad}\n\
-         Total Duration: Ns\nExit Reason: {reason}\nExit Code: {code}\n====\n"
+         Total Duration: Ns\nExit Reason: {reason}\nExit Code: {code}\n{attempts}====\n"
     ))
 }
 
@@ -55,7 +60,7 @@ fn each_text_goes_where_it_belongs() {
     let expected = [
         header(1, "prompt"),
         footer(1, &format!("{USAGE}Status: success\n")),
-        summary([1, 1, 0], "completion signal detected", 0),
+        summary([1, 1, 0], "completion signal detected", 0, ""),
     ]
     .concat();
     assert_eq!(masked(&run.stdout), expected);
@@ -85,12 +90,12 @@ fn every_attempt_has_its_own_header_and_footer() {
     ended(&run, 0);
     let expected = [
         header(1, "prompt"),
-        footer(1, "Skipped Lines: 1\nStatus: agent-failure\n"),
+        ended_footer(1, "Skipped Lines: 1\nStatus: agent-failure\n"),
         header(1, "prompt"),
-        footer(1, "Retries: 1\nSkipped Lines: 1\nStatus: agent-failure\n"),
+        ended_footer(1, "Retries: 1\nSkipped Lines: 1\nStatus: agent-failure\n"),
         header(1, "prompt"),
         footer(1, &format!("Retries: 2\n{USAGE}Status: success\n")),
-        summary([1, 1, 2], "completion signal detected", 0),
+        summary([1, 1, 0], "completion signal detected", 0, "Attempts: 3 (2 failed)\n"),
     ]
     .concat();
     assert_eq!(masked(&run.stdout), expected);
@@ -102,7 +107,10 @@ fn every_attempt_has_its_own_header_and_footer() {
         assert!(run.stderr.contains(text), "{text}: {run:?}");
     }
     let log = masked(&scratch.session_log());
-    assert_eq!(log.matches("ITERATION 1 COMPLETE\n").count(), 3);
+    assert_eq!(
+        (log.matches("ITERATION 1 COMPLETE\n").count(), log.matches("ITERATION 1 ENDED\n").count()),
+        (1, 2)
+    );
     assert!(log.contains(&format!("\nhalf\n[ralph] claude exited with code 7\n{}", "-".repeat(80))), "{log}");
     assert!(!scratch.read(".ralph/last_agent_output").contains("half"), "only the last attempt's output");
 }
@@ -113,7 +121,7 @@ fn the_end_of_a_loop_names_its_reason() {
     scratch.agent("claude", &claude_says("The plan is wrong. <promise>REPLAN</promise>"));
     let run = scratch.run("build");
     ended(&run, 3);
-    assert!(masked(&run.stdout).ends_with(&summary([1, 1, 0], "replan signal detected", 3)), "{run:?}");
+    assert!(masked(&run.stdout).ends_with(&summary([1, 1, 0], "replan signal detected", 3, "")), "{run:?}");
     let told = "Agent requested re-planning. Run 'ralph plan' to regenerate the implementation plan.";
     assert!(run.stderr.contains(told), "{run:?}");
     assert!(run.stdout.contains("Mode: build\n"));
@@ -121,12 +129,12 @@ fn the_end_of_a_loop_names_its_reason() {
     scratch.agent("claude", &claude_says("One done, more to do."));
     let run = scratch.run("plan 2");
     ended(&run, 0);
-    assert!(masked(&run.stdout).ends_with(&summary([2, 2, 0], "max iterations reached", 0)), "{run:?}");
+    assert!(masked(&run.stdout).ends_with(&summary([2, 2, 0], "max iterations reached", 0, "")), "{run:?}");
 
     scratch.agent("claude", "exit 1");
     let run = scratch.run("plan");
     ended(&run, 4);
-    let expected = summary([1, 0, 4], "agent failure exceeded retries", 4);
+    let expected = summary([1, 0, 1], "agent failure exceeded retries", 4, "Attempts: 4 (4 failed)\n");
     assert!(masked(&run.stdout).ends_with(&expected), "MAX_RETRIES=3 means four runs: {run:?}");
     assert!(masked(&scratch.session_log()).ends_with(&expected));
 }
@@ -233,7 +241,7 @@ fn quiet_shows_the_summary_and_what_went_wrong() {
     scratch.agent("claude", &claude_says("Nothing to see. <promise>COMPLETE</promise>"));
     let run = scratch.run("prompt p.md 1 --quiet");
     ended(&run, 0);
-    assert_eq!(masked(&run.stdout), summary([1, 1, 0], "completion signal detected", 0));
+    assert_eq!(masked(&run.stdout), summary([1, 1, 0], "completion signal detected", 0, ""));
     assert_eq!(run.stderr, "");
     assert!(scratch.session_log().contains("ITERATION 1 COMPLETE"), "the log has everything");
 
@@ -250,7 +258,7 @@ fn output_nobody_reads_does_not_stop_a_loop() {
     let mut child = scratch.start("prompt p.md 2");
     drop((child.stdout.take(), child.stderr.take()));
     assert_eq!(crate::scratch::finish(child).code, Some(0));
-    assert!(masked(&scratch.session_log()).ends_with(&summary([2, 2, 0], "max iterations reached", 0)));
+    assert!(masked(&scratch.session_log()).ends_with(&summary([2, 2, 0], "max iterations reached", 0, "")));
 }
 
 #[test]

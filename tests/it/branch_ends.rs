@@ -10,7 +10,7 @@ fn reason(project: &BranchProject, branch: &str) -> String {
 fn at_its_limit_a_branch_is_unfinished_and_the_next_build_goes_on() {
     let project = BranchProject::new(&plan(&[("one", 3)]));
     let run = project.scratch.run("loop build -m 1");
-    assert!(run.code == Some(0) && run.stdout.contains("unfinished"), "{run:?}");
+    assert!(run.code == Some(0) && run.stdout.contains("one     limit "), "{run:?}");
     assert_eq!(reason(&project, "one"), "max_iterations");
     assert!(project.plan().contains("- [x] Do 1 of one\n- [ ] Do 2 of one"), "{}", project.plan());
     assert!(!project.home("gh").contains("pr create"));
@@ -98,5 +98,5 @@ fn a_limit_is_no_failure_even_when_the_last_iteration_was_one() {
     project.agent("[ $RALPH_ITERATION = 1 ] || exit 1; work; end");
     let run = project.scratch.run("loop build -m 2");
     assert_eq!((run.code, reason(&project, "one")), (Some(0), "max_iterations".into()), "{run:?}");
-    assert!(run.stdout.contains("unfinished"), "{run:?}");
+    assert!(run.stdout.contains("one     limit "), "{run:?}");
 }

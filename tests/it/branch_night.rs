@@ -51,7 +51,7 @@ fn eight_branches_survive_failures_and_a_kill() {
     project.scratch.await_nothing_left();
     let killed = project.scratch.run("status --json");
     assert!(
-        killed.stdout.contains("monitor_disconnected") && !killed.stdout.contains("\"running\""),
+        killed.stdout.contains("\"status\":\"killed\"") && !killed.stdout.contains("\"running\""),
         "{killed:?}"
     );
     let exists = |branch: &str| !project.scratch.git(&["branch", "--list", branch]).is_empty();

@@ -60,9 +60,29 @@ fn each_iteration_with_new_commits_is_pushed() {
 #[test]
 fn without_a_commit_there_is_nothing_to_publish() {
     let project = BranchProject::new(&plan(&[("one", 1)]));
-    project.agent("say '<promise>COMPLETE</promise>'; result");
+    project.agent(
+        "sed -i 's/- \\[ \\]/- [x]/' IMPLEMENTATION_PLAN.md; say '<promise>COMPLETE</promise>'; result",
+    );
     done_but(&project, "one: no commit ahead of its base: nothing to push, no pull request");
     assert_eq!((project.pushed("one"), project.home("gh")), (None, String::new()));
+}
+
+/// Nothing is committed, and the plan says what is missing.
+#[test]
+fn a_claim_with_nothing_to_show_is_unproven_and_the_next_agent_is_told() {
+    let project = BranchProject::new(&plan(&[("one", 2)]));
+    project.agent("say '<promise>COMPLETE</promise>'; result");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    let why = "the agent said that all is done, but nothing is committed and 2 tasks are open";
+    assert!(run.stdout.contains(why) && run.stdout.contains("one     unproven "), "{run:?}");
+    assert!(!project.plan().contains("Status: done"), "{}", project.plan());
+    assert_eq!((project.pushed("one"), project.home("gh")), (None, String::new()));
+    project.agent("work; end");
+    let run = project.scratch.run("loop build");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(project.home("prompt-one-2").contains(why), "{}", project.home("prompt-one-2"));
+    assert!(project.plan().contains("Status: done"), "{}", project.plan());
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn each_branch_has_its_line_below_what_scrolls_by() {
         assert!(row.starts_with(&format!("{branch:<6}  done    1 ")), "{}", end.history);
         assert!(row.contains("https://example.com/pr/"), "{}", end.history);
     }
-    assert!(end.bytes.contains("\x1b[36mone    │\x1b[0m line 1 of one"), "{:?}", end.bytes);
+    assert!(end.bytes.contains("\x1b[35mone    │\x1b[0m line 1 of one"), "{:?}", end.bytes);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn ctrl_c_once_lets_the_attempts_finish() {
         assert_eq!(project.calls(branch), 1);
         assert!(end.history.contains(&format!("{branch:<6} │ finished")), "{}", end.history);
         let row = end.history.lines().rfind(|row| row.starts_with(&format!("{branch:<6}  ")));
-        assert!(row.is_some_and(|row| row.contains("  unfinished  ")), "{row:?}");
+        assert!(row.is_some_and(|row| row.contains("  interrupted  ")), "{row:?}");
     }
 }
 

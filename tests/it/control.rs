@@ -147,7 +147,7 @@ fn cancel_lets_the_attempt_end_and_cancel_now_ends_it() {
     assert!(!agent.is_alive());
 
     let ended = status(&scratch);
-    assert_eq!((&ended["status"], &ended["exit_reason"]), (&"stopped".into(), &"killed".into()));
+    assert_eq!((&ended["status"], &ended["exit_reason"]), (&"cancelled".into(), &"cancelled".into()));
     assert_eq!(ended["pid"], Value::Null);
     assert_eq!(good(&scratch.run("cancel")), "no active loop\n");
     assert_eq!(good(&scratch.run("cancel prompt --now")), "no active loop\n");
@@ -189,7 +189,7 @@ fn requests_reach_a_loop_between_attempts() {
     let ralph = Started::new(&scratch, "prompt p.md 3 --backoff 5m");
     let runs = |count: usize| {
         wait_for("an attempt", || {
-            let booked = status(&scratch)["total_failures"].as_u64()?;
+            let booked = status(&scratch)["failed_attempts"].as_u64()?;
             (booked == count as u64).then_some(())
         });
     };
@@ -285,7 +285,7 @@ fn status_tells_the_fields_and_ls_every_loop() {
     for (key, value) in [
         ("name", "mine".into()),
         ("mode", "prompt".into()),
-        ("status", "stopped".into()),
+        ("status", "limit".into()),
         ("current_iteration", 2.into()),
         ("max_iterations", 2.into()),
         ("consecutive_failures", 0.into()),
@@ -309,7 +309,7 @@ fn status_tells_the_fields_and_ls_every_loop() {
     let text = scratch.run("status mine").stdout;
     for line in [
         "Ralph Loop: mine\n",
-        "Status: stopped\n",
+        "Status: limit\n",
         "Iteration: 2/2 (avg ",
         "Consecutive failures: 0\n",
         "Total failures: 0\n",
@@ -358,7 +358,7 @@ fn a_loop_is_found_without_the_registry() {
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
     scratch.run("prompt p.md 1");
     fs::remove_dir_all(scratch.outside().join("home/state")).unwrap();
-    assert_eq!(status(&scratch)["status"], "stopped");
+    assert_eq!(status(&scratch)["status"], "done");
     assert_eq!(scratch.run("status prompt").code, Some(0));
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::CommandFactory as _;
 use ralph::agent::preset;
 use ralph::cli::Cli;
-use ralph::engine::outcome::{Outcome, Status};
+use ralph::engine::outcome::Outcome;
 use ralph::engine::report::AttemptStatus;
 use ralph::git::refs::is_valid_branch;
 use ralph::plan::Plan;
@@ -207,11 +207,14 @@ fn every_flag_in_the_text_exists() {
 
 #[test]
 fn the_ends_are_those_of_the_program() {
-    let status =
-        |status: Status| serde_json::to_value(status).unwrap().as_str().unwrap_or_default().to_owned();
     let row = |outcome: Outcome| {
         let word = format!("`{}`", outcome.word());
-        vec![outcome.reason().to_owned(), word, outcome.code().to_string(), status(outcome.status())]
+        vec![
+            outcome.reason().to_owned(),
+            word,
+            outcome.code().to_string(),
+            format!("`{}`", outcome.ended().word()),
+        ]
     };
     let mut known: Vec<Vec<String>> = Outcome::ALL.into_iter().map(row).collect();
     let mut told = table(include_str!("../../specs/loop.md"), "## Ends");

@@ -36,7 +36,7 @@ fn a_copy_of_a_running_project_leaves_the_original_alone() {
 
     // What is at work is at work in the original.
     let status = in_copy(&scratch, &copy, "status");
-    assert!(status.stdout.contains("Status: stopped"), "{status:?}");
+    assert!(status.stdout.contains("Status: killed"), "{status:?}");
     let cancel = in_copy(&scratch, &copy, "cancel");
     assert!(cancel.stdout.contains("no active loop"), "{cancel:?}");
     go(&scratch);

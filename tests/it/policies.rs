@@ -329,7 +329,7 @@ fn settings_do_what_the_flags_do() {
     let scratch = project("complete");
     scratch.write("ralph.toml", "[validation]\ncommand = \"false\"\n");
     let run = scratch.run("prompt p.md 2");
-    assert_end(&scratch, &run, 0, "max_iterations", "stopped");
+    assert_end(&scratch, &run, 4, "unproven", "failed");
     scratch.write("ralph.toml", "[validation]\nenabled = false\ncommand = \"false\"\n");
     assert_end(&scratch, &scratch.run("prompt p.md 2"), 0, "complete", "stopped");
 }

@@ -105,7 +105,7 @@ fn a_cancel_is_heard_while_commands_run() {
     let run = finish(child);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(!command.is_alive() && !scratch.path("prompt-1").exists(), "{run:?}");
-    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("killed"));
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cancelled"));
 }
 
 #[test]

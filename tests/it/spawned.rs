@@ -149,13 +149,8 @@ impl Workers {
     fn state_of(&self, name: &str) -> State {
         let started: DateTime<Utc> = STARTED.parse().unwrap();
         let root = self.scratch().root();
-        let mut tally = Tally {
-            iteration: 7,
-            consecutive_errors: 0,
-            error_count: 2,
-            in_attempt: true,
-            ..Tally::default()
-        };
+        let mut tally =
+            Tally { iteration: 7, consecutive_errors: 0, failed: 2, in_attempt: true, ..Tally::default() };
         tally.durations.sum = 6.0 * 312.0;
         let mut ended = ProcessIdentity::of_self().unwrap();
         ended.start_ticks += 1;

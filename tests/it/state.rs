@@ -35,14 +35,11 @@ fn killed_while_the_agent_runs_it_tells_the_truth_and_goes_on() {
     drop(ralph);
 
     let dead = status(&scratch);
-    assert_eq!(dead["status"], "stopped", "{dead}");
-    assert_eq!(dead["exit_reason"], "monitor_disconnected");
+    assert_eq!(dead["status"], "killed", "{dead}");
+    assert_eq!(dead["exit_reason"], "killed");
     assert_eq!((&dead["pid"], &dead["current_iteration"]), (&Value::Null, &2.into()));
     let text = scratch.run("status").stdout;
-    assert!(
-        text.contains("Exit reason: monitor_disconnected (ralph was killed; 'ralph resume prompt'"),
-        "{text}"
-    );
+    assert!(text.contains("Exit reason: killed (ralph was killed; 'ralph resume prompt'"), "{text}");
     let run = scratch.run("pause prompt");
     assert!(run.code == Some(1) && run.stderr.contains("is not running"), "{run:?}");
     assert_eq!(scratch.run("cancel").stdout, "no active loop\n");
@@ -102,7 +99,7 @@ fn notes_and_validation_errors_survive_the_kill() {
     }
     fs::remove_file(scratch.path("prompt.2")).unwrap();
     scratch.write("go", "");
-    assert_eq!(scratch.run("resume").code, Some(0));
+    assert_eq!(scratch.run("resume").code, Some(4), "the last validation has failed");
     for part in ["mind the gap", "broken"] {
         assert!(scratch.read("prompt.2").contains(part), "{part} is lost");
     }
@@ -117,7 +114,7 @@ fn killed_before_a_retry_the_prompt_is_there_again() {
     let scratch = Scratch::new();
     scratch.agent("claude", "cat > prompt.1; exit 1");
     let ralph = Started::new(&scratch, "prompt p.md 1 --backoff 10m");
-    wait_for("a failure", || (status_or_null(&scratch)["total_failures"] == 1).then_some(()));
+    wait_for("a failure", || (status_or_null(&scratch)["failed_attempts"] == 1).then_some(()));
     drop(ralph);
     let says = claude_says("<promise>COMPLETE</promise>").replace("cat > /dev/null", "cat > prompt.again");
     scratch.agent("claude", &says);
@@ -146,7 +143,7 @@ exit 1"#
     let first = waits("the wait");
     drop(ralph);
     let dead = status(&scratch);
-    assert_eq!((&dead["status"], &dead["waiting_until"]), (&"stopped".into(), &Value::Null));
+    assert_eq!((&dead["status"], &dead["waiting_until"]), (&"killed".into(), &Value::Null));
 
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
     let ralph = Started::new(&scratch, "prompt p.md 3 --resume");

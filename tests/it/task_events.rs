@@ -51,7 +51,7 @@ fn status_and_the_status_line_name_the_task_at_hand() {
     assert!(status.contains("\nTasks: 0/2 done\nTask: "), "{status}");
     assert!(status.contains(&format!("\nTask: {id} ")), "{status}");
     std::fs::write(scratch.root().parent().unwrap().join("go"), "").unwrap();
-    terminal.wait_for("the end", |screen| screen.contains("Done: 2 iterations"));
+    terminal.wait_for("the end", |screen| screen.contains("ran         2 iterations"));
     let log = scratch.session_log();
     assert!(log.contains(&format!("[ralph] {id} is done (1/2 tasks)\n")), "{log}");
 }

@@ -41,10 +41,13 @@ fn an_answer_goes_into_the_task_s_log_and_the_next_prompt_and_the_loop_goes_on()
     let question = format!("? Feedback for {id} (empty: stop):");
     terminal.wait_for("the question", |screen| screen.trim_end().ends_with(&question));
     let state = scratch.state();
-    assert_eq!((state["status"].as_str(), status(&scratch, &id).as_str()), (Some("waiting"), "pending"));
+    assert_eq!(
+        (state["status"].as_str(), status(&scratch, &id).as_str()),
+        (Some("needs_attention"), "pending")
+    );
     terminal.press("größer: use the cache\r");
     let end = terminal.end();
-    assert!(end.code == Some(0) && end.history.contains("Done: 2 iterations"), "{end:?}");
+    assert!(end.code == Some(0) && end.history.contains("ran         2 iterations"), "{end:?}");
     assert_eq!(attempts(&scratch), 2);
     assert!(prompt(&scratch, 2).contains("## Notes from the user\n\n- größer: use the cache\n"));
     assert_eq!(prompt(&scratch, 2).matches("use the cache").count(), 1);

@@ -39,6 +39,17 @@ fn init_sets_a_project_up_so_that_a_loop_runs() {
     assert!(scratch.read(".ralph/config").contains("\nAGENT_TYPE=codex\n"));
     assert!(scratch.read(".git/info/exclude").contains("/.ralph/lock"));
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let run = scratch.run("plan --agent claude");
+    assert_eq!(run.code, Some(4), "no plan is written: {run:?}");
+    assert!(
+        run.stdout.contains("Exit Reason: not proven") && run.stderr.contains("implementation_plan.md"),
+        "{run:?}"
+    );
+    let writes = format!(
+        "echo '# Plan' > .ralph/implementation_plan.md\n{}",
+        claude_says("<promise>COMPLETE</promise>")
+    );
+    scratch.agent("claude", &writes);
     let run = good(&scratch, "plan --agent claude");
     assert!(run.stdout.contains("Exit Reason: completion signal detected"), "{run:?}");
 }
