@@ -48,6 +48,21 @@ const SCRIPTS = [
       { says: 'It is there, and committed.\n\n<verify-pass/>' },
     ],
   },
+  {
+    // The words that end the loop come from who finds the file there, so in the second conversation of its two.
+    prompt: /^# Greet, unless that is done$/m,
+    turns: ({ prompt, fact, root, results }) => {
+      const words = prompt.match(/^with the words (.*)\./m)?.[1];
+      const look = { says: 'I look whether it is there.', run: `pwd; cat ${fact.file} || true` };
+      if (results[0]?.includes(`\n${fact.line}`)) return [look, { says: `It is there already.\n\n${words}` }];
+      return [
+        look,
+        { says: 'It is not, so I write it.', write: `${root}/${fact.file}`, content: `${fact.line}\n` },
+        { says: 'I commit it.', run: commit(fact.file, 'Greet') },
+        { says: 'It is written and committed.' },
+      ];
+    },
+  },
 ];
 
 /** The one sentence of specs and tasks that is understood. */
@@ -71,7 +86,7 @@ function nextTurn({ prompt, results }) {
   for (const script of SCRIPTS) {
     const begins = prompt.match(script.prompt);
     if (!begins) continue;
-    const turns = script.turns({ prompt, fact, root, ...begins.groups });
+    const turns = script.turns({ prompt, fact, root, results, ...begins.groups });
     return turns[Math.min(results.length, turns.length - 1)];
   }
   return undefined;

@@ -12,7 +12,7 @@ mod menu;
 pub mod programs;
 pub mod ready;
 pub mod still;
-mod text;
+pub(in crate::agent) mod text;
 
 #[cfg(test)]
 mod recorded;

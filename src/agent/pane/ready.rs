@@ -156,6 +156,7 @@ pub struct ReadyWait {
 #[derive(Debug)]
 struct Answered {
     screen: Vec<String>,
+    what: String,
     at: Instant,
     times: u32,
 }
@@ -163,7 +164,8 @@ struct Answered {
 impl ReadyWait {
     /// What counts on a screen that never stands still has to be seen for this long.
     const TICKING: Duration = Duration::from_secs(3);
-    /// A program may have thrown a key away that came too early: it is asked again after this time, so often.
+    /// A program may have thrown a key away that came too early, or may not have come to it, whatever it paints around its
+    /// question meanwhile: it is answered again after this time, on the same screen so often.
     const AGAIN: Duration = Duration::from_secs(3);
     const OFTEN: u32 = 3;
 
@@ -192,15 +194,17 @@ impl ReadyWait {
     }
 
     fn answer(&mut self, screen: &[String], keys: Vec<&'static str>, what: String, now: Instant) -> Verdict {
-        let before = self.answered.take().filter(|answered| answered.screen == screen);
-        let times = before.as_ref().map_or(0, |answered| answered.times);
+        let before = self.answered.take().filter(|answered| answered.what == what);
+        let same_screen = before.as_ref().filter(|answered| answered.screen == screen);
+        let times = same_screen.map_or(0, |answered| answered.times);
         let soon = before.as_ref().is_some_and(|answered| now < answered.at + Self::AGAIN);
         if soon || times == Self::OFTEN {
             self.answered = before;
             let unheard = Verdict::Attention { what: format!("it does not take the answer to this: {what}") };
             return if soon { Verdict::NotYet } else { unheard };
         }
-        self.answered = Some(Answered { screen: screen.to_vec(), at: now, times: times + 1 });
+        self.answered =
+            Some(Answered { screen: screen.to_vec(), what: what.clone(), at: now, times: times + 1 });
         Verdict::Answer { keys, what }
     }
 }
@@ -351,8 +355,20 @@ mod tests {
         }
         assert_eq!(given, [4, 34, 64]);
         assert!(matches!(&last, Verdict::Attention { what } if what.contains("theme")), "{last:?}");
+        // What is painted around the same question is no new one.
+        let mut moved = theme.clone();
+        moved.insert(0, "Claude Code v2".to_owned());
+        let mut answers = |screen: &[String], millis| {
+            (0..5).any(|tick| {
+                let now = at(start, 30_000_u64 + millis + tick * 100);
+                matches!(wait.look(&claude, screen, now), Verdict::Answer { .. })
+            })
+        };
+        assert!(answers(&moved, 0));
+        moved.insert(0, "a notice".to_owned());
+        assert!(!answers(&moved, 500) && !answers(&moved, 2500) && answers(&moved, 3000));
         // Another screen begins anew.
-        let mut look = |text: &str, millis| wait.look(&claude, &screen(text), at(start, 30_000_u64 + millis));
+        let mut look = |text: &str, millis| wait.look(&claude, &screen(text), at(start, 40_000_u64 + millis));
         assert_eq!(look("❯", 0), Verdict::NotYet);
         assert_eq!(look("❯", 500), Verdict::Ready);
     }

@@ -8,7 +8,7 @@ fn is_border(char: char) -> bool {
 }
 
 /// `line` without the borders and blanks around it.
-pub(super) fn bare(line: &str) -> &str {
+pub(in crate::agent) fn bare(line: &str) -> &str {
     line.trim_matches(|char: char| is_border(char) || char.is_whitespace())
 }
 

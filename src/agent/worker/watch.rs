@@ -8,6 +8,7 @@ use crate::agent::ended::Traces;
 use crate::agent::pane::arrival::{Arrival, Submission};
 use crate::agent::pane::ready::{ReadyWait, Verdict};
 use crate::agent::pane::still::Still;
+use crate::agent::pane::text::bare;
 use crate::agent::preset::ToolCalls;
 use crate::agent::tools::Tools;
 use crate::agent::vital_signs::VitalSigns;
@@ -140,9 +141,10 @@ impl<'a> Watch<'a> {
     }
 
     fn wish(&self, what: &str, lines: &[String]) -> String {
-        let shown = lines.iter().filter(|line| !line.trim().is_empty()).cloned().collect::<Vec<_>>();
+        // Rules and frames say nothing.
+        let shown = lines.iter().filter(|line| !bare(line).is_empty()).cloned().collect::<Vec<_>>();
         let shown = shown[shown.len().saturating_sub(TOLD)..].join("\n");
-        format!("{what}; answer it with 'ralph attach {}'\n{shown}", self.agent.name)
+        format!("{what}; answer it with 'ralph attach {}':\n{shown}", self.agent.name)
     }
 
     /// Gives the program its prompt, `before` being its screen. `written` is called when that cannot be undone any more. `false`:
