@@ -9,3 +9,4 @@ pub(crate) mod list;
 pub(crate) mod nearest;
 pub(crate) mod terminal;
 pub(crate) mod timestamp;
+pub(crate) mod wrap;
