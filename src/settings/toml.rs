@@ -287,13 +287,14 @@ mod tests {
                 "[agent]\nmodel = 'a'\n[agent]",
                 "3, 2: the section [agent] stands here twice; put its settings below",
             ),
-            ("[agent]\nmodel = \"a\\d\"", "2, 11: \\ has a meaning within double quotes"),
+            ("[agent]\nmodel = \"a\\d\"", "2, 12: \\ has a meaning within double quotes"),
             (
                 "[agent]\nmodel = 'a' 'b'",
                 "2, 13: behind the value stands `'b'`; each setting stands on a line",
             ),
             ("[loop]\nmax_retries = 3,", "2, 16: behind the value stands `,`; each setting"),
             ("{\"loop\": 3}", "1, 1: `{\"loop\": 3}` is neither a setting nor a section; write NAME = VALUE"),
+            ("[loop]\ntimeout = \"\"\"5m\n", "3, 1: not valid TOML: "),
             ("é", "1, 1: `é` is neither a setting nor a section"),
         ] {
             let Problem { line, column, message } = parse(text).expect_err(text);

@@ -1,4 +1,6 @@
-//! `ralph config` on real terminals, and names in the config that are probably settings.
+//! `ralph config` on real terminals, slips in the files that people write, and what `init` makes of a project.
+
+use serde_json::Value;
 
 use crate::scratch::Scratch;
 use crate::terminal::Terminal;
@@ -56,5 +58,75 @@ fn a_name_that_something_uses_is_no_slip() {
         let run = scratch.run("config");
         assert!(run.code == Some(0) && run.stderr.is_empty(), "{file}: {run:?}");
         assert!(!scratch.run("doctor").stdout.contains("MAX_CSOT"), "{file}");
+    }
+}
+
+#[test]
+fn init_enters_the_tests_of_the_project_and_keeps_what_it_replaces() {
+    let scratch = Scratch::new();
+    scratch.write("Makefile", "test:\n\ttouch ran\n");
+    scratch.write("Cargo.toml", "[package]\nname = \"a\"\n");
+    let run = scratch.run("init --agent script");
+    assert!(run.code == Some(0) && run.stdout.contains("Tests: make test, as Makefile says."), "{run:?}");
+    let json: Value = serde_json::from_str(&scratch.run("config --json").stdout).unwrap();
+    let row = json.as_array().unwrap().iter().find(|row| row["shell"] == "VALIDATION_COMMAND").unwrap();
+    assert_eq!(row["value"], "make test");
+    assert!(scratch.read("AGENTS.md").contains("All tests: `make test`\nOne test: `cargo test NAME`\n"));
+    assert!(!scratch.path("ran").exists());
+
+    scratch.write("AGENTS.md", "mine");
+    scratch.write(".ralph/config", "AGENT_TYPE=codex\n");
+    let run = scratch.run("init --agent script --force");
+    let said = "  replaced  .ralph/config (what it was is in .ralph/config.bak)\n";
+    assert!(run.stdout.contains(said), "{run:?}");
+    assert!(run.stdout.contains("  unchanged .ralph/prompts/plan.md\n"), "{run:?}");
+    assert_eq!(scratch.read(".ralph/config.bak"), "AGENT_TYPE=codex\n");
+    assert_eq!(scratch.read("AGENTS.md"), "mine");
+
+    let fresh = scratch.run("init RALPH.md --agent claude");
+    scratch.write("RALPH.md", "mine");
+    let run = scratch.run("init RALPH.md --agent claude --force");
+    assert_eq!(run.stderr, "what RALPH.md was is in RALPH.md.bak\n", "{fresh:?}");
+    assert_eq!(scratch.read("RALPH.md.bak"), "mine");
+    let run = scratch.run("init RALPH.md --agent claude --force");
+    assert!(run.stdout.starts_with("RALPH.md is already what would be written.\n"), "{run:?}");
+    assert!(!scratch.path("RALPH.md.bak.1").exists());
+}
+
+#[test]
+fn a_mistake_in_a_file_is_one_line_with_its_place_and_what_belongs_there() {
+    let scratch = Scratch::new();
+    for (file, text, args, said) in [
+        (
+            "fix/RALPH.md",
+            "---\nagent: @claude\n---\nDo it.\n",
+            "run fix",
+            "fix/RALPH.md line 2, column 8: a value that begins with @",
+        ),
+        (
+            "fix/RALPH.md",
+            "---\nagent: x\ncommands: ls\n---\nDo it.\n",
+            "run fix",
+            "line 3, column 11: 'commands' is 'ls': there belongs a list",
+        ),
+        (
+            "ralph.toml",
+            "[agent]\nprovider = codex\n",
+            "config",
+            "ralph.toml line 2, column 12: `agent.provider` is codex without quotes; write provider = \"codex\"",
+        ),
+        (
+            "prd.json",
+            "{\"userStories\": {}}",
+            "task import prd.json",
+            "prd.json: line 1, column 16: no prd.json: 'userStories' is an object: there belongs a list",
+        ),
+    ] {
+        scratch.write(file, text);
+        let run = scratch.run(args);
+        let error = run.stderr.trim_end();
+        assert!(run.code == Some(1) && error.starts_with("error: "), "{file}: {run:?}");
+        assert!(error.contains(said) && !error.contains('\n'), "{file}: {error}");
+        std::fs::remove_file(scratch.path(file)).unwrap();
     }
 }

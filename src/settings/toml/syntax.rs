@@ -36,6 +36,11 @@ pub(super) fn explain(text: &str, error: &::toml::de::Error) -> Problem {
     if said.contains("escape") {
         return here("\\ has a meaning within double quotes; use single ones, or write \\\\".to_owned());
     }
+    let in_its_words = || format!("not valid TOML: {}", joined(said, "; "));
+    // It has come to the end of the file.
+    if current.trim().is_empty() {
+        return here(in_its_words());
+    }
     let Some(Setting { key, value, column: start }) = setting(current) else {
         let start = current.chars().take_while(|char| char.is_whitespace()).count() + 1;
         return problem(row, start, no_setting(current));
@@ -50,7 +55,7 @@ pub(super) fn explain(text: &str, error: &::toml::de::Error) -> Problem {
     if !value.starts_with(['"', '\'', '[', '{']) {
         return problem(row, start, unquoted(&section(&lines[..row]), key, value));
     }
-    here(format!("not valid TOML: {}", joined(said, "; ")))
+    here(in_its_words())
 }
 
 /// A line `KEY = VALUE`.

@@ -73,7 +73,7 @@ fn nothing_is_wider_than_the_terminal() {
             assert!(line.width() <= width.max(40), "{width}: {line}");
         }
         let text = lines.join("\n");
-        for shown in ["agent.provider", "codex", "RALPH_PROVIDER in the", "config line 1", "--timeout"] {
+        for shown in ["agent.provider", "codex", "RALPH_PROVIDER", "config line 1", "--timeout"] {
             assert!(text.contains(shown), "{width}: {shown}: {text}");
         }
         assert_eq!(text.contains('…'), width < 1000, "{width}: {text}");
