@@ -25,9 +25,10 @@ pub(super) fn explain(text: &str, error: &::toml::de::Error) -> Problem {
     }
     if said.starts_with("duplicate key") {
         let twice = text.get(span).unwrap_or_default().trim();
-        return here(match current.trim_start().starts_with('[') {
-            true => format!("the section [{twice}] stands here twice; put its settings below the first one"),
-            false => format!("`{twice}` stands here twice; remove one"),
+        return here(if current.trim_start().starts_with('[') {
+            format!("the section [{twice}] stands here twice; put its settings below the first one")
+        } else {
+            format!("`{twice}` stands here twice; remove one")
         });
     }
     if said.starts_with("missing comma") {
