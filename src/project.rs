@@ -355,6 +355,21 @@ impl Project {
         self.ralph_dir.join("prompts").join(format!("{mode}.md"))
     }
 
+    /// The prompts that people have written: all in `prompts/`, and `PROMPT….md` at the project root.
+    #[must_use]
+    pub fn prompts(&self) -> Vec<PathBuf> {
+        let files = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten();
+            entries.filter_map(|entry| Some(entry.ok()?.path())).collect::<Vec<_>>()
+        };
+        let mut prompts = files(&self.ralph_dir.join("prompts"));
+        prompts.extend(files(&self.root).into_iter().filter(|path| {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            name.starts_with(b"PROMPT") && name.ends_with(b".md")
+        }));
+        prompts
+    }
+
     /// The plan that the agents keep, `implementation_plan.md`.
     #[must_use]
     pub fn implementation_plan(&self) -> PathBuf {

@@ -32,7 +32,7 @@ pub struct InitArgs {
     /// Agent to write into the config, instead of the first one found on PATH
     #[arg(long, value_name = "TYPE")]
     pub agent: Option<String>,
-    /// Rewrite the config and the prompts where they exist
+    /// Rewrite the config and the prompts where they exist; copies are kept
     #[arg(long)]
     pub force: bool,
 }

@@ -1,83 +1,55 @@
 //! `ralph config`: every setting with its value and where it came from.
 
-use std::borrow::Cow;
+mod table;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use super::output;
+use crate::agent::preset::{self, Preset};
 use crate::cli::ConfigArgs;
 use crate::job::agent_choice::Choice;
 use crate::job::workspace::{Workspace, open};
-use crate::settings::setting::Setting;
 use crate::settings::{Origin, Resolved, Settings, Verb};
-use crate::text::line::escaped;
-
-const HEAD: Style = Style::new().bold();
-const QUIET: Style = Style::new().dimmed();
-const CHOSEN: Style = AnsiColor::Green.on_default();
+use crate::text::line::{escaped, joined};
 
 /// `ralph config`.
 pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = open(&args.place)?;
+    settings.warnings.iter().for_each(|warning| output::warn(warning));
+    let choice = Choice::of(&settings, &project);
+    let preset = choice.as_ref().ok().map(Choice::preset).or_else(|| preset::preset(&settings.agent_type));
     super::print(|out| {
         if args.json {
-            return write_json(&settings, out);
+            return write_json(&settings, preset, out);
         }
-        write_table(&settings, out)?;
-        match Choice::of(&settings, &project) {
-            Ok(choice) => writeln!(out, "\nThe agent is started as: {}", escaped(&choice.command_line())),
-            Err(error) => writeln!(out, "\nNo agent can be started: {}", escaped(&format!("{error:#}"))),
-        }
+        let width = output::width();
+        table::write(&settings, preset, &|path| project.relative(path), width, out)?;
+        let agent = match &choice {
+            Ok(choice) => format!("The agent is started as: {}", choice.command_line()),
+            Err(error) => format!("No agent can be started: {}", joined(&format!("{error:#}"), " ")),
+        };
+        table::write_note(&escaped(&agent), width, out)
     })
 }
 
-/// Writes one aligned line per setting: key, name in the shell config, origin, value. Only the settings of the
-/// table are shown, never other variables of the config, which may be secrets.
-///
-/// Colours are always written; the caller passes a stream of `anstream`, which removes them where they do not
-/// belong.
-pub fn write_table(settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
-    let cells = |row: &Resolved| {
-        [row.setting.key.to_owned(), row.setting.shell.to_owned(), escaped(&row.origin.to_string())]
-    };
-    let head = ["SETTING", "SHELL NAME", "ORIGIN"].map(str::to_owned);
-    let mut widths = head.each_ref().map(String::len);
-    for row in settings.rows() {
-        for (width, cell) in widths.iter_mut().zip(cells(row)) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let [key_width, shell_width, origin_width] = widths;
-    let [key, shell, origin] = head;
-    writeln!(out, "{HEAD}{key:key_width$}  {shell:shell_width$}  {origin:origin_width$}  VALUE{HEAD:#}")?;
-    for row in settings.rows() {
-        let [key, shell, origin] = cells(row);
-        let style = if row.origin == Origin::Default { QUIET } else { CHOSEN };
-        write!(out, "{key:key_width$}  {shell:shell_width$}  {style}{origin:origin_width$}{style:#}  ")?;
-        let value = value(row);
-        if value.is_empty() {
-            writeln!(out, "{QUIET}({}){QUIET:#}", row.setting.empty)?;
-        } else {
-            writeln!(out, "{}", escaped(&value))?;
-        }
-    }
-    Ok(())
-}
-
-/// What was decided; the default with all that verbs make of it.
-fn value(row: &Resolved) -> Cow<'_, str> {
-    if row.origin == Origin::Default { default(row.setting) } else { Cow::Borrowed(&row.value) }
-}
-
-/// The default as one would write it, and where verbs differ in words: `3; 0 with run, loop`.
-fn default(setting: &Setting) -> Cow<'static, str> {
-    if setting.except.is_empty() {
-        Cow::Borrowed(setting.default)
-    } else {
-        Cow::Owned(setting.defaults_in_words())
+/// What the agent's preset gives where a setting has no value, as one would write it; empty where it gives nothing.
+fn of_preset(setting: &str, preset: &Preset, settings: &Settings) -> String {
+    // Who gives a command line of their own has said both in it.
+    let has_words = preset::preset(&settings.agent_type).is_some();
+    match setting {
+        "agent.cli" if has_words => preset.cli.to_owned(),
+        "agent.args" if has_words => shlex::try_join(preset.args.iter().copied()).unwrap_or_default(),
+        "agent.response_filter" => preset.response.to_owned(),
+        "agent.display_filter" => preset.display.to_owned(),
+        "agent.result_filter" => preset.result.to_owned(),
+        "agent.usage_cmd" => preset.usage_cmd.to_owned(),
+        "agent.usage_parser" => preset.usage_parser.to_owned(),
+        "model.ladder" => preset.ladder.join(" "),
+        _ => String::new(),
     }
 }
 
@@ -89,10 +61,15 @@ fn default(setting: &Setting) -> Cow<'static, str> {
 /// - `defaults`: an object with the default of each verb as one would write it where verbs differ, else null
 /// - `empty`: what an empty value means, in words, or null where a value is never empty
 /// - `value`: text as it was written, or that of `default`
+/// - `preset`: what the agent's preset gives, where there is no value and it gives one, else null
 /// - `origin`: `kind` is `default`, `user_toml`, `project_toml`, `shell_config`, `env` or `flag`; `path` and `line`
 ///   (from 1) are set for the three files, `name` for the last two, and null otherwise
-pub fn write_json(settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<JsonRow> = settings.rows().map(JsonRow::from).collect();
+fn write_json(settings: &Settings, preset: Option<&Preset>, out: &mut dyn Write) -> io::Result<()> {
+    let of_preset = |row: &Resolved| {
+        let preset = preset.filter(|_| row.value.is_empty())?;
+        Some(of_preset(row.setting.key, preset, settings)).filter(|given| !given.is_empty())
+    };
+    let rows: Vec<JsonRow> = settings.rows().map(|row| JsonRow::new(row, of_preset(row))).collect();
     serde_json::to_writer_pretty(&mut *out, &rows)?;
     writeln!(out)
 }
@@ -104,6 +81,7 @@ struct JsonRow<'a> {
     env: &'a [&'a str],
     flag: Option<&'a str>,
     value: &'a str,
+    preset: Option<String>,
     default: &'a str,
     defaults: Option<BTreeMap<&'a str, &'a str>>,
     empty: Option<&'a str>,
@@ -119,8 +97,8 @@ struct JsonOrigin<'a> {
     name: Option<&'a str>,
 }
 
-impl<'a> From<&'a Resolved> for JsonRow<'a> {
-    fn from(row: &'a Resolved) -> Self {
+impl<'a> JsonRow<'a> {
+    fn new(row: &'a Resolved, preset: Option<String>) -> Self {
         let setting = row.setting;
         let by_verb = Verb::ALL.into_iter().map(|verb| (verb.words(), setting.default_of(Some(verb))));
         Self {
@@ -129,6 +107,7 @@ impl<'a> From<&'a Resolved> for JsonRow<'a> {
             env: setting.env,
             flag: setting.flag.as_ref().map(|flag| flag.long),
             value: &row.value,
+            preset,
             default: setting.default,
             defaults: (!setting.except.is_empty()).then(|| by_verb.collect()),
             empty: Some(setting.empty).filter(|empty| !empty.is_empty()),
@@ -185,33 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_aligned_and_holds_no_other_variables() {
-        let (settings, path) = settings();
-        let mut out = anstream::StripStream::new(Vec::new());
-        write_table(&settings, &mut out).unwrap();
-        let text = String::from_utf8(out.into_inner()).unwrap();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 1 + settings.rows().count());
-        let value_column = lines[0].find("VALUE").unwrap();
-        let line =
-            |key: &str| lines.iter().find(|line| line.starts_with(key)).unwrap().split_at(value_column);
-        assert_eq!(line("agent.provider").1, "codex");
-        assert!(
-            line("agent.provider").0.contains("  AGENT_TYPE  ")
-                && line("agent.provider").0.contains("RALPH_PROVIDER")
-        );
-        assert_eq!(line("agent.cli").1, "(the agent preset's own)");
-        assert_eq!(line("agent.response_filter").1, "$'.a\\n| \\u{1b}[31m.b'".trim_matches(['$', '\'']));
-        assert!(line("agent.response_filter").0.contains(&format!("{path} line 2")));
-        assert_eq!(line("loop.timeout").1, "90");
-        assert!(!text.contains("hush"));
-    }
-
-    #[test]
     fn the_json_has_its_documented_shape() {
         let (settings, path) = settings();
         let mut out = Vec::new();
-        write_json(&settings, &mut out).unwrap();
+        write_json(&settings, preset::preset("codex"), &mut out).unwrap();
         let rows: Vec<Value> = serde_json::from_slice(&out).unwrap();
         let row = |key: &str| rows.iter().find(|row| row["key"] == key).unwrap();
         assert_eq!(rows.len(), settings.rows().count());
@@ -223,6 +179,7 @@ mod tests {
                 "env": ["RALPH_AGENT_TYPE", "RALPH_PROVIDER", "RALPH_AGENT"],
                 "flag": "--agent",
                 "value": "codex",
+                "preset": null,
                 "default": "claude",
                 "defaults": null,
                 "empty": null,
@@ -240,6 +197,12 @@ mod tests {
         assert_eq!(
             origin("paths.specs"),
             json!({ "kind": "default", "path": null, "line": null, "name": null })
+        );
+        assert_eq!(row("agent.cli")["preset"], "codex");
+        // What is set counts, and so does what nobody gives.
+        assert_eq!(
+            (&row("agent.response_filter")["preset"], &row("agent.model")["preset"]),
+            (&Value::Null, &Value::Null)
         );
         assert!(row("agent.cli")["flag"].is_null() && !String::from_utf8(out).unwrap().contains("hush"));
     }

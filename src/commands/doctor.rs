@@ -166,14 +166,17 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         search_path: search_path(&settings),
         json: args.json,
     };
-    let filters = choice.map(|choice| match choice.compile(&settings, &project) {
+    let filters = choice.ok().map(|choice| match choice.compile(&settings, &project) {
         Ok(_) => Finding::ok("filters", "compile"),
         Err(error) => Finding::fail("filters", format!("{error:#}"), "mend the setting it names"),
     });
+    let mut extra: Vec<Finding> = filters.into_iter().collect();
+    if !settings.warnings.is_empty() {
+        extra.push(Finding::warn("settings", settings.warnings.join("; "), "mend the file it names"));
+    }
     let mut healthy = true;
     super::print(|out| {
-        healthy = run(&project, &options, filters.ok().into_iter().collect(), out)
-            .map_err(std::io::Error::other)?;
+        healthy = run(&project, &options, extra, out).map_err(std::io::Error::other)?;
         Ok(())
     })?;
     Ok(u8::from(!healthy))

@@ -1,19 +1,21 @@
 //! `ralph init`: sets a project up, without touching what is already there.
 
+pub(super) mod place;
+mod tools;
+
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::agent::preset;
 use crate::cli::{InitArgs, PlaceArgs};
-use crate::files::FileError;
-use crate::files::atomic::{self, Durability};
 use crate::git;
 use crate::job::workspace::{self, find_program};
 use crate::project::Project;
 use crate::text::line::shell_words;
 use crate::text::terminal::message;
+use place::{Placed, place};
+use tools::Tools;
 
 /// The agents that are looked for, the one that is chosen first in front.
 pub(super) const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "cline", "amp"];
@@ -30,8 +32,10 @@ const NO_AGENT: &str = include_str!("init/config.no-agent");
 pub struct InitOptions {
     /// The agent type to enter in the config (`--agent`); otherwise the first installed one.
     pub agent: Option<String>,
-    /// Rewrite ralph's own files, config and prompts, where they exist. `AGENTS.md` and the specs never are.
+    /// Rewrite ralph's own files, config and prompts, where they exist; a copy is kept. `AGENTS.md` and the specs never are.
     pub force: bool,
+    /// Some setting says already how work is validated.
+    pub validates: bool,
     /// The specs folder, relative to the project root.
     pub specs_dir: PathBuf,
     /// Where programs are looked for: the value of `PATH`.
@@ -47,24 +51,31 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
     project.create_ralph_dir()?;
 
     let specs = project.root().join(&options.specs_dir);
-    let config = config_text(agent)?;
+    let tools = Tools::of(project.root());
+    let config = config_text(agent, &tools)?;
+    let agents = tools.agents_md(AGENTS_MD);
     let files: [(PathBuf, &str, bool); 5] = [
         (project.config(), &config, options.force),
         (project.prompt("plan"), PLAN_PROMPT, options.force),
         (project.prompt("build"), BUILD_PROMPT, options.force),
         (specs.join("README.md"), SPECS_README, false),
-        (project.root().join("AGENTS.md"), AGENTS_MD, false),
+        (project.root().join("AGENTS.md"), &agents, false),
     ];
     writeln!(out, "Setting up ralph in {}", shown(project.root()))?;
     let mut placed = Vec::new();
     for (path, content, replace) in &files {
         let done = place(path, content, *replace)?;
-        writeln!(out, "  {:<9} {}", done.word(), shown(&project.relative(path)))?;
+        let copy = done.copy().map_or_else(String::new, |copy| {
+            format!(" (what it was is in {})", shown(&project.relative(copy)))
+        });
+        writeln!(out, "  {:<9} {}{copy}", done.word(), shown(&project.relative(path)))?;
         placed.push(done);
     }
     enter_ignore_rules(project, out)?;
     writeln!(out)?;
-    tell_agent(project, options, &installed, agent, placed[0], out)?;
+    let is_kept = matches!(placed[0], Placed::Kept);
+    tell_agent(project, options, &installed, agent, is_kept, out)?;
+    tell_tools(project, options, &tools, is_kept, out)?;
     tell_next_steps(project, &specs, out)?;
     Ok(())
 }
@@ -89,7 +100,7 @@ pub(super) fn choose_agent<'a>(
 
 /// The config with the agent entered. Without one nothing is chosen: a scripted agent that quietly took its place
 /// would let the user believe that work is being done.
-fn config_text(agent: Option<&str>) -> anyhow::Result<String> {
+fn config_text(agent: Option<&str>, tools: &Tools) -> anyhow::Result<String> {
     let choice = match agent {
         None => NO_AGENT.trim_end().to_owned(),
         Some("custom") => {
@@ -101,38 +112,11 @@ fn config_text(agent: Option<&str>) -> anyhow::Result<String> {
             .to_owned(),
         Some(agent) => format!("AGENT_TYPE={}", shlex::try_quote(agent)?),
     };
-    Ok(CONFIG.replace("@AGENT@", &choice))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Placed {
-    Written,
-    Replaced,
-    Kept,
-}
-
-impl Placed {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Written => "written",
-            Self::Replaced => "replaced",
-            Self::Kept => "kept",
-        }
-    }
-}
-
-/// Writes a file that is not there yet, or that may be replaced. Whole files only: a half-written one would be kept
-/// by the next `init`. A dangling symlink is there: somebody put it.
-fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, FileError> {
-    let exists = path.symlink_metadata().is_ok();
-    if exists && !replace {
-        return Ok(Placed::Kept);
-    }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_path_buf(), reason })?;
-    }
-    atomic::write_theirs(path, content.as_bytes(), Durability::Atomic)?;
-    Ok(if exists { Placed::Replaced } else { Placed::Written })
+    let validation = match tools.validation() {
+        Some(command) => format!("VALIDATION_COMMAND={}", shlex::try_quote(&command)?),
+        None => "# VALIDATION_COMMAND='make test'".to_owned(),
+    };
+    Ok(CONFIG.replace("@AGENT@", &choice).replace("@VALIDATION@", &validation))
 }
 
 /// The rules keep run-time files out of commits; a repository that cannot be written is no reason to stop here.
@@ -151,12 +135,12 @@ fn tell_agent(
     options: &InitOptions,
     installed: &[&str],
     agent: Option<&str>,
-    config: Placed,
+    is_kept: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let path = project.relative(&project.config());
     let path = shown(&path);
-    if config == Placed::Kept {
+    if is_kept {
         writeln!(out, "Agent: as {path} says, which was kept.")?;
         if let Some(wanted) = &options.agent {
             let wanted = shell_words([&OsString::from(wanted)]);
@@ -192,6 +176,38 @@ fn tell_agent(
             "  {program} is not on PATH yet: install it before the first loop ({}).",
             preset.install
         )?;
+    }
+    Ok(())
+}
+
+/// What proves the work from here on, and where that comes from.
+fn tell_tools(
+    project: &Project,
+    options: &InitOptions,
+    tools: &Tools,
+    is_kept: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(command) = tools.validation().filter(|_| !(is_kept && options.validates)) else { return Ok(()) };
+    let path = project.relative(&project.config());
+    let path = shown(&path);
+    writeln!(out, "Tests: {command}, as {}.", tools.say_so())?;
+    if is_kept {
+        let command = shell_words([&OsString::from(&command)]);
+        writeln!(
+            out,
+            "  To prove each iteration by it, set VALIDATION_COMMAND={command} in {path}, which was kept."
+        )?;
+    } else {
+        writeln!(
+            out,
+            "  It proves each iteration: VALIDATION_COMMAND in {path} decides. It was not run yet."
+        )?;
+    }
+    for program in tools.programs() {
+        if find_program(program, &options.search_path).is_none() {
+            writeln!(out, "  {program} is not on PATH yet.")?;
+        }
     }
     Ok(())
 }
@@ -234,6 +250,7 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
     let options = InitOptions {
         agent: args.agent,
         force: args.force,
+        validates: settings.validation_command.is_some(),
         specs_dir: settings.specs_dir.into(),
         search_path: std::env::var_os("PATH").unwrap_or_default(),
     };

@@ -5,12 +5,25 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
 
+use rustix::termios::tcgetwinsize;
+
 use crate::job::Refused;
 use crate::text::line::joined;
 use crate::text::terminal::{Cleaner, clean, message};
 
 /// How much of a file is read at once, in bytes.
 const CHUNK: usize = 64 * 1024;
+
+/// How many cells a line on stdout has; `None` where it goes to no terminal, and every line is as long as it is.
+pub(super) fn width() -> Option<usize> {
+    /// That of terminals that do not tell theirs.
+    const USUAL: u16 = 80;
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    let told = tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
+    Some(usize::from(if told == 0 { USUAL } else { told }))
+}
 
 /// Prints to stdout in one piece. A reader that has seen enough (`| head`) is no error.
 pub(super) fn print(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<u8> {

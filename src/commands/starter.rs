@@ -4,14 +4,13 @@ use std::path::Path;
 
 use anyhow::bail;
 
+use super::init::place::{Placed, place};
 use super::init::{AGENTS, choose_agent, quoted};
-use super::output::say;
+use super::output::{remark, say};
 use super::worker::TEMPLATE;
 use crate::agent::command::ACP;
 use crate::agent::preset::{self, Protocol};
 use crate::cli::InitArgs;
-use crate::files::FileError;
-use crate::files::atomic::{self, Durability};
 use crate::job::workspace::{find_program, locate};
 
 const RALPH_MD: &str = include_str!("starter/RALPH.md");
@@ -51,15 +50,16 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
         }
         bail!("{word} exists already: edit it, or replace it with --force");
     }
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|reason| FileError { path: folder.to_owned(), reason })?;
+    let placed = place(&path, &content, args.force)?;
+    if let Some(copy) = placed.copy() {
+        remark(&format!("what {word} was is in {}", quoted(&project.relative(copy))));
     }
-    atomic::write_theirs(&path, content.as_bytes(), Durability::Atomic)?;
     if is_prompt {
         say(&format!("created {}{}", file.display(), if is_there { " (overwritten)" } else { "" }));
         return Ok(0);
     }
-    say(&format!("{} is written.", file.display()));
+    let done = if placed == Placed::Same { "is already what would be written" } else { "is written" };
+    say(&format!("{} {done}.", file.display()));
     say(&format!("Edit it; then: '{next}'"));
     Ok(0)
 }

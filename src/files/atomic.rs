@@ -3,9 +3,9 @@
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{FileError, FileId, fault_of_machine, own, require_file};
+use super::{FileError, FileId, fault_of_machine, own, require_file, theirs};
 
 /// How much of a power cut a write is to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,26 @@ pub fn write_theirs(path: &Path, content: &[u8], durability: Durability) -> Resu
         replace(&target, content, mode, durability).map(drop)
     };
     replace().map_err(FileError::at(path))
+}
+
+/// Copies a file that people write to the first of `NAME.bak`, `NAME.bak.1`, … beside it that is free, and answers which
+/// one that is. The copy has its mode.
+pub fn copy_theirs(path: &Path) -> Result<PathBuf, FileError> {
+    let copy = || {
+        let content = theirs::read(path, theirs::MAX_TEXT)?;
+        let mode = Mode::Like(fs::metadata(path)?.permissions());
+        let name = |number: usize| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(if number == 0 { ".bak".to_owned() } else { format!(".bak.{number}") });
+            PathBuf::from(name)
+        };
+        let mut number = 0;
+        while name(number).symlink_metadata().is_ok() {
+            number += 1;
+        }
+        replace(&name(number), &content, mode, Durability::Atomic).map(|_| name(number))
+    };
+    copy().map_err(FileError::at(path))
 }
 
 /// Who may read a file.
@@ -144,6 +164,21 @@ mod tests {
         assert!(own(&dir.path().join("b/c/file"), b"x").is_err());
         assert!(theirs(&dir.path().join("b/file"), b"x").is_err());
         assert!(!dir.path().join("b").exists());
+    }
+
+    #[test]
+    fn copies_take_the_next_free_name_and_the_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for (content, copy) in [("1", "file.bak"), ("2", "file.bak.1"), ("3", "file.bak.2")] {
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+            assert_eq!(copy_theirs(&path).unwrap(), dir.path().join(copy));
+            assert_eq!(fs::read_to_string(dir.path().join(copy)).unwrap(), content);
+            assert_eq!(mode(&dir.path().join(copy)), 0o640);
+        }
+        assert_eq!(names(dir.path()), ["file", "file.bak", "file.bak.1", "file.bak.2"]);
+        assert!(copy_theirs(&dir.path().join("none")).is_err());
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! Where things are, and which settings hold.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
 use crate::cli::{LoopFlags, PlaceArgs};
+use crate::files::theirs;
 use crate::project::Project;
-use crate::settings::{Settings, Sources, Verb};
+use crate::prompt::substitute;
+use crate::settings::{NearMiss, Settings, Sources, Verb};
 
 /// A project and its settings.
 pub(crate) struct Workspace {
@@ -57,8 +61,33 @@ fn open_for(
         older_toml: Some(project.older_settings()),
         user_toml: project.user_settings(),
     };
-    let settings = Settings::load(&sources)?;
+    let mut settings = Settings::load(&sources)?;
+    warn_of_near_misses(&mut settings, &project);
     Ok(Workspace { project, settings })
+}
+
+/// Adds a warning for each name in the shell config that a setting was probably meant by and that nothing uses.
+fn warn_of_near_misses(settings: &mut Settings, project: &Project) {
+    let Some(first) = settings.near_misses.first() else { return };
+    let prompts = project.prompts().into_iter().chain([first.path.clone()]);
+    let used: HashSet<String> = prompts.flat_map(|file| names_used_in(&file)).collect();
+    let unused = settings.near_misses.iter().filter(|near_miss| !used.contains(&near_miss.name));
+    let warnings = unused.map(|near_miss| {
+        NearMiss { path: project.relative(&near_miss.path), ..near_miss.clone() }.to_string()
+    });
+    settings.warnings.extend(warnings);
+}
+
+/// The variables that a file refers to; none of one that cannot be read, which is for its reader to tell.
+fn names_used_in(file: &Path) -> Vec<String> {
+    let names = RefCell::new(Vec::new());
+    if let Ok(text) = theirs::read(file, theirs::MAX_TEXT) {
+        substitute(&String::from_utf8_lossy(&text), &|name| {
+            names.borrow_mut().push(name.to_owned());
+            None
+        });
+    }
+    names.into_inner()
 }
 
 /// `PATH` as an agent will see it: the config may export another one.

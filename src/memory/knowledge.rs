@@ -98,8 +98,8 @@ impl Knowledge {
             return Err("it has no front matter".to_owned());
         }
         let (yaml, body) = front_matter::split(text).map_err(|problem| problem.to_string())?;
-        let front: Front =
-            serde_saphyr::from_str(yaml).map_err(|error| front_matter::yaml_problem(&error).to_string())?;
+        let front: Front = serde_saphyr::from_str(yaml)
+            .map_err(|error| front_matter::yaml_problem(yaml, &error).to_string())?;
         Ok(Self {
             slug: slug.to_owned(),
             title: front.title,

@@ -1,5 +1,7 @@
 //! A RALPH.md taken apart: its front matter, checked, and the prompt below it.
 
+mod yaml;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -7,8 +9,7 @@ use serde::Deserialize;
 use serde_saphyr::{Error as YamlError, Spanned};
 
 use super::placeholders::{self, Namespace};
-use crate::text::nearest::nearest;
-use crate::text::{duration, line};
+use crate::text::duration;
 
 /// How long a command may take when its `timeout` does not say so.
 const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
@@ -39,18 +40,25 @@ pub struct NamedCommand {
 
 /// Why a RALPH.md cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
+#[error("line {line}{}: {what}", in_words(*column))]
 pub struct Problem {
     /// Where, from 1.
     pub line: u64,
+    /// In characters, from 1; 0 for the line as a whole.
+    pub column: u64,
     /// What is wrong and what to do.
     pub what: String,
 }
 
 impl Problem {
     fn at<T>(place: &Spanned<T>, what: impl Into<String>) -> Self {
-        Self { line: place.referenced.line(), what: what.into() }
+        let place = place.referenced;
+        Self { line: place.line(), column: place.column(), what: what.into() }
     }
+}
+
+fn in_words(column: u64) -> String {
+    if column == 0 { String::new() } else { format!(", column {column}") }
 }
 
 #[derive(Deserialize)]
@@ -75,7 +83,7 @@ impl Document {
     /// Reads `text`; an argument must not be named like one of `reserved`, the flags of ralph.
     pub fn parse(text: &str, reserved: &[String]) -> Result<Self, Problem> {
         let (yaml, body) = split(text)?;
-        let raw: Raw = serde_saphyr::from_str(yaml).map_err(|error| yaml_problem(&error))?;
+        let raw: Raw = serde_saphyr::from_str(yaml).map_err(|error| yaml_problem(yaml, &error))?;
         let agent = words(&raw.agent, "agent")?;
         let mut names = HashSet::new();
         let commands = raw.commands.unwrap_or_default().into_iter();
@@ -84,7 +92,7 @@ impl Document {
         if placeholders::without_comments(body).trim().is_empty() {
             let line = text.lines().count().max(1) as u64;
             let what = "there is no prompt below the front matter: write one".to_owned();
-            return Err(Problem { line, what });
+            return Err(Problem { line, column: 0, what });
         }
         Ok(Self { agent, commands, args, body: body.to_owned() })
     }
@@ -101,7 +109,7 @@ impl Document {
 pub(crate) fn split(text: &str) -> Result<(&str, &str), Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_mark = |line: &str| line.trim_end() == "---";
-    let problem = |what: &str| Problem { line: 1, what: what.to_owned() };
+    let problem = |what: &str| Problem { line: 1, column: 0, what: what.to_owned() };
     let mut lines = text.split_inclusive('\n');
     let mut end = match lines.next() {
         Some(first) if is_mark(first) => first.len(),
@@ -121,32 +129,9 @@ pub(crate) fn split(text: &str) -> Result<(&str, &str), Problem> {
     Err(problem("the front matter has no end: close it with a line '---'"))
 }
 
-pub(crate) fn yaml_problem(error: &YamlError) -> Problem {
-    let error = error.without_snippet();
-    let line = error.location().map_or(1, |location| location.line().max(1));
-    let what = match error {
-        YamlError::SerdeUnknownField { field, expected, .. } => {
-            let known = expected.join(", ");
-            let meant = nearest(field, expected.iter().copied());
-            let meant = meant.map_or(String::new(), |name| format!("did you mean '{name}'? "));
-            format!("there is no key '{field}': {meant}known are {known}")
-        }
-        YamlError::SerdeMissingField { field: "agent", .. } => {
-            "the key 'agent' is missing: name the command that reads the prompt, such as 'agent: claude -p'"
-                .into()
-        }
-        YamlError::SerdeMissingField { field, .. } => format!("the key '{field}' is missing here"),
-        YamlError::DuplicateMappingKey { key: Some(key), .. } => format!("the key '{key}' stands here twice"),
-        other => first_line(other),
-    };
-    Problem { line, what }
-}
-
-/// The parser's own words, without the place, which is said in front.
-fn first_line(error: &YamlError) -> String {
-    let text = error.to_string();
-    let line = line::first(&text).unwrap_or_default();
-    line.rfind(" at line ").map_or(line, |place| &line[..place]).to_owned()
+/// What is wrong with `yaml`, as [`split`] has given it.
+pub(crate) fn yaml_problem(yaml: &str, error: &YamlError) -> Problem {
+    yaml::explain(yaml, error)
 }
 
 /// The words of a command line.
@@ -216,7 +201,8 @@ mod tests {
     }
 
     fn problem(text: &str) -> String {
-        parse(text).expect_err(text).to_string()
+        let Problem { line, what, .. } = parse(text).expect_err(text);
+        format!("line {line}: {what}")
     }
 
     #[test]
@@ -311,9 +297,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_column_is_told_where_there_is_one() {
+        let said = |text: &str| parse(text).unwrap_err().to_string();
+        assert_eq!(said(""), "line 1: the file is empty");
+        let twice = said("---\nagent: x\nargs: [a, a]\n---\nx");
+        assert!(twice.starts_with("line 3, column 11: there are two arguments"), "{twice}");
+    }
+
     proptest! {
         #[test]
-        fn never_panics(text in r"(---\n|agent: x\n|commands:\n|- name: a\n|  run: b\n|args: \[a\]\n|[:&*!{}\[\] \n'-]|\PC){0,30}") {
+        fn never_panics(text in r"(---\n|agent: x\n|agent|\t|@|%|\x22|commands:\n|- name: a\n|  run: b\n|args: \[a\]\n|[:&*!{}\[\] \n'-]|\PC){0,30}") {
             let _ = parse(&text);
             let _ = parse(&format!("---\nagent: x\n{text}\n---\nbody"));
         }

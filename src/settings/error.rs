@@ -29,12 +29,14 @@ pub enum SettingsError {
         error: shell::ShellError,
     },
     /// A `ralph.toml` is malformed or has unknown keys or wrong types.
-    #[error("{} line {line}: {problem}", path.display())]
+    #[error("{} line {line}, column {column}: {problem}", path.display())]
     Toml {
         /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
+        /// In characters, from 1.
+        column: usize,
         /// What is wrong and what to do.
         problem: String,
     },

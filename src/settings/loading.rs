@@ -131,10 +131,8 @@ impl Values {
         origin: impl Fn(PathBuf, usize) -> Origin,
     ) -> Result<Vec<(PathBuf, &'static str)>, SettingsError> {
         let Some(text) = read::text(path)? else { return Ok(Vec::new()) };
-        let document = toml::parse(&text).map_err(|toml::Problem { line, message }| SettingsError::Toml {
-            path: path.to_owned(),
-            line,
-            problem: message,
+        let document = toml::parse(&text).map_err(|toml::Problem { line, column, message }| {
+            SettingsError::Toml { path: path.to_owned(), line, column, problem: message }
         })?;
         for row in &mut self.0 {
             let found = document.values.iter().find(|value| value.setting.key == row.setting.key);

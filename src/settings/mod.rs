@@ -6,6 +6,7 @@
 mod error;
 mod example;
 mod loading;
+mod near_miss;
 mod origin;
 mod read;
 mod resolved;
@@ -21,6 +22,7 @@ use std::time::Duration;
 pub use error::SettingsError;
 pub use example::example;
 pub use loading::{Sources, user_toml};
+pub use near_miss::NearMiss;
 pub use origin::Origin;
 pub use resolved::Resolved;
 pub use setting::Verb;
@@ -112,6 +114,8 @@ pub struct Settings {
     pub exports: BTreeMap<String, String>,
     /// What the user should know, one line each.
     pub warnings: Vec<String>,
+    /// Names in the shell config that settings were probably meant by. Whoever knows the prompts knows whether they are.
+    pub near_misses: Vec<NearMiss>,
     rows: Vec<Resolved>,
 }
 
@@ -140,6 +144,10 @@ impl Settings {
     /// Reads all sources and merges them. The first problem found ends it.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
         let Loaded { values, assignments, older, without_effect } = loading::load(sources)?;
+        let near_misses = match &sources.shell_config {
+            Some(path) => near_miss::near_misses(path, &assignments),
+            None => Vec::new(),
+        };
         let exported = assignments.iter().filter(|assignment| assignment.exported);
         let pair = |assignment: &shell::Assignment| (assignment.name.clone(), assignment.value.clone());
         Ok(Self {
@@ -184,6 +192,7 @@ impl Settings {
             exports: exported.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
             warnings: older.as_deref().map(of_older).into_iter().chain(warning(&without_effect)).collect(),
+            near_misses,
             rows: values.into_rows(),
         })
     }

@@ -155,6 +155,17 @@ impl Setting {
         let others = others.map(|(verbs, value)| format!("; {} with {}", self.in_words(value), names(verbs)));
         self.in_words(self.default).to_owned() + &others.collect::<String>()
     }
+
+    /// The defaults where verbs differ, in few words: `by verb (3, run 0, loop 0)`. The first is that of all verbs
+    /// that are not named.
+    #[must_use]
+    pub fn defaults_by_verb(&self) -> String {
+        let number = |value: &'static str| if value.is_empty() { "none" } else { value };
+        let others = self.except.iter().flat_map(|(verbs, value)| {
+            families(verbs).into_iter().map(move |verb| format!(", {verb} {}", number(value)))
+        });
+        format!("by verb ({}{})", number(self.default), others.collect::<String>())
+    }
 }
 
 impl Flag {
@@ -163,6 +174,20 @@ impl Flag {
         Self { long: "", short: None, value: "", heading: None, help: "", everywhere: false };
     /// One for what ends or holds a loop.
     pub(super) const STOPPING: Self = Self { heading: Some("When to stop or wait"), ..Self::GENERAL };
+}
+
+/// Verbs by their first word where all that begin with it are among them: `run` over tasks and not, both of `loop`.
+fn families(verbs: &[Verb]) -> Vec<&'static str> {
+    let first_word = |verb: Verb| verb.words().split(' ').next().unwrap_or_default();
+    let name = |verb: &Verb| {
+        let family = first_word(*verb);
+        let is_whole =
+            Verb::ALL.iter().filter(|other| first_word(**other) == family).all(|other| verbs.contains(other));
+        if is_whole { family } else { verb.words() }
+    };
+    let mut names: Vec<_> = verbs.iter().map(name).collect();
+    names.dedup();
+    names
 }
 
 /// Verbs for people; `loop` stands for both of its verbs.

@@ -274,7 +274,8 @@ fn problems_in_files_name_file_and_place() {
     let scene = Scene::new().file("config", "A=1\nB=$(x)");
     assert!(scene.refusal().starts_with("config line 2, column 3: `$(…)` would run a command"));
     let scene = Scene::new().file("ralph.toml", "[agent]\nprovidr = 'x'");
-    let expected = "ralph.toml line 2: unknown setting `agent.providr`; did you mean `agent.provider`?";
+    let expected =
+        "ralph.toml line 2, column 1: unknown setting `agent.providr`; did you mean `agent.provider`?";
     assert_eq!(scene.refusal(), expected);
 }
 

@@ -1,11 +1,12 @@
 //! Reads a `ralph.toml`.
 
+mod syntax;
+
 use ::toml::Spanned;
 use ::toml::de::{DeArray, DeTable, DeValue};
 
 use super::setting::{Setting, ValueKind};
 use super::table::TABLE;
-use crate::text::line::joined;
 use crate::text::nearest::nearest;
 
 /// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text, but for the last.
@@ -47,16 +48,15 @@ pub(super) struct Value {
 pub(super) struct Problem {
     /// Counted from 1.
     pub(super) line: usize,
+    /// In characters, from 1.
+    pub(super) column: usize,
     /// What is wrong and what to do, on one line.
     pub(super) message: String,
 }
 
 /// Reads the text of a file.
 pub(super) fn parse(text: &str) -> Result<Document, Problem> {
-    let table = DeTable::parse(text).map_err(|error| Problem {
-        line: line(text, error.span().map_or(0, |span| span.start)),
-        message: format!("not valid TOML: {}", joined(error.message(), "; ")),
-    })?;
+    let table = DeTable::parse(text).map_err(|error| syntax::explain(text, &error))?;
     let mut document = Document::default();
     collect(text, "", table.get_ref(), &mut document)?;
     Ok(document)
@@ -70,7 +70,7 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
         };
         let key = if key == ALSO.0 { ALSO.1.to_owned() } else { key };
         let line = line(text, name.span().start);
-        let problem = |message| Problem { line, message };
+        let problem = |message| Problem { line, column: syntax::column(text, name.span().start), message };
         if let Some(setting) = TABLE.iter().find(|setting| setting.key == key) {
             let text = scalar(setting, value.get_ref()).map_err(problem)?;
             document.values.push(Value { setting, text, line });
@@ -93,29 +93,33 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 
 /// The value of a setting as text, its type checked.
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
-    let wanted = match (setting.kind, value) {
+    match (setting.kind, value) {
         (
             ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration,
             DeValue::String(text),
-        ) => return Ok(text.to_string()),
+        ) => Ok(text.to_string()),
         (ValueKind::Count { .. } | ValueKind::Duration | ValueKind::Money, DeValue::Integer(number)) => {
-            return i128::from_str_radix(number.as_str(), number.radix())
+            i128::from_str_radix(number.as_str(), number.radix())
                 .map(|number| number.to_string())
-                .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key));
+                .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key))
         }
-        (ValueKind::Duration | ValueKind::Money, DeValue::Float(number)) => {
-            return Ok(number.as_str().to_owned());
-        }
-        (ValueKind::Switch, DeValue::Boolean(on)) => return Ok(on.to_string()),
-        (ValueKind::Words, DeValue::Array(list)) => return words(setting, list),
-        (ValueKind::Words, _) => LIST,
-        (ValueKind::Name | ValueKind::Text | ValueKind::Override, _) => TEXT,
-        (ValueKind::Count { .. }, _) => "a whole number without quotes",
-        (ValueKind::Money, _) => "a number without quotes",
-        (ValueKind::Switch, _) => "true or false",
-        (ValueKind::Duration, _) => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
-    };
-    Err(wrong_type(setting.key, value, wanted))
+        (ValueKind::Duration | ValueKind::Money, DeValue::Float(number)) => Ok(number.as_str().to_owned()),
+        (ValueKind::Switch, DeValue::Boolean(on)) => Ok(on.to_string()),
+        (ValueKind::Words, DeValue::Array(list)) => words(setting, list),
+        (kind, _) => Err(wrong_type(setting.key, value, wanted(kind))),
+    }
+}
+
+/// What a value is to be, in words.
+fn wanted(kind: ValueKind) -> &'static str {
+    match kind {
+        ValueKind::Words => LIST,
+        ValueKind::Name | ValueKind::Text | ValueKind::Override => TEXT,
+        ValueKind::Count { .. } => "a whole number without quotes",
+        ValueKind::Money => "a number without quotes",
+        ValueKind::Switch => "true or false",
+        ValueKind::Duration => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
+    }
 }
 
 /// A list of strings as words.
@@ -125,13 +129,26 @@ fn words(setting: &Setting, list: &DeArray) -> Result<String, String> {
             Err(format!("`{}` has \"{text}\" in it; write words without blanks", setting.key))
         }
         DeValue::String(text) => Ok(text.to_string()),
-        other => Err(wrong_type(setting.key, other, LIST)),
+        other => Err(format!("`{}` has {} in it; write {LIST}", setting.key, standing(other))),
     };
     Ok(list.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
 }
 
 fn wrong_type(key: &str, found: &DeValue, wanted: &str) -> String {
-    format!("`{key}` has the wrong type ({}); write {wanted}", found.type_str())
+    format!("`{key}` is {} here; write {wanted}", standing(found))
+}
+
+/// What a value is, in words.
+fn standing(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string in quotes",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a section",
+    }
 }
 
 fn known_keys() -> impl Iterator<Item = &'static str> + Clone {
@@ -175,7 +192,7 @@ mod tests {
     }
 
     fn problem(text: &str) -> String {
-        let Problem { line, message } = parse(text).expect_err(text);
+        let Problem { line, message, .. } = parse(text).expect_err(text);
         format!("{line}: {message}")
     }
 
@@ -220,19 +237,19 @@ mod tests {
         for (text, expected) in [
             (
                 "loop.max_retries = '3'",
-                "1: `loop.max_retries` has the wrong type (string); write a whole number",
+                "1: `loop.max_retries` is a string in quotes here; write a whole number",
             ),
-            ("loop.max_retries = 1.5", "1: `loop.max_retries` has the wrong type (float)"),
-            ("loop.timeout = true", "1: `loop.timeout` has the wrong type (boolean); write a duration like"),
-            ("[loop.timeout]\nx = 1", "1: `loop.timeout` has the wrong type (table)"),
-            ("[agent]\nargs = ['x']", "2: `agent.args` has the wrong type (array); write a string in quotes"),
+            ("loop.max_retries = 1.5", "1: `loop.max_retries` is a number with a fraction here"),
+            ("loop.timeout = true", "1: `loop.timeout` is true or false here; write a duration like"),
+            ("[loop.timeout]\nx = 1", "1: `loop.timeout` is a section here"),
+            ("[agent]\nargs = ['x']", "2: `agent.args` is a list here; write a string in quotes"),
             ("agent = 'claude'", "1: `agent` is a section; write [agent] and its settings below it"),
-            ("git.auto_push = 'yes'", "1: `git.auto_push` has the wrong type (string); write true or false"),
+            ("git.auto_push = 'yes'", "1: `git.auto_push` is a string in quotes here; write true or false"),
             (
                 "git.protected_branches = [1]",
-                "1: `git.protected_branches` has the wrong type (integer); write a list of strings",
+                "1: `git.protected_branches` has a whole number in it; write a list of strings",
             ),
-            ("completion.idle_threshold = '2'", "1: `completion.idle_threshold` has the wrong type"),
+            ("completion.idle_threshold = '2'", "1: `completion.idle_threshold` is a string in quotes"),
             (
                 "loop.max_retries = 99999999999999999999999999999999999999999",
                 "1: `loop.max_retries` is too large",
@@ -243,12 +260,54 @@ mod tests {
     }
 
     #[test]
-    fn broken_toml_is_one_line_with_its_place() {
-        for text in ["a =", "\n\n[", "x = 1\nx = 2", "é"] {
-            let problem = problem(text);
-            assert!(problem.contains("not valid TOML: ") && !problem.contains('\n'), "{problem}");
+    fn broken_toml_is_told_in_words() {
+        for (text, said) in [
+            ("[loop]\nmax_retries 1", "2, 1: there is no = behind `max_retries`; write max_retries = 1"),
+            ("[loop]\nmax_retries: 1", "2, 1: there is no = behind `max_retries`; write max_retries = 1"),
+            (
+                "[agent]\nprovider = codex # x",
+                "2, 12: `agent.provider` is codex without quotes; write provider = \"codex\"",
+            ),
+            ("loop.timeout = 5m", "1, 16: `loop.timeout` is 5m without quotes; write loop.timeout = \"5m\""),
+            ("[git]\nauto_push = yes", "2, 13: `git.auto_push` is yes; write true or false"),
+            ("[git]\nauto_push = True", "2, 13: `git.auto_push` is True; write true or false"),
+            (
+                "[loop]\nmax_retries = none",
+                "2, 15: `loop.max_retries` is none; write a whole number without quotes",
+            ),
+            ("[agent]\nprovider =", "2, 11: `agent.provider` has no value; write a string in quotes"),
+            ("AGENT_TYPE=codex", "1, 12: `AGENT_TYPE` is codex without quotes; write AGENT_TYPE = \"codex\""),
+            ("[agent]\nprovider = \"codex\n", "2, 12: this \" is never closed; add the missing \""),
+            ("[agent]\nresponse_filter = '.a\n.b'\n", "2, 19: this ' is never closed; add the missing '"),
+            ("[agent\nmodel = \"x\"", "1, 1: this [ is never closed; add the missing ]"),
+            ("[git]\nprotected_branches = ['a'\n", "2, 22: this [ is never closed; add the missing ]"),
+            ("[git]\nprotected_branches = ['a' 'b']", "2, 27: a comma is missing between two items"),
+            ("[agent]\nmodel = 'a'\nmodel = 'b'", "3, 1: `model` stands here twice; remove one"),
+            (
+                "[agent]\nmodel = 'a'\n[agent]",
+                "3, 2: the section [agent] stands here twice; put its settings below",
+            ),
+            ("[agent]\nmodel = \"a\\d\"", "2, 12: \\ has a meaning within double quotes"),
+            (
+                "[agent]\nmodel = 'a' 'b'",
+                "2, 13: behind the value stands `'b'`; each setting stands on a line",
+            ),
+            ("[loop]\nmax_retries = 3,", "2, 16: behind the value stands `,`; each setting"),
+            ("{\"loop\": 3}", "1, 1: `{\"loop\": 3}` is neither a setting nor a section; write NAME = VALUE"),
+            ("[loop]\ntimeout = \"\"\"5m\n", "3, 1: not valid TOML: "),
+            ("é", "1, 1: `é` is neither a setting nor a section"),
+        ] {
+            let Problem { line, column, message } = parse(text).expect_err(text);
+            let found = format!("{line}, {column}: {message}");
+            assert!(found.starts_with(said) && !found.contains('\n'), "{text}: {found}");
         }
-        assert!(problem("\n\n[").starts_with("3: "));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn never_panics(text in r"([a-z]{1,3}|=|\[|\]|\x22|'|\\|\n|#|,|\t| |é|\r|[0-9]|\PC){0,30}") {
+            let _ = parse(&text);
+        }
     }
 
     #[test]
@@ -265,7 +324,7 @@ mod tests {
         assert!(document.values.is_empty());
         assert_eq!(document.without_effect, ["monitoring.log_file", "monitoring.notifications.on_error"]);
         assert!(
-            problem("monitoring.log_file = 1").contains("wrong type (integer); write a string in quotes")
+            problem("monitoring.log_file = 1").contains("is a whole number here; write a string in quotes")
         );
     }
 

@@ -11,3 +11,4 @@ pub(crate) mod nearest;
 pub(crate) mod palette;
 pub(crate) mod terminal;
 pub(crate) mod timestamp;
+pub(crate) mod wrap;

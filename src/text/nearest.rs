@@ -13,6 +13,12 @@ pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a
         .map(|(_, candidate)| candidate)
 }
 
+/// The same where it can be nothing but a slip of the fingers: two edits, as of two letters that changed places.
+pub(crate) fn slip<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let edits = |candidate: &str| distance(&written.to_lowercase(), &candidate.to_lowercase());
+    nearest(written, candidates).filter(|candidate| edits(candidate) <= 2)
+}
+
 /// How many insertions, deletions and replacements turn `from` into `to`.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
@@ -39,6 +45,14 @@ mod tests {
         {
             assert_eq!(distance(from, to), edits);
         }
+    }
+
+    #[test]
+    fn a_slip_is_less_than_a_guess() {
+        let known = ["VALIDATION_COMMAND"];
+        assert_eq!(nearest("VALIDATE_COMMAND", known), Some("VALIDATION_COMMAND"));
+        assert_eq!(slip("VALIDATE_COMMAND", known), None);
+        assert_eq!(slip("validation_cmomand", known), Some("VALIDATION_COMMAND"));
     }
 
     #[test]

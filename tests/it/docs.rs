@@ -13,6 +13,8 @@ use ralph::settings::setting::Setting;
 use ralph::settings::table::TABLE;
 use ralph::settings::{Settings, Sources, Verb};
 
+use crate::scratch::Scratch;
+
 const README: &str = include_str!("../../README.md");
 const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
 const CHANGELOG: &str = include_str!("../../CHANGELOG.md");
@@ -284,6 +286,19 @@ fn the_plan_can_be_built() {
     let plan = Plan::parse(text, &is_valid_branch).unwrap();
     assert_eq!(plan.order().unwrap(), [None, Some(0)]);
     assert_eq!(plan.sections[0].tasks.len(), 2);
+}
+
+#[test]
+fn the_plan_can_be_built_whatever_the_first_branch_is_called() {
+    let text = example("## Branches in parallel", "markdown");
+    for name in ["main", "master", "trunk"] {
+        let scratch = Scratch::new();
+        scratch.git(&["branch", "--quiet", "--move", name]);
+        scratch.git(&["commit", "--quiet", "--allow-empty", "--message", "First"]);
+        scratch.write("IMPLEMENTATION_PLAN.md", text);
+        let run = scratch.run("loop build --dry-run --agent script");
+        assert!(run.code == Some(0) && run.stdout.contains("feature/export-gz"), "{name}: {run:?}");
+    }
 }
 
 #[test]

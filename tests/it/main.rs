@@ -25,6 +25,7 @@ mod branches;
 mod claims;
 mod clean_force;
 mod clean_worktrees;
+mod config;
 mod control;
 mod disk_full;
 mod docs;

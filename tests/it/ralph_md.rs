@@ -190,9 +190,9 @@ fn what_cannot_work_is_refused_before_anything_starts() {
         ("fix --agent claude", "--agent"),
         ("fix --max-cost 3", "'mine' does not report"),
         ("fix -l fix/RALPH.md", "fix/RALPH.md"),
-        ("flag.md", "flag.md line 4: argument 'delay'"),
-        ("key.md", "key.md line 3: there is no key 'comands'"),
-        ("none.md", "none.md line 2: the key 'agent' is missing"),
+        ("flag.md", "flag.md line 4, column 3: argument 'delay'"),
+        ("key.md", "key.md line 3, column 1: there is no key 'comands'"),
+        ("none.md", "none.md line 2, column 1: the key 'agent' is missing"),
         ("plain.md", "plain.md line 1: there is no front matter"),
         ("missing.md", "'no-such-agent' not found on PATH"),
     ] {

@@ -247,15 +247,24 @@ fn ralph_config_shows_every_setting() {
         let scene = Scene::new().file("config", text);
         let table = config(scene.dir.path(), None);
         let rows: Vec<Value> = serde_json::from_str(&config(scene.dir.path(), Some("--json"))).unwrap();
-        // Below the table stands how the agent is started.
-        assert_eq!((table.lines().count(), rows.len()), (TABLE.len() + 3, TABLE.len()));
+        // Below the table stands what `by verb` means, and how the agent is started.
+        assert_eq!((table.lines().count(), rows.len()), (TABLE.len() + 5, TABLE.len()));
         for (at, setting) in TABLE.iter().enumerate() {
             let line = table.lines().nth(at + 1).unwrap();
-            let words = setting.defaults_in_words();
-            let (origin, value) = match is_set {
-                true => (format!("config line {}", at + 1), sample(setting).to_owned()),
-                false if setting.default.is_empty() => ("default".to_owned(), format!("({words})")),
-                false => ("default".to_owned(), words.clone()),
+            let default = match setting {
+                Setting { except: [_, ..], .. } => setting.defaults_by_verb(),
+                Setting { default: "", empty: "none", .. } => "none".to_owned(),
+                Setting { default: "", empty, .. } => format!("none ({empty})"),
+                _ => setting.default.to_owned(),
+            };
+            let of_preset = rows[at]["preset"].as_str();
+            let (origin, value) = match (is_set, of_preset) {
+                (true, _) => (format!("config line {}", at + 1), sample(setting).to_owned()),
+                (false, Some(_)) if setting.key.ends_with("_filter") => {
+                    ("preset claude".to_owned(), "built in".into())
+                }
+                (false, Some(given)) => ("preset claude".to_owned(), given.to_owned()),
+                (false, None) => ("default".to_owned(), default.replace(" (the agent preset's own)", "")),
             };
             assert!(line.starts_with(&format!("{} ", setting.key)), "{line}");
             assert!(line.contains(&format!(" {} ", setting.shell)), "{line}");

@@ -1,3 +1,4 @@
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -31,6 +32,7 @@ impl Scratch {
         let options = InitOptions {
             agent: agent.map(str::to_owned),
             force,
+            validates: false,
             specs_dir: "specs".into(),
             search_path: self.bin.clone().into(),
         };
@@ -111,7 +113,42 @@ fn a_second_init_keeps_everything_and_says_so() {
     assert_eq!(scratch.read(".ralph/prompts/plan.md"), PLAN_PROMPT);
     assert_eq!(scratch.read("AGENTS.md"), "mine", "force is for ralph's own files");
     assert_eq!(scratch.read("specs/README.md"), "mine");
-    assert!(said.contains("replaced  .ralph/config") && said.contains("amp is not on PATH yet"), "{said}");
+    assert!(said.contains("amp is not on PATH yet"), "{said}");
+    for name in &files[..3] {
+        assert_eq!(scratch.read(&format!("{name}.bak")), "mine");
+        assert!(said.contains(&format!("  replaced  {name} (what it was is in {name}.bak)\n")), "{said}");
+    }
+
+    // What is as it would be written is left alone; each further copy has a name of its own.
+    fs::write(scratch.root.join(".ralph/config"), "mine again").unwrap();
+    let said = scratch.init(Some("amp"), true).unwrap();
+    assert_eq!(scratch.read(".ralph/config.bak.1"), "mine again");
+    assert!(said.contains("  replaced  .ralph/config (what it was is in .ralph/config.bak.1)\n"), "{said}");
+    assert!(said.contains("  unchanged .ralph/prompts/plan.md\n"), "{said}");
+    assert!(!scratch.root.join(".ralph/prompts/plan.md.bak.1").exists());
+}
+
+#[test]
+fn what_the_project_is_tested_with_is_entered_and_not_run() {
+    let scratch = scratch(&["claude", "make"]);
+    fs::write(scratch.root.join("Makefile"), "$(shell touch ran)\ntest:\n\ttouch ran\n").unwrap();
+    fs::write(scratch.root.join("go.mod"), "module x").unwrap();
+    let said = scratch.init(None, false).unwrap();
+    assert_eq!(scratch.assignments(), ["AGENT_TYPE=claude", "VALIDATION_COMMAND='make test'"]);
+    assert!(scratch.read("AGENTS.md").contains("\nAll tests: `make test`\n"));
+    assert!(said.contains("Tests: make test, as Makefile says.\n"), "{said}");
+    assert!(said.contains("VALIDATION_COMMAND in .ralph/config"), "{said}");
+    assert!(!said.contains("make is not on PATH") && !scratch.root.join("ran").exists(), "{said}");
+
+    fs::remove_file(scratch.root.join("Makefile")).unwrap();
+    let said = scratch.init(None, false).unwrap();
+    assert!(said.contains("Tests: go test ./..., as go.mod says.\n"), "{said}");
+    assert!(
+        said.contains("set VALIDATION_COMMAND='go test ./...' in .ralph/config, which was kept"),
+        "{said}"
+    );
+    assert!(said.contains("go is not on PATH yet"), "{said}");
+    assert_eq!(scratch.assignments()[1], "VALIDATION_COMMAND='make test'");
 }
 
 #[test]

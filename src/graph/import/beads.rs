@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Item, Key, Lines, at, bad_json, or_default, paragraphs};
+use super::json::bad_json;
+use super::{Item, Key, Lines, at, or_default, paragraphs};
 use crate::graph::error::GraphError;
 use crate::graph::task::Status;
 
@@ -46,8 +47,8 @@ pub(super) fn items(
 }
 
 fn item(line: usize, text: &str) -> Result<Item, GraphError> {
-    let issue: Issue =
-        serde_json::from_str(text).map_err(|error| bad_json(line, "no issue of beads'", &error))?;
+    let issue: Issue = serde_json::from_str(text)
+        .map_err(|error| bad_json(Some(line), "no issue of beads'", text, &error))?;
     let key = |id: &str| Key::Origin(format!("beads:{id}"));
     let of_kind = |kind: &'static str| {
         issue

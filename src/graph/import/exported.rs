@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, FeatureItem, Item, Key, Lines, at, bad_json};
+use super::json::bad_json;
+use super::{Entry, FeatureItem, Item, Key, Lines, at};
 use crate::graph::error::GraphError;
 use crate::graph::task::{LogLine, Status, Verification};
 
@@ -90,8 +91,8 @@ fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
         let times = (created_at, updated_at);
         return Ok(Entry::Feature(FeatureItem { line, id, name, spec_path, plan_path, times }));
     }
-    let task: ExportedTask =
-        serde_json::from_str(text).map_err(|error| bad_json(line, "no task of an export", &error))?;
+    let task: ExportedTask = serde_json::from_str(text)
+        .map_err(|error| bad_json(Some(line), "no task of an export", text, &error))?;
     require_id(line, "t-", &task.id)?;
     Ok(Entry::Task(Box::new(Item {
         parent: task.parent_id.map(Key::Id),

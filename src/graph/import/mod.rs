@@ -3,6 +3,7 @@
 mod beads;
 mod checklist;
 mod exported;
+mod json;
 mod plan;
 mod prd;
 
@@ -180,14 +181,6 @@ fn task(item: Item) -> Entry {
 /// What is wrong with a line; 0: with the file.
 pub(super) fn at(line: usize, what: &str) -> GraphError {
     GraphError::BadValue(if line == 0 { what.to_owned() } else { format!("line {line}: {what}") })
-}
-
-/// What is wrong with the JSON on a line of its own, or of a whole file.
-fn bad_json(line: usize, kind: &str, error: &serde_json::Error) -> GraphError {
-    let what = error.to_string();
-    // It numbers the lines of what it was given.
-    let what = what.split(" at line ").next().unwrap_or_default();
-    at(line, &format!("{kind}: {what} (column {})", error.column()))
 }
 
 /// The lines of a file with their numbers, none of them longer than memory has room for.

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::{Item, Key, bad_json, or_default, paragraphs};
+use super::json::bad_json;
+use super::{Item, Key, at, or_default, paragraphs};
 use crate::graph::error::GraphError;
 use crate::graph::task::Status;
 
@@ -58,8 +59,13 @@ impl Name {
 }
 
 pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
-    let prd: Prd =
-        serde_json::from_str(text).map_err(|error| bad_json(error.line(), "no prd.json", &error))?;
+    if text.trim_start().starts_with('[') {
+        return Err(at(
+            0,
+            "it is a list: the stories of a prd.json stand in an object, {\"userStories\": [...]}",
+        ));
+    }
+    let prd: Prd = serde_json::from_str(text).map_err(|error| bad_json(None, "no prd.json", text, &error))?;
     // The stories of the next one have the same ids.
     let name = prd.branch_name.or(prd.project).unwrap_or_default();
     let key = |id: &Name| Key::Origin(format!("prd:{}\n{name}", id.text()));

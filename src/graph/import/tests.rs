@@ -130,10 +130,46 @@ fn what_cannot_be_read_is_named_by_its_line() {
     for (text, what) in [
         ("", "there are no tasks in it"),
         ("nothing\n- here\n", "there are no tasks in it"),
-        ("{\"userStories\": [", "line 1: no prd.json"),
-        ("{\"userStories\": [{}]}", "line 1: no prd.json: missing field `id`"),
+        ("{\"userStories\": [", "line 1, column 17: no prd.json: it ends too early"),
+        ("{\"userStories\": [{}]}", "line 1, column 19: no prd.json: the key 'id' is missing"),
+        ("[{\"id\": 1}]", "it is a list: the stories of a prd.json stand in an object"),
+        (
+            "{\"userStories\": {}}",
+            "line 1, column 16: no prd.json: 'userStories' is an object: there belongs a list",
+        ),
+        (
+            "{\"userStories\":\n[{\"id\": \"a\", \"title\": 5}]}",
+            "line 2, column 23: no prd.json: 'title' is 5: there belongs a text in quotes",
+        ),
+        ("{\"userStories\": [{\"id\": [], \"title\": \"x\"}]}", "'id' has to be a text or a whole number"),
+        ("{'userStories': []}", "line 1, column 2: no prd.json: a key has to stand in double quotes"),
+        (
+            "{\"userStories\": [{\"id\": \"a\",}]}",
+            "line 1, column 29: no prd.json: the comma before this is one too many",
+        ),
+        (
+            "{\"userStories\": [{\"id\": \"a\" \"title\": 1}]}",
+            "a comma or a closing } is missing before this",
+        ),
+        (
+            "{\"id\":\"b\",\"status\":\"open\"}",
+            "line 1, column 26: no issue of beads': the key 'title' is missing",
+        ),
+        (
+            "{\"id\":\"b\",\"status\":\"open\",\"title\":\"x\",\"priority\":\"P1\"}",
+            "'priority' is \"P1\": there belongs a whole number",
+        ),
+        (
+            "{\"ralph_tasks\":1}\n{\"id\":\"t-123456\",\"title\":\"x\",\"status\":\"doing\"}",
+            "'status' is 'doing': there belongs one of pending, in_progress, done",
+        ),
+        (
+            "{\"ralph_tasks\":1}\n{\"id\":\"t-123456\",\"title\":\"x\",\"created_at\":\"yesterday\"}",
+            "'created_at' is no time, such as",
+        ),
+        ("{\"ralph_tasks\":1}\nfoo", "line 2, column 2: no task of an export: this is no JSON"),
         ("{\"ralph_tasks\":2}\n", "use the ralph that wrote it"),
-        ("{\"ralph_tasks\":1}\n{}\n", "line 2: no task of an export: missing field `id` (column 2)"),
+        ("{\"ralph_tasks\":1}\n{}\n", "line 2, column 2: no task of an export: the key 'id' is missing"),
         (&long, "line 2: it is longer than 16777216 bytes"),
         (&deep, "line 101: '100' would stand on level 101, 100 is the deepest"),
         (&twenty, "the file is larger than"),

@@ -43,7 +43,10 @@ fn an_import_is_whole_or_nothing_and_changes_nothing_twice() {
             "a cycle, Story A (line 2) → Story B (line 3) → Story A (line 2): leave",
         ),
         (vec![story("A", "\"A\"")], "a cycle, Story A (line 2) → Story A (line 2): leave"),
-        (vec![story("A", ""), "{\"id\":\"B\"}".into()], "line 3: no prd.json: missing field `title`"),
+        (
+            vec![story("A", ""), "{\"id\":\"B\"}".into()],
+            "line 3, column 10: no prd.json: the key 'title' is missing",
+        ),
     ] {
         let said = take(&mut store, &prd(&stories)).unwrap_err().to_string();
         assert!(said.contains(what), "{said}");
@@ -144,7 +147,11 @@ fn an_export_of_elsewhere_is_looked_at() {
         (task, ("t-1234567", "t-12345"), "line 2: 't-12345' is no id"),
         (task, ("t-1234567", "t-12345G"), "line 2: 't-12345G' is no id"),
         (task, ("null,\"feature", "\"t-999999\",\"feature"), "line 2: no task 't-999999'"),
-        (task, ("\"done\"", "\"dune\""), "line 2: no task of an export: unknown variant `dune`"),
+        (
+            task,
+            ("\"done\"", "\"dune\""),
+            "line 2, column 77: no task of an export: 'status' is 'dune': there belongs one of",
+        ),
         (task, (":0,", ":1000001,"), "line 2: priority 1000001"),
         (
             task,

@@ -32,3 +32,11 @@ fn what_a_row_says_fits_together() {
         }
     }
 }
+
+#[test]
+fn what_verbs_make_of_a_default_names_all_that_differ() {
+    let words = |key: &str| TABLE.iter().find(|setting| setting.key == key).unwrap().defaults_by_verb();
+    assert_eq!(words("loop.max_retries"), "by verb (3, run 0, spawn 0, loop 0)");
+    assert_eq!(words("loop.max_iterations"), "by verb (10, run none, feature none, loop build 20)");
+    assert_eq!(words("monitoring.max_consecutive_errors"), "by verb (0, spawn 5, run tasks 3, loop 3)");
+}

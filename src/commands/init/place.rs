@@ -1,0 +1,59 @@
+//! Files for people to begin with, put where they belong.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, theirs};
+
+/// What became of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Placed {
+    /// There was none.
+    Written,
+    /// There was another one, and there is a copy of it; none of a link that led nowhere.
+    Replaced(Option<PathBuf>),
+    /// It is there, with exactly this content.
+    Same,
+    /// There is another one, which was not to be replaced.
+    Kept,
+}
+
+impl Placed {
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Replaced(_) => "replaced",
+            Self::Same => "unchanged",
+            Self::Kept => "kept",
+        }
+    }
+
+    /// Where what was there before is now.
+    pub(in crate::commands) fn copy(&self) -> Option<&Path> {
+        if let Self::Replaced(copy) = self { copy.as_deref() } else { None }
+    }
+}
+
+/// Writes a file that is not there yet, or that may be replaced. Whole files only: a half-written one would be kept
+/// by the next `init`. A dangling symlink is there: somebody put it.
+pub(in crate::commands) fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, FileError> {
+    let exists = path.symlink_metadata().is_ok();
+    if exists && !replace {
+        return Ok(Placed::Kept);
+    }
+    let copy = match theirs::read(path, theirs::MAX_TEXT) {
+        Ok(found) if found == content.as_bytes() => return Ok(Placed::Same),
+        Ok(_) => Some(atomic::copy_theirs(path)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        // Below a file there is nothing, which is told when the folder is made.
+        Err(error) if error.kind() == ErrorKind::NotADirectory => None,
+        Err(reason) => return Err(FileError::at(path)(reason)),
+    };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(FileError::at(folder))?;
+    }
+    atomic::write_theirs(path, content.as_bytes(), Durability::Atomic)?;
+    Ok(if exists { Placed::Replaced(copy) } else { Placed::Written })
+}

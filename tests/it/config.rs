@@ -1,0 +1,132 @@
+//! `ralph config` on real terminals, slips in the files that people write, and what `init` makes of a project.
+
+use serde_json::Value;
+
+use crate::scratch::Scratch;
+use crate::terminal::Terminal;
+
+/// What is told of the names in the config.
+const NEAR_MISS: &str = "MAX_CSOT is no setting, and no prompt uses it: did you mean MAX_COST?";
+
+#[test]
+fn config_fits_the_terminal_and_is_whole_in_a_pipe() {
+    let scratch = Scratch::new();
+    let filter = ".text ".repeat(60);
+    scratch.write(".ralph/config", format!("AGENT_TYPE=codex\nAGENT_RESPONSE_FILTER='{filter}'\n"));
+    let piped = scratch.run("config").stdout;
+    assert!(piped.contains(&filter) && !piped.contains('…'), "{piped}");
+    for columns in [45, 60, 80, 200] {
+        let terminal = Terminal::start(&scratch.ralph("config"), 50, columns);
+        let end = terminal.end();
+        // As it was written: what is too wide would be broken on the screen.
+        let text = anstream::adapter::strip_str(&end.bytes).to_string();
+        for line in text.lines() {
+            assert!(line.trim_end().chars().count() <= usize::from(columns), "{columns}: {line}");
+        }
+        assert_eq!(end.code, Some(0));
+        assert!(text.contains(".ralph/config line 2") && text.contains('…'), "{columns}: {text}");
+        assert!(text.contains("The agent is started as:"), "{columns}: {text}");
+    }
+}
+
+#[test]
+fn a_name_that_is_close_to_a_setting_is_warned_of_everywhere_once() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", "exit 1");
+    scratch.write("specs/a.md", "x");
+    scratch.write(".ralph/config", "MY_OWN=1\nMAX_CSOT=5\nMAX_RETRIES=0\n");
+    let expected = format!("warning: .ralph/config line 2: {NEAR_MISS}");
+    for args in ["config", "config --json", "plan 1"] {
+        let run = scratch.run(args);
+        assert_eq!(run.stderr.matches(NEAR_MISS).count(), 1, "{args}: {run:?}");
+        assert!(run.stderr.contains(&expected), "{args}: {run:?}");
+    }
+    let run = scratch.run("doctor");
+    assert!(run.stdout.contains(&format!("settings      .ralph/config line 2: {NEAR_MISS}")), "{run:?}");
+}
+
+#[test]
+fn a_name_that_something_uses_is_no_slip() {
+    for (file, text) in [
+        (".ralph/prompts/build.md", "Spend ${MAX_CSOT} and say <promise>COMPLETE</promise>"),
+        ("PROMPT_build.md", "Spend $MAX_CSOT"),
+        (".ralph/config", "MAX_CSOT=5\nMAX_COST=$MAX_CSOT\n"),
+    ] {
+        let scratch = Scratch::new();
+        scratch.write(".ralph/config", "MAX_CSOT=5\n");
+        scratch.write(file, text);
+        let run = scratch.run("config");
+        assert!(run.code == Some(0) && run.stderr.is_empty(), "{file}: {run:?}");
+        assert!(!scratch.run("doctor").stdout.contains("MAX_CSOT"), "{file}");
+    }
+}
+
+#[test]
+fn init_enters_the_tests_of_the_project_and_keeps_what_it_replaces() {
+    let scratch = Scratch::new();
+    scratch.write("Makefile", "test:\n\ttouch ran\n");
+    scratch.write("Cargo.toml", "[package]\nname = \"a\"\n");
+    let run = scratch.run("init --agent script");
+    assert!(run.code == Some(0) && run.stdout.contains("Tests: make test, as Makefile says."), "{run:?}");
+    let json: Value = serde_json::from_str(&scratch.run("config --json").stdout).unwrap();
+    let row = json.as_array().unwrap().iter().find(|row| row["shell"] == "VALIDATION_COMMAND").unwrap();
+    assert_eq!(row["value"], "make test");
+    assert!(scratch.read("AGENTS.md").contains("All tests: `make test`\nOne test: `cargo test NAME`\n"));
+    assert!(!scratch.path("ran").exists());
+
+    scratch.write("AGENTS.md", "mine");
+    scratch.write(".ralph/config", "AGENT_TYPE=codex\n");
+    let run = scratch.run("init --agent script --force");
+    let said = "  replaced  .ralph/config (what it was is in .ralph/config.bak)\n";
+    assert!(run.stdout.contains(said), "{run:?}");
+    assert!(run.stdout.contains("  unchanged .ralph/prompts/plan.md\n"), "{run:?}");
+    assert_eq!(scratch.read(".ralph/config.bak"), "AGENT_TYPE=codex\n");
+    assert_eq!(scratch.read("AGENTS.md"), "mine");
+
+    let fresh = scratch.run("init RALPH.md --agent claude");
+    scratch.write("RALPH.md", "mine");
+    let run = scratch.run("init RALPH.md --agent claude --force");
+    assert_eq!(run.stderr, "what RALPH.md was is in RALPH.md.bak\n", "{fresh:?}");
+    assert_eq!(scratch.read("RALPH.md.bak"), "mine");
+    let run = scratch.run("init RALPH.md --agent claude --force");
+    assert!(run.stdout.starts_with("RALPH.md is already what would be written.\n"), "{run:?}");
+    assert!(!scratch.path("RALPH.md.bak.1").exists());
+}
+
+#[test]
+fn a_mistake_in_a_file_is_one_line_with_its_place_and_what_belongs_there() {
+    let scratch = Scratch::new();
+    for (file, text, args, said) in [
+        (
+            "fix/RALPH.md",
+            "---\nagent: @claude\n---\nDo it.\n",
+            "run fix",
+            "fix/RALPH.md line 2, column 8: a value that begins with @",
+        ),
+        (
+            "fix/RALPH.md",
+            "---\nagent: x\ncommands: ls\n---\nDo it.\n",
+            "run fix",
+            "line 3, column 11: 'commands' is 'ls': there belongs a list",
+        ),
+        (
+            "ralph.toml",
+            "[agent]\nprovider = codex\n",
+            "config",
+            "ralph.toml line 2, column 12: `agent.provider` is codex without quotes; write provider = \"codex\"",
+        ),
+        (
+            "prd.json",
+            "{\"userStories\": {}}",
+            "task import prd.json",
+            "prd.json: line 1, column 16: no prd.json: 'userStories' is an object: there belongs a list",
+        ),
+    ] {
+        scratch.write(file, text);
+        let run = scratch.run(args);
+        let error = run.stderr.trim_end();
+        assert!(run.code == Some(1) && error.starts_with("error: "), "{file}: {run:?}");
+        assert!(error.contains(said) && !error.contains('\n'), "{file}: {error}");
+        std::fs::remove_file(scratch.path(file)).unwrap();
+    }
+}
