@@ -138,10 +138,11 @@ impl Agent for Factory {
         self.agent_for(attempt.how, context)?.run(attempt, context)
     }
 
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &Change) -> bool {
         for agent in self.made.iter_mut().map(|(_, agent)| agent).chain([&mut self.own]) {
             tell_total(&mut agent.launch, change);
         }
+        false
     }
 }
 

@@ -121,7 +121,11 @@ fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
     if let (Some(_), [found]) = (&args.name, loops.as_slice())
         && found.alive().is_none()
     {
-        bail!("loop '{0}' is not running: see 'ralph status {0}'", found.name);
+        let name = &found.name;
+        if super::worker::exists(name).is_ok_and(|exists| exists) && super::worker::is_running(name)? {
+            bail!("nobody watches worker '{name}', which works on: 'ralph run {name}' takes it up");
+        }
+        bail!("loop '{name}' is not running: see 'ralph status {name}'");
     }
     let unknown = loops.iter().find_map(|found| found.state.as_ref().err().cloned());
     let running: Vec<Loop> = loops.into_iter().filter(|found| found.alive().is_some()).collect();

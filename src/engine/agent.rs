@@ -17,8 +17,10 @@ pub trait Agent {
     /// started, else what the context answered. An agent that fails is a [`Report`].
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End>;
 
-    /// Goes by what was changed, from the next attempt on.
-    fn change(&mut self, _change: &Change) {}
+    /// Goes by what was changed, from the next attempt on; answers whether that is something else than before.
+    fn change(&mut self, _change: &Change) -> bool {
+        false
+    }
 }
 
 /// One try at an iteration.

@@ -16,9 +16,10 @@ use super::validator::{Proof, Validation, Verdict};
 use crate::reply::sigil::{COMPLETE, FAILURE, REPLAN};
 
 /// Where an attempt began.
-struct Start {
+#[derive(Debug, Clone)]
+pub(super) struct Start {
     /// The commit that HEAD named.
-    head: Option<String>,
+    pub(super) head: Option<String>,
     time: SystemTime,
 }
 
@@ -34,7 +35,6 @@ impl Loop<'_> {
     /// Runs the agent once, has its work checked, and books what came of it.
     pub(super) fn attempt(&mut self, work: Work) -> Result<(), End> {
         let head = self.job.worktree.head();
-        self.first_head.get_or_insert_with(|| head.clone());
         self.job.tally.in_attempt = true;
         self.take_notes();
         let Job { context, tally, .. } = &mut self.job;
@@ -42,6 +42,7 @@ impl Loop<'_> {
         // From here on it is booked, whatever comes.
         self.handed_out = false;
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
+        self.first.get_or_insert_with(|| start.clone());
         let was_stopped = self.job.context.stopped_by().is_some();
         let worked = self.run_agent(&work).and_then(|report| self.judge(report, &work, &start));
         self.work = Some(work);

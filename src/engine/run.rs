@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use regex::Regex;
 
 use super::agent::Agent;
+use super::attempt::Start;
 use super::board::Board;
 use super::context::Context;
 use super::event::Event;
@@ -61,7 +62,7 @@ pub fn run(job: Job<'_>) -> End {
         handed_out: false,
         is_interrupted: false,
         backed_off: None,
-        first_head: None,
+        first: None,
     };
     let end = running.run();
     let end = running.close(end);
@@ -84,8 +85,8 @@ pub(super) struct Loop<'a> {
     pub(super) is_interrupted: bool,
     /// The iteration whose failure has had its pause, as much of it as nobody has cut short.
     backed_off: Option<u64>,
-    /// The commit that HEAD named when the first attempt of this process began; `None` before.
-    pub(super) first_head: Option<Option<String>>,
+    /// Where the first attempt of this process has begun; `None` before.
+    pub(super) first: Option<Start>,
 }
 
 impl Loop<'_> {
@@ -210,10 +211,13 @@ impl Loop<'_> {
     fn take_change(&mut self) -> Result<(), End> {
         let Job { context, limits, tally, source, agent, .. } = &mut self.job;
         let Some(change) = context.stop.take_change() else { return Ok(()) };
-        source.change(&change);
-        agent.change(&change);
-        limits.max_iterations = change.max_iterations.or(limits.max_iterations);
-        context.tell(Event::LimitsChanged { limits, tally })
+        let limit = change.max_iterations.or(limits.max_iterations);
+        let is_other = [
+            source.change(&change),
+            agent.change(&change),
+            std::mem::replace(&mut limits.max_iterations, limit) != limit,
+        ];
+        if is_other.contains(&true) { context.tell(Event::LimitsChanged { limits, tally }) } else { Ok(()) }
     }
 
     /// Keeps the user's notes for the next prompt. To be called before the tally is told: the state file is what it says.
@@ -394,7 +398,7 @@ impl Loop<'_> {
     fn tell_end(&mut self, end: &End) {
         self.take_notes();
         let Job { worktree, .. } = &self.job;
-        let work = self.first_head.as_ref().and_then(|head| worktree.work_since(head.as_deref()));
+        let work = self.first.as_ref().and_then(|first| worktree.work_since(first.head.as_deref()));
         let event = Event::LoopEnded {
             outcome: end.outcome,
             detail: end.detail.as_deref(),

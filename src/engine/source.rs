@@ -32,8 +32,10 @@ pub trait Source {
         None
     }
 
-    /// Goes by what was changed, from the next [`next`](Self::next) on.
-    fn change(&mut self, _change: &Change) {}
+    /// Goes by what was changed, from the next [`next`](Self::next) on; answers whether that is something else than before.
+    fn change(&mut self, _change: &Change) -> bool {
+        false
+    }
 
     /// What a successful attempt means for the work as a whole. Changes nothing.
     fn settle(&self, report: &Report) -> Signal {

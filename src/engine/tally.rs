@@ -231,8 +231,9 @@ impl Tally {
                 }
                 self.last = Last::Settled(settled.signal);
             }
-            // Neither a success nor a failure.
+            // That is how the turn of an interactive agent ends.
             AttemptStatus::Still => {
+                self.succeeded += 1;
                 self.timeouts += 1;
                 self.idle_iterations = 0;
                 self.last = Last::Settled(settled.signal);

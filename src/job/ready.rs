@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use regex::Regex;
 
 use super::preflight::Preflight;
@@ -81,6 +82,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) inactivity: Option<Duration>,
     /// The command line that takes the loop up again, where that is not the one that it was started with.
     pub(crate) argv: Option<Vec<String>>,
+    /// When the loop began, where it did so in an earlier process.
+    pub(crate) started: Option<DateTime<Utc>>,
     /// Who can be asked while it runs.
     pub(crate) person: Option<Box<dyn Person>>,
     /// Who listens besides the records and the view.
@@ -119,6 +122,7 @@ impl<'a> Ready<'a> {
             done_words: settings.done_pattern.clone(),
             inactivity: None,
             argv: None,
+            started: None,
             person: None,
             sinks: Vec::new(),
         }
@@ -174,6 +178,9 @@ impl<'a> Ready<'a> {
         let mut recorder = Recorder::open(project, &identity, setup)?;
         if let Some(argv) = self.argv.take() {
             recorder.is_taken_up_by(argv);
+        }
+        if let Some(started) = self.started {
+            recorder.began(started);
         }
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);

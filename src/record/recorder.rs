@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use chrono::{Local, Utc};
+use chrono::{DateTime, Local, Utc};
 
 use super::events_log::EventsLog;
 use super::iterations_log::IterationsLog;
@@ -95,6 +95,11 @@ impl Recorder {
     /// The command line that takes this loop up again.
     pub fn is_taken_up_by(&mut self, argv: Vec<String>) {
         self.state.set_argv(argv);
+    }
+
+    /// The loop began then, in an earlier process.
+    pub fn began(&mut self, started: DateTime<Utc>) {
+        self.state.set_started(started);
     }
 
     /// Adds to what the user should know.

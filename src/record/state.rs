@@ -377,6 +377,11 @@ impl StateFile {
         self.state.argv = argv;
     }
 
+    /// When the loop began, in place of when this process did.
+    pub fn set_started(&mut self, started: DateTime<Utc>) {
+        self.state.started_at = started;
+    }
+
     /// Writes the state again where the file is another one than was last written, or gone; answers whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         if self.written.is_none_or(|written| written.is_at(&self.path)) || self.is_being_edited() {

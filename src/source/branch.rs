@@ -196,8 +196,8 @@ impl Branch {
 }
 
 impl Source for &mut Branch {
-    fn change(&mut self, change: &Change) {
-        self.prompt.change(change);
+    fn change(&mut self, change: &Change) -> bool {
+        self.prompt.change(change)
     }
 
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {

@@ -163,10 +163,11 @@ impl Source for PromptFile {
         Ok(Work { prompt, how: How::default() })
     }
 
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &Change) -> bool {
         if let Some(limit) = change.max_iterations {
             self.names.insert(MAX_ITERATIONS.to_owned(), limit.to_string());
         }
+        false
     }
 
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {

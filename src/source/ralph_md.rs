@@ -136,8 +136,9 @@ struct LoopKnows {
 }
 
 impl Source for RalphMd {
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &Change) -> bool {
         self.max_iterations = change.max_iterations.or(self.max_iterations);
+        false
     }
 
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {

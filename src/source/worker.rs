@@ -51,10 +51,13 @@ impl Source for WorkerPrompt {
         Ok(Work { prompt, how: How::default() })
     }
 
-    fn change(&mut self, change: &Change) {
-        let Some(Watching { prompt_file, .. }) = &change.watching else { return };
-        if *prompt_file != self.file {
-            *self = Self::new(prompt_file.clone(), prompt_file.display().to_string());
+    fn change(&mut self, change: &Change) -> bool {
+        match &change.watching {
+            Some(Watching { prompt_file, .. }) if *prompt_file != self.file => {
+                *self = Self::new(prompt_file.clone(), prompt_file.display().to_string());
+                true
+            }
+            _ => false,
         }
     }
 

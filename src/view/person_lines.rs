@@ -1,11 +1,12 @@
 //! What stands around the iterations on a terminal: a line at the start and the end of each, and a few at the end of the loop.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anstyle::Style;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::cells::wrap;
 use super::next_step::next_step;
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::{Ended, Outcome};
@@ -16,10 +17,13 @@ use crate::engine::worktree::WorkDone;
 use crate::record::blocks;
 use crate::text::palette::{ERROR, GOOD, NOTE, STRONG};
 use crate::text::terminal::message;
+use crate::text::wrap::wrapped;
 use crate::text::{count, duration};
 
 /// What a line at the end is about, in cells.
 const FACT: usize = 12;
+/// With less room than this beside the head of a line, in cells, it is the terminal that breaks it.
+const LEAST_ROOM: usize = 16;
 
 /// The lines of one loop.
 #[derive(Debug)]
@@ -31,26 +35,36 @@ pub(crate) struct PersonLines {
     log: Option<PathBuf>,
 }
 
-/// A line, broken where the terminal ends; `indent` blanks stand before what follows then.
+/// A line that begins with `head`; where it is broken, the rest stands below what follows the head.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) style: Style,
+    pub(crate) head: String,
     pub(crate) text: String,
-    pub(crate) indent: usize,
 }
 
 impl Row {
     /// The line, broken between words so that nothing is wider.
     pub(crate) fn within(&self, width: usize) -> String {
-        let style = self.style;
-        let lines = wrap(&self.text, width, self.indent);
-        lines.iter().map(|line| format!("{style}{line}{style:#}\n")).collect()
+        let Self { style, head, text } = self;
+        let indent = head.width();
+        let lines = match width.checked_sub(indent) {
+            Some(room) if room >= LEAST_ROOM => wrapped(text, room, usize::MAX),
+            _ => return Self { head: String::new(), text: format!("{head}{text}"), ..*self }.unbroken(),
+        };
+        let mut broken = String::new();
+        for (at, line) in lines.iter().enumerate() {
+            let head = if at == 0 { head } else { &" ".repeat(indent) };
+            // Writing to a String cannot fail.
+            let _ = writeln!(broken, "{style}{head}{line}{style:#}");
+        }
+        broken
     }
 
     /// The line, however long it is.
     pub(crate) fn unbroken(&self) -> String {
-        let Self { style, text, .. } = self;
-        format!("{style}{text}{style:#}\n")
+        let Self { style, head, text } = self;
+        format!("{style}{head}{text}{style:#}\n")
     }
 }
 
@@ -85,28 +99,29 @@ impl PersonLines {
     pub(crate) fn begin(&self, tally: &Tally) -> Row {
         let of = self.last.map(|last| format!(" of {last}")).unwrap_or_default();
         let retry = if tally.retries > 0 { format!(", retry {}", tally.retries) } else { String::new() };
-        Row { style: STRONG, text: format!("▶ Iteration {}{of}{retry}", tally.iteration), indent: 2 }
+        let text = format!("Iteration {}{of}{retry}", tally.iteration);
+        Row { style: STRONG, head: "▶ ".to_owned(), text }
     }
 
     /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
     pub(crate) fn end(tally: &Tally, report: &Report) -> Row {
         let (style, mark, how) = how_it_ended(report);
         let took = duration::elapsed_tenths(report.duration);
-        let mut facts = vec![format!("{mark} Iteration {} {how} {took}", tally.iteration)];
+        let mut facts = vec![format!("Iteration {} {how} {took}", tally.iteration)];
         let cost = report.cost_usd().filter(|cost| *cost > 0.0);
         facts.extend(cost.map(|cost| format!("${cost:.2}")));
         if let (Some(input), Some(output)) = (report.usage.input_tokens, report.usage.output_tokens) {
             facts.push(format!("{} tokens in, {} out", count::short(input), count::short(output)));
         }
         let why = report.failure.as_ref().map(|failure| format!(": {}", message(&failure.message)));
-        Row { style, text: facts.join(" · ") + &why.unwrap_or_default(), indent: 2 }
+        Row { style, head: format!("{mark} "), text: facts.join(" · ") + &why.unwrap_or_default() }
     }
 
     /// The lines at the end of the loop.
     pub(crate) fn summary(&self, closing: &Closing<'_>) -> Vec<Row> {
         let Closing { outcome, detail, tally, .. } = closing;
         let why = message(detail.unwrap_or(outcome.reason()));
-        let end = format!("■ {}: {why}", outcome.ended().word());
+        let end = format!("{}: {why}", outcome.ended().word());
         let validation = blocks::unproven(tally, *outcome);
         let facts = validation.into_iter().map(|line| ("validation", message(line))).chain(
             [
@@ -121,10 +136,10 @@ impl PersonLines {
         );
         let facts = facts.map(|(name, value)| Row {
             style: Style::new(),
-            text: format!("  {name:<FACT$}{value}"),
-            indent: FACT + 2,
+            head: format!("  {name:<FACT$}"),
+            text: value,
         });
-        let end = Row { style: style_of(outcome.ended()), text: end, indent: 2 };
+        let end = Row { style: style_of(outcome.ended()), head: "■ ".to_owned(), text: end };
         [end].into_iter().chain(facts).collect()
     }
 }
@@ -196,28 +211,43 @@ mod tests {
         LoopIdentity { run, name, mode, agent }
     }
 
+    impl Row {
+        fn unstyled(&self) -> String {
+            format!("{}{}", self.head, self.text)
+        }
+    }
+
     fn text(rows: &[Row]) -> String {
-        rows.iter().map(|row| format!("{}\n", row.text)).collect()
+        rows.iter().map(|row| row.unstyled() + "\n").collect()
+    }
+
+    #[test]
+    fn a_broken_line_goes_on_below_its_words() {
+        let row =
+            Row { style: Style::new(), head: "✗ ".to_owned(), text: "one two three four five".to_owned() };
+        assert_eq!(row.within(20), "✗ one two three four\n  five\n");
+        assert_eq!(row.within(80), "✗ one two three four five\n");
+        assert_eq!(row.within(10), row.unbroken());
     }
 
     #[test]
     fn an_iteration_has_one_line_at_its_start_and_one_at_its_end() {
         let mut lines = PersonLines::new("build");
         let mut tally = Tally { iteration: 3, ..Tally::default() };
-        assert_eq!(lines.begin(&tally).text, "▶ Iteration 3");
+        assert_eq!(lines.begin(&tally).unstyled(), "▶ Iteration 3");
         lines.limits(&Limits::EXAMPLE, &tally);
         tally.retries = 1;
-        assert_eq!(lines.begin(&tally).text, "▶ Iteration 3 of 10, retry 1");
+        assert_eq!(lines.begin(&tally).unstyled(), "▶ Iteration 3 of 10, retry 1");
         let mut usage = Usage::default();
         (usage.cost_usd, usage.input_tokens, usage.output_tokens) = (Some(0.123), Some(12_345), Some(678));
         let took = Duration::from_millis(65_432);
         let good = Report { usage, ..Report::given_up(AttemptStatus::Success, took) };
         let expected = "✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 678 out";
-        assert_eq!(PersonLines::end(&tally, &good).text, expected);
+        assert_eq!(PersonLines::end(&tally, &good).unstyled(), expected);
         let failure =
             Failure { kind: Kind::Exit, class: Class::Other, message: "it\nbroke".into(), reset_at: None };
         let bad = Report { failure: Some(failure), ..Report::given_up(AttemptStatus::AgentFailure, took) };
-        assert_eq!(PersonLines::end(&tally, &bad).text, "✗ Iteration 3 failed after 1m5s: it broke");
+        assert_eq!(PersonLines::end(&tally, &bad).unstyled(), "✗ Iteration 3 failed after 1m5s: it broke");
     }
 
     #[test]
@@ -226,7 +256,7 @@ mod tests {
             Tally { iteration: 4, succeeded: 3, failed: 1, cost_usd: Some(1.5), ..Tally::default() };
         tally.durations.count = 6;
         let identity = identity();
-        let duration = Duration::from_secs(60);
+        let duration = Duration::from_mins(1);
         let closing = |outcome, tally, work| Closing {
             identity: &identity,
             outcome,

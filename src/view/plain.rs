@@ -155,10 +155,9 @@ impl Plain {
                 self.line(ERROR, "✗", "the validation failed; its output goes into the next prompt");
             }
             // The line of the attempt itself tells of it.
-            Event::Retrying { pause, .. } if matches!(self.frame, Frame::Person(_)) => {
-                if pause >= Duration::from_secs(1) {
-                    self.line(NOTE, "↻", &format!("tries again in {}", duration::rough(pause)));
-                }
+            Event::Retrying { pause, .. } if self.is_for_person() && pause < Duration::from_secs(1) => {}
+            Event::Retrying { pause, .. } if self.is_for_person() => {
+                self.line(NOTE, "↻", &format!("tries again in {}", duration::rough(pause)));
             }
             Event::Retrying { iteration, retry, max_retries, .. } => {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
@@ -181,6 +180,9 @@ impl Plain {
                 );
                 self.line(FAINT, "⏸", &text);
             }
+            Event::LimitsChanged { .. } => {
+                self.line(NOTE, "▶", "what was changed holds from the next iteration on");
+            }
             Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
             Event::Resumed { .. } | Event::Attention(None) => self.line(NOTE, "▶", "going on"),
@@ -195,6 +197,10 @@ impl Plain {
             }
             _ => {}
         }
+    }
+
+    fn is_for_person(&self) -> bool {
+        matches!(self.frame, Frame::Person(_))
     }
 
     /// Everything that the loop's agents write is there.
@@ -373,10 +379,9 @@ impl Plain {
     fn asked(&mut self, ask: &Ask, urgency: Urgency) {
         let text = match (ask, urgency) {
             (Ask::Request(Request::Note(_)), _) => "a note was taken for the next prompt",
-            (Ask::Request(Request::Change(_)), _) => "what was changed holds from the next iteration on",
             (Ask::Request(Request::Pause), _) => "pausing after this attempt",
             (Ask::Request(Request::Detach), _) => "its state is cleaned away: the agent works on by itself",
-            (Ask::Request(Request::Resume), _) | (_, Urgency::None) => return,
+            (Ask::Request(Request::Resume | Request::Change(_)), _) | (_, Urgency::None) => return,
             (_, Urgency::AfterAttempt) => {
                 "stopping after this attempt; press Ctrl+C again to end the agent now"
             }
@@ -407,8 +412,8 @@ impl Plain {
     /// One line of ralph's own on stderr.
     fn line(&mut self, style: Style, mark: &str, text: &str) {
         self.end_line();
-        let row = Row { style, text: format!("{mark} {}", message(text)), indent: 2 };
-        let text = if matches!(self.frame, Frame::Person(_)) { rows(&[row]) } else { row.unbroken() };
+        let row = Row { style, head: format!("{mark} "), text: message(text) };
+        let text = if self.is_for_person() { rows(&[row]) } else { row.unbroken() };
         self.voice.say(Target::Stderr, text);
     }
 

@@ -19,12 +19,22 @@ pub(crate) struct WorkerLines {
     /// The first iteration, until the window is known that it begins in; of a worker that is there already none.
     first: Option<u64>,
     spawns: bool,
+    /// The loop is to end, and its agent is not.
+    leaves: bool,
 }
 
 impl WorkerLines {
     /// For the worker of this name, which is new where it `spawns`.
     pub(crate) fn new(name: &str, inactivity: Duration, spawns: bool) -> Self {
-        Self { name: name.to_owned(), inactivity, last: None, failed: None, first: None, spawns }
+        Self {
+            name: name.to_owned(),
+            inactivity,
+            last: None,
+            failed: None,
+            first: None,
+            spawns,
+            leaves: false,
+        }
     }
 
     /// The line that an event is worth, with its end; empty where it is told by none. `None`: it is told as in other loops.
@@ -64,6 +74,13 @@ impl WorkerLines {
                     pause.as_secs(),
                     tally.consecutive_errors
                 )
+            }
+            Event::Asked { ask: Ask::Request(Request::Detach), .. } => {
+                self.leaves = true;
+                return None;
+            }
+            Event::LoopEnded { outcome: Outcome::Detached, .. } if self.leaves => {
+                "monitor disconnected (worker still running)".to_owned()
             }
             Event::Asked { ask: Ask::Terminate, .. } => {
                 "received SIGTERM, pausing loop (current agent will complete)".to_owned()

@@ -122,7 +122,8 @@ impl Workers {
         let window = self.tmux.server.open(&opening).unwrap();
         Pane::await_start(&folder, COMES).unwrap();
         let mark = self.mark(name);
-        let held = Held { window: window.clone(), iteration: 7, mark, given: Given::Yes };
+        let held =
+            Held { window: window.clone(), iteration: 7, mark, given: Given::Yes, started: Utc::now() };
         held.write(&folder).unwrap();
         window
     }

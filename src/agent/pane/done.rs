@@ -45,6 +45,12 @@ impl DonePattern {
         })
     }
 
+    /// The pattern as its user wrote it.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        self.0.as_str()
+    }
+
     /// What the pattern finds in `text`, the lines since this iteration began, besides the block that shows the `prompt`.
     /// Where the whole prompt is shown, what stands above it came before and does not count.
     #[must_use]

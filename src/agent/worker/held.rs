@@ -3,6 +3,7 @@
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::files::atomic::{self, Durability};
@@ -23,6 +24,9 @@ pub struct Held {
     pub mark: String,
     /// Whether it has its prompt.
     pub given: Given,
+    /// When the program was started.
+    #[serde(default = "Utc::now")]
+    pub started: DateTime<Utc>,
 }
 
 /// Whether an agent has its prompt. It never gets it twice.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use chrono::Utc;
 use held::{Given, Held};
 use judge::Left;
 use watch::{Message, Watch};
@@ -118,16 +119,21 @@ impl Agent for WorkerAgent {
                 left.why_it_never_began(&self.name, &self.launch),
             ));
         }
-        self.report(&left, attempt, context, began)
+        let took = (Utc::now() - held.started).to_std().unwrap_or_else(|_| began.elapsed());
+        self.report(&left, attempt, context, took)
     }
 
-    fn change(&mut self, change: &Change) {
+    fn change(&mut self, change: &Change) -> bool {
         tell_total(&mut self.launch, change);
-        let Some(watching) = &change.watching else { return };
-        self.timeouts.inactivity = watching.inactivity;
-        self.continuous = watching.check_done_continuous;
+        let Some(watching) = &change.watching else { return false };
         // Whoever has asked for it has seen to it that it is one.
-        self.done = watching.done_pattern.as_deref().and_then(|done| DonePattern::new(done).ok());
+        let done = watching.done_pattern.as_deref().and_then(|done| DonePattern::new(done).ok());
+        let words = |done: &Option<DonePattern>| done.as_ref().map(|done| done.words().to_owned());
+        let before = (self.timeouts.inactivity, self.continuous, words(&self.done));
+        let after = (watching.inactivity, watching.check_done_continuous, words(&done));
+        self.done = done;
+        (self.timeouts.inactivity, self.continuous) = (after.0, after.1);
+        before != after
     }
 }
 
@@ -155,7 +161,8 @@ impl WorkerAgent {
             let _ = pane::discard(&self.folder);
             cannot_start(error)
         })?;
-        let held = Held { window: window.clone(), iteration: attempt.iteration, mark, given: Given::No };
+        let (window_of, iteration, started) = (window.clone(), attempt.iteration, Utc::now());
+        let held = Held { window: window_of, iteration, mark, given: Given::No, started };
         held.write(&self.folder)?;
         let place = format!("{}:{}", window.name, window.name);
         context.tell(Event::AgentKnown { model: None, session: Some(&place) })?;
@@ -247,7 +254,7 @@ impl WorkerAgent {
         left: &Left,
         attempt: &Attempt<'_>,
         context: &mut Context<'_>,
-        began: Instant,
+        took: Duration,
     ) -> Result<Report, End> {
         let mut text = left.transcript.join("\n");
         if !text.is_empty() {
@@ -256,7 +263,7 @@ impl WorkerAgent {
         }
         let is_done = left.is_done
             || self.done.as_ref().is_some_and(|done| done.find(&left.transcript, attempt.prompt).is_some());
-        Ok(judge::report(&self.name, left, text, is_done, began.elapsed(), self.timeouts))
+        Ok(judge::report(&self.name, left, text, is_done, took, self.timeouts))
     }
 }
 

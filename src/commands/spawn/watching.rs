@@ -100,6 +100,7 @@ impl Watching<'_> {
             done_words: done,
             inactivity: Some(timeouts.inactivity),
             argv: Some(vec!["ralph".into(), "run".into(), (*name).into()]),
+            started: state.filter(|state| state.was_interrupted()).map(|state| state.started_at),
             person: None,
             sinks: Vec::new(),
         };
