@@ -118,6 +118,11 @@ impl Traces {
         }
     }
 
+    /// Keeps the end of what an agent prints whose text nobody reads.
+    pub(super) fn keep_raw(&mut self, bytes: &[u8]) {
+        self.keep_text(&String::from_utf8_lossy(bytes));
+    }
+
     /// Keeps the end of what the agent complains about.
     pub(super) fn keep_stderr(&mut self, bytes: &[u8]) {
         let news = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];

@@ -26,6 +26,7 @@ use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
 use crate::reply::usage::Class;
+use crate::reply::verdict::Readers;
 use crate::reply::verdict::{Failure, Kind};
 use crate::text::line::shell_words;
 
@@ -147,7 +148,8 @@ impl PipeAgent {
             let (patience, wanted) = Hold::new()?;
             let codec = self.codec(&launch, &wanted, &port);
             let served = serve(pipes, attempt.prompt, codec, &self.display, &wanted, &port)?;
-            Ok(Served { patience: Some(patience), ..served })
+            let is_unread = self.readers.in_force() == Readers::Nobody;
+            Ok(Served { patience: Some(patience), is_unread, ..served })
         };
         let served = serve().map_err(|source| cannot_start(StartError::thread(&launch, source)))?;
         drop(port);

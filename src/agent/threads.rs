@@ -58,6 +58,8 @@ pub(super) struct Served {
     pub(super) displaying: bool,
     /// The assistant's text is the display.
     pub(super) show_text: bool,
+    /// Nobody tells the assistant's text from the rest: what it prints is all there is.
+    pub(super) is_unread: bool,
 }
 
 /// Starts the threads that serve the pipes of an agent that was just started. They wait for filters of the user's until the
@@ -112,6 +114,7 @@ pub(super) fn serve(
         open: 2,
         displaying: display.has_thread(),
         show_text: matches!(display, DisplayRoute::Text),
+        is_unread: false,
     })
 }
 

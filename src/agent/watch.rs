@@ -191,7 +191,12 @@ impl Watch {
             Message::Bytes(stream, bytes) => {
                 self.vital_signs.output();
                 match stream {
-                    Stream::Stdout => self.tools.agent_speaks(),
+                    Stream::Stdout => {
+                        self.tools.agent_speaks();
+                        if self.served.is_unread {
+                            self.traces.keep_raw(&bytes);
+                        }
+                    }
                     Stream::Stderr => self.traces.keep_stderr(&bytes),
                 }
                 tell(Event::Output { stream, bytes: &bytes })?;

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
 use super::output::{say, warn};
 use super::target;
 use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
-use crate::engine::outcome::Status;
+use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::Request;
 use crate::record::lookup::Loop;
-use crate::record::requests;
 use crate::record::state::{Pending, State};
+use crate::record::{ending, recorder, requests};
 
 /// How long a loop gets to take a request and to act on it.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -65,10 +65,7 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
     let (_, loops) = target::loops(&args.target)?;
     let active: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if active.is_empty() {
-        if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
-            bail!("whether a loop is active cannot be told: {why}");
-        }
-        say("no active loop");
+        return cancel_cut_off(&loops);
     }
     let request = if args.now { Request::CancelNow } else { Request::Cancel };
     for found in &active {
@@ -88,6 +85,28 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
             // It came to its end by itself.
             Answer::Over => say(&format!("{prefix}cancelled (was at iteration {iteration})")),
         }
+    }
+    Ok(0)
+}
+
+/// Ends loops that were cut off and would go on: nobody is there to be asked.
+fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
+    if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
+        bail!("whether a loop is active cannot be told: {why}");
+    }
+    let states = loops.iter().filter_map(|found| Some((found, found.state.as_deref().ok()?)));
+    let mut cut_off = states.filter(|(_, state)| state.was_interrupted()).peekable();
+    if cut_off.peek().is_none() {
+        say("no active loop");
+    }
+    for (Loop { name, project, .. }, state) in cut_off {
+        if state.setup.worker.is_some() && super::worker::is_running(name)? {
+            bail!("nobody watches worker '{name}', which works on: end it with 'ralph kill {name}'");
+        }
+        let _alone = recorder::hold(project, "cancel")?;
+        ending::book(project, state, Outcome::Cancelled)
+            .with_context(|| format!("loop '{name}' cannot be ended"))?;
+        say(&format!("{name}: cancelled (was at iteration {})", state.tally.iteration));
     }
     Ok(0)
 }

@@ -14,6 +14,7 @@ use crate::cli::{Cli, RunArgs};
 use crate::engine::context::Context;
 use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
+use crate::engine::outcome::Outcome;
 use crate::engine::source::Source as _;
 use crate::engine::tally::Given;
 use crate::job::Refused;
@@ -75,6 +76,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let mut preflight = Preflight::of_command(&workspace, limit, command)?;
     // At the limit of iterations, a run has failed when its last one has.
     preflight.limits.last_counts = true;
+    preflight.limits.failed_end = Outcome::StoppedOnError;
     if preflight.limits.idle.is_some() && !project.in_git() {
         bail!("--idle needs a git repository to see what changed: run 'git init' here, or leave it out");
     }

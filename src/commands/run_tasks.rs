@@ -51,7 +51,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
     }
     // Who is tried again is the task, by whoever comes next: what an attempt has left is not an agent's to go on with.
-    let preflight = Preflight::of_settings(&workspace, limit)?.without_retries();
+    let mut preflight = Preflight::of_settings(&workspace, limit)?.without_retries();
+    preflight.limits.failed_end = Outcome::StoppedOnError;
     let models = models(args, settings, &preflight)?;
     let asks = settings.verify && !args.tasks.no_verify;
     let run = run_id();

@@ -77,6 +77,8 @@ pub enum Outcome {
     RecordFailed,
     /// One iteration failed more often than it may be retried.
     AgentFailed,
+    /// An iteration failed, and the user wants the loop to end then.
+    StoppedOnError,
     /// Too many iterations in a row failed.
     Breaker,
     /// The same of a worker.
@@ -203,7 +205,7 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Complete,
         Self::AllDone,
         Self::Written,
@@ -224,6 +226,7 @@ impl Outcome {
         Self::PromptLost,
         Self::RecordFailed,
         Self::AgentFailed,
+        Self::StoppedOnError,
         Self::Breaker,
         Self::WorkerFailed,
         Self::AgentMissing,
@@ -257,6 +260,7 @@ impl Outcome {
             Self::Blocked => (3, "no task is ready", "blocked", Stopped, Ended::Blocked),
             Self::Replan => (3, "replan signal detected", "replan", Stopped, Ended::Replan),
             Self::AgentFailed => (4, "agent failure exceeded retries", "failed", Failed, Ended::Failed),
+            Self::StoppedOnError => (4, "an iteration failed", "stop_on_error", Failed, Ended::Failed),
             Self::LastFailed => {
                 (4, "max iterations reached, the last one failed", "max_iterations", Failed, Ended::Failed)
             }

@@ -35,6 +35,8 @@ pub struct Limits {
     pub failure_pause: Option<Duration>,
     /// What an iteration that failed for good means for the loop.
     pub on_failure: OnFailure,
+    /// The end that it comes to where it means the end.
+    pub failed_end: Outcome,
     /// A loop at its limit of iterations has failed when its last one has.
     pub last_counts: bool,
     /// The loop ends when this many iterations in a row have failed for good.
@@ -77,6 +79,7 @@ impl Limits {
         retry_pause: None,
         failure_pause: None,
         on_failure: OnFailure::End,
+        failed_end: Outcome::AgentFailed,
         last_counts: false,
         breaker: None,
         breaker_end: Outcome::Breaker,
@@ -211,7 +214,7 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
             spent(limits, tally, now).map_or(retry, Step::End)
         }
         Last::Failed(_) => match limits.on_failure {
-            OnFailure::End => Step::End(Outcome::AgentFailed),
+            OnFailure::End => Step::End(limits.failed_end),
             OnFailure::Count => begin(limits, tally, now),
         },
     }

@@ -228,13 +228,12 @@ impl Loop<'_> {
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
-            AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded, Unproven,
-            WorkerFailed,
+            AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded,
+            StoppedOnError, Unproven, WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
-            AgentFailed | Breaker | WorkerFailed | LastFailed | NotLoggedIn | OutOfCredit => {
-                self.job.tally.last_error.clone()
-            }
+            AgentFailed | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
+            | OutOfCredit => self.job.tally.last_error.clone(),
             Overloaded => Some(self.overloaded()),
             Unproven => Some(self.unproven()),
             LimitTooFar => Some(self.limit_too_far()),

@@ -99,6 +99,29 @@ pub fn branch_commit(root: &Path, branch: &str) -> Option<String> {
     commit_of(root, &format!("refs/heads/{branch}"))
 }
 
+/// The branch that a branch follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    /// Its remote.
+    pub remote: String,
+    /// Its name there.
+    pub branch: String,
+    /// Neither has a commit that the other has not, as far as is known here.
+    pub is_level: bool,
+}
+
+/// What a branch follows on a remote; `None` where that is nothing.
+#[must_use]
+pub fn upstream(root: &Path, branch: &str) -> Option<Upstream> {
+    let format = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(upstream:track)";
+    let output = run(root, &["for-each-ref", format, &format!("refs/heads/{branch}")], LIMIT).ok()?;
+    let text = String::from_utf8(output).ok()?;
+    let mut fields = text.trim_end_matches('\n').split('\0');
+    let (remote, name, track) = (fields.next()?, fields.next()?, fields.next()?);
+    let branch = name.strip_prefix("refs/heads/")?.to_owned();
+    (!remote.is_empty()).then(|| Upstream { remote: remote.to_owned(), branch, is_level: track.is_empty() })
+}
+
 /// How many commits `of` has that `base` has not; `None` when git cannot tell.
 #[must_use]
 pub fn ahead(root: &Path, base: &str, of: &str) -> Option<u64> {

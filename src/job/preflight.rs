@@ -177,6 +177,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         max_retries: settings.max_retries,
         retry_pause: settings.backoff,
         on_failure: if settings.stop_on_error { OnFailure::End } else { OnFailure::Count },
+        failed_end: Outcome::AgentFailed,
         last_counts: false,
         failure_pause: None,
         breaker_end: Outcome::Breaker,

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_saphyr::{Error as YamlError, Spanned};
 
 use super::placeholders::{self, Namespace};
@@ -69,6 +70,9 @@ struct Raw {
     commands: Option<Vec<RawCommand>>,
     #[serde(default)]
     args: Option<Vec<Spanned<String>>>,
+    /// Files of an older program have it; it says nothing here.
+    #[serde(default, rename = "credit")]
+    _credit: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]

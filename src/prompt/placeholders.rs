@@ -46,6 +46,14 @@ pub fn used(template: &str) -> impl Iterator<Item = (Namespace, &str)> {
     })
 }
 
+/// The name of the argument that a word is nothing but the placeholder of.
+#[must_use]
+pub fn only_arg(word: &str) -> Option<&str> {
+    let found = PLACEHOLDER.captures(word).filter(|found| found.get_match().as_str() == word)?;
+    let (_, [namespace, name]) = found.extract();
+    (Namespace::of(namespace) == Namespace::Args).then_some(name)
+}
+
 /// `line` split into words as a shell would, without expanding anything; a placeholder is one piece of a word,
 /// whatever blanks stand inside its braces. `None` when a quote is not closed.
 #[must_use]
@@ -115,6 +123,16 @@ mod tests {
             (Namespace::Args, "tricky") => Some("{{ args.dir }} $1 ${dir} <!-- x -->"),
             (Namespace::Ralph, "iteration") => Some("3"),
             _ => None,
+        }
+    }
+
+    #[test]
+    fn a_word_may_be_nothing_but_an_argument() {
+        for (word, name) in [("{{args.a-b}}", Some("a-b")), ("{{ args.a }}", Some("a"))] {
+            assert_eq!(only_arg(word), name);
+        }
+        for word in ["x{{args.a}}", "{{args.a}}{{args.b}}", "{{ralph.name}}", "", "a"] {
+            assert_eq!(only_arg(word), None, "{word}");
         }
     }
 

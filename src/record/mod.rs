@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod earlier;
+pub mod ending;
 pub mod event_json;
 pub mod event_line;
 pub mod events_log;
@@ -9,6 +10,7 @@ pub mod iterations_log;
 pub mod lock;
 pub mod log_dir;
 pub mod lookup;
+mod older_state;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;

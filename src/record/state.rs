@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::older_state;
 use super::worker::{self, Worker};
 use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Ended, Outcome, Status};
@@ -238,8 +239,9 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
         Ok(state) if state.version > VERSION => newer(state.version),
         Ok(state) => Found::State(Box::new(state)),
         Err(_) if text.trim().is_empty() => Found::Unknown("it is empty".to_owned()),
-        Err(error) => match toml::from_str::<Versioned>(&text) {
-            Ok(Versioned { version }) if version > VERSION => newer(version),
+        Err(error) => match (toml::from_str::<Versioned>(&text), older_state::read(&text)) {
+            (Ok(Versioned { version }), _) if version > VERSION => newer(version),
+            (Err(_), Some(older)) => Found::State(Box::new(older)),
             _ => Found::Unknown(format!("it is damaged: {}", error.message())),
         },
     })

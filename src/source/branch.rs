@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 use regex::Regex;
 
 use super::prompt_file::PromptFile;
+use super::pushing::Unpublished;
 use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
@@ -21,7 +22,6 @@ use crate::git::worktrees::CheckedOut;
 use crate::plan::{Task, Ticks};
 use crate::prompt::sections::with_sections;
 use main_plan::MainPlan;
-use publisher::Unpublished;
 pub(crate) use publisher::{Made, Publisher};
 
 static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {

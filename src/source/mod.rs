@@ -3,7 +3,9 @@
 pub(crate) mod authoring;
 pub(crate) mod branch;
 pub(crate) mod inspection;
+pub(crate) mod planning;
 pub(crate) mod prompt_file;
+mod pushing;
 pub(crate) mod ralph_md;
 pub(crate) mod tasks;
 pub(crate) mod worker;

@@ -16,7 +16,7 @@ use crate::process::capture::{Captured, Ended};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::prompt::front_matter::{Document, NamedCommand};
-use crate::prompt::placeholders::{Namespace, resolve, without_comments};
+use crate::prompt::placeholders::{Namespace, only_arg, resolve, without_comments};
 use crate::prompt::sections::with_sections;
 use crate::side_command::{self, Bounds};
 use crate::text::duration;
@@ -92,8 +92,10 @@ impl RalphMd {
         loop_knows: &LoopKnows,
         context: &mut Context<'_>,
     ) -> Result<String, End> {
-        let words =
-            command.run.iter().map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
+        // An argument that nobody has given is no empty word.
+        let is_given = |word: &&String| only_arg(word).is_none_or(|name| self.args.contains_key(name));
+        let words = command.run.iter().filter(is_given);
+        let words = words.map(|word| resolve(word, &|space, name| self.value(space, name, loop_knows)));
         let launch = self.launch_of(words.collect());
         let bounds = Bounds { limit: command.timeout, room: ROOM, cut_at: Urgency::AfterAttempt };
         let captured = side_command::run(&launch, bounds, context)?;

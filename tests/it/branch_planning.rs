@@ -117,3 +117,47 @@ fn with_the_scripted_agent_from_specs_to_branches() {
     assert!(scratch.path(".worktrees/greet/greet.sh").exists() && !scratch.path("greet.sh").exists());
     assert_eq!(project.commits("greet").len(), 2);
 }
+
+/// A plan is committed to the branch that the user is on; it goes to the remote only where nothing else would go along.
+#[test]
+fn a_plan_is_pushed_where_nothing_else_goes_along() {
+    let writes = format!(
+        r"printf '## Branch: x\nGoal: g\n- [ ] t\n' > $plan; git add -f $plan; git commit -qm 'Plan'; {COMPLETE}"
+    );
+    let told = |prepare: &dyn Fn(&BranchProject)| {
+        let project = BranchProject::new("");
+        fs::remove_file(project.scratch.path("IMPLEMENTATION_PLAN.md")).unwrap();
+        project.scratch.write("specs/greet.md", "# Greeting\n");
+        project.agent(&writes);
+        project.scratch.git(&["checkout", "--quiet", "-b", "work"]);
+        prepare(&project);
+        let run = project.scratch.run("loop plan");
+        assert_eq!(run.code, Some(0), "{run:?}");
+        (project.pushed("work") == Some(project.head("work")), run.stderr)
+    };
+    let follow = |project: &BranchProject| {
+        project.scratch.git(&["push", "--quiet", "-u", "origin", "work"]);
+    };
+    let (is_pushed, said) = told(&follow);
+    assert!(is_pushed && said.contains("pushed to origin/work"), "{said}");
+    for (prepare, why) in [
+        (Box::new(|_: &BranchProject| ()) as Box<dyn Fn(&BranchProject)>, "it has no upstream"),
+        (
+            Box::new(move |project| {
+                follow(project);
+                project.scratch.git(&["commit", "--quiet", "--allow-empty", "-m", "mine"]);
+            }),
+            "it was not level with its upstream at the start",
+        ),
+        (
+            Box::new(move |project| {
+                follow(project);
+                project.scratch.write("ralph.toml", "[git]\nprotected_branches = ['work']\n");
+            }),
+            "the branch is protected",
+        ),
+    ] {
+        let (is_pushed, said) = told(&prepare);
+        assert!(!is_pushed && said.contains(why) && said.contains("'git push' does it"), "{why}: {said}");
+    }
+}

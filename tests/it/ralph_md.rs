@@ -334,3 +334,54 @@ fn starters_are_written_once_and_work() {
     );
     assert_eq!(scratch.run("config").code, Some(0));
 }
+
+#[test]
+fn an_argument_that_nobody_gives_is_no_word() {
+    let front = "agent: mine\nargs: [a, b]\ncredit: somebody\ncommands:\n- {name: c, run: './say {{ args.a }} {{args.b}} x{{ args.a }}'}";
+    let scratch = project(front, "{{ commands.c }}");
+    script(&scratch, "fix/say", r#"printf '<%s>' "$@""#);
+    for (words, expected) in [
+        (&["fix", "-n", "1"][..], "<x>"),
+        (&["fix", "-n", "1", "--b", ""], "<><x>"),
+        (&["fix", "-n", "1", "--a", "1"], "<1><x1>"),
+    ] {
+        let run = run_words(&scratch, words);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(scratch.read("prompt-1"), format!("{expected}\n"), "{words:?}");
+        fs::remove_dir_all(scratch.path(".ralph")).unwrap();
+    }
+}
+
+#[test]
+fn the_end_by_an_error_has_a_reason_of_its_own() {
+    let scratch = project("agent: mine", "x");
+    scratch.agent("mine", "exit 3");
+    let run = scratch.run("run fix -n 5 -s");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stderr.contains("mine exited with code 3"), "{run:?}");
+    let state = scratch.state();
+    assert_eq!(
+        (state["exit_reason"].as_str(), state["iteration"].as_integer()),
+        (Some("stop_on_error"), Some(1))
+    );
+    assert!(
+        scratch.session_log().contains("Exit Reason: an iteration failed\n"),
+        "{}",
+        scratch.session_log()
+    );
+}
+
+/// Nobody knows its words from the rest: what it prints is what is looked at.
+#[test]
+fn a_done_pattern_is_looked_for_in_what_an_unknown_agent_prints() {
+    let scratch = project("agent: mine", "x");
+    scratch.agent("mine", "[ $RALPH_ITERATION = 1 ] && echo 'not yet' || echo 'All tasks are done.'");
+    let mut command = scratch.ralph("run fix -n 5");
+    let run = Scratch::finish(command.args(["--done-pattern", "tasks are done"]));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let state = scratch.state();
+    assert_eq!(
+        (state["exit_reason"].as_str(), state["iteration"].as_integer()),
+        (Some("done_pattern"), Some(2))
+    );
+}

@@ -42,7 +42,6 @@ fn killed_while_the_agent_runs_it_tells_the_truth_and_goes_on() {
     assert!(text.contains("Exit reason: killed (ralph was killed; 'ralph resume prompt'"), "{text}");
     let run = scratch.run("pause prompt");
     assert!(run.code == Some(1) && run.stderr.contains("is not running"), "{run:?}");
-    assert_eq!(scratch.run("cancel").stdout, "no active loop\n");
 
     scratch.write("go", "");
     let run = scratch.run("prompt p.md 3 --resume");
@@ -242,4 +241,42 @@ fn many_iterations_take_no_memory_and_leave_a_small_state() {
     fs::remove_dir_all(scratch.path(".ralph/logs")).unwrap();
     fs::remove_file(scratch.path(".ralph/iterations.log")).unwrap();
     assert_eq!(status(&scratch), told);
+}
+
+#[test]
+fn a_loop_that_was_killed_can_be_cancelled_and_is_not_gone_on_with() {
+    let scratch = Scratch::new();
+    hangs_in_the_second(&scratch);
+    let ralph = Started::new(&scratch, "prompt p.md 3");
+    wait_for("the second iteration", || scratch.path("hangs").exists().then_some(()));
+    drop(ralph);
+    assert_eq!(scratch.run("cancel").stdout, "prompt: cancelled (was at iteration 2)\n");
+    let ended = status(&scratch);
+    assert_eq!((&ended["status"], &ended["exit_code"]), (&"cancelled".into(), &0.into()));
+    assert!(
+        scratch
+            .read(".ralph/iterations.log")
+            .ends_with("[DONE] loop complete after 2 iterations reason=killed\n")
+    );
+    assert_eq!(scratch.run("cancel").stdout, "no active loop\n");
+    let run = scratch.run("resume");
+    assert!(run.code == Some(1) && run.stderr.contains("has come to its end (cancelled)"), "{run:?}");
+    scratch.await_nothing_left();
+}
+
+/// Of the program that kept its state under the same name, without a version.
+#[test]
+fn the_state_of_an_older_program_is_read_and_gone_on_with() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("more"));
+    scratch.write(
+        ".ralph/state.toml",
+        "active = true\niteration = 7\nmode = \"plan\"\nstarted_at = \"2026-01-02T03:04:05Z\"\nmax_iterations = 20\n\
+         error_count = 2\nconsecutive_errors = 0\nidle_iterations = 0\n",
+    );
+    let old = status(&scratch);
+    assert_eq!((&old["status"], &old["current_iteration"]), (&"killed".into(), &7.into()), "{old}");
+    let run = scratch.run("loop plan -m 9");
+    assert!(run.stderr.contains("resuming after iteration 7"), "{run:?}");
+    assert_eq!(status(&scratch)["current_iteration"], 9);
 }

@@ -72,7 +72,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     git::identity::check(&identity)?;
     git::identity::try_signature(project.root(), &identity)?;
 
-    let lock = take_project(project, &identity)?;
+    let lock = take_project(project)?;
     // Read again: what was built until a moment ago is done now.
     let branches = planned::read(project, settings)?;
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
@@ -99,16 +99,14 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
 }
 
 /// Keeps other loops out of the project, and sees to what all of its work trees share.
-fn take_project(project: &Project, identity: &git::identity::CommitIdentity) -> anyhow::Result<Lock> {
+fn take_project(project: &Project) -> anyhow::Result<Lock> {
     project.create_run_dir()?;
     let lock = recorder::hold(project, VERB)?;
     let mut patterns = git::runtime_patterns(project);
     // No agent shall commit its copy; where the plan is tracked this has no effect.
     patterns.extend([format!("/{BRANCH_PLAN}"), format!("/{BRANCH_PLAN}.*.tmp")]);
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
-    if *identity != git::identity::CommitIdentity::default() {
-        git::identity::prepare(project.root())?;
-    }
+    git::identity::prepare(project.root())?;
     Ok(lock)
 }
 

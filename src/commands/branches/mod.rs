@@ -13,6 +13,7 @@ use anyhow::bail;
 
 use super::target::count;
 use crate::cli::{BranchFlags, LoopVerb};
+use crate::engine::outcome::Outcome;
 use crate::job::preflight::Preflight;
 use crate::job::workspace::Workspace;
 use crate::project::Project;
@@ -35,6 +36,7 @@ fn limit_of(flags: &BranchFlags) -> anyhow::Result<Option<u64>> {
 /// What is checked before branches are planned or built.
 fn preflight(workspace: &Workspace, flags: &BranchFlags, limit: Option<u64>) -> anyhow::Result<Preflight> {
     let mut preflight = Preflight::of_settings(workspace, limit)?;
+    preflight.limits.failed_end = Outcome::StoppedOnError;
     if flags.unlimited && flags.flags.resume_limit.is_none() {
         preflight.limits.max_iterations = None;
     }

@@ -11,6 +11,7 @@ use crate::job::variables::{agent_env, prompt_names};
 use crate::job::workspace::{Workspace, open_loop};
 use crate::prompt;
 use crate::settings::Verb;
+use crate::source::planning::Planning;
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::plain::Frame;
 
@@ -32,6 +33,8 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let names = prompt_names(MODE, &preflight.limits, project, settings);
     let source = PromptFile::new(text, Plan::Written(project.branch_plan()), names, REPLAN_BRANCHES);
     source.read().map_err(Refused::from)?;
+    let source =
+        Planning::new(source, project.root(), settings.git.auto_push, &settings.git.protected_branches);
 
     let run = run_id();
     let mut env = agent_env(MODE, &preflight.limits, project, settings);

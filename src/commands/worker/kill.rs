@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use chrono::Local;
 use rustix::process::Signal;
 
 use super::find::{self, Worker};
@@ -11,15 +10,13 @@ use super::tree::{self, OwnTree};
 use crate::agent::worker;
 use crate::cli::KillArgs;
 use crate::commands::output::{say, warn};
-use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::Request;
 use crate::process::handle::ProcessHandle;
 use crate::process::ladder::Ladder;
-use crate::record::iterations_log::IterationsLog;
 use crate::record::lookup::Loop;
-use crate::record::state::{State, StateFile};
-use crate::record::{recorder, requests};
+use crate::record::state::State;
+use crate::record::{ending, recorder, requests};
 
 /// How long a monitor may take to end beyond what its agent may take.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -128,17 +125,6 @@ fn has_ended(state: &State) -> bool {
 
 /// Books the end of a loop that has no monitor which would.
 fn book(worker: &Worker, state: &State) -> anyhow::Result<()> {
-    let (run, name) = (state.run.clone(), state.name.clone());
-    let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
-    let at = Local::now();
-    let duration = (at.to_utc() - state.started_at).to_std().unwrap_or_default();
-    let mut tally = state.tally.clone();
-    tally.in_attempt = false;
-    let event =
-        Event::LoopEnded { outcome: Outcome::Cancelled, detail: None, tally: &tally, duration, work: None };
-    let stamped = Stamped { at, identity: &identity, event };
     let failed = || format!("worker '{}' is killed, and its records cannot say so", worker.name);
-    StateFile::new(&worker.project.state(), state.clone()).take(&stamped).with_context(failed)?;
-    let mut log = IterationsLog::open(&worker.project.iterations_log()).with_context(failed)?;
-    log.take(&stamped).with_context(failed)
+    ending::book(&worker.project, state, Outcome::Cancelled).with_context(failed)
 }

@@ -74,7 +74,11 @@ pub(super) fn explain(yaml: &str, error: &YamlError) -> Problem {
     here(format!("this is not valid YAML: {}", own_words(&said)))
 }
 
+/// A key that is read over.
+const IGNORED: &str = "credit";
+
 fn unknown(field: &str, expected: &[&'static str]) -> String {
+    let expected: Vec<&str> = expected.iter().copied().filter(|key| *key != IGNORED).collect();
     let known = expected.join(", ");
     let meant = nearest(field, expected.iter().copied());
     let meant = meant.map_or(String::new(), |name| format!("did you mean '{name}'? "));

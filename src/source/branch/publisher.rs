@@ -9,24 +9,20 @@ use super::Facts;
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::outcome::End;
-use crate::engine::stop::Urgency;
 use crate::git;
 use crate::git::identity::CommitIdentity;
 use crate::git::remote::Remote;
 use crate::plan::Task;
-use crate::process::capture::{Captured, Ended};
+use crate::process::capture::Captured;
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
 use crate::project::BRANCH_PLAN;
-use crate::side_command::{self, Bounds};
-use crate::text::{duration, line};
+use crate::side_command;
+use crate::source::pushing::{Unpublished, bounds, outcome, push_branch};
+use crate::text::line;
 
-/// The longest that a push may take.
-const PUSH_LIMIT: Duration = Duration::from_mins(5);
 /// The longest that opening a pull request may take.
 const PULL_REQUEST_LIMIT: Duration = Duration::from_mins(2);
-/// How many bytes of each of a program's two outputs are kept.
-const ROOM: usize = 64 * 1024;
 /// What `gh` exits with when nobody is logged in.
 const GH_LOGIN: i32 = 4;
 
@@ -68,17 +64,6 @@ pub struct Made {
     pub notes: Vec<String>,
 }
 
-/// Why something has not come to where it belongs.
-#[derive(Debug)]
-pub(super) enum Unpublished {
-    /// It cannot be done here; the branch counts as built all the same.
-    Impossible(String),
-    /// It went wrong.
-    Wrong(String),
-    /// It was cut off, because the loop is to end now.
-    Cut,
-}
-
 impl Publisher {
     /// How many commits the branch has ahead of its base; `None` when git cannot tell.
     #[must_use]
@@ -110,17 +95,11 @@ impl Publisher {
             Some(_) => {}
             None => return Ok(Err(Unpublished::Wrong(self.uncountable()))),
         }
-        let launch = git::remote::push(&self.tree, &remote, &self.branch, &self.identity);
-        let captured = side_command::run(&launch, bounds(PUSH_LIMIT), context)?;
-        Ok(match outcome(captured, PUSH_LIMIT) {
-            Ok((0, _, _)) => {
-                self.made.pushed = head;
-                context.tell(Event::Published(&format!("pushed to {}/{}", remote.name, self.branch)))?;
-                Ok(())
-            }
-            Ok((_, stdout, stderr)) => Err(Unpublished::Wrong(git::remote::why_refused(&stdout, &stderr))),
-            Err(failure) => Err(failure),
-        })
+        let pushed = push_branch(&self.tree, &remote, &self.branch, &self.identity, context)?;
+        if pushed.is_ok() {
+            self.made.pushed = head;
+        }
+        Ok(pushed)
     }
 
     fn uncountable(&self) -> String {
@@ -218,11 +197,6 @@ impl Publisher {
     }
 }
 
-/// Only the second Ctrl+C cuts it off.
-fn bounds(limit: Duration) -> Bounds {
-    Bounds { limit, room: ROOM, cut_at: Urgency::Now }
-}
-
 fn body(facts: &Facts, tasks: &[Task]) -> String {
     let mut body = format!("{}\n", facts.goal);
     if !tasks.is_empty() {
@@ -233,25 +207,6 @@ fn body(facts: &Facts, tasks: &[Task]) -> String {
         let _ = writeln!(body, "- [{tick}] {text}"); // writing to a String cannot fail
     }
     body
-}
-
-/// Exit code, stdout and stderr of a program that ended by itself; else what happened.
-fn outcome(
-    captured: Result<Captured, StartError>,
-    limit: Duration,
-) -> Result<(i32, String, String), Unpublished> {
-    let captured = captured.map_err(|error| Unpublished::Wrong(error.to_string()))?;
-    match captured.end {
-        Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
-        Ended::Signaled(signal) => Err(Unpublished::Wrong(format!("it was ended by signal {signal}"))),
-        Ended::OutOfSight => Err(Unpublished::Wrong(
-            "it was ended, because somebody killed the process that supervises it".to_owned(),
-        )),
-        Ended::TimedOut => {
-            Err(Unpublished::Wrong(format!("it did not end within {}", duration::format(limit))))
-        }
-        Ended::Cancelled => Err(Unpublished::Cut),
-    }
 }
 
 /// The address of the pull request that `gh` has opened or found.
@@ -291,7 +246,9 @@ fn pull_request(captured: Result<Captured, StartError>) -> Result<String, Unpubl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::capture::Ended;
     use crate::process::capture::Kept;
+    use crate::source::pushing::ROOM;
 
     /// What is made of a `gh` that ends so.
     fn answer(code: i32, stdout: &str, stderr: &str) -> String {

@@ -1,0 +1,98 @@
+//! The state file of an older program: read, never written.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use super::state::{Setup, State, VERSION};
+use crate::engine::outcome::{Outcome, Status};
+use crate::engine::tally::Tally;
+use crate::process::identity::ProcessIdentity;
+
+/// What stands in it. It has no version, and tells neither of a process nor of an end.
+#[derive(Deserialize)]
+struct File {
+    active: bool,
+    iteration: u64,
+    mode: String,
+    started_at: DateTime<Utc>,
+    last_iteration_at: Option<DateTime<Utc>>,
+    max_iterations: Option<u64>,
+    #[serde(default)]
+    error_count: u64,
+    #[serde(default)]
+    consecutive_errors: u64,
+    last_error: Option<String>,
+    last_commit: Option<String>,
+    #[serde(default)]
+    idle_iterations: u64,
+}
+
+/// The state that such a file tells of; `None`: it is none. Its loop is over: nobody knows a process of it.
+pub(super) fn read(text: &str) -> Option<State> {
+    let file: File = toml::from_str(text).ok()?;
+    let verb = format!("loop {}", file.mode);
+    // That program goes on where it was, however it came to an end.
+    let (status, outcome) =
+        if file.active { (Status::Running, None) } else { (Status::Stopped, Some(Outcome::Interrupted)) };
+    Some(State {
+        version: VERSION,
+        run: String::new(),
+        name: file.mode.clone(),
+        mode: file.mode.clone(),
+        agent: "unknown".to_owned(),
+        active: file.active,
+        status,
+        exit_reason: outcome.map(|outcome| outcome.word().to_owned()),
+        exit_code: outcome.map(Outcome::code),
+        started_at: file.started_at,
+        last_iteration_at: file.last_iteration_at,
+        last_iteration_ended_at: None,
+        ended_at: None,
+        waiting_until: None,
+        max_iterations: file.max_iterations,
+        pending: None,
+        agent_command: None,
+        agent_model: None,
+        agent_session: None,
+        agent_context: None,
+        at_task: None,
+        session_log: None,
+        records: None,
+        argv: ["ralph", "loop"].map(str::to_owned).into_iter().chain([file.mode.clone()]).collect(),
+        cwd: std::env::current_dir().unwrap_or_default(),
+        setup: Setup { verb, ..Setup::default() },
+        // Of no boot of this machine.
+        process: ProcessIdentity { pid: 0, start_ticks: 0, boot_id: String::new(), pid_namespace: None },
+        is_held: false,
+        tally: Tally {
+            iteration: file.iteration,
+            failed: file.error_count,
+            error_count: file.error_count,
+            consecutive_errors: file.consecutive_errors,
+            idle_iterations: file.idle_iterations,
+            last_error: file.last_error,
+            last_commit: file.last_commit,
+            ..Tally::default()
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "active = true\niteration = 7\nmode = \"build\"\nstarted_at = \"2026-01-02T03:04:05Z\"\n\
+                        last_iteration_at = \"2026-01-02T03:09:05Z\"\nmax_iterations = 20\nerror_count = 2\n\
+                        consecutive_errors = 1\nlast_error = \"it broke\"\nidle_iterations = 0\n";
+
+    #[test]
+    fn a_loop_of_the_older_program_was_cut_off_where_it_says_so() {
+        let state = read(FILE).unwrap();
+        assert_eq!((state.tally.iteration, state.max_iterations, state.word()), (7, Some(20), "killed"));
+        assert!(state.was_interrupted() && !state.process.is_alive());
+        assert_eq!(state.argv, ["ralph", "loop", "build"]);
+        let state = read(&FILE.replace("active = true", "active = false")).unwrap();
+        assert!(state.was_interrupted() && state.word() == "interrupted");
+        assert!(read("iteration = 7").is_none() && read("").is_none());
+    }
+}

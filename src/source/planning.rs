@@ -1,0 +1,132 @@
+//! The plan of branches while it is made: a prompt file, and at the end the way of its commits to the remote.
+
+use std::path::{Path, PathBuf};
+
+use super::prompt_file::PromptFile;
+use super::pushing::{Unpublished, push_branch};
+use crate::engine::context::Context;
+use crate::engine::outcome::{End, Outcome};
+use crate::engine::source::{Source, Work};
+use crate::engine::stop::Change;
+use crate::engine::tally::{Given, Tally};
+use crate::git::identity::CommitIdentity;
+use crate::git::refs::{self, Upstream};
+use crate::git::remote::{self, Remote};
+use crate::git::worktrees::{CheckedOut, checked_out};
+
+/// Prompts for the plan of branches.
+pub(crate) struct Planning {
+    prompt: PromptFile,
+    root: PathBuf,
+    /// The branch that the plan is committed to, and the commit that it named at the start.
+    start: Option<(String, Option<String>)>,
+    way: Way,
+}
+
+/// Where a branch goes.
+enum Way {
+    /// It is pushed there.
+    To(Remote),
+    /// It is not pushed, for this reason.
+    Not(&'static str),
+    /// There is no remote.
+    Nowhere,
+}
+
+impl Planning {
+    /// For the project at `root`. Its branch is pushed where that is wanted (`auto_push`), is not one of those that are
+    /// `protected`, and brings nothing to the remote but what is committed from now on.
+    pub(crate) fn new(prompt: PromptFile, root: &Path, auto_push: bool, protected: &[String]) -> Self {
+        let branch = match checked_out(root) {
+            Ok(CheckedOut::Branch(branch)) => Some(branch),
+            _ => None,
+        };
+        let way = match (&branch, remote::remote(root)) {
+            (None, _) | (_, None) => Way::Nowhere,
+            (Some(branch), Some(remote)) => match may_push(root, branch, &remote, auto_push, protected) {
+                Ok(()) => Way::To(remote),
+                Err(why) => Way::Not(why),
+            },
+        };
+        let start = branch.map(|branch| {
+            let commit = refs::branch_commit(root, &branch);
+            (branch, commit)
+        });
+        Self { prompt, root: root.to_owned(), start, way }
+    }
+
+    /// Brings what was committed to the remote, or tells how.
+    fn publish(&self, end: End, context: &mut Context<'_>) -> Result<End, End> {
+        let Some((branch, before)) = &self.start else { return Ok(end) };
+        if refs::branch_commit(&self.root, branch) == *before {
+            return Ok(end);
+        }
+        let remote = match &self.way {
+            Way::To(remote) => remote,
+            Way::Nowhere => return Ok(end),
+            Way::Not(why) => {
+                context.notice(&format!("{branch} is not pushed, because {why}: 'git push' does it"))?;
+                return Ok(end);
+            }
+        };
+        Ok(match push_branch(&self.root, remote, branch, &CommitIdentity::default(), context)? {
+            Ok(()) | Err(Unpublished::Cut) => end,
+            Err(Unpublished::Wrong(why) | Unpublished::Impossible(why)) => {
+                End::because(Outcome::GitFailed, format!("the push failed: {why}"))
+            }
+        })
+    }
+}
+
+/// Whether a branch may be pushed without anybody having said so just now; an error is why not.
+fn may_push(
+    root: &Path,
+    branch: &str,
+    remote: &Remote,
+    auto_push: bool,
+    protected: &[String],
+) -> Result<(), &'static str> {
+    if !auto_push {
+        return Err("git.auto_push is off");
+    }
+    if protected.iter().any(|name| name == branch) {
+        return Err("the branch is protected (git.protected_branches)");
+    }
+    match refs::upstream(root, branch) {
+        Some(Upstream { remote: of, branch: on, is_level }) if of == remote.name && on == branch => {
+            if is_level {
+                Ok(())
+            } else {
+                Err("it was not level with its upstream at the start")
+            }
+        }
+        Some(_) => Err("its upstream has another name"),
+        None => Err("it has no upstream"),
+    }
+}
+
+impl Source for Planning {
+    fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
+        self.prompt.next(iteration, given, context)
+    }
+
+    fn file(&self) -> Option<&Path> {
+        self.prompt.path()
+    }
+
+    fn change(&mut self, change: &Change) -> bool {
+        self.prompt.change(change)
+    }
+
+    fn advice(&self, outcome: Outcome) -> Option<String> {
+        self.prompt.advice(outcome)
+    }
+
+    fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> End {
+        let end = self.prompt.close(end, tally, context);
+        if end.outcome.code() != 0 || end.outcome == Outcome::Cancelled {
+            return end;
+        }
+        self.publish(end, context).unwrap_or_else(|end| end)
+    }
+}

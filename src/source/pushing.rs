@@ -1,0 +1,79 @@
+//! A branch on its way to the remote.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::engine::context::Context;
+use crate::engine::event::Event;
+use crate::engine::outcome::End;
+use crate::engine::stop::Urgency;
+use crate::git;
+use crate::git::identity::CommitIdentity;
+use crate::git::remote::Remote;
+use crate::process::capture::{Captured, Ended};
+use crate::process::supervised::StartError;
+use crate::side_command::{self, Bounds};
+use crate::text::duration;
+
+/// The longest that a push may take.
+const PUSH_LIMIT: Duration = Duration::from_mins(5);
+/// How many bytes of each of a program's two outputs are kept.
+pub(super) const ROOM: usize = 64 * 1024;
+
+/// Why something has not come to where it belongs.
+#[derive(Debug)]
+pub(super) enum Unpublished {
+    /// It cannot be done here; the branch counts as built all the same.
+    Impossible(String),
+    /// It went wrong.
+    Wrong(String),
+    /// It was cut off, because the loop is to end now.
+    Cut,
+}
+
+/// Pushes the branch of the work tree `tree` to the one of the same name, and tells of it.
+///
+/// # Errors
+/// When the loop cannot go on; why it is not pushed is no such thing.
+pub(super) fn push_branch(
+    tree: &Path,
+    remote: &Remote,
+    branch: &str,
+    identity: &CommitIdentity,
+    context: &mut Context<'_>,
+) -> Result<Result<(), Unpublished>, End> {
+    let launch = git::remote::push(tree, remote, branch, identity);
+    let captured = side_command::run(&launch, bounds(PUSH_LIMIT), context)?;
+    Ok(match outcome(captured, PUSH_LIMIT) {
+        Ok((0, _, _)) => {
+            context.tell(Event::Published(&format!("pushed to {}/{branch}", remote.name)))?;
+            Ok(())
+        }
+        Ok((_, stdout, stderr)) => Err(Unpublished::Wrong(git::remote::why_refused(&stdout, &stderr))),
+        Err(failure) => Err(failure),
+    })
+}
+
+/// Only the second Ctrl+C cuts it off.
+pub(super) fn bounds(limit: Duration) -> Bounds {
+    Bounds { limit, room: ROOM, cut_at: Urgency::Now }
+}
+
+/// Exit code, stdout and stderr of a program that ended by itself; else what happened.
+pub(super) fn outcome(
+    captured: Result<Captured, StartError>,
+    limit: Duration,
+) -> Result<(i32, String, String), Unpublished> {
+    let captured = captured.map_err(|error| Unpublished::Wrong(error.to_string()))?;
+    match captured.end {
+        Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
+        Ended::Signaled(signal) => Err(Unpublished::Wrong(format!("it was ended by signal {signal}"))),
+        Ended::OutOfSight => Err(Unpublished::Wrong(
+            "it was ended, because somebody killed the process that supervises it".to_owned(),
+        )),
+        Ended::TimedOut => {
+            Err(Unpublished::Wrong(format!("it did not end within {}", duration::format(limit))))
+        }
+        Ended::Cancelled => Err(Unpublished::Cut),
+    }
+}
