@@ -1,5 +1,5 @@
-//! `ralph demo`: the real loop, planning and building in a scratch repository with the scripted agent; with `--tasks` a feature
-//! from its brief to its last task.
+//! `ralph demo`: the real loop, planning and building in a scratch repository with the scripted agent, and then three branches
+//! side by side, of which one meets what it cannot do; with `--tasks` a feature from its brief to its last task.
 //!
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so what is shown is what ralph does.
@@ -10,7 +10,7 @@ use crate::job::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::short::output_within;
 use crate::prompt;
-use crate::script_agent::PACE_VARIABLE;
+use crate::script_agent::{PACE_VARIABLE, PLAY_VARIABLE};
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -27,11 +27,16 @@ const SPEC: &str = include_str!("demo/greeting.md");
 const README: &str = include_str!("demo/README.md");
 const AGENTS: &str = include_str!("demo/AGENTS.md");
 const CONFIG: &str = include_str!("demo/config");
+const BRANCHES: &str = include_str!("demo/branches.md");
+/// All branches meet a usage limit of so many seconds first.
+const LIMIT: &str = "limit 2";
+/// What a build of branches ends with of which one has failed.
+const ONE_FAILED: u8 = 4;
 /// `.ralph/ralph` is of this machine, not of the project.
 const IGNORED: &str = "/.ralph/ralph\n";
 
 /// Milliseconds between two events of the agent, when a person watches.
-const PACE: &str = "150";
+const PACE: &str = "100";
 
 /// How often we look whether a loop has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -64,10 +69,16 @@ pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
         }
     }
     let greeting = stage.prove()?;
+    stage.say(&format!("\nIt works. `sh greet.sh Ada` says: {}\n", greeting.trim_end()));
     if tasks {
         stage.tell_tasks()?;
+    } else {
+        let code = stage.build_branches(&signals)?;
+        if code != ONE_FAILED {
+            return Ok(code.max(1));
+        }
     }
-    stage.close(&greeting, tasks)?;
+    stage.close(tasks);
     Ok(0)
 }
 
@@ -211,25 +222,49 @@ impl Stage {
         Ok(())
     }
 
-    fn close(&self, greeting: &str, tasks: bool) -> anyhow::Result<()> {
-        let commits = git(&self.repo, &["log", "--oneline", "--reverse"])?;
+    /// Builds three branches side by side, and answers the exit code. They meet a usage limit, and one of them a task that its
+    /// agent cannot do.
+    fn build_branches(&self, signals: &Signals) -> anyhow::Result<u8> {
+        atomic::write_theirs(
+            &self.repo.join("IMPLEMENTATION_PLAN.md"),
+            BRANCHES.as_bytes(),
+            Durability::Atomic,
+        )?;
+        self.say("$ ralph loop build     # Three branches at once; a usage limit comes in between, and one has a task too many\n");
+        let mut command = self.loop_command(&["loop", "build", "--max-errors", "1"]);
+        command.env(PLAY_VARIABLE, LIMIT);
+        signals.wait(command)
+    }
+
+    fn close(&self, tasks: bool) {
         let place = self.repo.display();
-        self.say(&format!("\nIt works. `sh greet.sh Ada` says: {}\n", greeting.trim_end()));
-        self.say(&format!("The repository       {place}"));
-        if let Some(log) = newest_log(&self.repo) {
-            self.say(&format!("The last session     {}", log.display()));
-        }
-        self.say("The commits          git log");
-        commits.lines().for_each(|commit| self.say(&format!("    {commit}")));
         self.say(&format!(
-            "\nGo on from here:\n    cd {}\n    {}\n\nIn a project of your own: `ralph init`",
+            "\nAll of it is in {place}\nGo on from there:\n    cd {}\n    {}\n\nIn a project of your own:\n    {} init",
             shlex::try_quote(&place.to_string()).unwrap_or_default(),
-            if tasks { MORE_TASKS } else { MORE_PLANS }
+            if tasks { MORE_TASKS } else { MORE_PLANS },
+            self.typed()
         ));
         if self.quiet {
             tell(&format!("demo complete: {place}"));
         }
-        Ok(())
+    }
+
+    /// This program as one would type it where the demo was started.
+    fn typed(&self) -> String {
+        let is_ours = |folder: PathBuf| {
+            folder
+                .join("ralph")
+                .canonicalize()
+                .is_ok_and(|found| Some(found) == self.ralph.canonicalize().ok())
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if std::env::split_paths(&path).any(is_ours) {
+            return "ralph".to_owned();
+        }
+        let here = std::env::current_dir().unwrap_or_default();
+        let near = self.ralph.strip_prefix(&here).map(|near| Path::new(".").join(near));
+        let typed = near.unwrap_or_else(|_| self.ralph.clone()).display().to_string();
+        shlex::try_quote(&typed).map_or_else(|_| typed.clone(), std::borrow::Cow::into_owned)
     }
 
     fn say(&self, text: &str) {
@@ -242,11 +277,6 @@ impl Stage {
 /// Prints lines; a closed stdout is no reason to end the demo.
 fn tell(text: &str) {
     let _ = print(|out| writeln!(out, "{text}"));
-}
-
-fn newest_log(repo: &Path) -> Option<PathBuf> {
-    let logs = fs::read_dir(repo.join(".ralph/logs")).ok()?.flatten().map(|entry| entry.path());
-    logs.filter(|path| path.extension().is_some_and(|extension| extension == "log")).max()
 }
 
 /// The signals that came: we do not die before the loops.

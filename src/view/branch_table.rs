@@ -15,6 +15,7 @@ use crate::record::event_line::{BranchResult, Fact, LineBranch};
 use crate::text::duration;
 use crate::text::list::some_of;
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
+use crate::text::wrap::wrapped;
 
 /// What became of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,9 +162,11 @@ impl BranchRow {
         }
     }
 
-    /// Why it is not done.
-    fn reason(&self) -> Option<&'static str> {
-        self.end.as_ref().filter(|_| self.built != Built::Done).map(|end| end.outcome.reason())
+    /// Why it is not done: where it failed, in the words of what did.
+    fn reason(&self) -> Option<&str> {
+        let end = self.end.as_ref().filter(|_| self.built != Built::Done)?;
+        let told = end.detail.as_deref().filter(|_| self.built == Built::Failed);
+        Some(told.unwrap_or(end.outcome.reason()))
     }
 
     fn line(&self) -> LineBranch<'_> {
@@ -199,28 +202,61 @@ const COLUMNS: usize = 7;
 const NAMED: usize = 8;
 /// The column that is coloured.
 const RESULT: usize = 1;
+/// The one with reasons and addresses.
+const LAST: usize = COLUMNS - 1;
+/// Columns in the order in which they are left out: what the last one tells, the times, the costs, the commits, the iterations.
+const LEAST_TELLING: [usize; 5] = [LAST, 3, 4, 5, 2];
+/// What stands between two columns.
+const GAP: &str = "  ";
 
-/// The table, and below it what was not done. A column in which nothing is known is left out.
+/// The table, and below it what was not done. A column in which nothing is known is left out. Where a terminal that is `width`
+/// cells wide has no room for all of them, the last one follows below, and then the least telling ones are left out.
 #[must_use]
-pub(crate) fn table(rows: &[BranchRow]) -> String {
+pub(crate) fn table(rows: &[BranchRow], width: Option<usize>) -> String {
     let heads = ["BRANCH", "RESULT", "ITERATIONS", "TIME", "COST", "COMMITS", last_head(rows)];
     let mut lines = vec![(heads.map(str::to_owned), Style::new())];
     lines.extend(rows.iter().map(|row| (row.cells(), row.built.style())));
     let known = |column: &usize| lines[1..].iter().any(|(cells, _)| !cells[*column].is_empty());
-    let columns: Vec<usize> = (0..COLUMNS).filter(known).collect();
-    let width = |column: usize| lines.iter().map(|(cells, _)| cells[column].width()).max();
-    let widths: [usize; COLUMNS] = std::array::from_fn(|column| width(column).unwrap_or_default());
+    let mut columns: Vec<usize> = (0..COLUMNS).filter(known).collect();
+    let widest = |column: usize| lines.iter().map(|(cells, _)| cells[column].width()).max();
+    let widths: [usize; COLUMNS] = std::array::from_fn(|column| widest(column).unwrap_or_default());
+    let has_room = |columns: &[usize]| {
+        let needed = columns.iter().map(|&column| widths[column] + GAP.len()).sum::<usize>();
+        width.is_none_or(|width| needed <= width + GAP.len())
+    };
+    for column in LEAST_TELLING {
+        if !has_room(&columns) {
+            columns.retain(|kept| *kept != column);
+        }
+    }
     let mut text = String::new();
     for (cells, style) in &lines {
         let cells: Vec<String> = columns.iter().map(|&column| cell(cells, column, &widths, *style)).collect();
-        text += cells.join("  ").trim_end();
+        text += cells.join(GAP).trim_end();
         text += "\n";
     }
-    for (note, names) in notes(rows) {
-        text += &plain(&format!("{}: {note}", some_of(names, NAMED)));
+    let below = lines[1..].iter().filter(|(cells, _)| !columns.contains(&LAST) && !cells[LAST].is_empty());
+    let below = below.map(|(cells, _)| format!("{}: {}", cells[0], cells[LAST]));
+    let notes = notes(rows);
+    let notes =
+        notes.iter().map(|(note, names)| plain(&format!("{}: {note}", some_of(names.clone(), NAMED))));
+    for note in below.chain(notes) {
+        text += &wrapped(&note, width.unwrap_or(usize::MAX), usize::MAX).join("\n");
         text += "\n";
     }
     text
+}
+
+/// What to type next; `None`: all is done.
+#[must_use]
+pub(crate) fn next_step(rows: &[BranchRow]) -> Option<String> {
+    let failed = rows.iter().find(|row| row.built == Built::Failed);
+    let look = failed.map(|row| {
+        let name = shlex::try_quote(&row.name).unwrap_or_else(|_| (&row.name).into());
+        format!("ralph logs {name} --agent, then ralph loop build")
+    });
+    let is_open = rows.iter().any(|row| row.built != Built::Done);
+    look.or_else(|| is_open.then(|| "ralph loop build".to_owned()))
 }
 
 /// Every note once, with the branches it is about.

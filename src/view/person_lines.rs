@@ -30,6 +30,8 @@ const LEAST_ROOM: usize = 16;
 pub(crate) struct PersonLines {
     /// The words of the command line that start such a loop.
     verb: &'static str,
+    /// Of one branch out of many, what stands before each of its lines, in cells.
+    prefix: Option<usize>,
     /// The number of the last iteration that may begin.
     last: Option<u64>,
     log: Option<PathBuf>,
@@ -82,7 +84,23 @@ pub(crate) struct Closing<'a> {
 impl PersonLines {
     /// For a loop that these words start.
     pub(crate) fn new(verb: &'static str) -> Self {
-        Self { verb, last: None, log: None }
+        Self { verb, prefix: None, last: None, log: None }
+    }
+
+    /// The same for one branch out of many, whose lines begin with so many cells.
+    pub(crate) fn of_branch(verb: &'static str, prefix: usize) -> Self {
+        Self { prefix: Some(prefix), ..Self::new(verb) }
+    }
+
+    /// Whether it is one branch out of many.
+    pub(crate) fn is_of_branch(&self) -> bool {
+        self.prefix.is_some()
+    }
+
+    /// The lines, broken between words where a terminal of this width ends.
+    pub(crate) fn within(&self, rows: &[Row], width: usize) -> String {
+        let width = width.saturating_sub(self.prefix.unwrap_or_default());
+        rows.iter().map(|row| row.within(width)).collect()
     }
 
     /// Everything that its agents write is there.

@@ -24,7 +24,7 @@ use crate::record::blocks;
 use crate::reply::show::{Leave, Show};
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
 use crate::text::terminal::{clean, message};
-use crate::text::{duration, timestamp};
+use crate::text::{count, duration, timestamp};
 
 /// Waits that end within so much of each other are for one reason.
 const SAME_WAIT: TimeDelta = TimeDelta::seconds(5);
@@ -125,7 +125,7 @@ impl Plain {
         match stamped.event {
             Event::AttemptStarted { tally, .. } => {
                 let text = match &mut self.frame {
-                    Frame::Person(lines) => rows(&[lines.begin(tally)]),
+                    Frame::Person(lines) => lines.within(&[lines.begin(tally)], terminal::size().1),
                     Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(tally.iteration),
                     Frame::Worker(_) => return,
@@ -199,6 +199,14 @@ impl Plain {
         }
     }
 
+    /// Lines as they are shown: for a person, broken between words where the terminal ends.
+    fn broken(&self, rows: &[Row]) -> String {
+        match &self.frame {
+            Frame::Person(lines) => lines.within(rows, terminal::size().1),
+            _ => rows.iter().map(Row::unbroken).collect(),
+        }
+    }
+
     fn is_for_person(&self) -> bool {
         matches!(self.frame, Frame::Person(_))
     }
@@ -241,7 +249,8 @@ impl Plain {
         failure.clone_into(&mut self.told);
         let row = PersonLines::end(tally, report);
         if !self.quiet || !failure.is_empty() {
-            self.block(rows(&[row]));
+            let text = self.broken(&[row]);
+            self.block(text);
         }
     }
 
@@ -255,12 +264,15 @@ impl Plain {
         });
         let detail = detail.filter(|detail| !detail.is_empty());
         let (detail, text) = match &self.frame {
-            Frame::Person(lines) => (None, rows(&lines.summary(&Closing { detail, ..*closing }))),
+            Frame::Person(lines) if lines.is_of_branch() => {
+                (None, self.broken(&[branch_ended(style, outcome, detail, tally, duration)]))
+            }
+            Frame::Person(lines) => (None, self.broken(&lines.summary(&Closing { detail, ..*closing }))),
             // The blocks name the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
             Frame::Worker(_) => return,
-            Frame::Branch(_) => (None, branch_ended(style, outcome, detail, tally, duration)),
+            Frame::Branch(_) => (None, branch_ended(style, outcome, detail, tally, duration).unbroken()),
         };
         if let Some(detail) = detail {
             self.line(style, "■", detail);
@@ -270,7 +282,11 @@ impl Plain {
 
     /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
     fn waits(&mut self, why: &str, until: DateTime<Utc>, name: &str) {
-        let is_branch = matches!(self.frame, Frame::Branch(_));
+        let is_branch = match &self.frame {
+            Frame::Branch(_) => true,
+            Frame::Person(lines) => lines.is_of_branch(),
+            _ => false,
+        };
         if is_branch && !self.waits.is_new(until) {
             return;
         }
@@ -413,7 +429,7 @@ impl Plain {
     fn line(&mut self, style: Style, mark: &str, text: &str) {
         self.end_line();
         let row = Row { style, head: format!("{mark} "), text: message(text) };
-        let text = if self.is_for_person() { rows(&[row]) } else { row.unbroken() };
+        let text = self.broken(&[row]);
         self.voice.say(Target::Stderr, text);
     }
 
@@ -442,12 +458,6 @@ impl Plain {
     }
 }
 
-/// Lines for a person, broken between words where their terminal ends.
-fn rows(rows: &[Row]) -> String {
-    let width = terminal::size().1;
-    rows.iter().map(|row| row.within(width)).collect()
-}
-
 /// Each line by itself, because a colour that runs over a line's end does so into what another branch says.
 fn faint_lines(text: &str) -> String {
     let mut faint = String::new();
@@ -458,22 +468,15 @@ fn faint_lines(text: &str) -> String {
     faint
 }
 
-/// `■ max iterations reached · 20 iterations · 1h02m03s · $1.42`
-fn branch_ended(
-    style: Style,
-    outcome: Outcome,
-    detail: Option<&str>,
-    tally: &Tally,
-    took: Duration,
-) -> String {
-    let mut reason = outcome.reason().to_owned();
+/// `■ limit: max iterations reached · 20 iterations · 1h02m03s · $1.42`
+fn branch_ended(style: Style, outcome: Outcome, detail: Option<&str>, tally: &Tally, took: Duration) -> Row {
+    let mut reason = format!("{}: {}", outcome.ended().word(), outcome.reason());
     if let Some(detail) = detail {
         reason = format!("{reason}: {}", cells::plain(detail));
     }
-    let plural = if tally.iteration == 1 { "" } else { "s" };
-    let mut facts = vec![reason, format!("{} iteration{plural}", tally.iteration), duration::elapsed(took)];
+    let mut facts = vec![reason, count::of(tally.iteration, "iteration"), duration::elapsed(took)];
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         facts.push(format!("${cost:.2}"));
     }
-    format!("{style}■ {}{style:#}\n", facts.join(" · "))
+    Row { style, head: "■ ".to_owned(), text: facts.join(" · ") }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::console::{Console, Target};
+use super::person_lines::PersonLines;
 use super::plain::{Frame, Waits};
 use super::run_lines::RunLines;
 use super::status_line::StatusLine;
@@ -42,7 +43,18 @@ impl Screen {
     pub(crate) fn branch(&self, place: usize, name: &str, width: usize) -> View {
         let status = self.shows_status().then(|| StatusLine::branch(name, width, Instant::now()));
         let voice = Voice::branch(Arc::clone(&self.console), place, name, width);
-        View::new(self, voice, Frame::Branch(RunLines::default()), place, status)
+        let frame = if terminal::is_for_person() {
+            // The name, a blank and a bar, and a blank behind it.
+            Frame::Person(PersonLines::of_branch("loop build", width + 3))
+        } else {
+            Frame::Branch(RunLines::default())
+        };
+        View::new(self, voice, frame, place, status)
+    }
+
+    /// How wide the terminal is, in cells, that a person reads standard output on; `None`: there is none.
+    pub(crate) fn width(&self) -> Option<usize> {
+        terminal::is_for_person().then(|| terminal::size().1)
     }
 
     fn shows_status(&self) -> bool {

@@ -250,7 +250,7 @@ fn quiet_leaves_how_each_branch_ended_and_the_table() {
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!((lines.len(), &lines[2][..7]), (5, "BRANCH "), "{run:?}");
     for branch in BRANCHES {
-        let end = format!("{branch:<6} │ ■ completion signal detected · 1 iteration · ");
+        let end = format!("{branch:<6} │ ■ done: completion signal detected · 1 iteration · ");
         assert!(lines[..2].iter().any(|line| line.starts_with(&end)), "{run:?}");
     }
 }

@@ -238,6 +238,9 @@ fn demo_runs_the_whole_loop() {
     let run = good(&scratch, "demo ../demo --quiet");
     let demo = scratch.outside().join("demo");
     assert_eq!(run.stdout.matches("Exit Reason: completion signal detected\n").count(), 2, "{run:?}");
+    for row in ["count    done    1 ", "weather  failed  1 (1 failed) ", "yes      done    1 "] {
+        assert!(run.stdout.contains(row), "{row}: {run:?}");
+    }
     assert!(
         run.stdout.contains(&format!("demo complete: {}", demo.canonicalize().unwrap().display())),
         "{run:?}"

@@ -38,7 +38,7 @@ use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::View;
-use crate::view::branch_table::{BranchRow, Built, json, table};
+use crate::view::branch_table::{BranchRow, Built, json, next_step, table};
 use crate::view::screen::Screen;
 
 pub(super) const VERB: &str = "loop build";
@@ -189,7 +189,11 @@ impl Building<'_> {
     }
 
     fn show(&self, code: u8, rows: &[BranchRow], was_all_done: bool) {
-        self.screen.say(&table(rows));
+        let width = self.screen.width();
+        self.screen.say(&table(rows, width));
+        if let Some(next) = next_step(rows).filter(|_| width.is_some()) {
+            self.screen.say(&format!("next  {next}\n"));
+        }
         if was_all_done {
             self.screen
                 .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");

@@ -42,32 +42,56 @@ fn without_colours(text: &str) -> String {
 #[test]
 fn the_table_is_aligned_and_says_what_is_not_done() {
     assert_eq!(
-        without_colours(&table(&rows())),
+        without_colours(&table(&rows(), None)),
         "\
 BRANCH         RESULT            ITERATIONS     TIME   COST   COMMITS  PULL REQUEST / REASON
 fix-a          done              12 (2 failed)  12m5s  $0.42  7        https://example.org/o/r/pull/12
 feature/login  limit             20             12m5s  -      19       max iterations reached
-日本           failed            3 (3 failed)   12m5s  -      -        too many failures in a row
+日本           failed            3 (3 failed)   12m5s  -      -        d
 fix-b          waiting for 日本  -              -      -      -        -
 docs           not started       -              -      -      -        -
 feature/login: not pushed: no remote 'origin' second line
 "
     );
-    assert!(table(&rows()).contains("  \x1b[32mdone\x1b[0m  "), "{:?}", table(&rows()));
+    assert!(table(&rows(), None).contains("  \x1b[32mdone\x1b[0m  "), "{:?}", table(&rows(), None));
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    let table = |width| without_colours(&table(&rows(), Some(width)));
+    for width in [45, 60, 80, 200] {
+        let text = table(width);
+        let too_wide: Vec<&str> = text.lines().filter(|line| line.width() > width).collect();
+        assert!(too_wide.is_empty(), "{width}: {too_wide:?}");
+        // Whatever has no column of its own is told below.
+        assert!(text.contains("max iterations reached"), "{text}");
+        assert!(text.contains("fix-a") && text.contains("done") && text.contains("limit"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_done_is_gone_on_with() {
+    let rows = rows();
+    assert_eq!(next_step(&rows).as_deref(), Some("ralph logs '日本' --agent, then ralph loop build"));
+    assert_eq!(next_step(&rows[1..2]).as_deref(), Some("ralph loop build"));
+    assert_eq!(next_step(&rows[..1]), None);
 }
 
 #[test]
 fn what_nobody_knows_takes_no_room() {
-    assert_eq!(without_colours(&table(&[BranchRow::new("fix-a")])), "BRANCH  RESULT\nfix-a   not started\n");
+    assert_eq!(
+        without_colours(&table(&[BranchRow::new("fix-a")], None)),
+        "BRANCH  RESULT\nfix-a   not started\n"
+    );
     let failed = ended("fix-a", Outcome::AgentMissing, &Tally { iteration: 1, ..Tally::default() });
     let mut done = ended("fix-b", Outcome::Idle, &Tally { iteration: 4, ..Tally::default() });
     done.built = Built::Done;
-    let text = without_colours(&table(&[failed, done]));
+    let text = without_colours(&table(&[failed, done], None));
     assert_eq!(
         text,
         "\
 BRANCH  RESULT  ITERATIONS  TIME   REASON
-fix-a   error   1           12m5s  agent cannot be started
+fix-a   error   1           12m5s  d
 fix-b   done    4           12m5s  -
 "
     );
