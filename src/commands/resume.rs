@@ -56,9 +56,10 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// Whether a loop has ended because it had run as often as it might.
+/// Whether a loop has ended because it had run as often as it might, with or without proof of what it did.
 fn has_reached_its_limit(state: &State) -> bool {
-    state.exit_reason.as_deref() == Some(Outcome::MaxIterations.word())
+    let ended_by = |outcome: Outcome| state.exit_reason.as_deref() == Some(outcome.word());
+    ended_by(Outcome::MaxIterations) || ended_by(Outcome::Unproven)
 }
 
 /// What a loop has left that has reached its limit, under a new one.

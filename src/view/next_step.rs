@@ -27,7 +27,11 @@ pub(super) fn next_step(verb: &str, closing: &Closing<'_>) -> Option<String> {
         (Outcome::NoTasks, ..) => "ralph task add TITLE".to_owned(),
         (_, Ended::Replan | Ended::Empty, _) => "ralph plan".to_owned(),
         (_, Ended::Blocked, _) => "ralph task list".to_owned(),
-        (_, Ended::Unproven | Ended::Failed | Ended::Error, _) => format!("ralph logs {name} --agent"),
+        (_, Ended::Unproven, "plan" | "build" | "loop plan") => format!("ralph {verb}"),
+        (_, Ended::Unproven, _) => {
+            format!("ralph resume {name} --max-iterations {}", begun.saturating_mul(2))
+        }
+        (_, Ended::Failed | Ended::Error, _) => format!("ralph logs {name} --agent"),
         (_, Ended::Idle | Ended::Cancelled | Ended::Killed, _) => return None,
     })
 }
