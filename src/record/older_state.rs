@@ -3,7 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use super::state::{Setup, State, VERSION};
+use super::state::{Setup, State};
+use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::tally::Tally;
 use crate::process::identity::ProcessIdentity;
@@ -34,35 +35,20 @@ pub(super) fn read(text: &str) -> Option<State> {
     // That program goes on where it was, however it came to an end.
     let (status, outcome) =
         if file.active { (Status::Running, None) } else { (Status::Stopped, Some(Outcome::Interrupted)) };
+    // Of no boot of this machine.
+    let process = ProcessIdentity { pid: 0, start_ticks: 0, boot_id: String::new(), pid_namespace: None };
+    let [run, agent] = ["", "unknown"].map(str::to_owned);
+    let identity = LoopIdentity { run, name: file.mode.clone(), mode: file.mode.clone(), agent };
     Some(State {
-        version: VERSION,
-        run: String::new(),
-        name: file.mode.clone(),
-        mode: file.mode.clone(),
-        agent: "unknown".to_owned(),
         active: file.active,
         status,
         exit_reason: outcome.map(|outcome| outcome.word().to_owned()),
         exit_code: outcome.map(Outcome::code),
         started_at: file.started_at,
         last_iteration_at: file.last_iteration_at,
-        last_iteration_ended_at: None,
-        ended_at: None,
-        waiting_until: None,
         max_iterations: file.max_iterations,
-        pending: None,
-        agent_command: None,
-        agent_model: None,
-        agent_session: None,
-        agent_context: None,
-        at_task: None,
-        session_log: None,
-        records: None,
-        argv: ["ralph", "loop"].map(str::to_owned).into_iter().chain([file.mode.clone()]).collect(),
-        cwd: std::env::current_dir().unwrap_or_default(),
+        argv: ["ralph", "loop"].map(str::to_owned).into_iter().chain([file.mode]).collect(),
         setup: Setup { verb, ..Setup::default() },
-        // Of no boot of this machine.
-        process: ProcessIdentity { pid: 0, start_ticks: 0, boot_id: String::new(), pid_namespace: None },
         is_held: false,
         tally: Tally {
             iteration: file.iteration,
@@ -74,6 +60,7 @@ pub(super) fn read(text: &str) -> Option<State> {
             last_commit: file.last_commit,
             ..Tally::default()
         },
+        ..State::begun(&identity, process)
     })
 }
 

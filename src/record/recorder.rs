@@ -15,9 +15,8 @@ use super::requests::{self, Requests};
 use super::session_log::SessionLog;
 use super::state::{self, Extent, Found, Setup, State, StateFile};
 use crate::engine::event::{Event, LoopIdentity, Stamped};
-use crate::engine::outcome::{End, Outcome, Status};
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Ask;
-use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile, own};
 use crate::process::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
@@ -65,7 +64,7 @@ impl Recorder {
         let (session, events) = open_session(&project.logs())?;
         let session_log = Some(session.path().to_owned());
         let records = Some(project.records());
-        let state = State { session_log, records, setup, ..first_state(identity, process) };
+        let state = State { session_log, records, setup, ..State::begun(identity, process) };
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
@@ -271,39 +270,5 @@ fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
             Err(error) if error.reason.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
             Err(error) => return Err(error),
         }
-    }
-}
-
-fn first_state(identity: &LoopIdentity, process: ProcessIdentity) -> State {
-    State {
-        version: state::VERSION,
-        run: identity.run.clone(),
-        name: identity.name.clone(),
-        mode: identity.mode.clone(),
-        agent: identity.agent.clone(),
-        active: true,
-        status: Status::Running,
-        exit_reason: None,
-        exit_code: None,
-        started_at: Utc::now(),
-        last_iteration_at: None,
-        last_iteration_ended_at: None,
-        ended_at: None,
-        waiting_until: None,
-        max_iterations: None,
-        pending: None,
-        agent_command: None,
-        agent_model: None,
-        agent_session: None,
-        agent_context: None,
-        at_task: None,
-        session_log: None,
-        records: None,
-        setup: Setup::default(),
-        argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
-        cwd: std::env::current_dir().unwrap_or_default(),
-        is_held: true,
-        process,
-        tally: Tally::default(),
     }
 }

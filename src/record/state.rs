@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::older_state;
 use super::worker::{self, Worker};
-use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
+use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::Signal;
 use crate::engine::stop::{Ask, Change, Request, Watching};
@@ -273,6 +273,42 @@ fn read_json(text: &str) -> Found {
 }
 
 impl State {
+    /// A loop of this process that begins now; nothing else is known of it.
+    #[must_use]
+    pub fn begun(identity: &LoopIdentity, process: ProcessIdentity) -> Self {
+        Self {
+            version: VERSION,
+            run: identity.run.clone(),
+            name: identity.name.clone(),
+            mode: identity.mode.clone(),
+            agent: identity.agent.clone(),
+            active: true,
+            status: Status::Running,
+            exit_reason: None,
+            exit_code: None,
+            started_at: Utc::now(),
+            last_iteration_at: None,
+            last_iteration_ended_at: None,
+            ended_at: None,
+            waiting_until: None,
+            max_iterations: None,
+            pending: None,
+            agent_command: None,
+            agent_model: None,
+            agent_session: None,
+            agent_context: None,
+            at_task: None,
+            session_log: None,
+            records: None,
+            setup: Setup::default(),
+            argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            cwd: std::env::current_dir().unwrap_or_default(),
+            is_held: true,
+            process,
+            tally: Tally::default(),
+        }
+    }
+
     /// Whether its process is at work at this moment.
     #[must_use]
     pub fn is_alive(&self) -> bool {

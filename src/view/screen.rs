@@ -53,7 +53,7 @@ impl Screen {
     }
 
     /// How wide the terminal is, in cells, that a person reads standard output on; `None`: there is none.
-    pub(crate) fn width(&self) -> Option<usize> {
+    pub(crate) fn width() -> Option<usize> {
         terminal::is_for_person().then(|| terminal::size().1)
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use ralph::agent::worker::held::{Given, Held};
 use ralph::engine::event::{Event, LoopIdentity, Stamped};
-use ralph::engine::outcome::{Outcome, Status};
+use ralph::engine::outcome::Outcome;
 use ralph::engine::tally::Tally;
 use ralph::process::identity::ProcessIdentity;
 use ralph::process::ladder::Ladder;
@@ -17,7 +17,7 @@ use ralph::process::launch::Launch;
 use ralph::process::pane;
 use ralph::process::pane::Pane;
 use ralph::record::lock::Holder;
-use ralph::record::state::{Setup, State, StateFile, VERSION};
+use ralph::record::state::{Setup, State, StateFile};
 use ralph::record::worker::{Worker, WorkerTree};
 use ralph::tmux::{Opening, Window};
 
@@ -155,29 +155,13 @@ impl Workers {
         tally.durations.sum = 6.0 * 312.0;
         let mut ended = ProcessIdentity::of_self().unwrap();
         ended.start_ticks += 1;
+        let identity =
+            LoopIdentity { run: "r1".into(), name: name.into(), mode: "spawn".into(), agent: name.into() };
         State {
-            version: VERSION,
-            run: "r1".into(),
-            name: name.into(),
-            mode: "spawn".into(),
-            agent: name.into(),
-            active: true,
-            status: Status::Running,
-            exit_reason: None,
-            exit_code: None,
             started_at: started,
             last_iteration_at: Some(started + Duration::from_hours(1)),
             last_iteration_ended_at: Some(started + Duration::from_mins(59)),
-            ended_at: None,
-            waiting_until: None,
             max_iterations: Some(10),
-            pending: None,
-            agent_command: None,
-            agent_model: None,
-            agent_session: None,
-            agent_context: None,
-            at_task: None,
-            session_log: None,
             records: Some(self.folder(name)),
             setup: Setup {
                 prompt_file: Some(root.join("p.md")),
@@ -194,9 +178,9 @@ impl Workers {
             },
             argv: vec!["ralph".into(), "spawn".into()],
             cwd: root,
-            process: ended,
             is_held: false,
             tally,
+            ..State::begun(&identity, ended)
         }
     }
 

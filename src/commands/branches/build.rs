@@ -189,7 +189,7 @@ impl Building<'_> {
     }
 
     fn show(&self, code: u8, rows: &[BranchRow], was_all_done: bool) {
-        let width = self.screen.width();
+        let width = Screen::width();
         self.screen.say(&table(rows, width));
         if let Some(next) = next_step(rows).filter(|_| width.is_some()) {
             self.screen.say(&format!("next  {next}\n"));
