@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use super::output::{say, warn};
+use super::output::{remark, say, warn};
 use super::target;
 use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
@@ -33,8 +33,8 @@ pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
     for found in running(args)? {
         let Some(state) = found.alive() else { continue };
         let name = &found.name;
-        if state.status == Status::Paused || state.pending == Some(Pending::Pause) {
-            warn(&format!("loop '{name}' is already paused"));
+        if state.holds() {
+            warn(&format!("{} '{name}' is already paused", noun(state)));
             continue;
         }
         // Outside of an attempt it holds at once.
@@ -51,13 +51,19 @@ pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
                 warn(&format!("loop '{name}' has been asked to end"));
             }
             Answer::Taken(_) => {
-                say(&format!("paused ralph loop for {name}: it holds after the current attempt"));
+                say(&format!("paused ralph loop for {name}"));
+                remark(&format!("{name} holds after the current attempt"));
             }
             Answer::Pending => not_yet(&found),
             Answer::Over => bail!("loop '{name}' ended before it could be paused: see 'ralph status {name}'"),
         }
     }
     Ok(0)
+}
+
+/// What messages call it.
+pub(super) fn noun(state: &State) -> &'static str {
+    if state.setup.worker.is_some() { "worker" } else { "loop" }
 }
 
 /// `ralph cancel`.
@@ -94,17 +100,26 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
         bail!("whether a loop is active cannot be told: {why}");
     }
-    let states = loops.iter().filter_map(|found| Some((found, found.state.as_deref().ok()?)));
-    let mut cut_off = states.filter(|(_, state)| state.was_interrupted()).peekable();
-    if cut_off.peek().is_none() {
+    let is_cut_off = |found: &&Loop| found.state.as_deref().is_ok_and(State::was_interrupted);
+    let cut_off: Vec<&Loop> = loops.iter().filter(is_cut_off).collect();
+    if cut_off.is_empty() {
         say("no active loop");
     }
-    for (Loop { name, project, .. }, state) in cut_off {
-        if state.setup.worker.is_some() && super::worker::is_running(name)? {
+    for Loop { name, state, .. } in &cut_off {
+        let is_worker = state.as_deref().is_ok_and(|state| state.setup.worker.is_some());
+        if is_worker && super::worker::is_running(name)? {
             bail!("nobody watches worker '{name}', which works on: end it with 'ralph kill {name}'");
         }
+    }
+    for found in cut_off {
+        let (name, project) = (&found.name, &found.project);
         let _alone = recorder::hold(project, "cancel")?;
-        ending::book(project, state, Outcome::Cancelled)
+        // It may have been gone on with meanwhile.
+        let Some(Ok(state)) = found.again().map(|found| found.state) else { continue };
+        if !state.was_interrupted() {
+            continue;
+        }
+        ending::book(project, &state, Outcome::Cancelled)
             .with_context(|| format!("loop '{name}' cannot be ended"))?;
         say(&format!("{name}: cancelled (was at iteration {})", state.tally.iteration));
     }

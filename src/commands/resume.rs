@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use super::control::{Answer, ask, not_yet};
+use super::control::{Answer, ask, not_yet, noun};
 use super::output::{say, warn};
-use super::plain_loop::count;
+use super::plain_loop::count as number;
 use super::target;
 use crate::agent::pane::done::DonePattern;
 use crate::cli::ResumeArgs;
@@ -16,13 +16,14 @@ use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
+use crate::text::count;
 
 const RESUME: &str = "--resume";
 const RESUME_LIMIT: &str = "--resume-limit";
 
 /// `ralph resume`.
 pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
-    let limit = args.max_iterations.as_deref().map(count).transpose()?;
+    let limit = args.max_iterations.as_deref().map(number).transpose()?;
     let (here, loops) = target::loops(&args.target)?;
     let running: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if !running.is_empty() {
@@ -45,7 +46,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
             None => bail!(
                 "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{}'",
                 found.name,
-                state.exit_reason.as_deref().unwrap_or("unknown"),
+                state.word(),
                 shown(&with_resume(&state.argv, None))
             ),
         },
@@ -75,7 +76,7 @@ fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
 fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<()> {
     let Some(state) = found.alive() else { return Ok(()) };
     let name = &found.name;
-    let holds = state.status == Status::Paused || state.pending == Some(Pending::Pause);
+    let holds = state.holds();
     if let Some(change) = change(name, state, limit)? {
         match ask(found, Request::Change(change), &|_| true)? {
             Answer::Taken(_) => {}
@@ -86,7 +87,7 @@ fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<()> {
         }
     }
     if let Some(limit) = limit {
-        say(&format!("loop '{name}' runs at most {limit} iterations now"));
+        say(&format!("loop '{name}' runs at most {} now", count::of(limit, "iteration")));
         if state.status == Status::Running && !holds {
             return Ok(());
         }
@@ -97,7 +98,7 @@ fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<()> {
 /// What a living loop is to go by from here on; `None`: it is as before.
 fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Option<Change>> {
     // While it holds, its user may change the file.
-    let watching = state.watching().filter(|_| state.status == Status::Paused);
+    let watching = state.watching().filter(|_| state.holds());
     if let Some(pattern) = watching.as_ref().and_then(|watching| watching.done_pattern.as_deref()) {
         DonePattern::new(pattern).with_context(|| format!("the state.json of worker '{name}'"))?;
     }
@@ -110,7 +111,7 @@ fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Optio
 fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<()> {
     let name = &found.name;
     if state.status == Status::Running && state.tally.in_attempt && !holds {
-        warn(&format!("loop '{name}' is not paused"));
+        warn(&format!("{} '{name}' is not paused", noun(state)));
         return Ok(());
     }
     if state.status == Status::Waiting && state.waiting_until.is_none() && !holds {

@@ -305,19 +305,21 @@ impl Outcome {
         self.row().word
     }
 
-    /// The same in the words of the files of workers, which scripts know.
+    /// The same in the words of the files of workers, which scripts know; `None` for a pause.
     #[must_use]
-    pub const fn worker_word(self) -> &'static str {
-        match self {
-            Self::Cancelled => "killed",
+    pub const fn worker_word(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Terminated => return None,
+            Self::Cancelled | Self::Interrupted => "killed",
+            outcome if matches!(outcome.status(), Status::Failed) => "failed",
             outcome => outcome.word(),
-        }
+        })
     }
 
     /// The outcome that a record tells of by its `exit_reason` and its exit code; where some share both, one of them.
     #[must_use]
     pub fn recorded(word: &str, code: Option<u8>) -> Option<Self> {
-        let is_meant = |outcome: &Self| outcome.word() == word || outcome.worker_word() == word;
+        let is_meant = |outcome: &Self| outcome.word() == word || outcome.worker_word() == Some(word);
         Self::ALL.into_iter().find(|outcome| is_meant(outcome) && Some(outcome.code()) == code)
     }
 
@@ -342,6 +344,7 @@ mod tests {
     fn all_are_all() {
         assert!(Outcome::ALL.iter().enumerate().all(|(at, outcome)| *outcome as usize == at));
         assert!(Ended::ALL.iter().enumerate().all(|(at, ended)| *ended as usize == at));
+        assert!(Ended::ALL.iter().all(|ended| serde_json::to_value(ended).unwrap() == ended.word()));
     }
 
     #[test]

@@ -261,14 +261,12 @@ impl Loop<'_> {
         )
     }
 
-    /// What has not been proven, and where that is to be seen.
+    /// What has not been proven.
     fn unproven(&self) -> String {
         let Tally { iteration, validation_error, .. } = &self.job.tally;
         match validation_error {
-            Some(_) => {
-                format!("the validation still fails after iteration {iteration}: what it printed is below")
-            }
-            None => format!("nobody could look whether what iteration {iteration} says is done is so"),
+            Some(_) => format!("the validation still fails after iteration {iteration}"),
+            None => "what was said to be done last has not been proven".to_owned(),
         }
     }
 
@@ -384,11 +382,9 @@ impl Loop<'_> {
         let _ = self.release();
         let Job { source, tally, context, .. } = &mut self.job;
         let end = source.close(end, tally, context);
-        if let End { outcome: Outcome::Unproven, detail: Some(detail) } = &end
-            && tally.validation_error.is_none()
-        {
+        if let End { outcome: Outcome::Unproven, detail: Some(detail) } = &end {
             // Whoever goes on has to know.
-            tally.notes.push(format!("The last session ended unproven: {detail}"));
+            tally.validation_error.get_or_insert_with(|| detail.clone());
         }
         end
     }

@@ -18,7 +18,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::engine::event::{LoopIdentity, TaskCounts};
-use crate::engine::outcome::Ended;
+use crate::engine::outcome::{Ended, Status};
 use crate::engine::report::AttemptStatus;
 use crate::reply::show::Leave;
 use crate::reply::usage::Class;
@@ -467,8 +467,9 @@ pub struct LineFault<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoopEnded<'a> {
-    /// All that were made, also those that were cut off or waited for.
-    pub attempts: u64,
+    /// All that were made, also those that were cut off or waited for. Left out in older lines, as the next two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u64>,
     /// In US dollars, as far as agents reported it; left out where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
@@ -476,24 +477,28 @@ pub struct LoopEnded<'a> {
     pub detail: Option<Cow<'a, str>>,
     /// How long it took, in seconds.
     pub duration_s: f64,
+    /// How it ended, in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Word<Ended>>,
     /// The process's.
     pub exit_code: u8,
     /// Why it ended.
     #[serde(borrow)]
     pub exit_reason: Cow<'a, str>,
-    /// Iterations that failed for good.
+    /// Attempts; a usage limit or a provider that is waited for is no failure.
     pub failed: u64,
-    /// Attempts that failed; usage limits and providers that were waited for are no failures.
-    pub failed_attempts: u64,
+    /// Iterations that failed for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_iterations: Option<u64>,
     /// Cached ones included.
     pub input_tokens: u64,
     /// Begun.
     pub iterations: u64,
     /// Reasoning included.
     pub output_tokens: u64,
-    /// How it ended, in one word.
-    pub status: Word<Ended>,
-    /// Iterations that succeeded.
+    /// The loop's, from now on.
+    pub status: Word<Status>,
+    /// Attempts, and so iterations.
     pub succeeded: u64,
     /// What was committed meanwhile; left out where that is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -535,7 +540,10 @@ pub struct LineBranch<'a> {
     pub exit_code: Option<u8>,
     /// As in `loop_ended`.
     pub exit_reason: Option<Cow<'a, str>>,
-    /// Iterations that failed for good, in earlier runs, too.
+    /// As in `loop_ended`; left out in older lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Word<Ended>>,
+    /// Attempts, in earlier runs, too.
     pub failed: Option<u64>,
     /// Begun, in earlier runs, too.
     pub iterations: Option<u64>,
@@ -545,8 +553,6 @@ pub struct LineBranch<'a> {
     pub pull_request: Option<Cow<'a, str>>,
     /// What became of it.
     pub result: Word<BranchResult>,
-    /// As in `loop_ended`.
-    pub status: Option<Word<Ended>>,
     /// The base branch that is not done yet.
     pub waiting_for: Option<Cow<'a, str>>,
 }

@@ -10,11 +10,16 @@ use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile};
 use crate::text::{duration, timestamp};
 
+/// The mode of a worker.
+const WORKER: &str = "spawn";
+
 /// The log of iterations.
 #[derive(Debug)]
 pub struct IterationsLog {
     file: RecordFile,
     of: String,
+    /// Its lines are those that scripts know.
+    is_worker: bool,
     /// The line of an attempt that begins. An agent that is taken up has begun before, and has its line.
     begins: Option<String>,
     /// What the loop may use up, once it has begun.
@@ -24,7 +29,13 @@ pub struct IterationsLog {
 impl IterationsLog {
     /// Opens the log for appending.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        Ok(Self { file: RecordFile::append(path)?, of: String::new(), begins: None, limits: None })
+        Ok(Self {
+            file: RecordFile::append(path)?,
+            of: String::new(),
+            is_worker: false,
+            begins: None,
+            limits: None,
+        })
     }
 
     /// Goes on in a new file where this one was removed or replaced; answers whether it was.
@@ -34,6 +45,7 @@ impl IterationsLog {
 
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+        self.is_worker = stamped.identity.mode == WORKER;
         let line = match stamped.event {
             Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
                 self.of = limits.last_iteration(tally).map(|last| format!("/{last}")).unwrap_or_default();
@@ -56,6 +68,8 @@ impl IterationsLog {
                 let tag = match report.status {
                     AttemptStatus::Success | AttemptStatus::CompleteUnproven => "END",
                     AttemptStatus::Timeout => "TIMEOUT",
+                    // Somebody has ended it, and it has not failed.
+                    AttemptStatus::Interrupted if self.is_worker => "END",
                     _ => "FAIL",
                 };
                 let exit = match (report.exit_code, report.signal) {
@@ -73,8 +87,11 @@ impl IterationsLog {
             Event::LoopEnded { outcome: Outcome::Detached, .. } => {
                 "[DISCONNECT] monitor disconnected (worker still running)".to_owned()
             }
+            Event::LoopEnded { outcome, tally, .. } if self.is_worker && outcome.worker_word().is_none() => {
+                format!("[PAUSE] loop paused at iteration {}", tally.iteration)
+            }
             Event::LoopEnded { outcome, tally, .. } => {
-                let reason = outcome.worker_word();
+                let reason = outcome.worker_word().filter(|_| self.is_worker).unwrap_or(outcome.word());
                 format!("[DONE] loop complete after {} iterations reason={reason}", tally.iteration)
             }
             _ => return Ok(()),

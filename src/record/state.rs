@@ -315,6 +315,12 @@ impl State {
         self.active && self.is_held
     }
 
+    /// Whether it holds, or is to hold after the current attempt.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.status == Status::Paused || self.pending == Some(Pending::Pause)
+    }
+
     /// Where the loop really stands: one whose process was killed does not run, whatever the file says.
     #[must_use]
     pub fn true_status(&self) -> Status {
@@ -326,9 +332,9 @@ impl State {
     pub fn true_exit_reason(&self) -> Option<&str> {
         let is_killed = self.active && !self.is_held;
         match (self.setup.worker.is_some(), self.outcome()) {
-            (true, _) if is_killed => Some(Outcome::Detached.worker_word()),
+            (true, _) if is_killed => Outcome::Detached.worker_word(),
             (false, _) if is_killed => Some(Ended::Killed.word()),
-            (true, Some(outcome)) => Some(outcome.worker_word()),
+            (true, Some(outcome)) => outcome.worker_word(),
             _ => self.exit_reason.as_deref(),
         }
     }
@@ -437,7 +443,7 @@ impl StateFile {
 
     /// Whether its user may have put another file in its place: a worker's they may change while it holds.
     fn is_being_edited(&self) -> bool {
-        self.state.status == Status::Paused && is_json(&self.path) && self.path.exists()
+        self.state.holds() && is_json(&self.path) && self.path.exists()
     }
 
     /// What its user has changed in the file stays there, for `resume` to look at.
@@ -475,10 +481,13 @@ impl State {
             }
             Event::AttemptStarted { tally, .. } => {
                 self.stands(Status::Running, None, tally);
-                self.last_iteration_at = Some(stamped.at.to_utc());
                 Durability::Atomic
             }
             Event::AgentStarted { .. } | Event::AgentKnown { .. } => {
+                // One that is taken up has begun before.
+                if matches!(stamped.event, Event::AgentStarted { .. }) {
+                    self.last_iteration_at = Some(stamped.at.to_utc());
+                }
                 self.meet_agent(stamped.event);
                 Durability::Atomic
             }

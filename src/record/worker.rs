@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use chrono::{DateTime, Local, NaiveDateTime, Utc};
+use chrono::{DateTime, Local, NaiveDateTime, SubsecRound as _, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::state::{Setup, State, VERSION};
-use crate::engine::outcome::Status;
+use super::state::{Pending, Setup, State, VERSION};
+use crate::engine::outcome::{Outcome, Status};
 
 /// What a worker is set up with.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -79,9 +79,10 @@ struct File {
     state: State,
 }
 
-/// The words of the file.
-fn word(status: Status) -> &'static str {
-    match status {
+/// The words of the file. A loop that is to hold is paused from then on, while its agent works.
+fn word(state: &State) -> &'static str {
+    match state.status {
+        _ if state.active && state.pending == Some(Pending::Pause) => "paused",
         Status::Running | Status::Waiting => "running",
         Status::NeedsAttention => "needs_attention",
         Status::Paused => "paused",
@@ -91,7 +92,8 @@ fn word(status: Status) -> &'static str {
 }
 
 fn local(time: DateTime<Utc>) -> NaiveDateTime {
-    time.with_timezone(&Local).naive_local()
+    // As others write it; some readers take no more digits.
+    time.with_timezone(&Local).naive_local().trunc_subsecs(6)
 }
 
 /// The text of a worker's state file.
@@ -106,7 +108,7 @@ pub(super) fn write(state: &State) -> serde_json::Result<String> {
         prompt_file: setup.prompt_file.clone().unwrap_or_default(),
         max_iterations: state.last_iteration().unwrap_or_default(),
         current_iteration: tally.iteration,
-        status: word(state.status).to_owned(),
+        status: word(state).to_owned(),
         started: local(state.started_at),
         last_iteration_started: state.last_iteration_at.map(local),
         last_iteration_ended: state.last_iteration_ended_at.map(local),
@@ -118,7 +120,7 @@ pub(super) fn write(state: &State) -> serde_json::Result<String> {
         done_pattern: setup.done_pattern.clone(),
         inactivity_timeout: setup.inactivity_timeout.unwrap_or_default(),
         check_done_continuous: setup.worker.as_ref().is_some_and(|worker| worker.check_done_continuous),
-        exit_reason: state.outcome().map(|outcome| outcome.worker_word().to_owned()),
+        exit_reason: state.outcome().and_then(Outcome::worker_word).map(str::to_owned),
         state: state.clone(),
     };
     Ok(serde_json::to_string_pretty(&file)? + "\n")

@@ -141,12 +141,18 @@ fn is_blank(plan: &Path) -> bool {
 fn open_tasks(plan: &str) -> usize {
     let mut in_code = false;
     let is_open = |line: &str| {
-        let item = line.trim_start_matches(['-', '*', ' ', '\t']);
-        let status = item.strip_prefix("Status:").map(|status| status.trim().to_ascii_lowercase());
-        item.starts_with("[ ]") || status.is_some_and(|status| !DONE.contains(&status.as_str()))
+        let is_of_list = |char: char| char.is_ascii_digit() || "-*+._ \t".contains(char);
+        let item = line.trim_start_matches(is_of_list);
+        let value = item.strip_prefix("Status").map(|rest| rest.trim_start_matches(['*', '_']));
+        let value = value.and_then(|rest| rest.strip_prefix(':')).map(str::to_ascii_lowercase);
+        let is_done = |value: &String| {
+            let word = value.split(|char: char| !char.is_ascii_alphanumeric()).find(|word| !word.is_empty());
+            word.is_some_and(|word| DONE.contains(&word))
+        };
+        item.starts_with("[ ]") || value.is_some_and(|value| !is_done(&value))
     };
     let lines = plan.lines().filter(|line| {
-        let is_fence = line.trim_start().starts_with("```");
+        let is_fence = ["```", "~~~"].iter().any(|fence| line.trim_start().starts_with(fence));
         in_code ^= is_fence;
         !in_code && !is_fence
     });
@@ -183,8 +189,8 @@ impl Source for PromptFile {
                 let open = open_tasks(&theirs::text(plan).unwrap_or_default());
                 let detail = match open {
                     0 => end.detail,
-                    1 => Some("1 task of the plan is still open".to_owned()),
-                    open => Some(format!("{open} tasks of the plan are still open")),
+                    1 => Some("the agent says so, and 1 task of the plan is still open".to_owned()),
+                    open => Some(format!("the agent says so, and {open} tasks of the plan are still open")),
                 };
                 End { detail, ..end }
             }
@@ -208,8 +214,9 @@ mod tests {
     #[test]
     fn open_tasks_are_boxes_and_statuses_outside_of_code() {
         let plan = "# Plan\n- Status is one of planned, complete\n## 1. A\n- Status: complete\n## 2. B\n- Status: planned\n\
-                    - [ ] a box\n  * [ ] another\n- [x] done\n```\n- [ ] in code\n```\n";
-        assert_eq!(open_tasks(plan), 3);
+                    - [ ] a box\n  * [ ] another\n- [x] done\n```\n- [ ] in code\n```\n~~~\n- [ ] in code\n~~~\n\
+                    1. [ ] numbered\n- **Status:** complete ✓\n- **Status**: open\n";
+        assert_eq!(open_tasks(plan), 5);
         assert_eq!(open_tasks(""), 0);
     }
 }

@@ -11,6 +11,15 @@ use crate::engine::stop::{Change, Watching};
 use crate::engine::tally::Given;
 use crate::files::theirs;
 use crate::prompt::sections::with_sections;
+use crate::tmux::paste;
+
+/// Why a prompt cannot be typed.
+pub(crate) const TOO_LONG: &str = "it has more than 1 MB; shorten it";
+
+/// Whether a prompt is longer than what can be typed.
+pub(crate) fn is_too_long(prompt: &str) -> bool {
+    paste::typable(prompt).0.len() > paste::MOST
+}
 
 /// Prompts from a file; an empty one is Enter alone.
 #[derive(Debug)]
@@ -31,7 +40,11 @@ impl WorkerPrompt {
     /// # Errors
     /// When it is gone, cannot be read, is no text, or no file that can be read again.
     pub(crate) fn read(&self) -> Result<String, End> {
-        theirs::text(&self.file).map_err(|error| {
+        let text = theirs::text(&self.file).and_then(|text| match is_too_long(&text) {
+            true => Err(std::io::Error::other(TOO_LONG)),
+            false => Ok(text),
+        });
+        text.map_err(|error| {
             let file = &self.shown;
             End::because(
                 Outcome::PromptLost,

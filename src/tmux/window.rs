@@ -19,6 +19,9 @@ const MOST_OF_A_NAME: u32 = 1000;
 /// What tmux tells of a new window. The path comes last, as it may have blanks in it.
 const IDS: &str = "#{session_id} #{window_id} #{pane_id} #{pid} #{session_name} #{socket_path}";
 
+/// Where a pane is.
+const PLACE: &str = "#{session_id} #{window_id} #{session_name}";
+
 /// What to open.
 #[derive(Debug, Clone)]
 pub struct Opening<'a> {
@@ -70,6 +73,26 @@ impl Window {
     /// The same for a command that needs a living program in the pane: tmux 3.3a crashes when it pastes to a dead one.
     pub(super) fn guarded_alive(&self, command: &Words) -> Words {
         self.guarded_by(&format!("#{{&&:{},#{{!=:#{{pane_dead}},1}}}}", self.is_same()), command)
+    }
+
+    /// The same pane with the session and the window that it is in now: a user may have moved it.
+    ///
+    /// # Errors
+    /// When it is gone, or tmux does not answer.
+    pub fn where_it_is(&self) -> Result<Self, TmuxError> {
+        let show = Words::new(["display-message", "-p", "-t", &self.pane, PLACE]);
+        self.require_server()?;
+        let answer = self.server().ask(&[self.guarded(&show)])?;
+        let line = answer.first().map(String::as_str).unwrap_or_default();
+        match line.splitn(3, ' ').collect::<Vec<_>>()[..] {
+            [session, window, name] if session.starts_with('$') => Ok(Self {
+                session: session.to_owned(),
+                window: window.to_owned(),
+                name: name.to_owned(),
+                ..self.clone()
+            }),
+            _ => Err(TmuxError::Gone(line.to_owned())),
+        }
     }
 
     fn is_same(&self) -> String {

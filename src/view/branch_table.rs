@@ -94,6 +94,8 @@ pub(crate) struct BranchEnd {
     pub iterations: u64,
     /// Iterations that failed for good, those of earlier runs included.
     pub failed: u64,
+    /// Attempts that failed, those of earlier runs included.
+    pub failed_attempts: u64,
     /// How long it took this time.
     pub duration: Duration,
     /// In US dollars, as far as agents reported it.
@@ -125,6 +127,7 @@ impl BranchRow {
                     detail: detail.map(str::to_owned),
                     iterations: tally.iteration,
                     failed: tally.failed,
+                    failed_attempts: tally.error_count,
                     duration,
                     cost_usd: tally.cost_usd,
                 });
@@ -186,12 +189,12 @@ impl BranchRow {
             duration_s: end.map(|end| end.duration.as_secs_f64()),
             exit_code: end.map(|end| end.outcome.code()),
             exit_reason: end.map(|end| end.outcome.word().into()),
-            failed: end.map(|end| end.failed),
+            failed: end.map(|end| end.failed_attempts),
             iterations: end.map(|end| end.iterations),
             notes: (&self.notes).into(),
             pull_request: self.pull_request.as_deref().map(Into::into),
             result: result.into(),
-            status: end.map(|end| end.outcome.ended().into()),
+            end: end.map(|end| end.outcome.ended().into()),
             waiting_for,
         }
     }
@@ -253,7 +256,7 @@ pub(crate) fn next_step(rows: &[BranchRow]) -> Option<String> {
     let failed = rows.iter().find(|row| row.built == Built::Failed);
     let look = failed.map(|row| {
         let name = shlex::try_quote(&row.name).unwrap_or_else(|_| (&row.name).into());
-        format!("ralph logs {name} --agent, then ralph loop build")
+        format!("ralph logs {name} --agent && ralph loop build")
     });
     let is_open = rows.iter().any(|row| row.built != Built::Done);
     look.or_else(|| is_open.then(|| "ralph loop build".to_owned()))

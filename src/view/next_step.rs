@@ -11,6 +11,8 @@ pub(super) fn next_step(verb: &str, closing: &Closing<'_>) -> Option<String> {
     Some(match (closing.outcome, closing.outcome.ended(), verb) {
         (_, Ended::Done, "plan") => "ralph build".to_owned(),
         (_, Ended::Done, "loop plan") => "ralph loop build".to_owned(),
+        // With tasks that are still open.
+        (_, Ended::Done, "build") if closing.detail.is_some() => "ralph build".to_owned(),
         (_, Ended::Done, _) => {
             let from = closing.work?.from.as_deref()?;
             format!("git diff {}", from.get(..12).unwrap_or(from))
@@ -27,10 +29,12 @@ pub(super) fn next_step(verb: &str, closing: &Closing<'_>) -> Option<String> {
         (Outcome::NoTasks, ..) => "ralph task add TITLE".to_owned(),
         (_, Ended::Replan | Ended::Empty, _) => "ralph plan".to_owned(),
         (_, Ended::Blocked, _) => "ralph task list".to_owned(),
-        (_, Ended::Unproven, "plan" | "build" | "loop plan") => format!("ralph {verb}"),
         (_, Ended::Unproven, _) => {
             format!("ralph resume {name} --max-iterations {}", begun.saturating_mul(2))
         }
+        (Outcome::NotLoggedIn | Outcome::AgentMissing, ..) => "ralph doctor".to_owned(),
+        // What went wrong says what to do.
+        (Outcome::PromptLost | Outcome::RecordFailed | Outcome::GitFailed, ..) => return None,
         (_, Ended::Failed | Ended::Error, _) => format!("ralph logs {name} --agent"),
         (_, Ended::Idle | Ended::Cancelled | Ended::Killed, _) => return None,
     })

@@ -122,8 +122,12 @@ impl PersonLines {
     }
 
     /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
-    pub(crate) fn end(tally: &Tally, report: &Report) -> Row {
-        let (style, mark, how) = how_it_ended(report);
+    /// `fails`: the validation of it does. `told`: the failure that was told last, which is not told again.
+    pub(crate) fn end(tally: &Tally, report: &Report, fails: bool, told: &str) -> Row {
+        let (style, mark, how) = match how_it_ended(report) {
+            (GOOD, ..) if fails => (NOTE, "?", "is not valid, after"),
+            how => how,
+        };
         let took = duration::elapsed_tenths(report.duration);
         let mut facts = vec![format!("Iteration {} {how} {took}", tally.iteration)];
         let cost = report.cost_usd().filter(|cost| *cost > 0.0);
@@ -131,23 +135,26 @@ impl PersonLines {
         if let (Some(input), Some(output)) = (report.usage.input_tokens, report.usage.output_tokens) {
             facts.push(format!("{} tokens in, {} out", count::short(input), count::short(output)));
         }
-        let why = report.failure.as_ref().map(|failure| format!(": {}", message(&failure.message)));
+        let why = report.failure.as_ref().map(|failure| {
+            let is_told = failure.message == told;
+            if is_told { ": the same again".to_owned() } else { format!(": {}", message(&failure.message)) }
+        });
         Row { style, head: format!("{mark} "), text: facts.join(" · ") + &why.unwrap_or_default() }
     }
 
     /// The lines at the end of the loop.
     pub(crate) fn summary(&self, closing: &Closing<'_>) -> Vec<Row> {
         let Closing { outcome, detail, tally, .. } = closing;
-        let why = message(detail.unwrap_or(outcome.reason()));
-        let end = format!("{}: {why}", outcome.ended().word());
+        let (word, why) = (outcome.ended().word(), message(detail.unwrap_or(outcome.reason())));
+        let end = if why == word { why } else { format!("{word}: {why}") };
         let validation = blocks::unproven(tally, *outcome);
         let facts = validation.into_iter().map(|line| ("validation", message(line))).chain(
             [
                 ("ran", Some(ran(tally, closing.duration))),
                 ("spent", spent(tally)),
                 ("committed", closing.work.map(committed)),
-                ("log", self.log.as_ref().map(|log| log.display().to_string())),
-                ("next", next_step(self.verb, closing)),
+                ("log", self.log.as_ref().map(|log| message(&log.display().to_string()))),
+                ("next", next_step(self.verb, closing).map(|next| message(&next))),
             ]
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?))),
@@ -261,11 +268,15 @@ mod tests {
         let took = Duration::from_millis(65_432);
         let good = Report { usage, ..Report::given_up(AttemptStatus::Success, took) };
         let expected = "✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 678 out";
-        assert_eq!(PersonLines::end(&tally, &good).unstyled(), expected);
+        assert_eq!(PersonLines::end(&tally, &good, false, "").unstyled(), expected);
         let failure =
             Failure { kind: Kind::Exit, class: Class::Other, message: "it\nbroke".into(), reset_at: None };
         let bad = Report { failure: Some(failure), ..Report::given_up(AttemptStatus::AgentFailure, took) };
-        assert_eq!(PersonLines::end(&tally, &bad).unstyled(), "✗ Iteration 3 failed after 1m5s: it broke");
+        let said = |told| PersonLines::end(&tally, &bad, false, told).unstyled();
+        assert_eq!(said(""), "✗ Iteration 3 failed after 1m5s: it broke");
+        assert_eq!(said("it\nbroke"), "✗ Iteration 3 failed after 1m5s: the same again");
+        let invalid = PersonLines::end(&tally, &good, true, "").unstyled();
+        assert!(invalid.starts_with("? Iteration 3 is not valid, after 1m5s"), "{invalid}");
     }
 
     #[test]
@@ -311,7 +322,8 @@ mod tests {
             let closing =
                 Closing { identity: &identity, outcome, detail: None, tally: &tally, duration, work: None };
             let is_quiet =
-                matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed);
+                matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed)
+                    || matches!(outcome, Outcome::PromptLost | Outcome::RecordFailed | Outcome::GitFailed);
             assert_eq!(next_step("build", &closing).is_none(), is_quiet, "{outcome:?}");
         }
     }

@@ -45,6 +45,8 @@ pub(crate) struct Plain {
     held: Vec<String>,
     /// The failure that was told last.
     told: String,
+    /// The validation of the iteration that is about to end.
+    fails: bool,
     /// What many branches wait for.
     waits: Waits,
 }
@@ -104,6 +106,7 @@ impl Plain {
             mid_thought: false,
             held: Vec::new(),
             told: String::new(),
+            fails: false,
             waits,
         }
     }
@@ -151,6 +154,7 @@ impl Plain {
                 self.task(stamped.event);
             }
             Event::TaskEnded { became: "failed", .. } => self.task(stamped.event),
+            Event::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
             Event::Validated { ok: false, .. } => {
                 self.line(ERROR, "✗", "the validation failed; its output goes into the next prompt");
             }
@@ -172,7 +176,7 @@ impl Plain {
                 let text = format!("the next iteration begins in {}", duration::format(pause));
                 self.line(NOTE, "⏸", &text);
             }
-            Event::Attention(Some(screen)) => self.line(QUESTION, "?", &format!("needs attention: {screen}")),
+            Event::Attention(Some(screen)) => self.attention(screen),
             Event::Background { tasks, at_most } if !self.quiet => {
                 let text = format!(
                     "the agent waits for what it has in the background: {tasks} (at most {})",
@@ -246,8 +250,8 @@ impl Plain {
     fn iteration_ended(&mut self, tally: &Tally, report: &Report) {
         let failure = report.failure.as_ref().map_or("", |failure| failure.message.as_str());
         self.held_errors(failure);
+        let row = PersonLines::end(tally, report, std::mem::take(&mut self.fails), &self.told);
         failure.clone_into(&mut self.told);
-        let row = PersonLines::end(tally, report);
         if !self.quiet || !failure.is_empty() {
             let text = self.broken(&[row]);
             self.block(text);
@@ -278,6 +282,14 @@ impl Plain {
             self.line(style, "■", detail);
         }
         self.block(text);
+    }
+
+    /// What wants a person, with the screen below it.
+    fn attention(&mut self, screen: &str) {
+        let mut lines = screen.lines();
+        self.line(QUESTION, "?", &format!("needs attention: {}", lines.next().unwrap_or_default()));
+        let below: Vec<String> = lines.map(|line| format!("    {}\n", message(line))).collect();
+        self.voice.say(Target::Stderr, below.concat());
     }
 
     /// A wait, and how to end it. That of many branches for one limit is told once, by the first.

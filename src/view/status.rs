@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use chrono::Utc;
 use serde_json::{Value, json};
 
 use super::worker_status::{self, WorkerSight};
@@ -52,7 +53,10 @@ impl<'a> LoopSnapshot<'a> {
     #[must_use]
     pub(crate) fn word(&self) -> &'static str {
         match self.found.state.as_deref() {
-            Ok(state) if self.worker.is_some() => worker_status::word(self.status(state)),
+            Ok(state) if self.worker.is_some() => {
+                let holds = self.alive && state.pending == Some(Pending::Pause);
+                if holds { "paused" } else { worker_status::word(self.status(state)) }
+            }
             Ok(state) => state.word(),
             Err(_) => "unknown",
         }
@@ -223,7 +227,9 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
         _ => {}
     }
     if let Some(until) = state.waiting_until.filter(|_| snapshot.alive) {
-        line("Waiting until", &timestamp::local(&until))?;
+        let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
+        let now = format!("'ralph resume {}' tries now", state.name);
+        line("Waiting until", &format_args!("{} ({left} left; {now})", timestamp::local(&until)))?;
     }
     if let Some(ended) = state.ended_at {
         let total = (ended - state.started_at).to_std().unwrap_or_default();

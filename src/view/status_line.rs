@@ -203,7 +203,7 @@ impl StatusLine {
             Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
             Doing::Waiting { why, until } => {
                 let left = duration::elapsed((*until - Utc::now()).to_std().unwrap_or_default());
-                format!("{why}, waiting until {} ({left})", timestamp::nearby(until, Local::now()))
+                format!("{why}: {left} left, until {}", timestamp::nearby(until, Local::now()))
             }
             Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
@@ -332,9 +332,9 @@ mod tests {
         let until = Utc::now() + chrono::TimeDelta::days(3);
         let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
         let day = until.with_timezone(&Local).format("%Y-%m-%d %H:%M");
-        assert!(text.contains(&format!("usage limit, waiting until {day} (")), "{text}");
+        assert!(text.contains(&format!("left, until {day} · Ctrl+C: stop")), "{text}");
         let tally = Tally { last: crate::engine::tally::Last::Overloaded, ..tally };
         let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
-        assert!(text.contains(&format!("provider overloaded, waiting until {day}")), "{text}");
+        assert!(text.contains(&format!("left, until {day}")), "{text}");
     }
 }

@@ -5,19 +5,20 @@ use std::time::Duration;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::engine::report::{AttemptStatus, Report};
-use crate::engine::stop::{Ask, Change, Request};
+use crate::engine::stop::{Ask, Request, Urgency};
 
 /// What is known of the loop so far.
 #[derive(Debug)]
 pub(crate) struct WorkerLines {
     name: String,
-    inactivity: Duration,
     /// The last iteration that may begin.
     last: Option<u64>,
     /// How the latest iteration failed: its number, and its exit.
     failed: Option<(u64, String)>,
     /// The first iteration, until the window is known that it begins in; of a worker that is there already none.
     first: Option<u64>,
+    /// The iteration whose agent is about to be started.
+    begins: Option<u64>,
     spawns: bool,
     /// The loop is to end, and its agent is not.
     leaves: bool,
@@ -25,13 +26,13 @@ pub(crate) struct WorkerLines {
 
 impl WorkerLines {
     /// For the worker of this name, which is new where it `spawns`.
-    pub(crate) fn new(name: &str, inactivity: Duration, spawns: bool) -> Self {
+    pub(crate) fn new(name: &str, spawns: bool) -> Self {
         Self {
             name: name.to_owned(),
-            inactivity,
             last: None,
             failed: None,
             first: None,
+            begins: None,
             spawns,
             leaves: false,
         }
@@ -44,18 +45,19 @@ impl WorkerLines {
                 self.last = limits.last_iteration(tally);
                 String::new()
             }
-            Event::Asked {
-                ask: Ask::Request(Request::Change(Change { watching: Some(watching), .. })),
-                ..
-            } => {
-                self.inactivity = watching.inactivity;
-                return None;
-            }
             Event::AttemptStarted { tally, .. } if self.spawns => {
                 self.first = Some(tally.iteration);
                 String::new()
             }
-            Event::AttemptStarted { tally, .. } => self.starting(tally.iteration),
+            Event::AttemptStarted { tally, .. } => {
+                self.begins = Some(tally.iteration);
+                String::new()
+            }
+            // One that is taken up has begun before.
+            Event::AgentStarted { .. } if !self.spawns => match self.begins.take() {
+                Some(iteration) => self.starting(iteration),
+                None => String::new(),
+            },
             Event::AgentKnown { session: Some(window), .. } if std::mem::take(&mut self.spawns) => {
                 let first = self.first.unwrap_or(1);
                 let (name, of) = (&self.name, self.of());
@@ -82,11 +84,17 @@ impl WorkerLines {
             Event::LoopEnded { outcome: Outcome::Detached, .. } if self.leaves => {
                 "monitor disconnected (worker still running)".to_owned()
             }
-            Event::Asked { ask: Ask::Terminate, .. } => {
+            Event::Asked { ask: Ask::Terminate, urgency: Urgency::AfterAttempt } => {
                 "received SIGTERM, pausing loop (current agent will complete)".to_owned()
             }
             Event::LoopEnded { outcome, tally, .. } => {
-                Self::over(outcome, tally.iteration, tally.consecutive_errors)
+                let over = Self::over(outcome, tally.iteration, tally.consecutive_errors);
+                match self.failed.take() {
+                    Some((iteration, exit)) if !over.is_empty() => {
+                        format!("iteration {iteration} failed (exit: {exit})\n[ralph] {}: {over}", self.name)
+                    }
+                    _ => over,
+                }
             }
             _ => return None,
         };
@@ -105,7 +113,7 @@ impl WorkerLines {
         let exit = match (report.exit_code, report.signal) {
             (Some(code), _) => code.to_string(),
             (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "none".to_owned(),
+            (None, None) => "unknown".to_owned(),
         };
         match report.status {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
@@ -113,7 +121,8 @@ impl WorkerLines {
                 format!("iteration {iteration} completed (exit: {exit}, duration: {took})")
             }
             AttemptStatus::Still => {
-                format!("inactivity timeout ({}s), restarting", self.inactivity.as_secs())
+                let limit = report.exceeded.unwrap_or(report.duration);
+                format!("inactivity timeout ({}s), restarting", limit.as_secs())
             }
             AttemptStatus::Interrupted => format!("iteration {iteration} was ended"),
             AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {

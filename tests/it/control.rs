@@ -81,7 +81,8 @@ fn a_pause_holds_after_the_attempt_and_a_resume_goes_on() {
         "{run:?}"
     );
     let run = scratch.run("pause prompt");
-    assert!(good(&run).starts_with("paused ralph loop for prompt: it holds after"), "{run:?}");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "paused ralph loop for prompt\n"), "{run:?}");
+    assert_eq!(run.stderr, "prompt holds after the current attempt\n");
     assert_eq!(status(&scratch)["pending"], "pause");
     assert!(scratch.run("status").stdout.contains("Status: running (pausing after the current attempt)\n"));
     let run = scratch.run("pause");

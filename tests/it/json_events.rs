@@ -62,10 +62,10 @@ fn a_run_with_a_retry() {
     );
     assert_eq!(good["usage"]["cost_usd"], 0.01);
     assert_eq!((&end["exit_reason"], &end["exit_code"]), (&"complete".into(), &0.into()));
-    assert_eq!((&end["iterations"], &end["succeeded"], &end["failed"]), (&1.into(), &1.into(), &0.into()));
+    assert_eq!((&end["iterations"], &end["succeeded"], &end["failed"]), (&1.into(), &1.into(), &1.into()));
     assert_eq!(
-        (&end["status"], &end["attempts"], &end["failed_attempts"]),
-        (&"done".into(), &2.into(), &1.into())
+        (&end["end"], &end["attempts"], &end["failed_iterations"]),
+        (&"done".into(), &2.into(), &0.into())
     );
 
     let log = scratch.session_logs().pop().unwrap().with_extension("events.jsonl");

@@ -80,7 +80,7 @@ fn resume_runs_the_recorded_command_line_from_anywhere() {
     assert!(after["argv"].as_array().unwrap().iter().any(|word| word == "--resume"), "{after}");
 
     let run = scratch.run("resume mine");
-    assert!(run.code == Some(1) && run.stderr.contains("has come to its end (max_iterations)"), "{run:?}");
+    assert!(run.code == Some(1) && run.stderr.contains("has come to its end (limit)"), "{run:?}");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_loop_that_was_killed_can_be_cancelled_and_is_not_gone_on_with() {
     assert!(
         scratch
             .read(".ralph/iterations.log")
-            .ends_with("[DONE] loop complete after 2 iterations reason=killed\n")
+            .ends_with("[DONE] loop complete after 2 iterations reason=cancelled\n")
     );
     assert_eq!(scratch.run("cancel").stdout, "no active loop\n");
     let run = scratch.run("resume");

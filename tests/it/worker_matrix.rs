@@ -9,12 +9,13 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::processes::send;
+use crate::scratch::wait_for;
 use crate::worker_cells::each;
 use crate::worker_kinds::{Kind, NEXT, all};
 use crate::workers::Tmux;
 
 /// The iteration's line of an agent that we have ended: that is no failure, and nothing is waited for.
-const ENDED: &str = "[FAIL] iteration 1 exit=unknown duration=";
+const ENDED: &str = "[END] iteration 1 exit=unknown duration=";
 /// Of one whose wrapper or server was lost.
 const LOST: &str = "[FAIL] iteration 1 exit=unknown attempt=1/5 backoff=1s";
 
@@ -23,9 +24,11 @@ fn pause() {
     each("pause", all, &[NEXT], |cell| {
         let said = cell.says("pause w");
         assert!(said.starts_with("paused ralph loop for w"), "{said}");
-        cell.release();
+        // That is what it is from then on, while its agent works.
         cell.await_status("paused");
+        cell.release();
         let paused = format!("[PAUSE] loop paused at iteration {}", cell.kind.iteration());
+        wait_for("the pause", || cell.tmux.log().contains(&paused).then_some(()));
         cell.assert_log_after_end(&[&paused]);
         cell.assert_state("paused", "(none - still running)", "stopped");
         cell.assert_no_agent();
@@ -94,9 +97,9 @@ fn sigterm_to_the_monitor() {
             "{run:?}"
         );
         let k = cell.kind.iteration();
-        let done = format!("[DONE] loop complete after {k} iterations reason=terminated");
+        let done = format!("[PAUSE] loop paused at iteration {k}");
         cell.assert_log_after_end(&[&done]);
-        cell.assert_state("paused", "terminated", "stopped");
+        cell.assert_state("paused", "(none - still running)", "stopped");
         cell.assert_no_agent();
         cell.take_up("resume w");
         let end: Vec<&str> = cell.kind.end.into_iter().chain([done.as_str()]).collect();
@@ -231,10 +234,10 @@ fn prompt_edited_and_deleted() {
         let rest = [
             format!("[START] iteration {k}/N"),
             format!("[END] iteration {k} exit=0 duration="),
-            format!("[DONE] loop complete after {k} iterations reason=prompt_lost"),
+            format!("[DONE] loop complete after {k} iterations reason=failed"),
         ];
         cell.assert_log_after_end(&rest.each_ref().map(String::as_str));
-        cell.assert_state("failed", "prompt_lost", "stopped");
+        cell.assert_state("failed", "failed", "stopped");
         cell.assert_nothing_left();
     });
 }

@@ -442,3 +442,64 @@ fn a_worker_that_is_cleaned_works_on_without_its_loop() {
     assert!(!tmux.folder().exists());
     tmux.assert_nothing_left();
 }
+
+/// Whoever attaches with `-d` detaches all others, and a pane may be moved: the agent is none the worse for it.
+#[test]
+fn a_user_may_detach_what_watches_and_move_the_pane() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("keep a; silent until go; exit 0,keep b; exit 0", "-n 2 --inactivity-timeout 60");
+    wait_for("the prompt", || {
+        fs::read_to_string(tmux.folder().join("pane.json")).unwrap_or_default().contains("yes").then_some(())
+    });
+    let clients = || tmux.tmux(&["list-clients", "-F", "#{client_pid}"]);
+    let before = wait_for("a client", || Some(clients()).filter(|clients| !clients.is_empty()));
+    tmux.tmux(&["detach-client", "-s", "w"]);
+    wait_for("another client", || Some(clients()).filter(|now| !now.is_empty() && *now != before));
+    tmux.tmux(&["new-session", "-d", "-s", "mine", "sleep 600"]);
+    tmux.tmux(&["join-pane", "-d", "-s", "w:", "-t", "mine:"]);
+    wait_for("a client there", || {
+        tmux.tmux(&["list-clients", "-F", "#{client_session}"]).contains("mine").then_some(())
+    });
+    tmux.scratch.write("go", "");
+    let run = finish(ralph);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(
+        run.stdout.contains("iteration 1 completed (exit: 0")
+            && run.stdout.contains("iteration 2 completed (exit: 0"),
+        "{run:?}"
+    );
+    assert!(tmux.tmux(&["list-sessions", "-F", "#{session_name}"]).contains("mine"), "the user's own stays");
+    tmux.tmux(&["kill-server"]);
+}
+
+/// Until Enter, nothing has been given.
+#[test]
+fn a_monitor_that_is_killed_before_enter_has_given_nothing() {
+    for moment in [0, 300, 600, 900, 1_200] {
+        let tmux = Tmux::new();
+        let play = "keep got; silent until go; exit 0";
+        let mut ralph = tmux.start(&format!("{play},{play}"), "-n 1 --inactivity-timeout 60");
+        wait_for("the pane", || tmux.folder().join("pane.json").exists().then_some(()));
+        std::thread::sleep(std::time::Duration::from_millis(moment));
+        ralph.kill().unwrap();
+        ralph.wait().unwrap();
+        tmux.scratch.write("go", "");
+        let mut again = tmux.ralph("run w");
+        let run = finish(again.env("RALPH_SCRIPT_PLAY", format!("{play},{play}")).spawn().unwrap());
+        assert_eq!(run.code, Some(0), "{moment}: {run:?}");
+        let got = tmux.scratch.read("got");
+        assert_eq!(got.matches("Do the thing").count(), 1, "{moment}: {got}\n{run:?}");
+        tmux.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_started_leaves_no_worker() {
+    let tmux = Tmux::new();
+    let mut command = tmux.ralph("spawn --name w --prompt-file prompt.md -n 3 --ready-pattern > --");
+    let run = finish(command.arg("/nonexistent/claude").spawn().unwrap());
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.stderr.contains("w was not started: its program cannot be started: No such file"), "{run:?}");
+    assert!(!tmux.folder().exists());
+    tmux.assert_nothing_left();
+}

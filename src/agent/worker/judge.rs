@@ -59,6 +59,8 @@ pub(super) struct Left {
     pub(super) signal: Option<i32>,
     /// What was lost, in words.
     pub(super) lost: Option<String>,
+    /// Why it never ran.
+    pub(super) refused: Option<String>,
     /// What was looked at before it was taken to stand still.
     pub(super) evidence: String,
     /// The words that end the loop were seen.
@@ -86,6 +88,9 @@ impl Left {
 
     /// Why a program is gone before it was ready: what it has left on the screen, and what is likely.
     pub(super) fn why_it_never_began(&self, name: &str, launch: &Launch) -> String {
+        if let Some(why) = &self.refused {
+            return format!("{name} was not started: {why}");
+        }
         let how = match (self.exit_code, self.signal) {
             (Some(code), _) => format!("with code {code}"),
             (None, Some(signal)) => format!("by signal {signal}"),
@@ -115,6 +120,9 @@ impl Left {
     fn failure(&self, name: &str, timeouts: Timeouts) -> Option<(Kind, String)> {
         let ends_with = self.last_words();
         let limit = duration::format;
+        if let Some(why) = &self.refused {
+            return Some((Kind::Exit, format!("{name} was not started: {why}")));
+        }
         Some(match (&self.how, self.exit_code, self.signal) {
             (Some(How::Still | How::Done), ..) | (None, Some(0), _) => return None,
             (Some(How::Interrupted), ..) => (Kind::Interrupted, format!("{name} was ended")),

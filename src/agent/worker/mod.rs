@@ -41,6 +41,8 @@ use crate::tmux::control::{Control, Event as Painting};
 use crate::tmux::server::Server;
 use crate::tmux::window::{self, Opening, Window};
 
+/// How often in an iteration a pane is attached to again whose connection was closed.
+const ATTACHED_AGAIN: u32 = 100;
 /// How long the wrapper may take to come.
 const COMES: Duration = Duration::from_secs(30);
 
@@ -84,6 +86,9 @@ struct Taken {
     pane: Option<Pane>,
     control: Option<Control>,
     mailbox: Mailbox<Message>,
+    port: Port<Message>,
+    /// How often it may still be attached to again.
+    again: u32,
 }
 
 impl Agent for WorkerAgent {
@@ -149,8 +154,9 @@ impl WorkerAgent {
     ) -> Result<(Held, Taken), End> {
         let command = shell_words(self.launch.command_line());
         context.tell(Event::AgentStarted { command: &command })?;
-        if let Some(before) = before {
-            end_pane(&self.folder, &before.mark);
+        match before {
+            Some(before) => end_pane(&self.folder, &before.mark),
+            None => end_unknown(&self.folder),
         }
         let mark = format!("{}-{}", self.launch.mark, attempt.iteration);
         let mut launch = Launch { mark: mark.clone(), ..self.launch.clone() };
@@ -186,7 +192,8 @@ impl WorkerAgent {
         if let Some(before) = before
             && self.server.renew(&before.window, &argv, &self.launch.cwd).is_ok()
         {
-            return Ok(before.window.clone());
+            // A user may have moved it.
+            return before.window.where_it_is();
         }
         let opening =
             Opening { name: &self.session, argv: &argv, cwd: &self.launch.cwd, size: Opening::SIZE };
@@ -226,18 +233,7 @@ impl WorkerAgent {
             })
             .map_err(cannot_start)?;
         }
-        let painted = port.clone();
-        let control = Control::attach(&window, Some(&self.launch.mark), move |event| {
-            painted.post(
-                0,
-                match event {
-                    Painting::Painted(_) => Message::Painted,
-                    Painting::WindowClosed => Message::WindowClosed,
-                    Painting::Closed(why) => Message::Closed(why),
-                },
-            );
-        });
-        let control = match control {
+        let control = match self.attach(&window, port) {
             Ok(control) => Some(control),
             Err(error) if pane.is_none() || error.is_gone() => {
                 // Nothing is left to be watched, or all of tmux was lost just now, which is a failure as in mid-iteration.
@@ -246,7 +242,37 @@ impl WorkerAgent {
             }
             Err(error) => return Err(cannot_start(error)),
         };
-        Ok(Taken { window, pane, control, mailbox })
+        Ok(Taken { window, pane, control, mailbox, port: port.clone(), again: ATTACHED_AGAIN })
+    }
+
+    fn attach(&self, window: &Window, port: &Port<Message>) -> Result<Control, TmuxError> {
+        let painted = port.clone();
+        Control::attach(window, Some(&self.launch.mark), move |event| {
+            painted.post(
+                0,
+                match event {
+                    Painting::Painted(_) => Message::Painted,
+                    Painting::WindowClosed => Message::WindowClosed,
+                    Painting::Closed(why) => Message::Closed(why),
+                },
+            );
+        })
+    }
+
+    /// Connects to a pane that is still there, wherever it is by now; answers whether it is.
+    fn attach_again(&self, taken: &mut Taken) -> bool {
+        let Some(left) = taken.again.checked_sub(1) else { return false };
+        let attached = taken.window.where_it_is().and_then(|window| {
+            let control = self.attach(&window, &taken.port)?;
+            Ok((window, control))
+        });
+        match attached {
+            Ok((window, control)) => {
+                (taken.window, taken.control, taken.again) = (window, Some(control), left);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     fn report(
@@ -265,6 +291,18 @@ impl WorkerAgent {
             || self.done.as_ref().is_some_and(|done| done.find(&left.transcript, attempt.prompt).is_some());
         Ok(judge::report(&self.name, left, text, is_done, took, self.timeouts))
     }
+}
+
+/// Ends the program of a worker of which nobody knows the pane. That stays, with what it has shown last.
+fn end_unknown(folder: &Path) {
+    if let Ok(Some((mut pane, notes))) = Pane::connect(folder) {
+        pane.stop();
+        notes.for_each(drop);
+        // What carries a mark that nobody knows cannot be swept.
+        pane.finish(true, "");
+    }
+    // It may hold secrets.
+    let _ = pane::discard(folder);
 }
 
 /// Why a pane cannot be closed.
@@ -297,7 +335,11 @@ pub fn end_pane(folder: &Path, mark: &str) {
 /// # Errors
 /// When tmux refuses, or the file that says which pane it is cannot be read.
 pub fn close(folder: &Path) -> Result<(), CloseError> {
-    let Some(held) = Held::read(folder)? else { return Ok(()) };
+    let Some(held) = Held::read(folder)? else {
+        // Who has lost the file has not lost the program.
+        end_unknown(folder);
+        return Ok(());
+    };
     end_pane(folder, &held.mark);
     window::close(&held.window)?;
     Ok(Held::forget(folder)?)

@@ -22,6 +22,7 @@ use crate::files::FileError;
 use crate::process::ladder::Ladder;
 use crate::process::note::SupervisorNote;
 use crate::process::pane::{self, Pane};
+use crate::text::count;
 use crate::tmux::TmuxError;
 use crate::tmux::paste::{self, Key};
 use crate::tmux::screen::{self, Extent, Screen};
@@ -147,31 +148,41 @@ impl<'a> Watch<'a> {
         format!("{what}; answer it with 'ralph attach {}':\n{shown}", self.agent.name)
     }
 
-    /// Gives the program its prompt, `before` being its screen. `written` is called when that cannot be undone any more. `false`:
-    /// it has ended, or is being ended.
+    /// Gives the program its prompt, `before` being its screen. `written` is called right before Enter: until then a ralph that
+    /// takes up the worker has to give it anew. `false`: it has ended, or is being ended.
     pub(super) fn give_prompt(
         &mut self,
         context: &mut Context<'_>,
         before: &[String],
         written: &mut dyn FnMut() -> Result<(), FileError>,
     ) -> Result<bool, End> {
-        written()?;
         let prompt = self.prompt;
-        let removed = paste::typable(prompt).1;
+        let removed = u64::try_from(paste::typable(prompt).1).unwrap_or_default();
         if removed > 0 {
-            context.notice(&format!("{removed} control characters are left out of the prompt"))?;
+            let removed = count::of(removed, "control character");
+            context.notice(&format!("left out of the prompt: {removed}"))?;
         }
         let mut arrival = Arrival::new(self.agent.screens.program(), prompt, before);
         self.lose_on_error(|window| paste::paste(window, prompt).map(drop));
         if !self.wait_for(context, |screen, now| arrival.has_arrived(screen, now))? {
-            self.end(How::NoArrival);
+            // One that has ended says how.
+            if !self.is_over(Instant::now()) {
+                self.end(How::NoArrival);
+            }
             return Ok(false);
         }
         // Some take Enter for part of the text when it comes at once.
         let enter_at = Instant::now() + self.agent.screens.program().pause;
+        while Instant::now() < enter_at {
+            self.step(context, enter_at)?;
+        }
+        if self.closing.is_some() || self.is_over(Instant::now()) {
+            return Ok(false);
+        }
+        written()?;
         let mut enter = true;
         let mut done = |watch: &mut Self, screen: &[String], now: Instant| {
-            if enter && now >= enter_at {
+            if enter {
                 enter = false;
                 arrival.enter(screen, now);
                 watch.lose_on_error(|window| paste::press(window, Key::Enter));
@@ -276,7 +287,7 @@ impl<'a> Watch<'a> {
             Message::Note(SupervisorNote::Signaled(signal)) => self.left.signal = Some(signal),
             Message::Note(SupervisorNote::Refused(errno)) => {
                 let why = std::io::Error::from_raw_os_error(errno);
-                self.left.lost = Some(format!("cannot start its program: {why}"));
+                self.left.refused = Some(format!("its program cannot be started: {why}"));
                 self.is_gone = true;
             }
             Message::Note(SupervisorNote::Gone(_) | SupervisorNote::Spared) => self.is_gone = true,
@@ -286,8 +297,13 @@ impl<'a> Watch<'a> {
             }
             Message::WindowClosed => self.look_at = Some(Instant::now()),
             Message::Closed(why) => {
-                // The wrapper hears of it as well, and ends what it has.
                 self.taken.control = None;
+                // A user may have detached all that was attached, or moved the pane to another session.
+                if self.closing.is_none() && self.agent.attach_again(&mut self.taken) {
+                    self.look_at = Some(Instant::now());
+                    return;
+                }
+                // The wrapper hears of it as well, and ends what it has.
                 self.left.lost.get_or_insert(format!("tmux is gone: {why}"));
                 self.end(How::Lost);
             }

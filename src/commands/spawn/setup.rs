@@ -1,5 +1,6 @@
 //! What a worker is to be, as its command line says: all that can be refused is refused here.
 
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::cli::{LoopFlags, SpawnArgs};
 use crate::commands::output::warn;
 use crate::files::theirs;
 use crate::record::worker::Worker;
+use crate::source::worker::{TOO_LONG, is_too_long};
 use crate::text::duration;
 
 /// The socket of our own tmux server.
@@ -20,7 +22,11 @@ const SOCKET: &str = "ralph";
 /// The absolute path of the prompt, which can be read.
 pub(super) fn prompt_file(file: &Path) -> anyhow::Result<PathBuf> {
     let path = std::env::current_dir().context("the current directory is gone")?.join(file);
+    if path.metadata().is_ok_and(|found| found.file_type().is_char_device()) {
+        bail!("cannot read prompt file: {}: it is a device", file.display());
+    }
     match theirs::text(&path) {
+        Ok(text) if is_too_long(&text) => bail!("cannot read prompt file: {}: {TOO_LONG}", file.display()),
         Ok(_) => Ok(path.canonicalize().unwrap_or(path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             bail!("prompt file not found: {}", file.display())

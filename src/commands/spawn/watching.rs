@@ -35,6 +35,8 @@ use crate::view::worker_lines::WorkerLines;
 
 /// The first pause after a failure.
 const BACK_OFF: Duration = Duration::from_secs(1);
+/// A hundred years.
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 /// What of our environment is about an agent that we are started by, and not about its user.
 const OF_OUTER: [&str; 5] = [RUN_MARK, SUPERVISOR_MARK, "RALPH_MODEL", "RALPH_ITERATION", "RALPH_BRANCH"];
 
@@ -104,7 +106,7 @@ impl Watching<'_> {
             person: None,
             sinks: Vec::new(),
         };
-        let lines = WorkerLines::new(name, timeouts.inactivity, state.is_none());
+        let lines = WorkerLines::new(name, state.is_none());
         let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
         if end.outcome != Outcome::Detached {
             worker::close(&project.records())?;
@@ -120,7 +122,7 @@ impl Watching<'_> {
     fn timeouts(&self) -> Timeouts {
         let settings = &self.workspace.settings;
         let of_state = self.state.and_then(|state| state.setup.inactivity_timeout);
-        let of_state = of_state.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let of_state = of_state.and_then(span);
         Timeouts { inactivity: of_state.unwrap_or(settings.inactivity_timeout), ..timeouts(settings) }
     }
 
@@ -132,8 +134,7 @@ impl Watching<'_> {
         timeouts: Timeouts,
     ) -> WorkerAgent {
         let Self { project, name, worker, .. } = self;
-        let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
-        let heartbeat = worker.heartbeat.and_then(seconds);
+        let heartbeat = worker.heartbeat.and_then(span);
         WorkerAgent {
             name: (*name).to_owned(),
             server: Server::new(&worker.socket),
@@ -141,7 +142,7 @@ impl Watching<'_> {
             folder: project.records(),
             launch,
             screens,
-            ready_timeout: seconds(worker.ready_timeout).unwrap_or_default(),
+            ready_timeout: span(worker.ready_timeout).unwrap_or_default(),
             trust: worker.trust,
             done,
             continuous: worker.check_done_continuous,
@@ -171,6 +172,11 @@ impl Watching<'_> {
             ..Launch::default()
         }
     }
+}
+
+/// A time in seconds from a file that its user may have changed; `None` where it is none that clocks can tell.
+fn span(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|span| *span <= LONGEST)
 }
 
 /// What to call the agent of a worker: the program that it is known to run, else the first word.

@@ -101,10 +101,21 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
     Ok(())
 }
 
+/// Tries again for a while what a monitor that is just leaving may keep from being done.
+fn patiently<T>(act: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let deadline = Instant::now() + TAKES;
+    loop {
+        match act() {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK),
+            done => return done,
+        }
+    }
+}
+
 /// Ends the program, closes the pane and books that.
 fn close(worker: &Worker) -> anyhow::Result<()> {
     // No monitor begins meanwhile.
-    let lock = recorder::hold(&worker.project, "kill")?;
+    let lock = patiently(|| recorder::hold(&worker.project, "kill"))?;
     worker::close(&worker.folder())?;
     let Some(found) = worker.found.as_ref().and_then(Loop::again) else {
         // Its state was cleaned away, and now nothing is left that has to stay.
