@@ -319,8 +319,9 @@ impl Outcome {
     /// The outcome that a record tells of by its `exit_reason` and its exit code; where some share both, one of them.
     #[must_use]
     pub fn recorded(word: &str, code: Option<u8>) -> Option<Self> {
-        let is_meant = |outcome: &Self| outcome.word() == word || outcome.worker_word() == Some(word);
-        Self::ALL.into_iter().find(|outcome| is_meant(outcome) && Some(outcome.code()) == code)
+        let with_code = || Self::ALL.into_iter().filter(|outcome| Some(outcome.code()) == code);
+        let of_worker = || with_code().find(|outcome| outcome.worker_word() == Some(word));
+        with_code().find(|outcome| outcome.word() == word).or_else(of_worker)
     }
 
     /// The end in one word.

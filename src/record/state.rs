@@ -479,7 +479,7 @@ impl State {
                 self.max_iterations = limits.max_iterations;
                 Durability::Synced
             }
-            Event::AttemptStarted { tally, .. } => {
+            Event::AttemptStarted { tally, .. } | Event::Resumed { tally } => {
                 self.stands(Status::Running, None, tally);
                 Durability::Atomic
             }
@@ -521,10 +521,6 @@ impl State {
                 self.stands(Status::Paused, None, tally);
                 self.pending = None;
                 Durability::Synced
-            }
-            Event::Resumed { tally } => {
-                self.stands(Status::Running, None, tally);
-                Durability::Atomic
             }
             Event::Waiting { until, tally } => {
                 self.stands(Status::Waiting, Some(until), tally);

@@ -40,9 +40,8 @@ impl WorkerPrompt {
     /// # Errors
     /// When it is gone, cannot be read, is no text, or no file that can be read again.
     pub(crate) fn read(&self) -> Result<String, End> {
-        let text = theirs::text(&self.file).and_then(|text| match is_too_long(&text) {
-            true => Err(std::io::Error::other(TOO_LONG)),
-            false => Ok(text),
+        let text = theirs::text(&self.file).and_then(|text| {
+            if is_too_long(&text) { Err(std::io::Error::other(TOO_LONG)) } else { Ok(text) }
         });
         text.map_err(|error| {
             let file = &self.shown;

@@ -33,10 +33,11 @@ pub(super) fn next_step(verb: &str, closing: &Closing<'_>) -> Option<String> {
             format!("ralph resume {name} --max-iterations {}", begun.saturating_mul(2))
         }
         (Outcome::NotLoggedIn | Outcome::AgentMissing, ..) => "ralph doctor".to_owned(),
-        // What went wrong says what to do.
-        (Outcome::PromptLost | Outcome::RecordFailed | Outcome::GitFailed, ..) => return None,
-        (_, Ended::Failed | Ended::Error, _) => format!("ralph logs {name} --agent"),
-        (_, Ended::Idle | Ended::Cancelled | Ended::Killed, _) => return None,
+        (_, Ended::Failed, _) | (Outcome::OutOfCredit | Outcome::Overloaded, ..) => {
+            format!("ralph logs {name} --agent")
+        }
+        // What else went wrong says what to do.
+        (_, Ended::Idle | Ended::Cancelled | Ended::Killed | Ended::Error, _) => return None,
     })
 }
 

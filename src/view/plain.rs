@@ -33,6 +33,7 @@ const QUOTED: usize = 200;
 
 /// The plain view of one loop.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub(crate) struct Plain {
     voice: Voice,
     quiet: bool,

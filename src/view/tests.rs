@@ -79,7 +79,7 @@ fix   │ ── Iteration 1 ──
 2> fix   │
 2> fix   │ lines and a half
 fix   │ ✓ Iteration 1 completed (1.2s)
-fix   │ ■ too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
+fix   │ ■ failed: too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
 2> warning: of all
 a table
 "
@@ -95,7 +95,7 @@ fn quiet_leaves_the_end_and_what_went_wrong() {
     assert_eq!(
         written(&screen),
         "\
-fix │ ■ too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
+fix │ ■ failed: too many failures in a row: claude exited with 3 · 1 iteration · 1m1s · $0.50
 2> fix │ ! something
 "
     );

@@ -62,7 +62,7 @@ fn the_order_of_the_keys_is_that_of_the_types() {
         r#""event":"paused""#,
         r#""event":"attempt_ended","balance":{"left":1.0,"spent":null},"changed":true,"complete":false,"duration_s":1.5,"exit_code":null,"failure":{"class":"limit","kind":"timed_out","message":"m","reset_at":1},"head":null,"iteration":1,"replan":false,"retry":0,"signal":9,"skipped_lines":0,"status":"usage-limit","usage":{"cost_usd":0.1,"fault":{"class":"auth","message":"m","reset_at":1},"input_tokens":1,"model":"m","output_tokens":2,"session_id":"s"}"#,
         r#""event":"loop_ended","attempts":2,"cost_usd":0.5,"detail":null,"duration_s":1.0,"end":"interrupted","exit_code":130,"exit_reason":"interrupted","failed":0,"failed_iterations":0,"input_tokens":1,"iterations":2,"output_tokens":3,"status":"stopped","succeeded":1"#,
-        r#""event":"build_ended","branches":[{"branch":"b","commits":null,"cost_usd":0.0,"detail":"d","duration_s":1.0,"end":"failed","exit_code":4,"exit_reason":"failed","failed":1,"iterations":1,"notes":["n"],"pull_request":null,"result":"not_started","waiting_for":null}],"exit_code":4"#,
+        r#""event":"build_ended","branches":[{"branch":"b","commits":null,"cost_usd":0.0,"detail":"d","duration_s":1.0,"exit_code":4,"exit_reason":"failed","end":"failed","failed":1,"iterations":1,"notes":["n"],"pull_request":null,"result":"not_started","waiting_for":null}],"exit_code":4"#,
     ] {
         let line = line(own);
         assert_eq!(EventLine::read(&line).unwrap().write().unwrap(), line);
