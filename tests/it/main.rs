@@ -48,6 +48,7 @@ mod many_loops;
 mod models;
 mod new_limits;
 mod pane;
+mod picture;
 mod places;
 mod play;
 mod policies;

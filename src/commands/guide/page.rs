@@ -28,7 +28,7 @@ pub(super) fn render(markdown: &str, width: usize) -> String {
             page += &bold(&format!("{TURN}{}{TURN}\n", inline(heading)));
         } else if line.starts_with("```") {
             for code in lines.by_ref().take_while(|line| !line.starts_with("```")) {
-                page += &format!("    {code}\n");
+                page.extend(["    ", code, "\n"]);
             }
         } else if line.starts_with("<!--") {
             // A mark for who makes the tables; with the blank line behind it.
@@ -146,7 +146,7 @@ fn bold(text: &str) -> String {
                 shown +=
                     &if is_bold { STRONG.render().to_string() } else { STRONG.render_reset().to_string() };
             }
-            '\n' if is_bold => shown += &format!("{STRONG:#}\n{STRONG}"),
+            '\n' if is_bold => shown.push_str(&format!("{STRONG:#}\n{STRONG}")),
             char => shown.push(char),
         }
     }

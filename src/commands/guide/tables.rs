@@ -15,8 +15,11 @@ fn path(relative: &str) -> String {
     format!("{}/{relative}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What stands between the marks of the table of this name, in its page.
-const TABLES: [(&str, &str, fn() -> String); 5] = [
+/// Makes a table.
+type Made = fn() -> String;
+
+/// Pages with the tables between marks of their name.
+const TABLES: [(&str, &str, Made); 5] = [
     ("README.md", "pages", pages),
     ("docs/commands.md", "flags", flags),
     ("docs/settings.md", "settings", settings),
