@@ -137,16 +137,16 @@ fn hanging(text: &str, first: &str, behind: &str, width: usize) -> String {
 
 /// Text with real bold where the marks stand; it ends with each line and goes on in the next one.
 fn bold(text: &str) -> String {
+    let (on, off) = (STRONG.render().to_string(), STRONG.render_reset().to_string());
     let mut is_bold = false;
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
             TURN => {
                 is_bold = !is_bold;
-                shown +=
-                    &if is_bold { STRONG.render().to_string() } else { STRONG.render_reset().to_string() };
+                shown.push_str(if is_bold { &on } else { &off });
             }
-            '\n' if is_bold => shown.push_str(&format!("{STRONG:#}\n{STRONG}")),
+            '\n' if is_bold => shown.extend([off.as_str(), "\n", &on]),
             char => shown.push(char),
         }
     }
