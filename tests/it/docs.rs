@@ -16,6 +16,7 @@ use ralph::settings::{Settings, Sources, Verb};
 use regex::Regex;
 
 use crate::scratch::Scratch;
+use crate::terminal::Terminal;
 
 const README: &str = include_str!("../../README.md");
 const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
@@ -304,12 +305,25 @@ fn help_prints_every_page() {
 }
 
 #[test]
+fn a_terminal_gets_a_page_as_text() {
+    let mut command = Scratch::new().ralph("help limits");
+    let end = Terminal::start(command.current_dir("/").env("TERM", "xterm"), 24, 45).end();
+    assert_eq!(end.code, Some(0));
+    assert!(end.bytes.starts_with("\u{1b}[1mLimits and waits\u{1b}[0m\r\n\r\n"), "{}", end.bytes);
+    assert!(!end.bytes.contains("](") && !end.bytes.contains("**"), "{}", end.bytes);
+    let line = end.history.lines().find(|line| line.contains("--max-cost 15")).unwrap_or_default();
+    assert!(line.starts_with("    ralph build 20 "), "{}", end.history);
+}
+
+#[test]
 fn help_knows_verbs_and_what_was_meant() {
     let scratch = Scratch::new();
     for verb in verbs().into_keys().chain(["loop", "task", "task deps", "feature"].map(str::to_owned)) {
         let (help, run) = (scratch.run(&format!("{verb} --help")), scratch.run(&format!("help {verb}")));
         assert_eq!((run.code, run.stdout), (Some(0), help.stdout), "{verb}");
     }
+    assert_eq!(scratch.run("task deps help add").stdout, scratch.run("task deps add --help").stdout);
+    assert_eq!(scratch.run("loop help").stdout, scratch.run("loop --help").stdout);
     for (words, meant) in [
         ("trubleshooting", "did you mean 'troubleshooting'?"),
         ("biuld", "did you mean 'build'?"),
