@@ -28,7 +28,7 @@ pub(super) fn render(markdown: &str, width: usize) -> String {
             page += &bold(&format!("{TURN}{}{TURN}\n", inline(heading)));
         } else if line.starts_with("```") {
             for code in lines.by_ref().take_while(|line| !line.starts_with("```")) {
-                page.extend(["    ", code, "\n"]);
+                page.extend([if code.is_empty() { "" } else { "    " }, code, "\n"]);
             }
         } else if line.starts_with("<!--") {
             // A mark for who makes the tables; with the blank line behind it.
