@@ -7,7 +7,7 @@ mod tables;
 use std::io::Write as _;
 
 use anyhow::bail;
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 
 use super::output::{print, width};
 use crate::cli::Cli;
@@ -80,7 +80,7 @@ pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
 
 /// What clap says about all, and the pages below it.
 fn overview() -> anyhow::Result<u8> {
-    let verbs = Cli::try_parse_from(["ralph", "--help"]).err();
+    let verbs = of_line(["ralph", "--help"]).err();
     let pages = match width() {
         Some(width) => page::rows(&pages(), width),
         None => page::rows(&pages(), usize::MAX),
@@ -112,8 +112,13 @@ fn of_verb(words: &[String]) -> anyhow::Result<u8> {
         known.push(below.get_name());
         verb = below;
     }
-    match Cli::try_parse_from(known.into_iter().chain(["--help"])) {
+    match of_line(known.into_iter().chain(["--help"])) {
         Err(help) => super::print_help(&help),
         Ok(_) => overview(),
     }
+}
+
+/// What the command line makes of these words.
+fn of_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Cli, clap::Error> {
+    Cli::read(words.into_iter().map(Into::into).collect())
 }

@@ -24,7 +24,7 @@ pub(super) fn render(out: &mut Vec<u8>) -> io::Result<()> {
 
 /// The verbs of a command, and theirs.
 fn render_verbs(command: &clap::Command, name: &str, out: &mut Vec<u8>) -> io::Result<()> {
-    for verb in command.get_subcommands() {
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
         let name = format!("{name} {}", verb.get_name().to_uppercase());
         writeln!(out, ".SH {name}")?;
         writeln!(out, "{}", verb.get_about().cloned().unwrap_or_default())?;
