@@ -40,7 +40,7 @@ use setting_flags::defaults_of;
 /// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
 /// proven done.
 #[derive(Debug, Parser)]
-#[command(name = "ralph", version, after_help = help::ROOT_EXAMPLES, max_term_width = 100)]
+#[command(name = "ralph", version, after_help = help::ROOT_EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -123,6 +123,13 @@ pub enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Tell about a verb, print a page of the guide, or list them all
+    #[command(after_help = "Examples:\n  ralph help build\n  ralph help limits")]
+    Help {
+        /// A verb, or a page such as limits, tasks or troubleshooting
+        #[arg(value_name = "WORD")]
+        words: Vec<String>,
     },
     /// Print the manual page
     #[command(after_help = "Example:\n  ralph man | man -l -")]

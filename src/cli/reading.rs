@@ -13,6 +13,7 @@ impl Cli {
     /// # Errors
     /// What clap says, including its "errors" for `--help` and `--version`.
     pub fn read(mut argv: Vec<OsString>) -> Result<Self, clap::Error> {
+        help_first(&mut argv);
         if let Some(at) = verb_at(&argv) {
             let verb = argv.remove(at);
             let has_verbs_of_its_own = verb == "loop";
@@ -88,6 +89,21 @@ impl Cli {
             args.is_over_tasks = true;
         }
         Ok(cli)
+    }
+}
+
+/// Makes `help task add` of `task help add`, wherever verbs have verbs of their own.
+fn help_first(argv: &mut [OsString]) {
+    let root = Cli::command();
+    let mut above = &root;
+    for at in 1..argv.len() {
+        if argv[at] == "help" {
+            return argv[1..=at].rotate_right(1);
+        }
+        match above.find_subcommand(&argv[at]).filter(|verb| verb.has_subcommands()) {
+            Some(verb) => above = verb,
+            None => return,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod control;
 pub mod demo;
 pub mod doctor;
 mod feature;
+mod guide;
 pub mod init;
 mod logs;
 mod man;
@@ -73,6 +74,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
             clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
             Ok(())
         }),
+        Command::Help { words } => guide::help(&words),
         Command::Man => print(man::render),
         Command::Run(args) => attempt::refuse("run")
             .and_then(|()| if args.is_over_tasks { run_by_name(&args) } else { run_ralph_md::run(&args) }),

@@ -1,6 +1,8 @@
 //! The documents name everything that a user can set, call or choose, and say about it what the code says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use ralph::agent::preset;
@@ -9,41 +11,20 @@ use ralph::engine::outcome::Outcome;
 use ralph::engine::report::AttemptStatus;
 use ralph::git::refs::is_valid_branch;
 use ralph::plan::Plan;
-use ralph::settings::setting::Setting;
 use ralph::settings::table::TABLE;
 use ralph::settings::{Settings, Sources, Verb};
+use regex::Regex;
 
 use crate::scratch::Scratch;
+use crate::terminal::Terminal;
 
 const README: &str = include_str!("../../README.md");
 const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
 const CHANGELOG: &str = include_str!("../../CHANGELOG.md");
+const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
+const COMMANDS: &str = include_str!("../../docs/commands.md");
+const EXIT_CODES: &str = include_str!("../../docs/exit-codes.md");
 const COMMAND_LINE: &str = include_str!("../../specs/command-line.md");
-
-/// A setting's row in the configuration table.
-fn row(setting: &Setting) -> String {
-    let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
-    let env: Vec<String> = setting.env.iter().map(|name| code(name)).collect();
-    let default = match setting.defaults_in_words() {
-        words if words == setting.default => code(&words),
-        words => words,
-    };
-    let cells = [
-        code(setting.shell),
-        code(setting.key),
-        env.join(", "),
-        code(setting.flag.as_ref().map_or("", |flag| flag.long)),
-        default,
-        setting.doc.to_owned(),
-    ];
-    format!("| {} |", cells.join(" | "))
-}
-
-#[test]
-fn every_setting_has_its_row() {
-    let rows: Vec<String> = TABLE.iter().map(row).collect();
-    assert!(README.contains(&rows.join("\n")), "the configuration table has to be:\n{}", rows.join("\n"));
-}
 
 /// The rows of the table under a heading, each as its cells; without the heading of the table and the line below it.
 fn table(text: &str, heading: &str) -> Vec<Vec<String>> {
@@ -95,16 +76,12 @@ fn is_below(verb: &str, group: &str) -> bool {
     verb.strip_prefix(group).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Every loop verb, and no other, takes the flags of the settings.
-const LOOP_VERBS: [&str; 7] = ["plan", "build", "prompt", "run", "spawn", "loop plan", "loop build"];
-
 #[test]
 fn the_verbs_are_those_of_the_program() {
     let known: BTreeSet<String> = verbs().into_keys().collect();
-    let rows = table(README, "## Commands");
+    let rows = table(COMMANDS, "# Verbs and flags");
     let of_table: BTreeSet<String> = rows.iter().map(|row| verb(codes(&row[0])[0])).collect();
-    let others = BTreeSet::from(["help".to_owned()]);
-    assert_eq!(of_table, known.union(&others).cloned().collect(), "README");
+    assert_eq!(of_table, known, "docs/commands.md");
 
     let missing: Vec<&String> =
         known.iter().filter(|verb| !CHANGELOG.contains(&format!("`ralph {verb}`"))).collect();
@@ -119,25 +96,14 @@ fn the_verbs_are_those_of_the_program() {
 #[test]
 fn the_flags_are_those_of_each_verb() {
     let mut documented: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut listed = BTreeSet::new();
-    for row in table(README, "`loop` stands for") {
+    for row in table(COMMANDS, "## Flags") {
         let flags = codes(&row[0]).into_iter().map(|flag| flag.split(' ').next().unwrap_or(flag).to_owned());
         let flags: Vec<String> = flags.collect();
-        listed.extend(flags.iter().cloned());
         for of in row[1].split(", ") {
             let is_group = GROUPS.contains(&of);
             for verb in verbs().into_keys().filter(|verb| verb == of || (is_group && is_below(verb, of))) {
                 documented.entry(verb).or_default().extend(flags.iter().cloned());
             }
-        }
-    }
-    for flag in TABLE
-        .iter()
-        .filter_map(|setting| Some(setting.flag.as_ref()?.long))
-        .filter(|flag| !listed.contains(*flag))
-    {
-        for verb in LOOP_VERBS.into_iter().chain(AUTHOR) {
-            documented.entry(verb.to_owned()).or_default().insert(flag.to_owned());
         }
     }
     let mut real: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -167,7 +133,7 @@ fn the_examples_are_understood() {
     let mut examples = 0;
     let named: BTreeSet<String> =
         verbs().into_keys().chain(["loop", "task", "task deps", "feature"].map(str::to_owned)).collect();
-    for document in [README, CONTRIBUTING, &specs()] {
+    for document in [README, CONTRIBUTING, &specs(), &docs()] {
         let blocks = document.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
         let spans = document.lines().flat_map(codes).filter(|code| !has_placeholder(code));
         for line in blocks.flat_map(str::lines).chain(spans) {
@@ -200,7 +166,8 @@ fn every_flag_in_the_text_exists() {
     // Of the RALPH.md and of the plan in the examples, of agents, and what clap adds by itself.
     let others =
         ["--", "--dir", "--gzip", "--help", "--only", "--skip-trust", "--thinking", "--variant", "--version"];
-    for code in [README, CONTRIBUTING, &specs()].into_iter().flat_map(str::lines).flat_map(codes) {
+    let documents = [README, CONTRIBUTING, &specs(), &docs()];
+    for code in documents.into_iter().flat_map(str::lines).flat_map(codes) {
         let flag = code.split([' ', '=']).next().unwrap_or(code);
         let is_flag = code.starts_with("--");
         assert!(!is_flag || known.contains(flag) || others.contains(&flag), "there is no {flag}");
@@ -219,13 +186,14 @@ fn the_ends_are_those_of_the_program() {
         ]
     };
     let mut known: Vec<Vec<String>> = Outcome::ALL.into_iter().map(row).collect();
-    let mut told = table(include_str!("../../specs/loop.md"), "## Ends");
+    let mut told = table(EXIT_CODES, "## Ends");
     known.sort();
     told.sort();
     assert_eq!(told, known);
 
     let codes: BTreeSet<u8> = Outcome::ALL.into_iter().map(Outcome::code).collect();
-    let told: Vec<u8> = table(README, "### Exit codes").iter().map(|row| row[0].parse().unwrap()).collect();
+    let told: Vec<u8> =
+        table(EXIT_CODES, "## Exit codes").iter().map(|row| row[0].parse().unwrap()).collect();
     assert_eq!(told, Vec::from_iter(codes));
 }
 
@@ -236,7 +204,8 @@ fn the_states_of_an_attempt_are_those_of_the_program() {
     let words: Vec<String> = all.iter().map(|status| format!("`{}`", status.word())).collect();
     let records = include_str!("../../specs/records.md");
     assert!(records.contains(&format!("`Status:` ({})", words.join(", "))), "{words:?}");
-    let row = README.lines().find(|line| line.starts_with("| `attempt_ended`")).unwrap();
+    let events = include_str!("../../docs/events.md");
+    let row = events.lines().find(|line| line.starts_with("| `attempt_ended`")).unwrap();
     assert!(words.iter().all(|word| row.contains(word)), "{row}");
 }
 
@@ -247,9 +216,125 @@ fn the_oldest_rust_is_named() {
 
 /// All specs in one.
 fn specs() -> String {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
+    markdown("specs").into_iter().map(|(_, text)| text).collect()
+}
+
+/// All pages of the guide in one.
+fn docs() -> String {
+    markdown("docs").into_iter().map(|(_, text)| text).collect()
+}
+
+/// The documents in a folder of the repository.
+fn markdown(folder: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|file| file.extension().is_some_and(|extension| extension == "md"));
+    files.map(|file| (file.clone(), fs::read_to_string(&file).unwrap())).collect()
+}
+
+/// The lines that are no code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    })
+}
+
+/// What a link calls a heading.
+fn anchor(heading: &str) -> String {
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = heading.chars().filter(|char| char.is_alphanumeric() || "-_ ".contains(*char));
+    kept.map(|char| if char == ' ' { '-' } else { char }).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let link = Regex::new(r"\]\(([^()\s]+)\)").unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut documents = [markdown("docs"), markdown("specs")].concat();
+    for (name, text) in [
+        ("README.md", README),
+        ("CONTRIBUTING.md", CONTRIBUTING),
+        ("CHANGELOG.md", CHANGELOG),
+        ("ARCHITECTURE.md", ARCHITECTURE),
+    ] {
+        documents.push((root.join(name), text.to_owned()));
+    }
+    let mut links = 0;
+    for (path, text) in &documents {
+        for line in prose(text) {
+            for target in link.captures_iter(line).map(|found| found.extract::<1>().1[0]) {
+                if target.starts_with("https://") {
+                    continue;
+                }
+                let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+                let file = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+                assert!(file.exists(), "{}: {target} is not there", path.display());
+                if !heading.is_empty() {
+                    let text = fs::read_to_string(&file).unwrap();
+                    let mut headings = prose(&text).filter(|line| line.starts_with('#')).map(anchor);
+                    assert!(headings.any(|found| found == heading), "{}: no {target}", path.display());
+                }
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 60, "only {links} links were found");
+}
+
+#[test]
+fn the_readme_is_short() {
+    assert!(README.lines().count() <= 150);
+}
+
+/// `ralph help PAGE`, which prints the file as it is where stdout is no terminal.
+#[test]
+fn help_prints_every_page() {
+    let scratch = Scratch::new();
+    let list = scratch.run("help");
+    assert_eq!(list.code, Some(0), "{list:?}");
+    for (path, text) in markdown("docs") {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let run = scratch.run(&format!("help {name}"));
+        assert_eq!((run.code, run.stdout), (Some(0), text), "{name}");
+        assert!(list.stdout.contains(&format!("\n  {name} ")), "{name}: {list:?}");
+    }
+    assert_eq!(scratch.run("help RALPH.md").stdout, include_str!("../../docs/ralph-md.md"));
+}
+
+#[test]
+fn a_terminal_gets_a_page_as_text() {
+    let mut command = Scratch::new().ralph("help limits");
+    let end = Terminal::start(command.current_dir("/").env("TERM", "xterm"), 24, 45).end();
+    assert_eq!(end.code, Some(0));
+    assert!(end.bytes.starts_with("\u{1b}[1mLimits and waits\u{1b}[0m\r\n\r\n"), "{}", end.bytes);
+    assert!(!end.bytes.contains("](") && !end.bytes.contains("**"), "{}", end.bytes);
+    let line = end.history.lines().find(|line| line.contains("--max-cost 15")).unwrap_or_default();
+    assert!(line.starts_with("    ralph build 20 "), "{}", end.history);
+}
+
+#[test]
+fn help_knows_verbs_and_what_was_meant() {
+    let scratch = Scratch::new();
+    for verb in verbs().into_keys().chain(["loop", "task", "task deps", "feature"].map(str::to_owned)) {
+        let (help, run) = (scratch.run(&format!("{verb} --help")), scratch.run(&format!("help {verb}")));
+        assert_eq!((run.code, run.stdout), (Some(0), help.stdout), "{verb}");
+    }
+    assert_eq!(scratch.run("task deps help add").stdout, scratch.run("task deps add --help").stdout);
+    assert_eq!(scratch.run("loop help").stdout, scratch.run("loop --help").stdout);
+    for (words, meant) in [
+        ("trubleshooting", "did you mean 'troubleshooting'?"),
+        ("biuld", "did you mean 'build'?"),
+        ("xyzzy", "'ralph help' lists verbs and pages"),
+        ("task ad", "did you mean 'add'?"),
+        ("limits x", "use 'ralph help limits'"),
+    ] {
+        let run = scratch.run(&format!("help {words}"));
+        assert!(run.code == Some(1) && run.stderr.contains(meant), "{words}: {run:?}");
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+    }
 }
 
 #[test]
@@ -258,8 +343,7 @@ fn every_spec_is_in_the_list_of_specs() {
     let listed: BTreeSet<String> =
         list.iter().map(|row| row[0][1..].split(']').next().unwrap_or_default().to_owned()).collect();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/specs");
-    let files =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert_eq!(listed, files.filter(|file| file != "README.md").collect());
 }
 
@@ -267,22 +351,23 @@ fn every_spec_is_in_the_list_of_specs() {
 fn every_agent_is_there_with_its_command() {
     for preset in preset::known().filter_map(preset::preset) {
         let row = format!("| `{}` |", preset.name);
-        let row = README.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no {row}"));
+        let agents = include_str!("../../docs/agents.md");
+        let row = agents.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no {row}"));
         let command = [&[preset.cli], preset.args].concat().join(" ");
         assert!(preset.cli.is_empty() || row.contains(&format!("`{command}`")), "{row}: not `{command}`");
     }
 }
 
-/// The first example in this language behind a heading.
-fn example(heading: &str, language: &str) -> &'static str {
-    let (_, section) = README.split_once(heading).expect("the heading");
-    let (_, example) = section.split_once(&format!("```{language}\n")).expect("the example");
+/// The first example in this language about branches.
+fn example(language: &str) -> &'static str {
+    let page = include_str!("../../docs/branches.md");
+    let (_, example) = page.split_once(&format!("```{language}\n")).expect("the example");
     example.split("```\n").next().unwrap_or_default()
 }
 
 #[test]
 fn the_plan_can_be_built() {
-    let text = example("## Branches in parallel", "markdown");
+    let text = example("markdown");
     let plan = Plan::parse(text, &is_valid_branch).unwrap();
     assert_eq!(plan.order().unwrap(), [None, Some(0)]);
     assert_eq!(plan.sections[0].tasks.len(), 2);
@@ -290,7 +375,7 @@ fn the_plan_can_be_built() {
 
 #[test]
 fn the_plan_can_be_built_whatever_the_first_branch_is_called() {
-    let text = example("## Branches in parallel", "markdown");
+    let text = example("markdown");
     for name in ["main", "master", "trunk"] {
         let scratch = Scratch::new();
         scratch.git(&["branch", "--quiet", "--move", name]);
@@ -305,7 +390,7 @@ fn the_plan_can_be_built_whatever_the_first_branch_is_called() {
 fn the_settings_are_good_ones() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ralph.toml");
-    std::fs::write(&path, example("## Branches in parallel", "toml")).unwrap();
+    fs::write(&path, example("toml")).unwrap();
     let settings = Settings::load(&Sources {
         verb: None,
         flags: Vec::new(),

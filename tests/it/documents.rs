@@ -36,6 +36,22 @@ fn every_file_of_a_loop_is_in_the_spec() {
     // Of a folder below there may be several rows.
     let top = |file: String| file.split_inclusive('/').next().unwrap_or_default().to_owned();
     assert_eq!(found, first_column(RECORDS).into_iter().map(top).collect());
+    told_by_the_guide(&scratch, &found);
+}
+
+/// Every one of these files of the ralph dir has its row in the guide, and so has the database of tasks.
+fn told_by_the_guide(scratch: &Scratch, found: &BTreeSet<String>) {
+    assert_eq!(scratch.run("task add one").code, Some(0));
+    let files = include_str!("../../docs/files.md");
+    let rows: Vec<&str> = files.lines().filter(|line| line.starts_with("| `")).collect();
+    let entries = fs::read_dir(scratch.path(".ralph")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    for name in names.chain(found.iter().cloned()) {
+        let name = name.trim_end_matches('/');
+        let database = name.starts_with("progress.db").then_some("progress.db");
+        let row = format!("`.ralph/{}", database.unwrap_or(name));
+        assert!(rows.iter().any(|line| line.contains(&row)), "docs/files.md has no {row}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! All tests of ralph from outside, in one program. Most are black-box tests: the real binary in scratch repositories,
-//! with real git, real signals and scripted agents. The others read streams, configs and the README with the library.
+//! with real git, real signals and scripted agents. The others read streams, configs and the guide with the library.
 
 mod acp_agents;
 mod agent_needs;
@@ -48,6 +48,7 @@ mod many_loops;
 mod models;
 mod new_limits;
 mod pane;
+mod picture;
 mod places;
 mod play;
 mod policies;

@@ -1,5 +1,5 @@
 //! Every row of the table of settings is found wherever a setting can be: each check goes the way that users go.
-//! `docs.rs` holds the README to the table.
+//! `commands/guide/tables.rs` holds the guide to the table.
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;

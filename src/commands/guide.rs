@@ -1,0 +1,124 @@
+//! `ralph help`: the verbs, the pages of the guide, and each of them.
+
+mod page;
+#[cfg(test)]
+mod tables;
+
+use std::io::Write as _;
+
+use anyhow::bail;
+use clap::CommandFactory as _;
+
+use super::output::{print, width};
+use crate::cli::Cli;
+use crate::text::nearest::nearest;
+use crate::text::palette::STRONG;
+
+/// A page of the guide: a file in `docs/`.
+struct Topic {
+    /// What it is asked for by; the file's name without `.md`.
+    name: &'static str,
+    /// What it is about, in one line.
+    about: &'static str,
+    text: &'static str,
+}
+
+macro_rules! topics {
+    ($($name:literal: $about:literal,)*) => {
+        &[$(Topic { name: $name, about: $about, text: include_str!(concat!("../../docs/", $name, ".md")) }),*]
+    };
+}
+
+/// All pages, in the order in which people should meet them.
+const TOPICS: &[Topic] = topics! {
+    "prompts": "prompts of your own, what is replaced in them, and the words by which an agent ends a loop",
+    "ralph-md": "a loop in one file: agent, commands and prompt",
+    "branches": "several things at once: a plan of branches, work trees, pull requests",
+    "tasks": "the graph of tasks, and how agents work on it",
+    "features": "a feature from an idea to its tasks, written by agents",
+    "workers": "interactive agents in windows of tmux",
+    "agents": "which agents there are, how they are started, models",
+    "acp": "agents over the Agent Client Protocol",
+    "filters": "jq programs of your own for what an agent prints",
+    "scripted-agent": "a free agent for trying things out and for rehearsing bad nights",
+    "limits": "iterations, time, money, tokens, and waiting for usage limits",
+    "validation": "a command that looks whether the work is good",
+    "stopping": "Ctrl+C, signals, and what becomes of the agent",
+    "failures": "what can go wrong, and what ralph does then",
+    "control": "status, logs, notes, pause, resume, cancel, revert, clean",
+    "commands": "every verb and every flag",
+    "settings": "config files, environment, and every setting",
+    "exit-codes": "exit codes, and every way in which a loop can end",
+    "files": "every file of ralph's, and where it lies",
+    "events": "what --json prints, for programs",
+    "safety": "what agents may do, and what to be careful with",
+    "troubleshooting": "messages, and what to do about them",
+};
+
+/// `ralph help`, about a verb, a page, or all there is.
+pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
+    let Some((first, rest)) = words.split_first() else { return overview() };
+    if Cli::command().find_subcommand(first).is_some() {
+        return of_verb(words);
+    }
+    let wanted = first.to_lowercase().replace(['.', '_', ' '], "-");
+    match TOPICS.iter().find(|topic| topic.name == wanted) {
+        Some(topic) if rest.is_empty() => print(|out| match width() {
+            Some(width) => write!(out, "{}", page::render(topic.text, width)),
+            None => write!(out, "{}", topic.text),
+        }),
+        Some(topic) => bail!("'{}' is a page and has no parts: use 'ralph help {}'", topic.name, topic.name),
+        None => {
+            let root = Cli::command();
+            let verbs = root.get_subcommands().map(clap::Command::get_name);
+            let meant = nearest(&wanted, verbs.chain(TOPICS.iter().map(|topic| topic.name)));
+            let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
+            bail!("there is no help about '{first}': {meant}'ralph help' lists verbs and pages")
+        }
+    }
+}
+
+/// What clap says about all, and the pages below it.
+fn overview() -> anyhow::Result<u8> {
+    let verbs = of_line(["ralph", "--help"]).err();
+    let pages = match width() {
+        Some(width) => page::rows(&pages(), width),
+        None => page::rows(&pages(), usize::MAX),
+    };
+    print(|out| {
+        if let Some(verbs) = verbs {
+            writeln!(out, "{}", verbs.render().ansi())?;
+        }
+        write!(out, "{STRONG}Pages of the guide{STRONG:#} ('ralph help PAGE' prints one):\n{pages}")
+    })
+}
+
+/// Names and what they are about.
+fn pages() -> Vec<[String; 2]> {
+    TOPICS.iter().map(|topic| [topic.name.to_owned(), topic.about.to_owned()]).collect()
+}
+
+/// The same as `--help` behind the verb, which may be several words.
+fn of_verb(words: &[String]) -> anyhow::Result<u8> {
+    let root = Cli::command();
+    let (mut verb, mut known) = (&root, vec!["ralph"]);
+    for word in words {
+        let Some(below) = verb.find_subcommand(word) else {
+            let meant = nearest(word, verb.get_subcommands().map(clap::Command::get_name));
+            let meant = meant.map(|name| format!("did you mean '{name}'? ")).unwrap_or_default();
+            let known = known.join(" ");
+            bail!("there is no '{known} {word}': {meant}'{known} --help' tells what there is")
+        };
+        known.push(below.get_name());
+        verb = below;
+    }
+    match of_line(known.into_iter().chain(["--help"])) {
+        Err(help) => super::print_help(&help),
+        Ok(_) => overview(),
+    }
+}
+
+/// What the command line makes of these words.
+fn of_line<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Cli, clap::Error> {
+    Cli::read(words.into_iter().map(Into::into).collect())
+}

@@ -1,0 +1,240 @@
+//! A page of the guide for a terminal: what stands in markdown, as text of a given width.
+//!
+//! Understood is what our pages have: headings, paragraphs, lists, tables, fenced code, links, bold.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::text::palette::STRONG;
+use crate::text::wrap::wrapped;
+
+/// A line is not longer than this, however wide the terminal is.
+const WIDEST: usize = 100;
+/// Stands where bold begins or ends; no cell wide.
+const TURN: char = '\u{200b}';
+/// Between two columns.
+const GAP: usize = 2;
+/// The first of two columns is not wider than this.
+const FIRST_COLUMN: usize = 28;
+
+/// The page in lines of at most `width` cells; code is as long as it is.
+pub(super) fn render(markdown: &str, width: usize) -> String {
+    let width = width.clamp(20, WIDEST);
+    let mut page = String::new();
+    let mut lines = markdown.lines().peekable();
+    while let Some(line) = lines.next() {
+        if let Some(heading) =
+            line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
+        {
+            page += &bold(&format!("{TURN}{}{TURN}\n", inline(heading)));
+        } else if line.starts_with("```") {
+            for code in lines.by_ref().take_while(|line| !line.starts_with("```")) {
+                page.extend([if code.is_empty() { "" } else { "    " }, code, "\n"]);
+            }
+        } else if line.starts_with("<!--") {
+            // A mark for who makes the tables; with the blank line behind it.
+            lines.next_if(|next| next.is_empty());
+        } else if line.starts_with('|') {
+            let mut rows = vec![cells(line)];
+            while let Some(row) = lines.next_if(|next| next.starts_with('|')) {
+                rows.push(cells(row));
+            }
+            page += &table(&rows, width);
+        } else if line.is_empty() {
+            page.push('\n');
+        } else {
+            let mut text = line.to_owned();
+            while let Some(next) = lines.next_if(|next| goes_on(next)) {
+                text = text + " " + next.trim_start();
+            }
+            let (first, behind) = if text.starts_with("- ") { ("- ", "  ") } else { ("", "") };
+            page += &hanging(&inline(&text[first.len()..]), first, behind, width);
+        }
+    }
+    page
+}
+
+/// Whether a line belongs to the paragraph or the item before it.
+fn goes_on(line: &str) -> bool {
+    !line.is_empty() && !["#", "- ", "|", "```", "<!--"].iter().any(|begin| line.starts_with(begin))
+}
+
+/// Names with what they mean, in two columns.
+pub(super) fn rows(rows: &[[String; 2]], width: usize) -> String {
+    let first = rows.iter().map(|[name, _]| name.width()).max().unwrap_or_default() + GAP;
+    let row = |[name, meaning]: &[String; 2]| {
+        hanging(meaning, &format!("  {name:first$}"), &" ".repeat(first + 2), width)
+    };
+    rows.iter().map(row).collect()
+}
+
+/// A table: in columns where it fits, else one row after the other.
+fn table(rows: &[Vec<String>], width: usize) -> String {
+    let Some((heading, rows)) = rows.split_first() else { return String::new() };
+    // The second line only divides.
+    let rows = rows.get(1..).unwrap_or_default();
+    let columns = heading.len();
+    let widest = |column: usize| {
+        let cells = rows.iter().chain([heading]).filter_map(|row| row.get(column));
+        cells.map(|cell| cells_of(cell)).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
+    let fits = widths.iter().sum::<usize>() + GAP * columns.saturating_sub(1) <= width;
+    let mut text = String::new();
+    if fits || (columns == 2 && widths[0] <= FIRST_COLUMN) {
+        for (at, row) in [heading].into_iter().chain(rows).enumerate() {
+            let (last, before) =
+                row.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
+            let mut line = String::new();
+            for (cell, width) in before.iter().zip(&widths) {
+                line += cell;
+                line += &" ".repeat(width - cells_of(cell).min(*width) + GAP);
+            }
+            let (last, line) = if at == 0 && !line.trim().is_empty() {
+                (format!("{last}{TURN}"), format!("{TURN}{line}"))
+            } else {
+                (last.to_owned(), line)
+            };
+            let behind = " ".repeat(cells_of(&line));
+            text += &hanging(&last, &line, &behind, width);
+        }
+        return text;
+    }
+    for row in rows {
+        let Some((name, told)) = row.split_first() else { continue };
+        text += &hanging(&format!("{TURN}{name}{TURN}"), "", "  ", width);
+        for (what, cell) in heading.iter().skip(1).zip(told).filter(|(_, cell)| !cell.is_empty()) {
+            let what = if columns == 2 || what.is_empty() { String::new() } else { format!("{what}: ") };
+            text += &hanging(&format!("{what}{cell}"), "    ", "      ", width);
+        }
+    }
+    text
+}
+
+/// The cells of a row, without their markup.
+fn cells(row: &str) -> Vec<String> {
+    let row = row.strip_prefix('|').unwrap_or(row);
+    let row = row.strip_suffix('|').unwrap_or(row).replace("\\|", "\u{1}");
+    row.split('|').map(|cell| inline(&cell.trim().replace('\u{1}', "|"))).collect()
+}
+
+/// How many cells of the terminal a text takes.
+fn cells_of(text: &str) -> usize {
+    text.replace(TURN, "").width()
+}
+
+/// `text` in lines, the first behind `first` and the others behind `behind`.
+fn hanging(text: &str, first: &str, behind: &str, width: usize) -> String {
+    let room = width.saturating_sub(cells_of(behind)).max(1);
+    let mut lines = String::new();
+    for (at, line) in wrapped(text, room, usize::MAX).iter().enumerate() {
+        lines += if at == 0 { first } else { behind };
+        lines += line;
+        lines.truncate(lines.trim_end_matches(' ').len());
+        lines.push('\n');
+    }
+    bold(&lines)
+}
+
+/// Text with real bold where the marks stand; it ends with each line and goes on in the next one.
+fn bold(text: &str) -> String {
+    let (on, off) = (STRONG.render().to_string(), STRONG.render_reset().to_string());
+    let mut is_bold = false;
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            TURN => {
+                is_bold = !is_bold;
+                shown.push_str(if is_bold { &on } else { &off });
+            }
+            '\n' if is_bold => shown.extend([off.as_str(), "\n", &on]),
+            char => shown.push(char),
+        }
+    }
+    shown
+}
+
+/// Text without markup: bold is marked, of a link its text stays, with what to call where it leads to another page.
+fn inline(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut in_code = false;
+    let mut rest = text;
+    while let Some(char) = rest.chars().next() {
+        if let Some(behind) = rest.strip_prefix("**").filter(|_| !in_code) {
+            plain.push(TURN);
+            rest = behind;
+            continue;
+        }
+        if char == '['
+            && !in_code
+            && let Some((text, behind)) = rest[1..].split_once("](")
+            && let Some((target, behind)) = behind.split_once(')')
+            && !text.contains(']')
+        {
+            plain += &link(text, target);
+            rest = behind;
+            continue;
+        }
+        in_code ^= char == '`';
+        plain.push(char);
+        rest = &rest[char.len_utf8()..];
+    }
+    plain
+}
+
+fn link(text: &str, target: &str) -> String {
+    let page = target.split('#').next().unwrap_or_default().strip_suffix(".md");
+    match page.filter(|page| !page.contains('/')) {
+        Some(page) if text.eq_ignore_ascii_case(page) => text.to_owned(),
+        Some(page) => format!("{text} ('ralph help {page}')"),
+        None if target.starts_with("http") => format!("{text} ({target})"),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    fn plain(markdown: &str, width: usize) -> String {
+        strip_str(&render(markdown, width)).to_string()
+    }
+
+    #[test]
+    fn paragraphs_and_lists_are_wrapped_and_code_is_not() {
+        let page = "# A *page*\n\nSome words that\ngo on here.\n- **One**: is\n  an item\n- two\n\n```sh\nralph build 20 # as it is | here\n```\n";
+        assert_eq!(
+            plain(page, 20),
+            "A *page*\n\nSome words that go\non here.\n- One: is an item\n- two\n\n    ralph build 20 # as it is | here\n"
+        );
+        assert!(render(page, 20).starts_with("\u{1b}[1mA *page*\u{1b}[0m\n"));
+    }
+
+    #[test]
+    fn links_tell_what_to_call() {
+        let page =
+            "[safety](safety.md), [work](a.md#b), [rule](../specs/loop.md), [X](https://x.org), `[a](b)`";
+        assert_eq!(plain(page, 100), "safety, work ('ralph help a'), rule, X (https://x.org), `[a](b)`\n");
+    }
+
+    #[test]
+    fn tables_stand_in_columns_where_they_fit() {
+        let table = "<!-- x -->\n| a | meaning |\n|---|---|\n| `b` | one \\| two |\n<!-- end -->\n";
+        assert_eq!(plain(table, 60), "a    meaning\n`b`  one | two\n");
+        let table = "| flag | of | meaning |\n|---|---|---|\n| `--all` | clean | every loop of it |\n";
+        assert_eq!(plain(table, 20), "`--all`\n    of: clean\n    meaning: every\n      loop of it\n");
+    }
+
+    #[test]
+    fn no_line_of_any_page_is_too_wide() {
+        for topic in super::super::TOPICS {
+            for width in [45, 60, 80, 200] {
+                for line in plain(topic.text, width).lines().filter(|line| !line.starts_with("    ")) {
+                    assert!(line.width() <= width.min(WIDEST), "{}, {width}: {line}", topic.name);
+                    assert!(!line.contains("**") && !line.contains("](") && !line.contains(TURN), "{line}");
+                }
+            }
+        }
+    }
+}
