@@ -11,14 +11,16 @@ use crate::engine::stop::{Change, Watching};
 use crate::engine::tally::Given;
 use crate::files::theirs;
 use crate::prompt::sections::with_sections;
-use crate::tmux::paste;
 
 /// Why a prompt cannot be typed.
 pub(crate) const TOO_LONG: &str = "it has more than 1 MB; shorten it";
 
+/// The longest prompt that a pane takes, in bytes.
+const LONGEST: usize = 1 << 20;
+
 /// Whether a prompt is longer than what can be typed.
 pub(crate) fn is_too_long(prompt: &str) -> bool {
-    paste::typable(prompt).0.len() > paste::MOST
+    prompt.len() > LONGEST
 }
 
 /// Prompts from a file; an empty one is Enter alone.
