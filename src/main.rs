@@ -13,7 +13,9 @@ fn main() -> ExitCode {
     if let Some(code) = hidden_verb(&argv) {
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
+    let is_bare = argv.len() < 2;
     let result = match cli::Cli::read(argv) {
+        _ if is_bare => commands::overview(),
         Ok(cli) => commands::run(cli.command),
         Err(help) if !help.use_stderr() => commands::print_help(&help),
         Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),

@@ -15,6 +15,7 @@ mod logs;
 mod man;
 mod memory;
 mod output;
+mod overview;
 mod plain_loop;
 mod resume;
 mod revert;
@@ -36,6 +37,7 @@ use crate::cli::{Cli, Command, RunArgs};
 use output::print;
 
 pub use output::report_error;
+pub use overview::overview;
 
 /// Runs a verb and answers the process exit code.
 ///
@@ -77,7 +79,9 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Run(args) => attempt::refuse("run")
             .and_then(|()| if args.is_over_tasks { run_by_name(&args) } else { run_ralph_md::run(&args) }),
         Command::Spawn(args) => attempt::refuse("spawn").and_then(|()| spawn::spawn(&args)),
-        Command::Loop { verb } => attempt::refuse("loop").and_then(|()| branches::run(&verb)),
+        Command::Loop { bare, verb } => {
+            attempt::refuse("loop").and_then(|()| branches::run(verb.as_ref(), &bare))
+        }
         Command::Task { verb } => task::run(&verb),
         Command::Feature { verb } => feature::run(&verb),
         Command::Journal(args) => memory::journal(&args),

@@ -119,17 +119,18 @@ impl PersonLines {
 
     /// The lines at the end of the loop.
     pub(crate) fn summary(&self, closing: &Closing<'_>) -> Vec<Row> {
-        let Closing { outcome, detail, tally, .. } = closing;
+        let Closing { identity, outcome, detail, tally, work, .. } = closing;
         let why = message(detail.unwrap_or(outcome.reason()));
         let end = format!("{}: {why}", outcome.ended().word());
         let validation = blocks::unproven(tally, *outcome);
+        let from = work.and_then(|work| work.from.as_deref());
         let facts = validation.into_iter().map(|line| ("validation", message(line))).chain(
             [
                 ("ran", Some(ran(tally, closing.duration))),
                 ("spent", spent(tally)),
                 ("committed", closing.work.map(committed)),
                 ("log", self.log.as_ref().map(|log| log.display().to_string())),
-                ("next", next_step(self.verb, closing)),
+                ("next", next_step(self.verb, &identity.name, *outcome, tally, from)),
             ]
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?))),
@@ -287,14 +288,11 @@ mod tests {
 
     #[test]
     fn every_end_that_is_not_the_users_own_names_a_next_step() {
-        let (tally, identity) = (Tally { iteration: 2, ..Tally::default() }, identity());
+        let tally = Tally { iteration: 2, ..Tally::default() };
         for outcome in Outcome::ALL {
-            let duration = Duration::ZERO;
-            let closing =
-                Closing { identity: &identity, outcome, detail: None, tally: &tally, duration, work: None };
             let is_quiet =
                 matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed);
-            assert_eq!(next_step("build", &closing).is_none(), is_quiet, "{outcome:?}");
+            assert_eq!(next_step("build", "build", outcome, &tally, None).is_none(), is_quiet, "{outcome:?}");
         }
     }
 }
