@@ -5,6 +5,7 @@ mod author;
 mod branches;
 mod clean;
 mod clean_worktrees;
+pub mod completions;
 pub mod config;
 mod control;
 pub mod demo;
@@ -30,9 +31,7 @@ mod worker;
 
 use std::io::Write as _;
 
-use clap::CommandFactory as _;
-
-use crate::cli::{Cli, Command, RunArgs};
+use crate::cli::{Command, RunArgs};
 
 use output::print;
 
@@ -71,10 +70,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Kill(args) => worker::kill(&args),
         Command::Template => worker::template(),
         Command::Revert(args) => revert::run(&args),
-        Command::Completions { shell } => print(|out| {
-            clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
-            Ok(())
-        }),
+        Command::Completions { shell } => completions::script(shell),
         Command::Man => print(man::render),
         Command::Run(args) => attempt::refuse("run")
             .and_then(|()| if args.is_over_tasks { run_by_name(&args) } else { run_ralph_md::run(&args) }),
