@@ -1,9 +1,8 @@
 //! Lays out what stands below the options in `--help`, in one place and for the width of the terminal: clap would break the
 //! lines of the source a second time, and knows no columns.
 
-use std::io::{self, IsTerminal as _};
-
 use clap::Command;
+use rustix::stdio::{stderr, stdout};
 use rustix::termios::tcgetwinsize;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -84,14 +83,10 @@ pub fn on_terminal(text: &str) -> String {
 
 /// How many cells a line has: as many as the terminal, and no more than can be read with ease.
 fn width() -> usize {
-    let of_terminal = |is_one: bool, size: rustix::io::Result<rustix::termios::Winsize>| {
-        size.ok().filter(|_| is_one).map(|size| usize::from(size.ws_col)).filter(|cells| *cells > 0)
-    };
     // Stdout may be a pipe to a pager on the same terminal.
-    let (out, err) = (io::stdout(), io::stderr());
-    of_terminal(out.is_terminal(), tcgetwinsize(&out))
-        .or_else(|| of_terminal(err.is_terminal(), tcgetwinsize(&err)))
-        .map_or(WIDEST, |cells| cells.min(WIDEST))
+    let sizes = [tcgetwinsize(stdout()), tcgetwinsize(stderr())];
+    let told = sizes.into_iter().flatten().map(|size| usize::from(size.ws_col));
+    told.filter(|cells| *cells > 0).map(|cells| cells.min(WIDEST)).next().unwrap_or(WIDEST)
 }
 
 fn usage_within(usage: &str, width: usize) -> String {
