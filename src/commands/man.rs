@@ -129,14 +129,18 @@ fn render_below(command: &Command, heading: &str, out: &mut Vec<u8>) -> io::Resu
     let mut roff = Roff::new();
     for (at, block) in blocks(&text.to_string()).into_iter().enumerate() {
         match block {
-            Block::Prose(text) => match text.strip_suffix(':') {
-                Some(title) => drop(roff.control(heading, [title])),
-                None => {
-                    let first: &mut Roff =
-                        if at == 0 { roff.control(heading, ["Notes"]) } else { roff.control("PP", []) };
-                    first.text([roman(text)]);
+            Block::Prose(text) => {
+                if let Some(title) = text.strip_suffix(':') {
+                    roff.control(heading, [title]);
+                    continue;
                 }
-            },
+                if at == 0 {
+                    roff.control(heading, ["Notes"]);
+                } else {
+                    roff.control("PP", []);
+                }
+                roff.text([roman(text)]);
+            }
             Block::Terms(terms) => {
                 for (term, meaning) in terms {
                     roff.control("TP", []).text([bold(term)]).text([roman(meaning)]);
