@@ -62,10 +62,11 @@ fn where_loops_are_it_says_how_they_stand_and_what_to_type_next() {
 fn a_terminal_gets_lines_that_fit() {
     let scratch = Scratch::new();
     fs::remove_dir_all(scratch.path(".ralph")).unwrap();
+    let colours = Regex::new("\x1b\\[[0-9;]*m").unwrap();
     for (args, columns) in [("", 45), ("", 80), ("clean --help", 45), ("clean --help", 80)] {
         let end = Terminal::start(&scratch.ralph(args), 200, columns).end();
         assert_eq!(end.code, Some(0), "{args}");
-        let plain = Regex::new("\x1b\\[[0-9;]*m").unwrap().replace_all(&end.bytes, "").into_owned();
+        let plain = colours.replace_all(&end.bytes, "").into_owned();
         let widest = plain.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(
             (usize::from(columns) - 12..=usize::from(columns)).contains(&widest),
