@@ -3,8 +3,10 @@
 mod control_args;
 mod feature_args;
 mod help;
+pub mod layout;
 mod loop_args;
 mod memory_args;
+mod misuse;
 mod pane_args;
 mod project_args;
 mod reading;
@@ -22,9 +24,9 @@ pub use control_args::{
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
 pub use memory_args::{JournalArgs, KnowledgeNameArgs, KnowledgeSearchArgs, KnowledgeVerb};
+pub use misuse::one_line;
 pub use pane_args::{KillArgs, PaneArgs, PeekArgs, SendArgs, WaitArgs};
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
-pub use reading::one_line;
 pub use setting_flags::SettingFlags;
 pub use task_args::{
     DependencyArgs, DepsVerb, GraphArgs, GraphFormat, TaskAddArgs, TaskCreateArgs, TaskDeleteArgs,
@@ -40,7 +42,7 @@ use setting_flags::defaults_of;
 /// Runs a coding agent in a loop: fresh context every iteration, memory in files and git, until the work is
 /// proven done.
 #[derive(Debug, Parser)]
-#[command(name = "ralph", version, after_help = help::ROOT_EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "ralph", version, after_help = help::ROOT_EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -59,6 +61,30 @@ pub enum Command {
     /// Run a prompt of your own in the loop
     #[command(after_help = help::PROMPT_EXAMPLES, mut_args(defaults_of(Verb::Prompt)))]
     Prompt(PromptArgs),
+    /// Run a RALPH.md in the loop: agent, commands and prompt in one file
+    #[command(after_help = help::RUN_EXAMPLES, mut_args(defaults_of(Verb::Run)))]
+    Run(RunArgs),
+    /// Plan branches, and build them side by side: a work tree and a pull request for each
+    #[command(
+        after_help = help::LOOP_HELP,
+        override_usage = "ralph loop [OPTIONS] [COMMAND]",
+        args_conflicts_with_subcommands = true,
+        mut_args(|arg| arg.hide(true))
+    )]
+    Loop {
+        /// Without a verb: those of building, which planning shares.
+        #[command(flatten)]
+        bare: Box<LoopBuildArgs>,
+        /// What to do.
+        #[command(subcommand)]
+        verb: Option<LoopVerb>,
+    },
+    /// Run an interactive agent in a loop, in a window of tmux that you can look at and type into
+    #[command(after_help = help::SPAWN_EXAMPLES, mut_args(defaults_of(Verb::Spawn)))]
+    #[command(
+        override_usage = "ralph spawn --name NAME --prompt-file FILE --max-iterations N [OPTIONS] -- CMD..."
+    )]
+    Spawn(Box<SpawnArgs>),
     /// Set this project up: config, prompts, specs folder, ignore rules; or write a starter file
     #[command(after_help = help::INIT_EXAMPLES)]
     Init(InitArgs),
@@ -92,6 +118,33 @@ pub enum Command {
     /// Forget loops that have ended
     #[command(after_help = help::CLEAN_HELP)]
     Clean(CleanArgs),
+    /// Undo the commits of a loop's last iterations by revert commits
+    #[command(after_help = help::REVERT_HELP)]
+    Revert(RevertArgs),
+    /// Keep the graph of tasks: what there is to do, and what waits for what
+    #[command(after_help = help::TASK_EXAMPLES)]
+    Task {
+        /// What to do.
+        #[command(subcommand)]
+        verb: TaskVerb,
+    },
+    /// Keep features: tasks that belong together, with a spec and a plan
+    #[command(after_help = help::FEATURE_EXAMPLES)]
+    Feature {
+        /// What to do.
+        #[command(subcommand)]
+        verb: FeatureVerb,
+    },
+    /// Show what became of attempts at tasks: the journal
+    #[command(after_help = help::JOURNAL_EXAMPLES)]
+    Journal(JournalArgs),
+    /// Show what agents have found out about the project
+    #[command(after_help = help::KNOWLEDGE_EXAMPLES)]
+    Knowledge {
+        /// What to do.
+        #[command(subcommand)]
+        verb: KnowledgeVerb,
+    },
     /// Type a text into the pane of a worker, and press Enter
     #[command(after_help = help::SEND_EXAMPLES, override_usage = "ralph send [OPTIONS] [NAME] <TEXT>")]
     Send(SendArgs),
@@ -113,9 +166,6 @@ pub enum Command {
     /// Print a prompt to begin with
     #[command(after_help = help::TEMPLATE_EXAMPLES)]
     Template,
-    /// Undo the commits of a loop's last iterations by revert commits
-    #[command(after_help = help::REVERT_HELP)]
-    Revert(RevertArgs),
     /// Print the completion script for a shell
     #[command(
         after_help = "Example:\n  ralph completions bash > ~/.local/share/bash-completion/completions/ralph"
@@ -134,46 +184,6 @@ pub enum Command {
     /// Print the manual page
     #[command(after_help = "Example:\n  ralph man | man -l -")]
     Man,
-    /// Run a RALPH.md in the loop: agent, commands and prompt in one file
-    #[command(after_help = help::RUN_EXAMPLES, mut_args(defaults_of(Verb::Run)))]
-    Run(RunArgs),
-    /// Run an interactive agent in a loop, in a window of tmux that you can look at and type into
-    #[command(after_help = help::SPAWN_EXAMPLES, mut_args(defaults_of(Verb::Spawn)))]
-    #[command(
-        override_usage = "ralph spawn --name NAME --prompt-file FILE --max-iterations N [OPTIONS] -- CMD..."
-    )]
-    Spawn(Box<SpawnArgs>),
-    /// Plan branches, and build them side by side: a work tree and a pull request for each
-    #[command(after_help = help::LOOP_EXAMPLES)]
-    Loop {
-        /// What to do.
-        #[command(subcommand)]
-        verb: LoopVerb,
-    },
-    /// Keep the graph of tasks: what there is to do, and what waits for what
-    #[command(after_help = help::TASK_EXAMPLES)]
-    Task {
-        /// What to do.
-        #[command(subcommand)]
-        verb: TaskVerb,
-    },
-    /// Show what became of attempts at tasks: the journal
-    #[command(after_help = help::JOURNAL_EXAMPLES)]
-    Journal(JournalArgs),
-    /// Show what agents have found out about the project
-    #[command(after_help = help::KNOWLEDGE_EXAMPLES)]
-    Knowledge {
-        /// What to do.
-        #[command(subcommand)]
-        verb: KnowledgeVerb,
-    },
-    /// Keep features: tasks that belong together, with a spec and a plan
-    #[command(after_help = help::FEATURE_EXAMPLES)]
-    Feature {
-        /// What to do.
-        #[command(subcommand)]
-        verb: FeatureVerb,
-    },
 }
 
 /// The verbs of `loop`.

@@ -13,7 +13,9 @@ fn main() -> ExitCode {
     if let Some(code) = hidden_verb(&argv) {
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
+    let is_bare = argv.len() < 2;
     let result = match cli::Cli::read(argv) {
+        _ if is_bare => commands::overview(),
         Ok(cli) => commands::run(cli.command),
         Err(help) if !help.use_stderr() => commands::print_help(&help),
         Err(error) => Err(anyhow::anyhow!(cli::one_line(&error))),
@@ -33,6 +35,7 @@ fn hidden_verb(argv: &[OsString]) -> Option<i32> {
     match verb.to_str()? {
         process::supervisor::VERB => Some(process::supervisor::main(rest)),
         reply::child::VERB => Some(reply::child::main(rest)),
+        commands::completions::VERB => Some(commands::completions::answer(rest)),
         script_agent::VERB => Some(script_agent::script_main(rest)),
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! What stands below the options in `--help`: examples, exit codes, and what a verb does with what is there.
+//! What stands below the options in `--help`: examples, exit codes, and what a verb does with what is there. `layout.rs` says
+//! how these texts are written, and breaks them into lines.
 
 pub(super) const ROOT_EXAMPLES: &str = "\
 Examples:
@@ -11,8 +12,13 @@ Examples:
   ralph loop build            Build the branches of a plan side by side
 
 Exit codes:
-  0 done, or a limit reached   1 usage or configuration   2 plan missing   3 new plan wanted
-  4 the agent failed           5 git failed               130 interrupted";
+  0    done, or a limit reached
+  1    usage or configuration
+  2    plan missing
+  3    new plan wanted
+  4    the agent failed, or its work is not proven
+  5    git failed
+  130  interrupted";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Examples:
@@ -166,12 +172,15 @@ Examples:
 Without -n the loop goes on until the agent says COMPLETE or the tasks are through, or you stop it. With tasks, --max-retries
 is how often a task that is not done well is given out again, and three failures in a row end the loop.";
 
-pub(super) const LOOP_EXAMPLES: &str = "\
+pub(super) const LOOP_HELP: &str = "\
 Examples:
   ralph loop plan              Write IMPLEMENTATION_PLAN.md: branches, and their tasks
   ralph loop build --dry-run   See what would be built
   ralph loop build             Build all branches, each in .worktrees/BRANCH
-  ralph status                 Where each branch stands";
+  ralph loop                   Go on with what was cut off, planning or building; else build
+  ralph status                 Where each branch stands
+
+Without a verb it takes the options of 'ralph loop build'; those that only building has mean building.";
 
 pub(super) const LOOP_PLAN_EXAMPLES: &str = "\
 Examples:

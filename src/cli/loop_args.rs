@@ -167,3 +167,11 @@ pub struct LoopBuildArgs {
     #[command(flatten)]
     pub shared: BranchFlags,
 }
+
+impl LoopBuildArgs {
+    /// Whether it has flags that only building knows.
+    #[must_use]
+    pub fn is_about_building(&self) -> bool {
+        self.sequential || self.jobs.is_some() || self.dry_run
+    }
+}

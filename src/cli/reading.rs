@@ -1,10 +1,11 @@
-//! From the words of the command line to a [`Cli`], or to one line that says what is wrong with them.
+//! From the words of the command line to a [`Cli`].
 
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 
+use super::layout::laid_out;
 use super::{Cli, Command, user_args};
 
 impl Cli {
@@ -24,32 +25,41 @@ impl Cli {
                 let before = argv.drain(2..=at).collect::<Vec<_>>();
                 let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
                 argv.splice(end..end, before);
-                return Self::try_parse_from(argv);
+                return Self::of_words(argv);
             }
             if !has_verbs_of_its_own {
                 return Self::parse_words(argv);
             }
-            match verb_at(&argv[1..]) {
-                Some(at) => {
-                    let verb = argv.remove(at + 1);
-                    argv.insert(2, verb);
-                }
-                None if Self::lacks_only_a_verb(&argv, 2) => return Err(missing_verb(&["ralph", "loop"])),
-                None => {}
+            if let Some(at) = verb_at(&argv[1..]) {
+                let verb = argv.remove(at + 1);
+                argv.insert(2, verb);
             }
-            return Self::try_parse_from(argv);
+            return Self::of_words(argv);
         }
-        if Self::lacks_only_a_verb(&argv, 1) {
-            return Err(missing_verb(&["ralph"]));
+        if Self::lacks_only_a_verb(&argv) {
+            return Err(missing_verb());
         }
-        Self::try_parse_from(argv)
+        Self::of_words(argv)
+    }
+
+    /// What `ralph -h` prints, in colour.
+    #[must_use]
+    pub fn short_help() -> String {
+        laid_out(Self::command()).render_help().ansi().to_string()
+    }
+
+    /// Reads a command line as clap does, with help that fits the terminal.
+    fn of_words(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let mut definition = laid_out(Self::command());
+        let mut matches = definition.try_get_matches_from_mut(argv)?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut definition))
     }
 
     /// Whether there are options, and they would be good ones with a verb before them.
-    fn lacks_only_a_verb(argv: &[OsString], at: usize) -> bool {
+    fn lacks_only_a_verb(argv: &[OsString]) -> bool {
         let mut with_verb = argv.to_vec();
-        with_verb.insert(argv.len().min(at), "build".into());
-        argv.len() > at && Self::try_parse_from(with_verb).is_ok()
+        with_verb.insert(1.min(argv.len()), "build".into());
+        argv.len() > 1 && Self::of_words(with_verb).is_ok()
     }
 
     /// Reads a command line whose verb comes first. The arguments for a RALPH.md are not for clap: nobody knows their
@@ -59,14 +69,14 @@ impl Cli {
         let Some(verb) =
             root.find_subcommand("run").filter(|_| argv.get(1).is_some_and(|verb| verb == "run"))
         else {
-            return Self::try_parse_from(argv);
+            return Self::of_words(argv);
         };
         let words = argv.split_off(2);
         let split = user_args::split(verb, words.clone())
             .map_err(|message| clap::Error::raw(ErrorKind::InvalidValue, message));
         // What only tasks know is a RALPH.md's own business.
         let read = split.and_then(|(own, user_args)| {
-            let mut cli = Self::try_parse_from([&argv[..], &own].concat())?;
+            let mut cli = Self::of_words([&argv[..], &own].concat())?;
             if let Command::Run(args) = &mut cli.command {
                 args.user_args = user_args;
             }
@@ -80,7 +90,7 @@ impl Cli {
             return read;
         }
         let names_tasks = || words.iter().any(user_args::is_about_tasks);
-        let mut cli = match (Self::try_parse_from([&argv[..], &words].concat()), read) {
+        let mut cli = match (Self::of_words([&argv[..], &words].concat()), read) {
             (Ok(cli), _) => cli,
             (Err(_), Err(error)) if !names_tasks() => return Err(error),
             (Err(error), _) => return Err(error),
@@ -108,8 +118,8 @@ fn help_first(argv: &mut [OsString]) {
 }
 
 /// clap's own error for a command that only has verbs.
-fn missing_verb(command: &[&str]) -> clap::Error {
-    let error = Cli::try_parse_from(command).err();
+fn missing_verb() -> clap::Error {
+    let error = Cli::of_words(["ralph"]).err();
     error.unwrap_or_else(|| Cli::command().error(ErrorKind::MissingSubcommand, "no mode given"))
 }
 
@@ -141,45 +151,6 @@ fn verb_at(argv: &[OsString]) -> Option<usize> {
         }
     }
     None
-}
-
-/// An error of clap's as one line: what, and what to do.
-#[must_use]
-pub fn one_line(error: &clap::Error) -> String {
-    if matches!(
-        error.kind(),
-        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    ) {
-        let text = error.render().to_string();
-        return match verbs_of_usage(&text).as_slice() {
-            [] => "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
-                .into(),
-            ["loop"] => {
-                "no verb given: use 'ralph loop plan' or 'ralph loop build', see 'ralph loop --help'".into()
-            }
-            verbs => format!("no verb given: 'ralph {} --help' lists them", verbs.join(" ")),
-        };
-    }
-    let text = error.render().to_string();
-    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let words = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    let mut line = String::new();
-    for word in words {
-        let tip = word.strip_prefix("tip: ");
-        if !line.is_empty() {
-            line.push_str(if tip.is_some() { "; " } else { " " });
-        }
-        line.push_str(tip.unwrap_or(word));
-    }
-    let help: Vec<&str> = verbs_of_usage(&text).into_iter().chain(["--help"]).collect();
-    format!("{}; see 'ralph {}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
-}
-
-/// The verbs in "Usage: ralph loop build [OPTIONS] [N]": they tell whose help is wanted.
-fn verbs_of_usage(text: &str) -> Vec<&str> {
-    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph ")).unwrap_or_default();
-    let is_verb = |word: &&str| !word.is_empty() && word.chars().all(|char| char.is_ascii_lowercase());
-    usage.split(' ').take_while(is_verb).collect()
 }
 
 #[cfg(test)]
@@ -219,29 +190,5 @@ mod tests {
         let read = Cli::read("ralph --json task add -- --title".split(' ').map(OsString::from).collect());
         assert!(read.is_ok(), "{read:?}");
         assert_eq!((verb("ralph --help"), verb("ralph 3"), verb("ralph -- build")), (None, None, None));
-    }
-
-    #[test]
-    fn errors_of_clap_fit_on_one_line() {
-        let error =
-            |line: &str| one_line(&Cli::read(line.split(' ').map(OsString::from).collect()).unwrap_err());
-        assert_eq!(
-            error("ralph biuld"),
-            "unrecognized subcommand 'biuld'; a similar subcommand exists: 'build'; see 'ralph --help'"
-        );
-        for line in ["ralph", "ralph --quiet", "ralph 3", "ralph --timeout 5m 3"] {
-            assert!(error(line).starts_with("no mode given"), "{line}");
-        }
-        assert!(error("ralph --versoin").contains("'--version'"));
-        let missing = error("ralph prompt");
-        assert!(missing.ends_with("<FILE [N]>...; see 'ralph prompt --help'"), "{missing}");
-        assert!(error("ralph build --jsn").contains("'--json'"));
-        for line in ["ralph loop", "ralph loop --quiet", "ralph --jobs 2 loop"] {
-            assert!(error(line).starts_with("no verb given"), "{line}");
-        }
-        assert_eq!(error("ralph task"), "no verb given: 'ralph task --help' lists them");
-        assert_eq!(error("ralph task deps"), "no verb given: 'ralph task deps --help' lists them");
-        assert!(error("ralph task deps ad").ends_with("see 'ralph task deps --help'"));
-        assert!(error("ralph loop build --jsn").ends_with("see 'ralph loop build --help'"));
     }
 }

@@ -5,6 +5,7 @@ mod author;
 mod branches;
 mod clean;
 mod clean_worktrees;
+pub mod completions;
 pub mod config;
 mod control;
 pub mod demo;
@@ -16,6 +17,7 @@ mod logs;
 mod man;
 mod memory;
 mod output;
+mod overview;
 mod plain_loop;
 mod resume;
 mod revert;
@@ -30,13 +32,12 @@ mod worker;
 
 use std::io::Write as _;
 
-use clap::CommandFactory as _;
-
-use crate::cli::{Cli, Command, RunArgs};
+use crate::cli::{Command, RunArgs};
 
 use output::print;
 
 pub use output::report_error;
+pub use overview::overview;
 
 /// Runs a verb and answers the process exit code.
 ///
@@ -70,16 +71,15 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Kill(args) => worker::kill(&args),
         Command::Template => worker::template(),
         Command::Revert(args) => revert::run(&args),
-        Command::Completions { shell } => print(|out| {
-            clap_complete::generate(shell, &mut Cli::command(), "ralph", out);
-            Ok(())
-        }),
+        Command::Completions { shell } => completions::script(shell),
         Command::Help { words } => guide::help(&words),
         Command::Man => print(man::render),
         Command::Run(args) => attempt::refuse("run")
             .and_then(|()| if args.is_over_tasks { run_by_name(&args) } else { run_ralph_md::run(&args) }),
         Command::Spawn(args) => attempt::refuse("spawn").and_then(|()| spawn::spawn(&args)),
-        Command::Loop { verb } => attempt::refuse("loop").and_then(|()| branches::run(&verb)),
+        Command::Loop { bare, verb } => {
+            attempt::refuse("loop").and_then(|()| branches::run(verb.as_ref(), &bare))
+        }
         Command::Task { verb } => task::run(&verb),
         Command::Feature { verb } => feature::run(&verb),
         Command::Journal(args) => memory::journal(&args),

@@ -14,6 +14,7 @@ use crate::job::variables::{agent_env, prompt_names};
 use crate::job::workspace::{Workspace, open_loop};
 use crate::project::Project;
 use crate::prompt;
+use crate::record::state::{self, Extent, Found};
 use crate::reply::sigil::COMPLETE;
 use crate::settings::{Settings, Verb};
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN, Text};
@@ -79,7 +80,8 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let workspace = open_loop(verb, flags)?;
     let Workspace { project, settings } = &workspace;
     project.require_git()?;
-    let preflight = Preflight::of_settings(&workspace, flags.resume_limit.or(limit))?;
+    let limit = flags.resume_limit.or(limit).or_else(|| limit_it_had(project, verb).filter(|_| flags.resume));
+    let preflight = Preflight::of_settings(&workspace, limit)?;
     let mode = verb.words();
     if verb != Verb::Prompt {
         require_specs(project.root(), settings)?;
@@ -89,6 +91,15 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let env = agent_env(mode, &preflight.limits, project, settings);
     let agent = preflight.factory(&workspace, project, env, &run)?;
     Ready::new(&workspace, verb, &preflight, (agent, run), source).run(flags, Frame::Blocks)
+}
+
+/// The limit of the last loop here, where that is the one to be resumed. What else is wrong with its state is told when it
+/// is taken up.
+fn limit_it_had(project: &Project, verb: Verb) -> Option<u64> {
+    match state::read(&project.state(), Extent::Whole) {
+        Ok(Found::State(state)) if state.setup.verb == verb.words() => state.max_iterations,
+        _ => None,
+    }
 }
 
 pub(super) fn require_specs(root: &Path, settings: &Settings) -> anyhow::Result<()> {

@@ -340,7 +340,8 @@ impl State {
     }
 
     /// How it ended, as far as the file tells it; `None` while it runs.
-    pub(super) fn outcome(&self) -> Option<Outcome> {
+    #[must_use]
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
         Outcome::recorded(self.exit_reason.as_deref()?, self.exit_code)
     }
 

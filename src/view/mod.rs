@@ -5,7 +5,7 @@ pub(crate) mod branch_table;
 mod cells;
 pub(crate) mod console;
 pub(crate) mod json;
-mod next_step;
+pub(crate) mod next_step;
 mod person_lines;
 pub(crate) mod plain;
 pub(crate) mod run_lines;

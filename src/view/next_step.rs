@@ -1,20 +1,24 @@
 //! What to type next when a loop has ended.
 
-use super::person_lines::Closing;
 use crate::engine::outcome::{Ended, Outcome};
+use crate::engine::tally::Tally;
 
-/// The next command, as one would type it; `None` where there is nothing to go on with.
-pub(super) fn next_step(verb: &str, closing: &Closing<'_>) -> Option<String> {
-    let name = shell_word(&closing.identity.name);
-    let tally = closing.tally;
+/// The next command after a loop of that name which a verb has started, as one would type it; `None` where there is nothing
+/// to go on with. `from` is the commit that it began at.
+pub(crate) fn next_step(
+    verb: &str,
+    name: &str,
+    outcome: Outcome,
+    tally: &Tally,
+    from: Option<&str>,
+) -> Option<String> {
+    let name = shell_word(name);
     let begun = tally.iteration.saturating_sub(tally.allowance_from);
-    Some(match (closing.outcome, closing.outcome.ended(), verb) {
+    Some(match (outcome, outcome.ended(), verb) {
         (_, Ended::Done, "plan") => "ralph build".to_owned(),
         (_, Ended::Done, "loop plan") => "ralph loop build".to_owned(),
-        // With tasks that are still open.
-        (_, Ended::Done, "build") if closing.detail.is_some() => "ralph build".to_owned(),
         (_, Ended::Done, _) => {
-            let from = closing.work?.from.as_deref()?;
+            let from = from?;
             format!("git diff {}", from.get(..12).unwrap_or(from))
         }
         (Outcome::LimitTooFar, ..) | (_, Ended::Interrupted, _) => format!("ralph resume {name}"),
@@ -42,6 +46,6 @@ pub(super) fn next_step(verb: &str, closing: &Closing<'_>) -> Option<String> {
 }
 
 /// A name as one would write it for a shell.
-fn shell_word(name: &str) -> String {
+pub(crate) fn shell_word(name: &str) -> String {
     shlex::try_quote(name).map_or_else(|_| name.to_owned(), std::borrow::Cow::into_owned)
 }

@@ -144,17 +144,22 @@ impl PersonLines {
 
     /// The lines at the end of the loop.
     pub(crate) fn summary(&self, closing: &Closing<'_>) -> Vec<Row> {
-        let Closing { outcome, detail, tally, .. } = closing;
+        let Closing { identity, outcome, detail, tally, .. } = closing;
         let (word, why) = (outcome.ended().word(), message(detail.unwrap_or(outcome.reason())));
         let end = if why == word { why } else { format!("{word}: {why}") };
         let validation = blocks::unproven(tally, *outcome);
+        let from = closing.work.and_then(|work| work.from.as_deref());
+        // What is said to be done, with words about what is not.
+        let goes_on = self.verb == "build" && *outcome == Outcome::Complete && detail.is_some();
+        let next = next_step(self.verb, &identity.name, *outcome, tally, from);
+        let next = if goes_on { Some("ralph build".to_owned()) } else { next };
         let facts = validation.into_iter().map(|line| ("validation", message(line))).chain(
             [
                 ("ran", Some(ran(tally, closing.duration))),
                 ("spent", spent(tally)),
                 ("committed", closing.work.map(committed)),
                 ("log", self.log.as_ref().map(|log| message(&log.display().to_string()))),
-                ("next", next_step(self.verb, closing).map(|next| message(&next))),
+                ("next", next.map(|next| message(&next))),
             ]
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?))),
@@ -316,15 +321,12 @@ mod tests {
 
     #[test]
     fn every_end_that_is_not_the_users_own_names_a_next_step() {
-        let (tally, identity) = (Tally { iteration: 2, ..Tally::default() }, identity());
+        let tally = Tally { iteration: 2, ..Tally::default() };
         for outcome in Outcome::ALL {
-            let duration = Duration::ZERO;
-            let closing =
-                Closing { identity: &identity, outcome, detail: None, tally: &tally, duration, work: None };
             let is_quiet =
                 matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed)
                     || matches!(outcome, Outcome::PromptLost | Outcome::RecordFailed | Outcome::GitFailed);
-            assert_eq!(next_step("build", &closing).is_none(), is_quiet, "{outcome:?}");
+            assert_eq!(next_step("build", "build", outcome, &tally, None).is_none(), is_quiet, "{outcome:?}");
         }
     }
 }

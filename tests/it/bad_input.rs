@@ -40,8 +40,7 @@ pub(crate) fn refuses(scratch: &Scratch, args: &str, words: &[&str]) {
 fn the_command_line() {
     let scratch = sound();
     for (args, words) in [
-        ("", &["no mode", "ralph plan", "ralph build", "ralph prompt FILE"][..]),
-        ("--quiet", &["no mode"]),
+        ("--quiet", &["no mode", "ralph plan", "ralph build", "ralph prompt FILE"][..]),
         ("7", &["no mode"]),
         ("biuld", &["'biuld'", "'build'"]),
         ("xyzzy", &["'xyzzy'", "--help"]),

@@ -15,13 +15,12 @@ fn project() -> BranchProject {
 fn the_command_line() {
     let project = project();
     for (args, words) in [
-        ("loop", &["no verb", "ralph loop plan", "ralph loop build", "ralph loop --help"][..]),
-        ("loop --json", &["no verb"]),
-        ("loop 3", &["'3'", "ralph loop"]),
+        ("loop 3", &["'3'", "ralph loop"][..]),
         ("loop biuld", &["'biuld'", "'build'", "'ralph loop --help'"]),
         ("loop build --jsn", &["'--jsn'", "'--json'", "'ralph loop build --help'"]),
-        ("loop plan --jobs 2", &["'--jobs'", "'ralph loop plan --help'"]),
-        ("loop plan --dry-run", &["'--dry-run'"]),
+        ("loop plan --jobs 2", &["--jobs belongs to 'ralph loop build'", "'ralph loop plan --help'"]),
+        ("loop plan --dry-run", &["--dry-run belongs to", "'ralph loop build'"]),
+        ("loop --name x", &["--name", "after its branch"]),
         ("loop build extra", &["'extra'"]),
         ("loop build 5", &["'5'"]),
         ("loop build -m", &["--max-iterations"]),
@@ -45,6 +44,16 @@ fn the_command_line() {
         refuses(&project.scratch, args, words);
     }
     assert_eq!(project.calls("one"), 0);
+}
+
+#[test]
+fn the_agent_is_looked_at_before_the_plan() {
+    let project = project();
+    fs::remove_file(project.scratch.path("IMPLEMENTATION_PLAN.md")).unwrap();
+    for args in ["loop build --agent nope", "loop build --agent nope --dry-run", "loop --agent nope"] {
+        refuses(&project.scratch, args, &["'nope'", "claude-acp"]);
+    }
+    refuses_with(2, &project.scratch, "loop build", &["Implementation plan not found"]);
 }
 
 #[test]
@@ -180,7 +189,7 @@ fn manual_and_completions_know_the_verbs_below_loop() {
     for word in [".SH RALPH LOOP PLAN", ".SH RALPH LOOP BUILD", "\\-\\-sequential", "\\-\\-unlimited"] {
         assert!(man.contains(word), "{word}");
     }
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+    for shell in ["elvish", "powershell"] {
         let script = scratch.run(&format!("completions {shell}")).stdout;
         for word in ["sequential", "unlimited", "jobs"] {
             assert!(script.contains(word), "{shell}: {word}");

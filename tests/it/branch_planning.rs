@@ -106,6 +106,25 @@ fn a_planning_that_was_killed_goes_on_by_itself() {
 }
 
 #[test]
+fn a_bare_loop_goes_on_with_a_planning_that_was_cut_off_and_else_builds() {
+    let project = project("echo x >> notes; [ $RALPH_ITERATION = 1 ] || sleep 600; say more; result");
+    let ralph = Started::new(&project.scratch, "loop plan");
+    wait_for("the second iteration", || (project.home("calls").lines().count() == 2).then_some(()));
+    drop(ralph); // kill -9
+    project.agent(&format!(
+        "[ \"$RALPH_BRANCH\" ] || printf '## Branch: x\\nGoal: g\\n- [ ] t\\n' > $plan; {COMPLETE}"
+    ));
+    // A flag that only building has means building, which has no plan yet.
+    let run = project.scratch.run("loop --jobs 2");
+    assert!(run.code == Some(2) && run.stderr.contains("Implementation plan not found"), "{run:?}");
+    let run = project.scratch.run("loop");
+    assert!(run.code == Some(0) && run.stderr.contains("resuming at iteration 2"), "{run:?}");
+    assert!(project.plan().contains("## Branch: x") && !project.scratch.path(".worktrees").exists());
+    let run = project.scratch.run("loop -m 1");
+    assert!(project.scratch.path(".worktrees/x").exists(), "{run:?}");
+}
+
+#[test]
 fn with_the_scripted_agent_from_specs_to_branches() {
     let project = project("");
     let scratch = &project.scratch;

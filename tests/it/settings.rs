@@ -137,8 +137,8 @@ fn loop_flags(verb: Verb, words: &[&str]) -> LoopFlags {
         Command::Run(args) => args.flags,
         Command::Spawn(args) => args.flags,
         Command::Feature { verb: FeatureVerb::Spec(args) } => args.flags,
-        Command::Loop { verb: LoopVerb::Plan(args) } => args.flags,
-        Command::Loop { verb: LoopVerb::Build(args) } => args.shared.flags,
+        Command::Loop { verb: Some(LoopVerb::Plan(args)), .. } => args.flags,
+        Command::Loop { verb: Some(LoopVerb::Build(args)), .. } => args.shared.flags,
         other => panic!("{other:?}"),
     }
 }

@@ -44,7 +44,8 @@ fn killed_while_the_agent_runs_it_tells_the_truth_and_goes_on() {
     assert!(run.code == Some(1) && run.stderr.contains("is not running"), "{run:?}");
 
     scratch.write("go", "");
-    let run = scratch.run("prompt p.md 3 --resume");
+    // The limit is the one that it had.
+    let run = scratch.run("prompt p.md --resume");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stderr.contains("resuming at iteration 2"), "{run:?}");
     assert!(run.stdout.contains("Total Iterations: 3\n"), "{run:?}");

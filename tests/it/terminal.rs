@@ -35,7 +35,9 @@ impl Terminal {
         shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.current_dir(command.get_current_dir().unwrap());
 
-        let process = PtyProcess::new(shell).unwrap();
+        let mut process = PtyProcess::new(shell).unwrap();
+        // A shell for people heeds no TERM when a test that has failed drops it.
+        process.set_kill_timeout(Some(2000));
         let tty = process.get_file_handle().unwrap();
         let size = |cells| NonZero::new(cells).unwrap();
         let screen = vt100::Parser::new(size(rows), size(columns), 10_000);

@@ -182,7 +182,9 @@ fn completions_man_help_and_version() {
     let scratch = Scratch::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let run = good(&scratch, &format!("completions {shell}"));
-        assert!(run.stdout.contains("ralph") && run.stdout.contains("inactivity-timeout"), "{shell}");
+        // Some ask ralph at each Tab, others know all options.
+        let asks = run.stdout.contains("ralph __complete");
+        assert!(asks || run.stdout.contains("inactivity-timeout"), "{shell}");
     }
     let run = good(&scratch, "man");
     assert!(run.stdout.contains(".TH ralph 1"), "{run:?}");

@@ -58,12 +58,14 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let Workspace { project, settings } = &workspace;
     project.require_git()?;
     refuse_inside_a_branch(project.root())?;
-    let branches = planned::read(project, settings)?;
     if args.dry_run {
         let agent = Choice::of(settings, project)?;
+        let branches = planned::read(project, settings)?;
         return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
     let preflight = preflight(&workspace, &args.shared, limit)?;
+    // What is wrong with the plan is told before anything is asked of git.
+    planned::read(project, settings)?;
     let text = template(&args.shared, project, "PROMPT_build.md", prompt::BRANCH_BUILD);
     PromptFile::new(text.clone(), Plan::None, BTreeMap::default(), REPLAN_BRANCHES)
         .read()

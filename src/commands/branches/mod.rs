@@ -12,19 +12,35 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::target::count;
-use crate::cli::{BranchFlags, LoopVerb};
+use crate::cli::{BranchFlags, LoopBuildArgs, LoopVerb};
 use crate::engine::outcome::Outcome;
 use crate::job::preflight::Preflight;
-use crate::job::workspace::Workspace;
+use crate::job::workspace::{Workspace, locate};
 use crate::project::Project;
+use crate::record::lookup;
+use crate::settings::Verb;
 use crate::source::prompt_file::Text;
 
-/// `ralph loop`.
-pub(super) fn run(verb: &LoopVerb) -> anyhow::Result<u8> {
+/// `ralph loop`, with a verb or bare.
+pub(super) fn run(verb: Option<&LoopVerb>, bare: &LoopBuildArgs) -> anyhow::Result<u8> {
     match verb {
-        LoopVerb::Plan(flags) => plan::run(flags),
-        LoopVerb::Build(args) => build::run(args),
+        Some(LoopVerb::Plan(flags)) => plan::run(flags),
+        Some(LoopVerb::Build(args)) => build::run(args),
+        None if bare.is_about_building() || !planning_was_cut_off(&bare.shared)? => build::run(bare),
+        None => plan::run(&bare.shared),
     }
+}
+
+/// Whether the latest loop over branches in this project is one that plans them and was cut off.
+fn planning_was_cut_off(flags: &BranchFlags) -> anyhow::Result<bool> {
+    let here = locate(flags.flags.place.ralph_dir.as_ref())?;
+    let loops = lookup::of_project(&here);
+    let states = loops.iter().filter_map(|found| found.state.as_deref().ok());
+    let verbs = [Verb::LoopPlan, Verb::LoopBuild].map(Verb::words);
+    let latest = states.into_iter().find(|state| verbs.contains(&state.setup.verb.as_str()));
+    Ok(latest.is_some_and(|state| {
+        state.setup.verb == Verb::LoopPlan.words() && !state.is_alive() && state.was_interrupted()
+    }))
 }
 
 /// The number of iterations on the command line.

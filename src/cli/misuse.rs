@@ -1,0 +1,180 @@
+//! What is wrong with a command line, in one line: what, and what to do.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, CommandFactory as _};
+
+use super::Cli;
+use super::loop_args::MAX_ITERATIONS;
+use crate::text::list::some_of;
+
+/// Verbs of other programs, with what does the same here.
+const OTHER_WORDS: [(&str, &str); 3] = [
+    ("watch", "'ralph status' shows where loops stand, 'ralph logs --follow' what they do"),
+    ("stop", "'ralph cancel' ends a loop, 'ralph pause' lets it hold"),
+    (
+        "start",
+        "'ralph build' or 'ralph run TARGET' starts a loop, 'ralph resume' goes on with one that was cut off",
+    ),
+];
+/// So many verbs are named that have a flag.
+const OWNERS: usize = 3;
+
+/// An error of clap's as one line: what, and what to do.
+#[must_use]
+pub fn one_line(error: &clap::Error) -> String {
+    if matches!(
+        error.kind(),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        let text = error.render().to_string();
+        return match verbs_of_usage(&text).as_slice() {
+            [] => "no mode given: use 'ralph plan', 'ralph build' or 'ralph prompt FILE', see 'ralph --help'"
+                .into(),
+            verbs => format!("no verb given: 'ralph {} --help' lists them", verbs.join(" ")),
+        };
+    }
+    let text = error.render().to_string();
+    let verbs = verbs_of_usage(&text);
+    if let Some(meant) = other_word(error).or_else(|| flag_of_others(error, &verbs)) {
+        return format!("{meant}; see '{}'", [&["ralph"], &verbs[..], &["--help"]].concat().join(" "));
+    }
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let words = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let mut line = String::new();
+    for word in words {
+        let tip = word.strip_prefix("tip: ");
+        if !line.is_empty() {
+            line.push_str(if tip.is_some() { "; " } else { " " });
+        }
+        line.push_str(tip.unwrap_or(word));
+    }
+    let help: Vec<&str> = verbs.into_iter().chain(["--help"]).collect();
+    format!("{}; see 'ralph {}'", line.strip_prefix("error: ").unwrap_or(&line), help.join(" "))
+}
+
+/// The verbs in "Usage: ralph loop build [OPTIONS] [N]": they tell whose help is wanted.
+fn verbs_of_usage(text: &str) -> Vec<&str> {
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ralph ")).unwrap_or_default();
+    let is_verb = |word: &&str| !word.is_empty() && word.chars().all(|char| char.is_ascii_lowercase());
+    usage.split(' ').take_while(is_verb).collect()
+}
+
+/// For a verb that other programs have: what is meant.
+fn other_word(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let (word, meant) = OTHER_WORDS.iter().find(|(other, _)| other == word)?;
+    Some(format!("there is no 'ralph {word}': {meant}"))
+}
+
+/// For a flag that the verb does not have and others do: whose it is.
+fn flag_of_others(error: &clap::Error, verbs: &[&str]) -> Option<String> {
+    let Some(ContextValue::String(flag)) =
+        error.get(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument)
+    else {
+        return None;
+    };
+    let root = Cli::command();
+    let owners = owners(&root, flag);
+    let here = verbs.iter().try_fold(&root, |command, verb| command.find_subcommand(verb));
+    let own_count = here.and_then(|here| here.get_arguments().find(|arg| arg.get_id() == MAX_ITERATIONS));
+    if let Some(count) = own_count.filter(|_| owners.iter().any(|(_, arg)| arg.get_id() == MAX_ITERATIONS)) {
+        let verb = verbs.join(" ");
+        return Some(match count.get_long() {
+            Some(long) => format!("{flag} belongs to other verbs: 'ralph {verb}' calls it --{long}"),
+            None => format!(
+                "{flag} belongs to other verbs: 'ralph {verb}' takes the number alone, as in 'ralph build 20'"
+            ),
+        });
+    }
+    let names: Vec<String> = owners.iter().map(|(name, _)| format!("'ralph {name}'")).collect();
+    let whose = some_of(&names, OWNERS);
+    (!names.is_empty()).then(|| format!("{flag} belongs to {whose}: leave it out, or use that verb"))
+}
+
+/// The verbs that have a flag and show it, each with its own; in place of all verbs of a group, the group.
+fn owners(root: &Command, flag: &str) -> Vec<(String, Arg)> {
+    let mut owners = Vec::new();
+    for verb in root.get_subcommands() {
+        let below: Vec<&Command> = verb.get_subcommands().collect();
+        let having: Vec<(&Command, &Arg)> =
+            below.iter().filter_map(|command| Some((*command, shown(command, flag)?))).collect();
+        let name = verb.get_name();
+        match (shown(verb, flag), having.as_slice()) {
+            (Some(arg), _) => owners.push((name.to_owned(), arg.clone())),
+            (None, [(_, arg), ..]) if having.len() == below.len() => {
+                owners.push((name.to_owned(), (*arg).clone()));
+            }
+            (None, some) => owners.extend(
+                some.iter().map(|(command, arg)| (format!("{name} {}", command.get_name()), (*arg).clone())),
+            ),
+        }
+    }
+    owners
+}
+
+/// The argument of that name, as in `--jobs` or `-j`, that the help of a verb shows.
+fn shown<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
+    command.get_arguments().filter(|arg| !arg.is_hide_set()).find(|arg| match flag.strip_prefix("--") {
+        Some(long) => arg.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
+        None => arg.get_short().is_some_and(|short| flag == format!("-{short}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_clap_fit_on_one_line() {
+        let error =
+            |line: &str| one_line(&Cli::read(line.split(' ').map(OsString::from).collect()).unwrap_err());
+        assert_eq!(
+            error("ralph biuld"),
+            "unrecognized subcommand 'biuld'; a similar subcommand exists: 'build'; see 'ralph --help'"
+        );
+        for line in ["ralph", "ralph --quiet", "ralph 3", "ralph --timeout 5m 3"] {
+            assert!(error(line).starts_with("no mode given"), "{line}");
+        }
+        assert!(error("ralph --versoin").contains("'--version'"));
+        let missing = error("ralph prompt");
+        assert!(missing.ends_with("<FILE [N]>...; see 'ralph prompt --help'"), "{missing}");
+        assert!(error("ralph build --jsn").contains("'--json'"));
+        assert_eq!(error("ralph task"), "no verb given: 'ralph task --help' lists them");
+        assert_eq!(error("ralph task deps"), "no verb given: 'ralph task deps --help' lists them");
+        assert!(error("ralph task deps ad").ends_with("see 'ralph task deps --help'"));
+        assert!(error("ralph loop build --jsn").ends_with("see 'ralph loop build --help'"));
+    }
+
+    #[test]
+    fn a_flag_of_another_verb_says_whose_it_is() {
+        let error =
+            |line: &str| one_line(&Cli::read(line.split(' ').map(OsString::from).collect()).unwrap_err());
+        let told =
+            "--jobs belongs to 'ralph loop build': leave it out, or use that verb; see 'ralph build --help'";
+        for line in ["ralph build --jobs 3", "ralph build --jobs=3", "ralph --jobs 3 build"] {
+            assert_eq!(error(line), told, "{line}");
+        }
+        assert!(error("ralph plan -j3").starts_with("-j belongs to 'ralph loop build'"));
+        assert!(error("ralph --jobs 3").ends_with("; see 'ralph --help'"));
+        assert!(error("ralph build --unlimited").starts_with("--unlimited belongs to 'ralph loop':"));
+        assert!(error("ralph send --json x").contains(" more: leave it out"));
+        for line in ["ralph build --max-iterations 5", "ralph plan -n 5", "ralph prompt p.md -m 5"] {
+            assert!(error(line).contains("takes the number alone"), "{line}: {}", error(line));
+        }
+        assert!(error("ralph loop build -n 5").contains("calls it --max-iterations"));
+        assert!(error("ralph build --nonsense").starts_with("unexpected argument"));
+    }
+
+    #[test]
+    fn verbs_of_other_programs_suggest_what_is_meant() {
+        for (word, meant) in [("watch", "logs --follow"), ("stop", "ralph cancel"), ("start", "ralph resume")]
+        {
+            let line = ["ralph", word, "x"].map(OsString::from).to_vec();
+            let error = one_line(&Cli::read(line).unwrap_err());
+            assert!(error.starts_with(&format!("there is no 'ralph {word}': ")), "{error}");
+            assert!(error.contains(meant) && error.ends_with("; see 'ralph --help'"), "{error}");
+        }
+    }
+}

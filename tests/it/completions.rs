@@ -1,0 +1,118 @@
+//! Completion in real shells: what Tab makes of a line.
+
+use std::process::Command;
+
+use crate::scratch::{Scratch, claude_says};
+use crate::terminal::Terminal;
+
+/// A project with a loop that has ended and a file, and ralph on PATH.
+fn project() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let run = scratch.run("build --name night-shift");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    scratch.write("my prompt.md", "Do it\n");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), scratch.outside().join("bin/ralph")).unwrap();
+    scratch
+}
+
+/// Lines, and what they are when Tab has been pressed behind them.
+const LINES: [(&str, &str); 7] = [
+    ("ralph compl", "ralph completions "),
+    ("ralph status ni", "ralph status night-shift "),
+    ("ralph resume ", "ralph resume night-shift "),
+    ("ralph build --agent gemini-", "ralph build --agent gemini-acp "),
+    ("ralph build --agent=gemini-", "ralph build --agent=gemini-acp "),
+    ("ralph prompt my", "ralph prompt my\\ prompt.md "),
+    ("ralph loop build --seq", "ralph loop build --sequential "),
+];
+
+/// Types the lines into an interactive shell that has read its script.
+fn tab_completes(mut shell: Command, script: &str) {
+    shell.env("PS1", "$ ").env("TERM", "xterm").env("HISTFILE", "");
+    let mut terminal = Terminal::start(&shell, 50, 150);
+    terminal.press(&format!("{script}; echo rea''dy\n"));
+    terminal.wait_for("a shell that is ready", |screen| screen.contains("\nready\n"));
+    for (line, expected) in LINES {
+        terminal.press(&format!("{line}\t"));
+        let word = format!("$ {}", expected.trim_end());
+        terminal.wait_for(&word, |screen| screen.ends_with(&word));
+        // What stands behind a blank is seen.
+        terminal.press("#");
+        let whole = format!("$ {expected}#");
+        terminal.wait_for(&whole, |screen| screen.ends_with(&whole));
+        // Ctrl+U throws the line away.
+        terminal.press("\x15");
+    }
+    terminal.press("exit\n");
+    terminal.end();
+}
+
+/// As bash calls the function at Tab: with its words, of which a `=` is one by itself.
+#[test]
+fn bash_completes() {
+    let scratch = project();
+    for (words, expected) in [
+        ("ralph compl", "completions\n"),
+        ("ralph status ni", "night-shift\n"),
+        ("ralph resume ''", "night-shift\n"),
+        ("ralph build --agent gemini-", "gemini-acp\n"),
+        ("ralph build --agent = gemini-", "gemini-acp\n"),
+        ("ralph prompt my", "my prompt.md\n"),
+        ("ralph loop build --seq", "--sequential\n"),
+    ] {
+        let at_tab = format!(
+            "source <(ralph completions bash); complete -p ralph > /dev/null || exit 1
+             COMP_WORDS=({words})
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _ralph ralph \"${{COMP_WORDS[COMP_CWORD]}}\"
+             printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let run = Scratch::finish(scratch.command("bash").args(["--norc", "-c", &at_tab]));
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (expected, ""), "{words}");
+    }
+}
+
+#[test]
+fn zsh_completes_whichever_way_it_got_the_script() {
+    let scratch = project();
+    let zsh = || {
+        let mut zsh = scratch.command("zsh");
+        zsh.args(["-f", "-i"]);
+        zsh
+    };
+    let begin = "autoload -U compinit; compinit -u -D";
+    tab_completes(zsh(), &format!("{begin}; source <(ralph completions zsh)"));
+    let place = "mkdir ~/functions; ralph completions zsh > ~/functions/_ralph; fpath=(~/functions $fpath)";
+    tab_completes(zsh(), &format!("{place}; {begin}"));
+}
+
+/// It says by itself what Tab would offer.
+#[test]
+fn fish_completes() {
+    let scratch = project();
+    for (line, expected) in [
+        ("ralph compl", "completions\tPrint the completion script for a shell\n"),
+        ("ralph status ", "night-shift\n"),
+        ("ralph build --agent gemini-", "gemini-acp\n"),
+        ("ralph build --agent=gemini-", "--agent=gemini-acp\n"),
+        ("ralph prompt my", "my prompt.md\n"),
+        ("ralph build --config=my", "--config=my prompt.md\n"),
+    ] {
+        let mut fish = scratch.command("fish");
+        fish.args(["--no-config", "-c"])
+            .arg(format!("ralph completions fish | source; complete -C '{line}'"));
+        let run = Scratch::finish(&mut fish);
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (expected, ""), "{line}");
+    }
+}
+
+/// Tab is never answered with a message.
+#[test]
+fn where_nothing_is_known_nothing_is_said() {
+    let scratch = Scratch::new();
+    for words in ["2 ralph attach", "2 ralph build --agent=nobody", "x", "", "1"] {
+        let run = scratch.run(&format!("__complete {words}"));
+        let is_no_option = |line: &&str| !line.starts_with('-');
+        assert_eq!((run.stdout.lines().find(is_no_option), run.stderr.as_str()), (None, ""), "{words}");
+    }
+}
