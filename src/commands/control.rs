@@ -100,7 +100,9 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
         bail!("whether a loop is active cannot be told: {why}");
     }
-    let is_cut_off = |found: &&Loop| found.state.as_deref().is_ok_and(State::was_interrupted);
+    // One that is at work elsewhere, of which this is a copy, is not.
+    let is_over = |state: &State| state.was_interrupted() && !(state.active && state.process.is_alive());
+    let is_cut_off = |found: &&Loop| found.state.as_deref().is_ok_and(is_over);
     let cut_off: Vec<&Loop> = loops.iter().filter(is_cut_off).collect();
     if cut_off.is_empty() {
         say("no active loop");
@@ -116,7 +118,7 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
         let _alone = recorder::hold(project, "cancel")?;
         // It may have been gone on with meanwhile.
         let Some(Ok(state)) = found.again().map(|found| found.state) else { continue };
-        if !state.was_interrupted() {
+        if !is_over(&state) {
             continue;
         }
         ending::book(project, &state, Outcome::Cancelled)

@@ -173,7 +173,7 @@ fn one_failure_is_told_once() {
     scratch.write("RALPH.md", "---\nagent: claude -p\n---\nDo it.\n");
     let run = scratch.run("run RALPH.md -n 1 --stop-on-error");
     assert_eq!((run.code, run.stderr.matches(words).count()), (Some(4), 1), "{run:?}");
-    assert!(run.stderr.contains("■ agent failure exceeded retries\n"), "{run:?}");
+    assert!(run.stderr.contains("■ an iteration failed\n"), "{run:?}");
 }
 
 #[test]
