@@ -503,3 +503,19 @@ fn a_program_that_cannot_be_started_leaves_no_worker() {
     assert!(!tmux.folder().exists());
     tmux.assert_nothing_left();
 }
+
+/// Somebody has tidied up: the loop goes on, and leaves nothing.
+#[test]
+fn a_folder_that_is_removed_by_hand_is_survived() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("keep a; silent until go; exit 0,keep b; exit 0", "-n 2 --inactivity-timeout 60");
+    wait_for("the prompt", || {
+        fs::read_to_string(tmux.folder().join("pane.json")).unwrap_or_default().contains("yes").then_some(())
+    });
+    fs::remove_dir_all(tmux.folder()).unwrap();
+    tmux.scratch.write("go", "");
+    let run = finish(ralph);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("iteration 2 completed (exit: 0"), "{run:?}");
+    tmux.assert_nothing_left();
+}

@@ -8,7 +8,7 @@ pub mod held;
 mod judge;
 mod watch;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -77,6 +77,8 @@ pub struct WorkerAgent {
     pub detaches: bool,
     /// Nobody has seen it work yet: where its program ends before it is ready, there is no second try, and this is set to true.
     pub untried: Option<Rc<Cell<bool>>>,
+    /// The pane that it had last, also where somebody has removed the worker's folder.
+    pub pane: Rc<RefCell<Option<Held>>>,
 }
 
 /// A pane with a program that was started or taken up.
@@ -95,7 +97,7 @@ impl Agent for WorkerAgent {
     fn run(&mut self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
         let began = Instant::now();
         let (port, mailbox) = context.open();
-        let held = Held::read(&self.folder).map_err(cannot_start)?;
+        let held = Held::read(&self.folder).map_err(cannot_start)?.or_else(|| self.pane.take());
         let (mut held, taken) = match held {
             Some(held) if held.iteration == attempt.iteration && held.given == Given::Yes => {
                 context.notice(&format!("{} is taken up in the middle of its iteration", self.name))?;
@@ -105,6 +107,7 @@ impl Agent for WorkerAgent {
             held => self.start(held.as_ref(), attempt, context, mailbox, &port)?,
         };
         drop(port);
+        self.pane.replace(Some(held.clone()));
         let mut watch = Watch::new(self, taken, attempt, began);
         let ready = if held.given == Given::No { watch.wait_until_ready(context)? } else { None };
         let was_ready = held.given == Given::Yes || ready.is_some();
@@ -330,12 +333,13 @@ pub fn end_pane(folder: &Path, mark: &str) {
     }
 }
 
-/// Ends the program of a worker and closes its pane; a user's own windows beside it stay.
+/// Ends the program of a worker and closes its pane; a user's own windows beside it stay. `last` is the pane that it is known to
+/// have had, for a folder that was removed.
 ///
 /// # Errors
 /// When tmux refuses, or the file that says which pane it is cannot be read.
-pub fn close(folder: &Path) -> Result<(), CloseError> {
-    let Some(held) = Held::read(folder)? else {
+pub fn close(folder: &Path, last: Option<Held>) -> Result<(), CloseError> {
+    let Some(held) = Held::read(folder)?.or(last) else {
         // Who has lost the file has not lost the program.
         end_unknown(folder);
         return Ok(());

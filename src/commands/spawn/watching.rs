@@ -77,8 +77,10 @@ impl Watching<'_> {
             ..limits(Some(self.limit), settings)
         };
         let has_not_begun = Rc::new(Cell::new(false));
+        let pane = Rc::default();
         let agent = WorkerAgent {
             untried: state.is_none().then(|| Rc::clone(&has_not_begun)),
+            pane: Rc::clone(&pane),
             ..self.agent(self.launch(&limits, &run), patterns, timeouts)
         };
         let ready = Ready {
@@ -109,7 +111,7 @@ impl Watching<'_> {
         let lines = WorkerLines::new(name, state.is_none());
         let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
         if end.outcome != Outcome::Detached {
-            worker::close(&project.records())?;
+            worker::close(&project.records(), pane.take())?;
         }
         if has_not_begun.get() {
             // As if it had never been spawned.
@@ -150,6 +152,7 @@ impl Watching<'_> {
             timeouts,
             detaches: self.detaches,
             untried: None,
+            pane: Rc::default(),
         }
     }
 
