@@ -117,6 +117,8 @@ pub struct Project {
     exe: Option<PathBuf>,
     /// Where a branch's loop has its records; `None` for a loop that has them in its ralph dir.
     branch: Option<BranchRecords>,
+    /// The run that is under way there.
+    run: Option<String>,
     /// They are a worker's.
     is_worker: bool,
     config_home: Option<PathBuf>,
@@ -159,6 +161,7 @@ impl Project {
             root,
             ralph_dir,
             branch: None,
+            run: None,
             is_worker: false,
         })
     }
@@ -180,6 +183,7 @@ impl Project {
             ralph_dir: ralph_dir.to_path_buf(),
             run_dir,
             branch: None,
+            run: None,
             is_worker: false,
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),

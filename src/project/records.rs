@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{DOT_RALPH, Project, file_name, resolve};
+use crate::files::own;
 
 /// The folder of the records of branches, among the runs.
 const BRANCHES: &str = "branches";
@@ -16,20 +18,21 @@ pub(super) struct BranchRecords {
     runs: PathBuf,
     /// What the branch is called in it.
     file_name: OsString,
-    /// The run that is under way.
-    run: Option<String>,
 }
 
 impl Project {
     /// The places of the loop of a branch of this project, in `run` where one is under way.
     #[must_use]
     pub fn of_branch(&self, name: &str, run: Option<&str>) -> Self {
-        let branch = BranchRecords {
-            runs: self.runs(),
-            file_name: file_name::encoded(name).into(),
-            run: run.map(str::to_owned),
-        };
-        Self { branch: Some(branch), ..self.clone() }.in_tree(&self.worktree(name))
+        let branch = BranchRecords { runs: self.runs(), file_name: file_name::encoded(name).into() };
+        let run = run.map(str::to_owned);
+        Self { branch: Some(branch), run, ..self.clone() }.in_tree(&self.worktree(name))
+    }
+
+    /// The same places in a run that is under way: it has a folder of its own for its logs.
+    #[must_use]
+    pub fn in_run(&self, run: &str) -> Self {
+        Self { run: Some(run.to_owned()), ..self.clone() }
     }
 
     /// The same places with the work tree in this folder. Its lock is in the tree, whatever is committed there: a `.ralph` that
@@ -37,18 +40,17 @@ impl Project {
     #[must_use]
     pub fn in_tree(self, tree: &Path) -> Self {
         let run_dir = resolve(tree).join(DOT_RALPH);
-        Self { branch: self.branch.clone(), run_dir, ..self.elsewhere(tree, &tree.join(DOT_RALPH)) }
+        let (branch, run) = (self.branch.clone(), self.run.clone());
+        Self { branch, run, run_dir, ..self.elsewhere(tree, &tree.join(DOT_RALPH)) }
     }
 
     /// The same places, but for the records, which are in this folder: one that [`Project::records`] has named.
     #[must_use]
     pub fn recorded_in(self, records: &Path) -> Self {
         let runs = records.parent().and_then(Path::parent);
-        let branch = runs.zip(records.file_name()).map(|(runs, name)| BranchRecords {
-            runs: runs.to_owned(),
-            file_name: name.to_owned(),
-            run: None,
-        });
+        let branch = runs
+            .zip(records.file_name())
+            .map(|(runs, name)| BranchRecords { runs: runs.to_owned(), file_name: name.to_owned() });
         Self { branch, ..self }
     }
 
@@ -61,14 +63,32 @@ impl Project {
     }
 
     /// The folder of the runs and of the loops of branches, `runs`.
-    fn runs(&self) -> PathBuf {
-        self.run_dir().join("runs")
+    #[must_use]
+    pub fn runs(&self) -> PathBuf {
+        match &self.branch {
+            Some(BranchRecords { runs, .. }) => runs.clone(),
+            None => self.run_dir().join("runs"),
+        }
     }
 
     /// The folder of one run: a start of a command, with what its loops and it itself have left.
     #[must_use]
     pub fn run(&self, run: &str) -> PathBuf {
         self.runs().join(run)
+    }
+
+    /// The folders of all runs of this project, newest first: their names begin with the time.
+    ///
+    /// # Errors
+    /// When the folder of the runs cannot be read.
+    pub fn all_runs(&self) -> io::Result<Vec<PathBuf>> {
+        let is_run = |folder: &PathBuf| {
+            let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.starts_with(|first: char| first.is_ascii_digit()) && folder.is_dir()
+        };
+        let mut runs: Vec<PathBuf> = own::entries(&self.runs())?.into_iter().filter(is_run).collect();
+        runs.sort_by(|one, other| other.cmp(one));
+        Ok(runs)
     }
 
     /// Whether these are the places of a branch's loop, whose records are not in its ralph dir.
@@ -123,19 +143,28 @@ impl Project {
         self.records().join("iterations.log")
     }
 
-    /// The folder of the session logs that are written, `logs`; of a branch the one of the run that is under way.
+    /// The folder of the session logs that are written: that of the run that is under way, of a branch one in it.
     #[must_use]
     pub fn logs(&self) -> PathBuf {
-        match &self.branch {
-            Some(BranchRecords { runs, file_name, run: Some(run) }) => runs.join(run).join(file_name),
-            _ => self.records().join("logs"),
+        match (&self.run, &self.branch) {
+            (Some(run), Some(branch)) => self.run(run).join(&branch.file_name),
+            (Some(run), None) => self.run(run),
+            (None, _) => self.links_to_logs(),
         }
+    }
+
+    /// Where people look for session logs, `logs`: links to those of the runs, and the logs of earlier versions.
+    #[must_use]
+    pub fn links_to_logs(&self) -> PathBuf {
+        self.records().join("logs")
     }
 
     /// The folders of all session logs of the loop.
     #[must_use]
     pub fn all_logs(&self) -> Vec<PathBuf> {
-        let Some(BranchRecords { runs, file_name, .. }) = &self.branch else { return vec![self.logs()] };
+        let Some(BranchRecords { runs, file_name, .. }) = &self.branch else {
+            return self.all_runs().unwrap_or_default().into_iter().chain([self.links_to_logs()]).collect();
+        };
         let entries = fs::read_dir(runs).into_iter().flatten().flatten();
         let runs = entries.filter(|entry| entry.file_name() != BRANCHES).map(|entry| entry.path());
         runs.map(|run| run.join(file_name)).filter(|logs| logs.is_dir()).collect()

@@ -2,7 +2,9 @@
 
 use chrono::Local;
 
+use super::event_json::to_lines;
 use super::iterations_log::IterationsLog;
+use super::run_folder;
 use super::state::{State, StateFile};
 use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::outcome::Outcome;
@@ -23,5 +25,9 @@ pub fn book(project: &Project, state: &State, outcome: Outcome) -> Result<(), Fi
     let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration, work: None };
     let stamped = Stamped { at, identity: &identity, event };
     StateFile::new(&project.state(), state.clone()).take(&stamped)?;
-    IterationsLog::open(&project.iterations_log())?.take(&stamped)
+    IterationsLog::open(&project.iterations_log())?.take(&stamped)?;
+    if project.is_of_branch() {
+        return Ok(());
+    }
+    run_folder::write_end(project, &state.run, &to_lines(&stamped))
 }

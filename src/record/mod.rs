@@ -15,6 +15,8 @@ pub mod raw_output;
 pub mod recorder;
 pub mod registry;
 pub mod requests;
+pub mod run_folder;
+mod session;
 pub mod session_log;
 pub mod state;
 mod whole_lines;

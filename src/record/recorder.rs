@@ -6,18 +6,19 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use chrono::{DateTime, Local, Utc};
 
-use super::events_log::EventsLog;
+use super::event_json::to_lines;
 use super::iterations_log::IterationsLog;
 use super::lock::{Holder, Lock, LockError};
 use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
 use super::requests::{self, Requests};
-use super::session_log::SessionLog;
+use super::run_folder::{self, RunStart};
+use super::session::Session;
 use super::state::{self, Extent, Found, Setup, State, StateFile};
 use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Ask;
-use crate::files::{FileError, RecordFile, own};
+use crate::files::{FileError, own};
 use crate::process::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
 use crate::project::{Project, ProjectError};
@@ -26,10 +27,9 @@ use crate::text::timestamp;
 /// All records of one loop.
 #[derive(Debug)]
 pub struct Recorder {
-    session: SessionLog,
+    session: Session,
     raw: RawOutput,
     iterations: IterationsLog,
-    events: EventsLog,
     state: StateFile,
     requests: Arc<Requests>,
     warnings: Vec<String>,
@@ -61,19 +61,23 @@ impl Recorder {
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
-        let (session, events) = open_session(&project.logs())?;
-        let session_log = Some(session.path().to_owned());
+        // The run of a branch is its build, which has begun it.
+        let project = if project.is_of_branch() { project.clone() } else { project.in_run(&identity.run) };
+        if !project.is_of_branch() {
+            RunStart::now(&identity.run, &setup.verb, process.clone()).write(&project)?;
+        }
+        let session = Session::open(&project)?;
+        let session_log = Some(session.log.path().to_owned());
         let records = Some(project.records());
         let state = State { session_log, records, setup, ..State::begun(identity, process) };
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
             iterations,
-            events,
             state: StateFile::new(&project.state(), state),
             requests: Arc::new(Requests::new(project.requests(), &identity.run)),
             warnings,
-            project: project.clone(),
+            project,
             lock,
             is_displaced: false,
         })
@@ -85,10 +89,10 @@ impl Recorder {
         &self.warnings
     }
 
-    /// The log of everything that its agents write.
+    /// Where a person finds the log of everything that its agents write.
     #[must_use]
     pub fn session_log(&self) -> &Path {
-        self.session.path()
+        self.session.shown_path()
     }
 
     /// The command line that takes this loop up again.
@@ -117,7 +121,13 @@ impl Recorder {
     /// # Errors
     /// When a record cannot be written.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
-        let mut results = vec![self.session.take(stamped), self.events.take(stamped)];
+        let mut results = vec![self.session.log.take(stamped), self.session.events.take(stamped)];
+        if let Event::LoopEnded { outcome, .. } = stamped.event
+            && outcome != Outcome::Detached
+            && !self.project.is_of_branch()
+        {
+            results.push(run_folder::write_end(&self.project, &stamped.identity.run, &to_lines(stamped)));
+        }
         if !self.is_displaced {
             results.push(self.raw.take(stamped));
             results.push(self.iterations.take(stamped));
@@ -145,19 +155,13 @@ impl Recorder {
         }
         let kept = keep_lock(&mut self.lock, &self.project);
         self.is_displaced = matches!(kept, Err(Unkept::Lock(LockError::Held { .. })));
-        if self.project.is_of_branch() {
-            // Those of other loops are made again with the lock.
+        // Those of other loops are made again with the lock, and what is above them never.
+        if self.project.is_of_branch() || self.project.run_dir().is_dir() {
             make_folders(&self.project.records())?;
             make_folders(&self.project.logs())?;
         }
-        let mut lost = Vec::new();
         // A loop that has to end still tells why.
-        if self.session.keep()? {
-            lost.push(self.session.path().to_owned());
-        }
-        if self.events.keep()? {
-            lost.push(self.events.path().to_owned());
-        }
+        let mut lost = self.session.keep()?;
         if kept.map_err(|why| End::because(Outcome::RecordFailed, why.to_string()))? {
             lost.push(self.project.lock());
         }
@@ -253,22 +257,4 @@ fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
 
 fn make_folders(folder: &Path) -> Result<(), FileError> {
     own::make_folders(folder).map_err(FileError::at(folder))
-}
-
-/// The two logs of a new session. Two sessions in one second get two names.
-fn open_session(folder: &Path) -> Result<(SessionLog, EventsLog), FileError> {
-    make_folders(folder)?;
-    let stamp = format!("session-{}", timestamp::for_names(Local::now()));
-    let mut number = 1;
-    loop {
-        let name = timestamp::numbered(&stamp, number);
-        match RecordFile::create_new(&folder.join(format!("{name}.log"))) {
-            Ok(file) => {
-                let events = EventsLog::create(&folder.join(format!("{name}.events.jsonl")))?;
-                return Ok((SessionLog::new(file), events));
-            }
-            Err(error) if error.reason.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error),
-        }
-    }
 }

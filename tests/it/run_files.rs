@@ -12,7 +12,8 @@ use crate::scratch::{CLAUDE_RESULT, Run, Scratch, Started, claude_says, claude_t
 
 /// Every file and folder below one, itself included, with its mode.
 fn modes(folder: &Path) -> Vec<(PathBuf, u32)> {
-    let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    // Links have no mode of their own.
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let mut found = vec![(folder.to_owned(), mode(folder))];
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -183,7 +184,7 @@ fn what_vanishes_while_a_loop_runs_is_made_again_and_said() {
     for (first, named) in [
         ("rm -rf .ralph", &["lock", "state.toml", "iterations.log", ".log", ".events.jsonl"][..]),
         ("rm .ralph/lock", &["lock"]),
-        ("rm -rf .ralph/logs", &[".log", ".events.jsonl"]),
+        ("rm -rf .ralph/runs", &[".log", ".events.jsonl"]),
         ("cp -a .ralph copy; rm -rf .ralph; mv copy .ralph", &["lock", "state.toml", "iterations.log"]),
     ] {
         let scratch = Scratch::new();

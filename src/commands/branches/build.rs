@@ -17,8 +17,6 @@ use crate::engine::inbox::Inbox;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::places::{Places, Ticket};
 use crate::files::FileError;
-use crate::files::atomic::{self, Durability};
-use crate::files::own;
 use crate::git::{self, GitError};
 use crate::job::Refused;
 use crate::job::agent_choice::Choice;
@@ -29,10 +27,12 @@ use crate::job::signals::Signals;
 use crate::job::variables::{agent_env, prompt_names};
 use crate::job::workspace::{Workspace, open_loop};
 use crate::parallel::{self, Fate};
+use crate::process::identity::ProcessIdentity;
 use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::lock::Lock;
 use crate::record::recorder;
+use crate::record::run_folder::{self, RunStart};
 use crate::settings::Verb;
 use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
@@ -77,11 +77,15 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let lock = take_project(project)?;
     // Read again: what was built until a moment ago is done now.
     let branches = planned::read(project, settings)?;
+    let run = run_id();
+    if branches.iter().any(|branch| !branch.section.is_done) {
+        RunStart::now(&run, VERB, ProcessIdentity::of_self()?).write(project)?;
+    }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
         workspace: &workspace,
-        run: run_id(),
+        run,
         preflight,
         text,
         trees: git::worktrees::list(project.root())?,
@@ -217,9 +221,7 @@ impl Building<'_> {
 
     /// Keeps what came of everything, in one line.
     fn record(&self, end: &str) -> Result<(), FileError> {
-        let folder = self.workspace.project.run(&self.run);
-        own::make_folders(&folder).map_err(FileError::at(&folder))?;
-        atomic::write_own(&folder.join("end.json"), end.as_bytes(), Durability::Synced).map(drop)
+        run_folder::write_end(&self.workspace.project, &self.run, end)
     }
 
     /// One branch from its work tree to its pull request; with its exit code.

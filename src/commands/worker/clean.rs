@@ -48,7 +48,7 @@ pub(in crate::commands) fn forget_files(found: &Loop, lock: Lock) -> anyhow::Res
     for path in files.iter().filter(|path| state::is_state(path) || logs.contains(path)) {
         removed(path, fs::remove_file(path))?;
     }
-    for path in [project.logs(), project.requests()] {
+    for path in [project.links_to_logs(), project.runs(), project.requests()] {
         removed(&path, fs::remove_dir_all(&path))?;
     }
     Ok(())

@@ -1,0 +1,100 @@
+//! The folder of a run: what one start of a command leaves of all its loops, whatever becomes of their work trees.
+//!
+//! `run.json` says what was started, `end.json` what it came to; beside them are the logs of its loop, or a folder with
+//! those of each of its branches.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, if_there, own};
+use crate::process::identity::ProcessIdentity;
+use crate::project::Project;
+
+/// The version of `run.json`.
+const VERSION: u32 = 1;
+/// What was started.
+const START: &str = "run.json";
+/// What it came to: a line as in the events log.
+const END: &str = "end.json";
+/// A larger file is none of ours, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// A command that was started, `run.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStart {
+    /// Version of the format.
+    pub v: u32,
+    /// Unique id of the run, the name of its folder.
+    pub run: String,
+    /// The words of the command line that start such loops, as in `loop build`.
+    pub verb: String,
+    /// When, in UTC.
+    #[serde(serialize_with = "milliseconds")]
+    pub started_at: DateTime<Utc>,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Where it was started.
+    pub cwd: PathBuf,
+    /// Which process it is.
+    pub process: ProcessIdentity,
+}
+
+impl RunStart {
+    /// A run of this process, that begins now.
+    #[must_use]
+    pub fn now(run: &str, verb: &str, process: ProcessIdentity) -> Self {
+        Self {
+            v: VERSION,
+            run: run.to_owned(),
+            verb: verb.to_owned(),
+            started_at: Utc::now(),
+            argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            cwd: std::env::current_dir().unwrap_or_default(),
+            process,
+        }
+    }
+
+    /// Makes the folder of the run, and writes this into it.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub fn write(&self, project: &Project) -> Result<(), FileError> {
+        let folder = project.run(&self.run);
+        own::make_folders(&folder).map_err(FileError::at(&folder))?;
+        let mut text =
+            serde_json::to_string(self).map_err(std::io::Error::from).map_err(FileError::at(&folder))?;
+        text.push('\n');
+        atomic::write_own(&folder.join(START), text.as_bytes(), Durability::Synced).map(drop)
+    }
+
+    /// What was started in this folder of a run; `None` where that is not known, as of a run of an earlier version.
+    #[must_use]
+    pub fn read(folder: &Path) -> Option<Self> {
+        let text = own::read(&folder.join(START), LARGEST).ok()?;
+        serde_json::from_slice::<Self>(&text).ok().filter(|start| start.v <= VERSION)
+    }
+}
+
+/// Writes what a run came to: one line as in the events log, `loop_ended` or `build_ended`.
+///
+/// # Errors
+/// When that cannot be done.
+pub fn write_end(project: &Project, run: &str, line: &str) -> Result<(), FileError> {
+    let folder = project.run(run);
+    own::make_folders(&folder).map_err(FileError::at(&folder))?;
+    atomic::write_own(&folder.join(END), line.as_bytes(), Durability::Synced).map(drop)
+}
+
+/// The line that tells what a run came to; `None` while it runs, and where it was killed or cannot be read.
+#[must_use]
+pub fn read_end(folder: &Path) -> Option<String> {
+    let text = if_there(own::read(&folder.join(END), LARGEST)).ok()??;
+    String::from_utf8(text).ok()
+}
+
+fn milliseconds<S: serde::Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Millis, true))
+}
