@@ -18,8 +18,8 @@ mod worker_args;
 use clap::{Parser, Subcommand};
 
 pub use control_args::{
-    CancelArgs, CleanArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ResumeArgs, RevertArgs, StatusArgs,
-    TargetArgs,
+    CancelArgs, CleanArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ReportArgs, ResumeArgs,
+    RevertArgs, StatusArgs, TargetArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
@@ -103,6 +103,12 @@ pub enum Command {
     /// Print a loop's history: one line per step, or all that its agents wrote
     #[command(after_help = help::LOGS_EXAMPLES)]
     Logs(LogsArgs),
+    /// Tell what a run came to: what was done and proven, what it cost, what failed and why, and what to type next
+    #[command(after_help = help::REPORT_EXAMPLES)]
+    Report(ReportArgs),
+    /// List the runs of this project: when, what, how they ended, what they cost
+    #[command(after_help = help::HISTORY_EXAMPLES)]
+    History(HistoryArgs),
     /// Let a running loop hold after its current attempt
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Pause(TargetArgs),

@@ -107,6 +107,37 @@ pub struct LogsArgs {
     pub agent: bool,
 }
 
+/// `report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// The id of a run, or as much of it as is needed, or the name of a loop [default: the newest run]
+    #[arg(value_name = "RUN|NAME")]
+    pub target: Option<String>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "md")]
+    pub json: bool,
+    /// Print Markdown, for a pull request or a chat
+    #[arg(long)]
+    pub md: bool,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
+/// `history`.
+#[derive(Debug, Clone, Args)]
+pub struct HistoryArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only the newest N [default: all]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true)]
+    pub lines: Option<String>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
 /// `cancel`.
 #[derive(Debug, Clone, Args)]
 pub struct CancelArgs {

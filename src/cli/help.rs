@@ -339,3 +339,20 @@ Examples:
 A feature is draft, planned (it has a plan), ready (it has tasks), running, done or failed.
 --json prints objects: id, name, spec_path, plan_path, status, tasks (total, done, failed, in_progress),
 created_at, updated_at.";
+
+pub(super) const REPORT_EXAMPLES: &str = "\
+Examples:
+  ralph report                   The newest run
+  ralph report feature/export    The newest run with this loop, and only this loop
+  ralph report 20261121T2310     A run, by the beginning of its id
+  ralph report --md | gh pr comment --body-file -
+  ralph report --json | jq '.loops[] | select(.end != \"done\") | .name'";
+
+pub(super) const HISTORY_EXAMPLES: &str = "\
+Examples:
+  ralph history                                 Every run that is kept
+  ralph history -n 5                            The newest five
+  ralph history --json | jq 'map(.cost_usd) | add'
+
+A run is one start of a command with all its loops. What it leaves lies in .ralph/runs/RUN, and stays when loops are
+forgotten and work trees removed.";

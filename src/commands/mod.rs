@@ -19,6 +19,7 @@ mod memory;
 mod output;
 mod overview;
 mod plain_loop;
+mod report;
 mod resume;
 mod revert;
 mod run_ralph_md;
@@ -58,6 +59,8 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => status::list(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Report(args) => report::report(&args),
+        Command::History(args) => report::history(&args),
         Command::Pause(args) => control::pause(&args),
         Command::Resume(args) => resume::run(&args),
         Command::Cancel(args) => control::cancel(&args),

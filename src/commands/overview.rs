@@ -83,7 +83,7 @@ fn facts(state: &State) -> String {
 }
 
 /// What to type next about a loop.
-fn next(found: &Loop) -> Option<String> {
+pub(super) fn next(found: &Loop) -> Option<String> {
     let state = found.state.as_deref().ok()?;
     let name = shell_word(&found.name);
     if state.is_alive() {

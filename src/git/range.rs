@@ -20,14 +20,24 @@ pub struct Amount {
 /// What HEAD has that `from` has not; without `from`, all of it. `None` when git cannot tell.
 #[must_use]
 pub fn since(root: &Path, from: Option<&str>) -> Option<Amount> {
-    let range = from.map_or_else(|| "HEAD".to_owned(), |from| format!("{from}..HEAD"));
+    between(root, from, "HEAD")
+}
+
+/// What the commit `to` has that `from` has not; without `from`, all of it. `None` when git cannot tell.
+#[must_use]
+pub fn between(root: &Path, from: Option<&str>, to: &str) -> Option<Amount> {
+    let range = from.map_or_else(|| to.to_owned(), |from| format!("{from}..{to}"));
     let text = |args: &[&str]| String::from_utf8(run(root, args, LIMIT).ok()?).ok();
     let commits = text(&["rev-list", "--count", "--end-of-options", &range, "--"])?.trim().parse().ok()?;
-    // Its name depends on how the repository names things.
-    let nothing = || text(&["hash-object", "-t", "tree", "/dev/null"]);
-    let from = from.map(str::to_owned).or_else(nothing)?;
-    let stat = text(&["diff", "--shortstat", "--end-of-options", from.trim(), "HEAD", "--"])?;
+    let from = from.map(str::to_owned).or_else(|| no_files(root))?;
+    let stat = text(&["diff", "--shortstat", "--end-of-options", from.trim(), to, "--"])?;
     Some(Amount { commits, ..of_stat(&stat) })
+}
+
+/// The tree without a file, as git names it here: its name depends on how the repository names things.
+pub(super) fn no_files(root: &Path) -> Option<String> {
+    let name = run(root, &["hash-object", "-t", "tree", "/dev/null"], LIMIT).ok()?;
+    Some(String::from_utf8(name).ok()?.trim().to_owned())
 }
 
 /// ` 2 files changed, 3 insertions(+), 1 deletion(-)`; what is 0 is left out there.

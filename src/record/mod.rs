@@ -14,6 +14,7 @@ mod older_state;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;
+pub mod report;
 pub mod requests;
 pub mod run_folder;
 mod session;

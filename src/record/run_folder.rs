@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::report::SUMMARY;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own};
 use crate::process::identity::ProcessIdentity;
@@ -85,6 +86,8 @@ impl RunStart {
 pub fn write_end(project: &Project, run: &str, line: &str) -> Result<(), FileError> {
     let folder = project.run(run);
     own::make_folders(&folder).map_err(FileError::at(&folder))?;
+    // One that was killed is told of anew.
+    let _ = std::fs::remove_file(folder.join(SUMMARY));
     atomic::write_own(&folder.join(END), line.as_bytes(), Durability::Synced).map(drop)
 }
 

@@ -8,6 +8,12 @@ pub(crate) fn local<Z: TimeZone>(at: &DateTime<Z>) -> String {
     at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
+/// `2026-01-31 23:59`, local time.
+#[must_use]
+pub(crate) fn minute<Z: TimeZone>(at: &DateTime<Z>) -> String {
+    at.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
+}
+
 /// A moment that is mostly a matter of hours, local time: `23:59:59` on the day of `now`, else `2026-01-31 23:59`.
 #[must_use]
 pub(crate) fn nearby<Z: TimeZone>(at: &DateTime<Z>, now: DateTime<Local>) -> String {
@@ -55,6 +61,7 @@ mod tests {
         let at = moment();
         assert_eq!(local(&at), "2026-01-31 22:05:09");
         assert_eq!(local(&at.to_utc()), "2026-01-31 22:05:09");
+        assert_eq!(minute(&at.to_utc()), "2026-01-31 22:05");
         assert_eq!(iso(at), "2026-01-31T22:05:09");
     }
 

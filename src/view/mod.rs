@@ -8,6 +8,7 @@ pub(crate) mod json;
 pub(crate) mod next_step;
 mod person_lines;
 pub(crate) mod plain;
+pub(crate) mod report;
 pub(crate) mod run_lines;
 pub(crate) mod screen;
 pub(crate) mod status;

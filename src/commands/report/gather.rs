@@ -1,0 +1,92 @@
+//! What a report needs besides the events: the numbers of git, the tasks of the plan, and what to type next.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::commands::overview;
+use crate::engine::event::TaskCounts;
+use crate::files::theirs;
+use crate::git;
+use crate::parallel;
+use crate::plan;
+use crate::project::Project;
+use crate::record::lookup::Loop;
+use crate::record::report::{LoopReport, RunReport, Work};
+use crate::view::report::next::advise;
+
+/// The report of the run in a folder, complete; with its iterations only where they are wanted. What a run that has ended came to
+/// is kept, so that the next one who asks need not wait.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(in crate::commands) fn gathered(
+    project: &Project,
+    folder: &Path,
+    with_iterations: bool,
+) -> anyhow::Result<RunReport> {
+    let kept = if with_iterations { None } else { RunReport::kept(folder) };
+    let mut report = match kept {
+        Some(report) => report,
+        None => {
+            let report = RunReport::read(folder);
+            let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
+            count(project, &mut report);
+            report.keep();
+            report
+        }
+    };
+    let newest = Loop::at(project.clone(), "");
+    let by_state = |one: &LoopReport| {
+        let is_its = |found: &&Loop| found.state.as_ref().is_ok_and(|state| state.run == one.run);
+        let found = newest.as_ref().filter(is_its)?;
+        overview::next(found)
+    };
+    let has_remote =
+        report.verb.as_deref() == Some("loop build") && git::remote::remote(project.root()).is_some();
+    advise(&mut report, has_remote, &by_state);
+    Ok(report)
+}
+
+/// Adds what git and the plan know.
+fn count(project: &Project, report: &mut RunReport) {
+    let plan = (report.verb.as_deref() == Some("loop build"))
+        .then(|| theirs::read(&project.branch_plan(), theirs::MAX_TEXT).ok())
+        .flatten()
+        .and_then(|text| String::from_utf8(text).ok());
+    for one in &mut report.loops {
+        if let Some(plan) = &plan {
+            one.tasks = tasks(plan, &one.name);
+        }
+        if let Some(work) = &mut one.work {
+            measure(project.root(), work);
+        }
+        let measured = parallel::each(&one.task_list, &|task| {
+            task.work.clone().map(|mut work| {
+                measure(project.root(), &mut work);
+                work
+            })
+        });
+        one.task_list.iter_mut().zip(measured).for_each(|(task, work)| task.work = work);
+    }
+}
+
+/// The tasks of a branch in the main plan; those of an ended branch are ticked there.
+fn tasks(plan: &str, branch: &str) -> Option<TaskCounts> {
+    let tasks = plan::tasks(plan, branch).ok()?;
+    let done = tasks.iter().filter(|task| task.ticked).count() as u64;
+    Some(TaskCounts { done, failed: 0, total: tasks.len() as u64 })
+}
+
+/// Counts what nobody has counted when it was made.
+fn measure(root: &Path, work: &mut Work) {
+    if work.commits.is_some() {
+        return;
+    }
+    if let Some(amount) = git::range::between(root, work.from.as_deref(), &work.to) {
+        work.commits = Some(amount.commits);
+        work.files = Some(amount.files);
+        work.insertions = Some(amount.insertions);
+        work.deletions = Some(amount.deletions);
+    }
+}

@@ -1,0 +1,43 @@
+//! `ralph history`: the runs of this project.
+
+use std::io::{self, Write as _};
+
+use serde_json::Value;
+
+use super::gather::gathered;
+use super::pick::runs_of;
+use crate::cli::HistoryArgs;
+use crate::commands::output::{print, remark, warn, width};
+use crate::commands::target::count;
+use crate::job::workspace::locate;
+use crate::parallel;
+use crate::record::report::RunReport;
+use crate::view::report::history::{json_of, table};
+
+/// `ralph history`.
+pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
+    let most = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
+    let here = locate(args.ralph_dir.as_ref())?;
+    let mut folders = runs_of(&here)?;
+    folders.truncate(most.unwrap_or(usize::MAX));
+    let read = parallel::each(&folders, &|folder| gathered(&here, folder, false));
+    let mut reports: Vec<RunReport> = Vec::new();
+    for report in read {
+        match report {
+            Ok(report) => reports.push(report),
+            // The others are told.
+            Err(error) => warn(&format!("{error:#}")),
+        }
+    }
+    if reports.is_empty() && !args.json {
+        remark(&format!("no run in {}: a loop has to be started first", here.root().display()));
+    }
+    print(|out| {
+        if args.json {
+            let runs: Vec<Value> = reports.iter().map(json_of).collect();
+            serde_json::to_writer_pretty(&mut *out, &runs).map_err(io::Error::other)?;
+            return writeln!(out);
+        }
+        write!(out, "{}", table(&reports, width()))
+    })
+}

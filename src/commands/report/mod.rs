@@ -1,0 +1,35 @@
+//! `ralph report` and `ralph history`: what runs came to, read from what they have left.
+
+mod gather;
+mod history;
+mod pick;
+
+use std::io::Write as _;
+
+pub(super) use gather::gathered;
+pub(super) use history::history;
+
+use super::output::{print, width};
+use crate::cli::ReportArgs;
+use crate::job::workspace::locate;
+use crate::view::report::{markdown::markdown, text};
+
+/// `ralph report`.
+pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
+    let here = locate(args.ralph_dir.as_ref())?;
+    let picked = pick::run(&here, args.target.as_deref())?;
+    let mut report = gathered(&picked.project, &picked.folder, args.json)?;
+    if let Some(name) = &picked.name {
+        report.loops.retain(|one| one.name == *name);
+    }
+    print(|out| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            return writeln!(out);
+        }
+        if args.md {
+            return write!(out, "{}", markdown(&report));
+        }
+        write!(out, "{}{}", text::head(&report), text::body(&report, width()))
+    })
+}

@@ -1,0 +1,68 @@
+//! Which run is meant.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+
+use crate::project::Project;
+use crate::record::lookup;
+use crate::record::report::RunReport;
+
+/// A run, and where it is.
+pub(in crate::commands) struct Picked {
+    /// The places of its project.
+    pub(in crate::commands) project: Project,
+    /// Its folder.
+    pub(in crate::commands) folder: PathBuf,
+    /// Only the loop of this name is meant.
+    pub(in crate::commands) name: Option<String>,
+}
+
+/// The run that a word means: the newest one without a word, the one whose id begins so, else the newest one with a loop of
+/// that name.
+pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Result<Picked> {
+    let runs = runs_of(here)?;
+    let Some(word) = word else {
+        let Some(newest) = runs.into_iter().next() else {
+            bail!("no run in {}: a loop has to be started first", here.root().display());
+        };
+        return Ok(Picked { project: here.clone(), folder: newest, name: None });
+    };
+    let begins_so =
+        |folder: &&PathBuf| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(word));
+    let is_id = word.len() >= 8 && word.starts_with(|first: char| first.is_ascii_digit());
+    let found: Vec<&PathBuf> = runs.iter().filter(begins_so).filter(|_| is_id).collect();
+    match found.as_slice() {
+        [one] => return Ok(Picked { project: here.clone(), folder: (*one).clone(), name: None }),
+        [] => {}
+        several => bail!(
+            "{} runs begin with '{word}': give more of the id, as 'ralph history' shows it",
+            several.len()
+        ),
+    }
+    if let Some(folder) = runs.into_iter().find(|folder| has_loop(folder, word)) {
+        return Ok(Picked { project: here.clone(), folder, name: Some(word.to_owned()) });
+    }
+    let elsewhere =
+        lookup::named(here, word).with_context(|| format!("no run and no loop of a run is called '{word}'"));
+    let project = elsewhere.map_err(|_| anyhow::anyhow!(unknown(word)))?.project;
+    let folder = runs_of(&project)?.into_iter().find(|folder| has_loop(folder, word));
+    let folder = folder.with_context(|| {
+        format!("loop '{word}' has left no run: it is of an earlier version, or its runs were removed")
+    })?;
+    Ok(Picked { project, folder, name: Some(word.to_owned()) })
+}
+
+fn unknown(word: &str) -> String {
+    format!("no run and no loop is called '{word}': 'ralph history' lists the runs of this project")
+}
+
+/// The folders of all runs, newest first.
+pub(super) fn runs_of(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
+    project.all_runs().with_context(|| format!("cannot read {}", project.runs().display()))
+}
+
+fn has_loop(folder: &PathBuf, name: &str) -> bool {
+    let report = RunReport::kept(folder).map_or_else(|| RunReport::read(folder), Ok);
+    report.is_ok_and(|report| report.loops.iter().any(|one| one.name == name))
+}

@@ -1,0 +1,401 @@
+//! What one loop did: the fold over the lines of its events logs.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, FixedOffset};
+use serde::Deserialize;
+
+use super::lines::each_line;
+use super::{AttemptReport, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
+use crate::engine::outcome::{Ended, Outcome};
+use crate::engine::report::AttemptStatus;
+use crate::files::own;
+use crate::record::event_line::{AttemptEnded, EventLine, Fact, LineTask, LoopEnded, WaitReason, Word};
+use crate::text::line::{last_lines, one_line};
+
+/// So much of what was said last is kept of an attempt, in characters.
+const SAID: usize = 2_000;
+/// So many lines of what a validation printed.
+const VALIDATION: usize = 40;
+/// So many lines of it are the reason of an end.
+const REASON: usize = 3;
+/// So much of pieces of a text is kept until it ends, in bytes.
+const PIECES: usize = 1 << 20;
+
+/// The loop whose logs are in a folder; `None` where there are none.
+pub(super) fn of_folder(folder: &Path, is_running: bool) -> io::Result<Option<LoopReport>> {
+    let is_log = |path: &PathBuf| path.to_string_lossy().ends_with(".events.jsonl");
+    let mut logs: Vec<PathBuf> = own::entries(folder)?.into_iter().filter(is_log).collect();
+    if logs.is_empty() {
+        return Ok(None);
+    }
+    // One that was removed while the loop ran goes on in another; shorter names are older.
+    logs.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    let mut fold = Fold::default();
+    for log in &logs {
+        each_line(log, |event, line| fold.take(event, line))?;
+    }
+    Ok(Some(fold.finish(folder, is_running)))
+}
+
+/// What is known so far.
+#[derive(Default)]
+struct Fold {
+    report: Option<LoopReport>,
+    ended: bool,
+    last_at: Option<DateTime<FixedOffset>>,
+    /// The id of the task at hand.
+    task: Option<String>,
+    /// The line of the last text, or the pieces of it.
+    said: Said,
+    /// What HEAD named first, and last.
+    first_head: Option<Option<String>>,
+    last_head: Option<String>,
+    unreadable: u64,
+}
+
+/// The lines of what the assistant said last; read when the attempt ends.
+#[derive(Default)]
+struct Said {
+    lines: Vec<u8>,
+    is_in_pieces: bool,
+}
+
+impl Said {
+    fn text(&mut self, line: &[u8]) {
+        self.clear();
+        self.lines.extend_from_slice(line);
+    }
+
+    fn piece(&mut self, line: &[u8]) {
+        if !std::mem::replace(&mut self.is_in_pieces, true) || self.lines.len() > PIECES {
+            self.lines.clear();
+        }
+        self.lines.extend_from_slice(line);
+    }
+
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.is_in_pieces = false;
+    }
+
+    /// The end of it.
+    fn words(&mut self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Text<'a> {
+            #[serde(borrow)]
+            text: Cow<'a, str>,
+        }
+        let lines = self.lines.split(|byte| *byte == b'\n');
+        let texts = lines.filter_map(|line| serde_json::from_slice::<Text<'_>>(line).ok());
+        let text: String = texts.map(|read| read.text.into_owned()).collect();
+        self.clear();
+        let text = text.trim();
+        let begin = text.char_indices().rev().nth(SAID.saturating_sub(1)).map_or(0, |(at, _)| at);
+        (!text.is_empty()).then(|| if begin > 0 { format!("…{}", &text[begin..]) } else { text.to_owned() })
+    }
+}
+
+impl Fold {
+    fn take(&mut self, event: &str, line: &[u8]) {
+        match event {
+            "text" => self.said.text(line),
+            "text_delta" => self.said.piece(line),
+            "tool" => self.tool(line),
+            "thought" | "agent_notice" | "permission" | "background" | "verifying" | "question"
+            | "answered" | "published" | "notice" | "asked" | "retrying" | "validating" => {}
+            _ => match std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok()) {
+                Some(line) => self.fact(&line),
+                None => self.unreadable += 1,
+            },
+        }
+    }
+
+    fn tool(&mut self, line: &[u8]) {
+        #[derive(Deserialize)]
+        struct Tool<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+        }
+        self.said.clear();
+        let (Ok(tool), Some(report)) = (serde_json::from_slice::<Tool<'_>>(line), &mut self.report) else {
+            return;
+        };
+        match report.tools.get_mut(&*tool.name) {
+            Some(count) => *count += 1,
+            None => drop(report.tools.insert(tool.name.into_owned(), 1)),
+        }
+        if let Some(attempt) = report.attempt() {
+            attempt.tool_calls += 1;
+        }
+    }
+
+    fn fact(&mut self, line: &EventLine<'_>) {
+        self.last_at = Some(line.at);
+        let report = self.report.get_or_insert_with(|| LoopReport {
+            run: line.run.to_string(),
+            mode: line.mode.to_string(),
+            agent: line.agent.to_string(),
+            started_at: Some(line.at),
+            ..LoopReport::named(&line.name)
+        });
+        report.end_wait(&line.fact, line.at);
+        match &line.fact {
+            Fact::AttemptStarted { head, iteration, retry } => {
+                let head = head.as_ref().map(ToString::to_string);
+                self.first_head.get_or_insert_with(|| head.clone());
+                self.said.clear();
+                report.begin(
+                    *iteration,
+                    self.task.as_ref(),
+                    AttemptReport { head_before: head, ..begun(*retry, line.at) },
+                );
+            }
+            Fact::AgentKnown { model: Some(model), .. } => report.model = Some(model.to_string()),
+            Fact::AttemptEnded(ended) => {
+                if let Some(head) = &ended.head {
+                    self.last_head = Some(head.to_string());
+                }
+                let said = self.said.words();
+                report.attempt_ended(ended, said);
+                let last = report.iteration_list.last().and_then(|last| last.attempts.last());
+                let before = last.and_then(|attempt| attempt.head_before.clone());
+                if let Some(task) = report.task(self.task.as_deref()) {
+                    task.spend(ended, before);
+                }
+            }
+            Fact::Validated { ok, output } => {
+                let output = last_lines(output, VALIDATION).join("\n");
+                if let Some(iteration) = report.iteration_list.last_mut() {
+                    iteration.validation = Some(ValidationReport { ok: *ok, output });
+                }
+            }
+            Fact::TaskStarted { task, tasks, .. } => {
+                self.task = Some(task.id.to_string());
+                report.tasks = Some(*tasks);
+                report.meet(task).iterations += 1;
+            }
+            Fact::TaskEnded { outcome, reason, task, tasks } => {
+                report.tasks = Some(*tasks);
+                let met = report.meet(task);
+                met.outcome = Some(outcome.to_string());
+                met.reason = (!reason.is_empty()).then(|| one_line(reason));
+                self.task = None;
+            }
+            Fact::Waiting { reason, until } => {
+                let what = match reason {
+                    Word::Known(WaitReason::UsageLimit) => "usage_limit",
+                    Word::Known(WaitReason::Overload) => "overload",
+                    Word::Other(word) => word,
+                };
+                report.wait(what, line.at, Some(*until));
+            }
+            Fact::Paused => report.wait("paused", line.at, None),
+            Fact::Queued => report.wait("queued", line.at, None),
+            Fact::NeedsAttention { .. } => report.wait("needs_attention", line.at, None),
+            Fact::LoopEnded(ended) => {
+                self.ended = true;
+                report.ended(ended, self.last_head.as_deref());
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(self, folder: &Path, is_running: bool) -> LoopReport {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let mut report = self.report.unwrap_or_else(|| LoopReport::named(&name));
+        report.ended_at = self.last_at;
+        report.unreadable_lines = self.unreadable;
+        if !self.ended {
+            report.end = if is_running { "running" } else { Ended::Killed.word() }.to_owned();
+            let span = report.started_at.zip(report.ended_at).map(|(from, to)| to - from);
+            report.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
+            report.reason = report.failure();
+        }
+        if report.work.is_none()
+            && let (Some(from), Some(to)) = (self.first_head, self.last_head)
+            && from.as_ref() != Some(&to)
+        {
+            report.work = Some(Work { from, to, ..Work::default() });
+        }
+        report
+    }
+}
+
+/// An attempt that has begun.
+fn begun(retry: u32, started_at: DateTime<FixedOffset>) -> AttemptReport {
+    AttemptReport {
+        retry,
+        started_at,
+        status: None,
+        failure: None,
+        duration_s: None,
+        cost_usd: None,
+        input_tokens: None,
+        output_tokens: None,
+        tool_calls: 0,
+        head_before: None,
+        head_after: None,
+        said: None,
+    }
+}
+
+/// What an attempt has cost, in US dollars.
+fn cost(ended: &AttemptEnded<'_>) -> Option<f64> {
+    ended.usage.cost_usd.or(ended.balance.and_then(|balance| balance.spent))
+}
+
+fn add(sum: &mut Option<f64>, cost: Option<f64>) {
+    if let Some(cost) = cost {
+        *sum = Some(sum.unwrap_or_default() + cost);
+    }
+}
+
+impl TaskReport {
+    /// An attempt at it is over; HEAD named `before` when it began.
+    fn spend(&mut self, ended: &AttemptEnded<'_>, before: Option<String>) {
+        add(&mut self.cost_usd, cost(ended));
+        self.duration_s += ended.duration_s;
+        let Some(to) = ended.head.as_ref().filter(|after| Some(&***after) != before.as_deref()) else {
+            return;
+        };
+        match &mut self.work {
+            Some(work) => work.to = to.to_string(),
+            None => self.work = Some(Work { from: before, to: to.to_string(), ..Work::default() }),
+        }
+    }
+}
+
+impl LoopReport {
+    fn begin(&mut self, number: u64, task: Option<&String>, attempt: AttemptReport) {
+        self.attempts += 1;
+        match self.iteration_list.last_mut() {
+            Some(last) if last.number == number => last.attempts.push(attempt),
+            _ => {
+                self.iterations += 1;
+                let attempts = vec![attempt];
+                self.iteration_list.push(IterationReport {
+                    number,
+                    task: task.cloned(),
+                    attempts,
+                    validation: None,
+                });
+            }
+        }
+    }
+
+    /// The attempt at hand.
+    fn attempt(&mut self) -> Option<&mut AttemptReport> {
+        self.iteration_list.last_mut()?.attempts.last_mut().filter(|attempt| attempt.status.is_none())
+    }
+
+    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, said: Option<String>) {
+        add(&mut self.cost_usd, cost(ended));
+        self.input_tokens += ended.usage.input_tokens.unwrap_or_default();
+        self.output_tokens += ended.usage.output_tokens.unwrap_or_default();
+        let has_failed =
+            matches!(ended.status, Word::Known(AttemptStatus::AgentFailure | AttemptStatus::Timeout));
+        self.failed_attempts += u64::from(has_failed);
+        let Some(attempt) = self.attempt() else { return };
+        attempt.status = Some(match &ended.status {
+            Word::Known(status) => status.word().to_owned(),
+            Word::Other(word) => word.clone(),
+        });
+        attempt.failure = ended.failure.as_ref().map(|failure| failure.message.to_string());
+        attempt.duration_s = Some(ended.duration_s);
+        attempt.cost_usd = cost(ended);
+        attempt.input_tokens = ended.usage.input_tokens;
+        attempt.output_tokens = ended.usage.output_tokens;
+        attempt.head_after = ended.head.as_ref().map(ToString::to_string);
+        attempt.said = said;
+    }
+
+    fn task(&mut self, id: Option<&str>) -> Option<&mut TaskReport> {
+        self.task_list.iter_mut().rev().find(|task| Some(&*task.id) == id)
+    }
+
+    fn meet(&mut self, task: &LineTask<'_>) -> &mut TaskReport {
+        let place = self.task_list.iter().rposition(|known| known.id == task.id).unwrap_or_else(|| {
+            self.task_list.push(TaskReport {
+                id: task.id.to_string(),
+                title: task.title.to_string(),
+                outcome: None,
+                reason: None,
+                iterations: 0,
+                duration_s: 0.0,
+                cost_usd: None,
+                work: None,
+                next: None,
+            });
+            self.task_list.len() - 1
+        });
+        &mut self.task_list[place]
+    }
+
+    fn wait(&mut self, what: &str, from: DateTime<FixedOffset>, until: Option<DateTime<FixedOffset>>) {
+        self.waits.push(Wait { what: what.to_owned(), from, to: None, until });
+    }
+
+    /// A wait is over when something else happens.
+    fn end_wait(&mut self, fact: &Fact<'_>, at: DateTime<FixedOffset>) {
+        let goes_on = matches!(
+            fact,
+            Fact::Resumed
+                | Fact::AttemptStarted { .. }
+                | Fact::AttentionOver
+                | Fact::LoopEnded(_)
+                | Fact::AttemptEnded(_)
+        );
+        if let Some(wait) = self.waits.last_mut().filter(|wait| goes_on && wait.to.is_none()) {
+            wait.to = Some(at);
+        }
+    }
+
+    /// The last failure of an attempt after which none succeeded.
+    fn failure(&self) -> Option<String> {
+        let last = self.iteration_list.iter().rev().flat_map(|one| one.attempts.iter().rev());
+        last.take_while(|attempt| attempt.status.is_none() || attempt.failure.is_some())
+            .find_map(|attempt| attempt.failure.clone())
+    }
+
+    fn ended(&mut self, ended: &LoopEnded<'_>, head: Option<&str>) {
+        let outcome = Outcome::recorded(&ended.exit_reason, Some(ended.exit_code));
+        let known = match &ended.end {
+            Some(Word::Known(end)) => Some(*end),
+            Some(Word::Other(_)) | None => outcome.map(Outcome::ended),
+        };
+        let by_code = if ended.exit_code == 0 { Ended::Done } else { Ended::Failed };
+        self.end = match &ended.end {
+            Some(Word::Other(word)) => word.clone(),
+            _ => known.unwrap_or(by_code).word().to_owned(),
+        };
+        self.exit_reason = Some(ended.exit_reason.to_string());
+        self.exit_code = Some(ended.exit_code);
+        self.duration_s = ended.duration_s;
+        self.work = ended.work.as_ref().map(|work| Work {
+            commits: Some(work.commits),
+            files: Some(work.files),
+            insertions: Some(work.insertions),
+            deletions: Some(work.deletions),
+            from: work.from.as_ref().map(ToString::to_string),
+            to: head.unwrap_or_default().to_owned(),
+        });
+        let detail = ended.detail.as_ref().map(|detail| one_line(detail));
+        let validation = || {
+            let validation = self.iteration_list.last()?.validation.as_ref()?;
+            (!validation.ok).then(|| one_line(&last_lines(&validation.output, REASON).join(" ")))
+        };
+        self.reason = match known {
+            Some(Ended::Done) => detail,
+            Some(Ended::Unproven) => validation().or(detail),
+            Some(Ended::Failed) => self.failure().map(|why| one_line(&why)).or(detail),
+            _ => detail.or_else(|| self.failure().map(|why| one_line(&why))),
+        };
+        let fallback = || outcome.map(|outcome| outcome.reason().to_owned());
+        if self.reason.is_none() && known != Some(Ended::Done) {
+            self.reason = fallback();
+        }
+    }
+}

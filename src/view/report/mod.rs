@@ -1,0 +1,149 @@
+//! What a run came to, for people: a line for each loop or task, a total, and what to type next. Pure renders of a report.
+
+pub(crate) mod history;
+pub(crate) mod markdown;
+pub(crate) mod next;
+pub(crate) mod text;
+
+use std::time::Duration;
+
+use anstyle::Style;
+
+use crate::engine::event::TaskCounts;
+use crate::engine::outcome::Ended;
+use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
+use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, STRONG};
+use crate::text::{count, duration};
+
+/// One loop, or one task of a loop over tasks.
+#[derive(Debug, Clone, PartialEq)]
+struct Line<'a> {
+    name: &'a str,
+    /// How it ended, or where it stands, in one word.
+    end: &'a str,
+    /// Behind the name of a task.
+    title: Option<&'a str>,
+    tasks: Option<TaskCounts>,
+    work: Option<&'a Work>,
+    duration_s: f64,
+    cost_usd: Option<f64>,
+    reason: Option<&'a str>,
+    pull_request: Option<&'a str>,
+    next: Option<&'a str>,
+}
+
+/// The lines of a run: its tasks where it worked on such, else its loops.
+fn lines(report: &RunReport) -> Vec<Line<'_>> {
+    let tasks: Vec<Line<'_>> =
+        report.loops.iter().flat_map(|one| one.task_list.iter().map(|task| of_task(task, one))).collect();
+    if tasks.is_empty() { report.loops.iter().map(of_loop).collect() } else { tasks }
+}
+
+fn of_loop(one: &LoopReport) -> Line<'_> {
+    Line {
+        name: &one.name,
+        end: &one.end,
+        title: None,
+        tasks: one.tasks.filter(|tasks| tasks.total > 0),
+        work: one.work.as_ref(),
+        duration_s: one.duration_s,
+        cost_usd: one.cost_usd,
+        reason: one.reason.as_deref(),
+        pull_request: one.pull_request.as_deref(),
+        next: one.next.as_deref(),
+    }
+}
+
+fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
+    Line {
+        name: &task.id,
+        // What was at hand stands where its loop does.
+        end: task.outcome.as_deref().unwrap_or(&one.end),
+        title: Some(&task.title),
+        tasks: None,
+        work: task.work.as_ref(),
+        duration_s: task.duration_s,
+        cost_usd: task.cost_usd,
+        reason: task.reason.as_deref(),
+        pull_request: None,
+        next: task.next.as_deref(),
+    }
+}
+
+/// The sign before a name and its colour.
+fn sign(end: &str) -> (Style, &'static str) {
+    match end {
+        "done" => (GOOD, "✓"),
+        "unproven" => (ERROR, "?"),
+        "failed" | "error" | "empty" | "killed" => (ERROR, "✗"),
+        "running" => (STRONG, "▶"),
+        "queued" => (FAINT, "·"),
+        _ => (NOTE, "■"),
+    }
+}
+
+/// `2/3`, and `2/3, 1 failed`.
+fn done_of(tasks: TaskCounts) -> String {
+    let failed = if tasks.failed > 0 { format!(", {} failed", tasks.failed) } else { String::new() };
+    format!("{}/{}{failed}", tasks.done, tasks.total)
+}
+
+/// `+412 −18`; `None` where nobody counted.
+fn changes(work: &Work) -> Option<String> {
+    Some(format!("+{} −{}", work.insertions?, work.deletions?))
+}
+
+fn money(cost: Option<f64>) -> Option<String> {
+    cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"))
+}
+
+fn span(seconds: f64) -> String {
+    duration::rough(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+/// What all lines come to: `3 loops: 2 done, 1 failed · +502 −20 · 5 commits · 1h54m · $4.62`. `None` for a single loop, which
+/// says that itself.
+fn total(report: &RunReport) -> Option<String> {
+    let lines = lines(report);
+    let is_of_tasks = lines.iter().any(|line| line.title.is_some());
+    if lines.len() < 2 && !is_of_tasks {
+        return None;
+    }
+    let ends = ends(lines.iter().map(|line| line.end));
+    let what = count::of(lines.len() as u64, if is_of_tasks { "task" } else { "loop" });
+    let sum = |of: fn(&Work) -> Option<u64>| {
+        let known: Vec<u64> = report.loops.iter().filter_map(|one| of(one.work.as_ref()?)).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<u64>())
+    };
+    let lines_changed = sum(|work| work.insertions).zip(sum(|work| work.deletions));
+    let costs: Vec<f64> = report.loops.iter().filter_map(|one| one.cost_usd).collect();
+    let parts = [
+        Some(format!("{what}: {ends}")),
+        lines_changed.map(|(came, went)| format!("+{came} −{went}")),
+        sum(|work| work.commits).map(|commits| count::of(commits, "commit")),
+        took(report).map(|took| duration::rough(took)),
+        money((!costs.is_empty()).then(|| costs.iter().sum())),
+    ];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+}
+
+/// `2 done, 1 failed`: how often there is each end; what is done first, what never began last.
+fn ends<'a>(all: impl Iterator<Item = &'a str>) -> String {
+    let mut ends: Vec<(&str, u64)> = Vec::new();
+    for end in all {
+        match ends.iter_mut().find(|(known, _)| *known == end) {
+            Some((_, count)) => *count += 1,
+            None => ends.push((end, 1)),
+        }
+    }
+    ends.sort_by_key(|(end, _)| (*end != Ended::Done.word(), *end == "queued"));
+    ends.iter().map(|(end, count)| format!("{count} {end}")).collect::<Vec<_>>().join(", ")
+}
+
+/// From the start of the run to its end.
+fn took(report: &RunReport) -> Option<Duration> {
+    (report.ended_at? - report.started_at?).to_std().ok()
+}
+
+#[cfg(test)]
+mod tests;
