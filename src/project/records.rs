@@ -41,7 +41,7 @@ impl Project {
     pub fn in_tree(self, tree: &Path) -> Self {
         let run_dir = resolve(tree).join(DOT_RALPH);
         let (branch, run) = (self.branch.clone(), self.run.clone());
-        Self { branch, run, run_dir, ..self.elsewhere(tree, &tree.join(DOT_RALPH)) }
+        Self { run_dir, branch, run, ..self.elsewhere(tree, &tree.join(DOT_RALPH)) }
     }
 
     /// The same places, but for the records, which are in this folder: one that [`Project::records`] has named.

@@ -26,15 +26,14 @@ pub(in crate::commands) fn gathered(
     with_iterations: bool,
 ) -> anyhow::Result<RunReport> {
     let kept = if with_iterations { None } else { RunReport::kept(folder) };
-    let mut report = match kept {
-        Some(report) => report,
-        None => {
-            let report = RunReport::read(folder);
-            let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
-            count(project, &mut report);
-            report.keep();
-            report
-        }
+    let mut report = if let Some(report) = kept {
+        report
+    } else {
+        let report = RunReport::read(folder);
+        let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
+        count(project, &mut report);
+        report.keep();
+        report
     };
     let newest = Loop::at(project.clone(), "");
     let by_state = |one: &LoopReport| {

@@ -1,6 +1,6 @@
 //! Which run is meant.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
@@ -62,7 +62,7 @@ pub(super) fn runs_of(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
     project.all_runs().with_context(|| format!("cannot read {}", project.runs().display()))
 }
 
-fn has_loop(folder: &PathBuf, name: &str) -> bool {
+fn has_loop(folder: &Path, name: &str) -> bool {
     let report = RunReport::kept(folder).map_or_else(|| RunReport::read(folder), Ok);
     report.is_ok_and(|report| report.loops.iter().any(|one| one.name == name))
 }

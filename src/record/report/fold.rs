@@ -50,8 +50,10 @@ struct Fold {
     task: Option<String>,
     /// The line of the last text, or the pieces of it.
     said: Said,
-    /// What HEAD named first, and last.
-    first_head: Option<Option<String>>,
+    has_begun: bool,
+    /// What HEAD named when the first attempt began; `None` where it named no commit.
+    first_head: Option<String>,
+    /// What it named last.
     last_head: Option<String>,
     unreadable: u64,
 }
@@ -145,7 +147,9 @@ impl Fold {
         match &line.fact {
             Fact::AttemptStarted { head, iteration, retry } => {
                 let head = head.as_ref().map(ToString::to_string);
-                self.first_head.get_or_insert_with(|| head.clone());
+                if !std::mem::replace(&mut self.has_begun, true) {
+                    self.first_head.clone_from(&head);
+                }
                 self.said.clear();
                 report.begin(
                     *iteration,
@@ -209,16 +213,17 @@ impl Fold {
         report.ended_at = self.last_at;
         report.unreadable_lines = self.unreadable;
         if !self.ended {
-            report.end = if is_running { "running" } else { Ended::Killed.word() }.to_owned();
+            let end = if is_running { "running" } else { Ended::Killed.word() };
+            end.clone_into(&mut report.end);
             let span = report.started_at.zip(report.ended_at).map(|(from, to)| to - from);
             report.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
             report.reason = report.failure();
         }
         if report.work.is_none()
-            && let (Some(from), Some(to)) = (self.first_head, self.last_head)
-            && from.as_ref() != Some(&to)
+            && let Some(to) = self.last_head
+            && self.first_head.as_ref() != Some(&to)
         {
-            report.work = Some(Work { from, to, ..Work::default() });
+            report.work = Some(Work { from: self.first_head, to, ..Work::default() });
         }
         report
     }

@@ -121,7 +121,7 @@ fn total(report: &RunReport) -> Option<String> {
         Some(format!("{what}: {ends}")),
         lines_changed.map(|(came, went)| format!("+{came} −{went}")),
         sum(|work| work.commits).map(|commits| count::of(commits, "commit")),
-        took(report).map(|took| duration::rough(took)),
+        took(report).map(duration::rough),
         money((!costs.is_empty()).then(|| costs.iter().sum())),
     ];
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
