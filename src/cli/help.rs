@@ -79,10 +79,12 @@ pub(super) const RESUME_HELP: &str = "\
 Examples:
   ralph resume                            Every loop of this project that holds or waits
   ralph resume build --max-iterations 30  The loop 'build', which ends after its 30th iteration now
+  ralph resume build --max-cost 20        The same after $15 were used up: it may spend five more
 
 A loop whose process is gone is started again here, with the command line it had and --resume. Without NAME:
 every loop of this project that holds or waits; if none is running, the one that was cut off. With --max-iterations
-also one that has reached its limit goes on, and one that is at work goes by the new limit. What was changed by hand
+also one that has reached its limit goes on, and one that is at work goes by the new limit. One that has used up its
+money, tokens or time goes on with more of it; what it has used counts. What was changed by hand
 in the state.json of a worker that is paused takes effect.";
 
 pub(super) const NOTE_EXAMPLES: &str = "\

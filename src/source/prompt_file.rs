@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
@@ -166,7 +165,7 @@ impl Source for PromptFile {
         self.set_iteration(iteration);
         let prompt = self.substitute(&template);
         let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
-        Ok(Work { prompt, how: How::default() })
+        Ok(Work { prompt, ..Work::default() })
     }
 
     fn change(&mut self, change: &Change) -> bool {

@@ -159,7 +159,7 @@ impl<'a> LoopSnapshot<'a> {
         });
         object["attempts"] = tally.durations.count.into();
         object["failed_attempts"] = tally.error_count.into();
-        object["validation_error"] = tally.validation_error.as_deref().into();
+        object["validation_error"] = tally.last_validation_error().into();
         self.add_worker(state, &mut object);
         object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
         object["tasks"] = state.at_task.as_ref().map_or(Value::Null, tasks_json);
@@ -291,7 +291,7 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     if let Some(error) = &tally.last_error {
         line("Last error", error)?;
     }
-    if let Some(output) = &tally.validation_error {
+    if let Some(output) = tally.last_validation_error() {
         let tail = line::last_lines(output, VALIDATION).join(" | ");
         line("Validation", &format_args!("failed: {tail}"))?;
     }
