@@ -51,7 +51,7 @@ pub(crate) struct View {
 #[derive(Debug)]
 enum Form {
     Json,
-    Plain(Plain),
+    Plain(Box<Plain>),
 }
 
 impl View {
@@ -67,7 +67,7 @@ impl View {
         let form = if screen.json {
             Form::Json
         } else {
-            Form::Plain(Plain::new(voice.clone(), screen.quiet, frame, screen.waits.clone()))
+            Form::Plain(Box::new(Plain::new(voice.clone(), screen.quiet, frame, screen.waits.clone())))
         };
         Self { console: Arc::clone(&screen.console), voice, form, place, status, is_asking: false }
     }
