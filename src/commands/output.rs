@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use rustix::termios::tcgetwinsize;
@@ -10,18 +11,24 @@ use rustix::termios::tcgetwinsize;
 use crate::job::Refused;
 use crate::text::line::joined;
 use crate::text::terminal::{Cleaner, clean, message};
+use crate::text::wrap::wrapped;
 
 /// How much of a file is read at once, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 /// How many cells a line on stdout has; `None` where it goes to no terminal, and every line is as long as it is.
 pub(super) fn width() -> Option<usize> {
+    cells(&io::stdout())
+}
+
+/// The same of any stream.
+fn cells(stream: &(impl AsFd + io::IsTerminal)) -> Option<usize> {
     /// That of terminals that do not tell theirs.
     const USUAL: u16 = 80;
-    if !io::stdout().is_terminal() {
+    if !stream.is_terminal() {
         return None;
     }
-    let told = tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
+    let told = tcgetwinsize(stream).map_or(0, |size| size.ws_col);
     Some(usize::from(if told == 0 { USUAL } else { told }))
 }
 
@@ -181,12 +188,21 @@ impl Copy {
 
 /// A line for the user.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(anstream::stdout(), "{}", message(text));
+    let _ = writeln!(anstream::stdout(), "{}", broken(text, &io::stdout()));
 }
 
 /// A line for the user that is no answer: on stderr.
 pub(super) fn remark(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", message(text));
+    let _ = writeln!(anstream::stderr(), "{}", broken(text, &io::stderr()));
+}
+
+/// A line as it is, or between words where a row of the terminal ends that it goes to.
+fn broken(text: &str, stream: &(impl AsFd + io::IsTerminal)) -> String {
+    let text = message(text);
+    match cells(stream) {
+        Some(width) => wrapped(&text, width, usize::MAX).join("\n"),
+        None => text,
+    }
 }
 
 /// A warning.
