@@ -8,6 +8,8 @@ use unicode_width::UnicodeWidthChar as _;
 const TAB: usize = 8;
 /// Narrower terminals break their rows themselves, in cells.
 const LEAST_WIDTH: usize = 20;
+/// No word is expected to go on for longer than that, in cells.
+const LONGEST_REST: usize = 20;
 const RESET: &str = "\x1b[0m";
 
 /// Breaks text that comes in pieces, cut anywhere. It has no control characters other than newline, tab and colours.
@@ -56,8 +58,9 @@ impl Fold {
                 }
             }
         }
-        // Too long to be waited for.
-        if self.cells >= width {
+        // What fits whatever its word becomes is seen at once, and so is what never will.
+        let end = self.column + self.blanks + self.cells;
+        if end + LONGEST_REST <= width || self.cells >= width {
             self.end_word(&mut out, width, head);
         }
         out
@@ -165,6 +168,8 @@ mod tests {
         let mut fold = Fold::default();
         assert_eq!(fold.take("one tw", 20, ""), "one");
         assert_eq!(fold.take("o\n", 20, ""), " two\n");
+        assert_eq!(fold.take("one tw", 80, ""), "one tw", "near the edge only");
+        assert_eq!(fold.take("o\n", 80, ""), "o\n");
         assert_eq!(fold.take("end", 20, "") + &fold.rest(20, ""), "end");
     }
 
