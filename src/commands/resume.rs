@@ -59,7 +59,10 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let mut commands = HashSet::new();
     cut_off.retain(|(_, state)| commands.insert((&state.argv, &state.cwd, &state.setup.started_from)));
     match (cut_off.as_slice(), states().next()) {
-        ([(found, state)], _) => start_again(found, state, more),
+        ([(found, state)], _) => {
+            let iterations = limit.map(|limit| of_allowance(limit, state));
+            start_again(found, state, More { iterations, ..more })
+        }
         ([_, _, ..], _) => {
             let names: Vec<&str> = cut_off.iter().map(|(found, _)| found.name.as_str()).collect();
             bail!("several loops were cut off here: {}: name the one to resume", names.join(", "))
@@ -89,9 +92,14 @@ fn has_reached_its_limit(state: &State) -> bool {
     ended_by(Outcome::MaxIterations) || ended_by(Outcome::Unproven)
 }
 
+/// The number of the last iteration, as one that is counted from where a loop that goes on has begun.
+fn of_allowance(limit: u64, state: &State) -> u64 {
+    limit.saturating_sub(state.tally.allowance_from)
+}
+
 /// What a loop has left that has reached its limit, under a new one.
 fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
-    let begun = state.tally.iteration - state.tally.allowance_from.min(state.tally.iteration);
+    let begun = state.tally.iteration;
     match limit.checked_sub(begun) {
         None | Some(0) => bail!("loop '{name}' has run {begun} iterations: --max-iterations has to be more"),
         Some(left) => Ok(left),
@@ -129,6 +137,7 @@ fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Optio
         DonePattern::new(pattern).with_context(|| format!("the state.json of worker '{name}'"))?;
     }
     let of_file = state.max_iterations.filter(|_| watching.is_some());
+    let limit = limit.map(|limit| of_allowance(limit, state));
     let change = Change { max_iterations: limit.or(of_file), watching };
     Ok((change != Change::default()).then_some(change))
 }

@@ -18,6 +18,8 @@ pub(crate) fn next_step(
 ) -> Option<String> {
     let name = shell_word(name);
     let begun = tally.iteration.saturating_sub(tally.allowance_from).max(1);
+    // As many again.
+    let more = || format!("ralph resume {name} --max-iterations {}", tally.iteration.saturating_add(begun));
     Some(match (outcome, outcome.ended(), verb) {
         (_, Ended::Done, "plan") => "ralph build".to_owned(),
         (_, Ended::Done, "loop plan") => "ralph loop build".to_owned(),
@@ -26,7 +28,7 @@ pub(crate) fn next_step(
             format!("git diff {}", from.get(..12).unwrap_or(from))
         }
         (Outcome::LimitTooFar, ..) | (_, Ended::Interrupted, _) => format!("ralph resume {name}"),
-        (_, Ended::Limit, _) => format!("ralph resume {name} --max-iterations {}", begun.saturating_mul(2)),
+        (_, Ended::Limit, _) => more(),
         (Outcome::DurationReached | Outcome::DurationUnproven, ..) => {
             format!("ralph resume {name} {}", longer(tally, budget)?)
         }
@@ -37,9 +39,7 @@ pub(crate) fn next_step(
         (Outcome::NoTasks, ..) => "ralph task add TITLE".to_owned(),
         (_, Ended::Replan | Ended::Empty, _) => "ralph plan".to_owned(),
         (_, Ended::Blocked, _) => "ralph task list".to_owned(),
-        (_, Ended::Unproven, _) => {
-            format!("ralph resume {name} --max-iterations {}", begun.saturating_mul(2))
-        }
+        (_, Ended::Unproven, _) => more(),
         (Outcome::NotLoggedIn | Outcome::AgentMissing, ..) => "ralph doctor".to_owned(),
         (_, Ended::Failed, _) | (Outcome::OutOfCredit | Outcome::Overloaded, ..) => {
             format!("ralph logs {name} --agent")

@@ -92,6 +92,10 @@ fn one_that_was_killed_or_has_reached_its_limit_runs_up_to_the_new_one() {
     let run = scratch.run("resume prompt --max-iterations 5");
     assert!(said(&run).contains("Total Iterations: 5\n"), "{run:?}");
     assert_eq!(starts(&scratch), ["1/2", "1/3", "2/3", "3/3", "4/5", "5/5"]);
+    // It counts all that have run, also where it was raised before.
+    assert_eq!(scratch.run("resume prompt --max-iterations 5").code, Some(1));
+    said(&scratch.run("resume prompt --max-iterations 6"));
+    assert_eq!(starts(&scratch).last().map(String::as_str), Some("6/6"));
     for (args, words) in [("resume prompt -n 0", "'0' is not a number"), ("resume -n 3", "<NAME>")] {
         let run = scratch.run(args);
         assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
