@@ -40,7 +40,10 @@ pub(crate) fn next_step(
         (_, Ended::Replan | Ended::Empty, _) => "ralph plan".to_owned(),
         (_, Ended::Blocked, _) => "ralph task list".to_owned(),
         (_, Ended::Unproven, _) => more(),
-        (Outcome::NotLoggedIn | Outcome::AgentMissing, ..) => "ralph doctor".to_owned(),
+        // It knows nothing of what runs in panes.
+        (Outcome::NotLoggedIn | Outcome::AgentMissing, _, verb) if verb != "spawn" => {
+            "ralph doctor".to_owned()
+        }
         (_, Ended::Failed, _) | (Outcome::OutOfCredit | Outcome::Overloaded, ..) => {
             format!("ralph logs {name} --agent")
         }
