@@ -10,6 +10,11 @@ Examples:
   ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
   ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
   ralph loop build            Build the branches of a plan side by side
+  ralph                       Where the loops of this project stand, and what to type next
+
+Pages of the guide ('ralph help' says what each is about, 'ralph help PAGE' prints it):
+prompts, ralph-md, branches, tasks, features, workers, agents, acp, filters, scripted-agent, limits, validation,
+stopping, failures, control, commands, settings, exit-codes, files, events, safety, troubleshooting
 
 Exit codes:
   0    done, or a limit reached

@@ -55,6 +55,11 @@ const TOPICS: &[Topic] = topics! {
     "troubleshooting": "messages, and what to do about them",
 };
 
+/// The names of all pages.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TOPICS.iter().map(|topic| topic.name)
+}
+
 /// `ralph help`, about a verb, a page, or all there is.
 pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
     let Some((first, rest)) = words.split_first() else { return overview() };
