@@ -9,7 +9,7 @@ use std::io::Write as _;
 use anyhow::bail;
 use clap::CommandFactory as _;
 
-use super::output::{print, width};
+use super::output::{print, print_for_people, width};
 use crate::cli::Cli;
 use crate::text::nearest::nearest;
 use crate::text::palette::STRONG;
@@ -90,7 +90,7 @@ fn overview() -> anyhow::Result<u8> {
         Some(width) => page::rows(&pages(), width),
         None => page::rows(&pages(), usize::MAX),
     };
-    print(|out| {
+    print_for_people(|out| {
         if let Some(verbs) = verbs {
             writeln!(out, "{}", verbs.render().ansi())?;
         }

@@ -12,6 +12,7 @@ use crate::job::Refused;
 use crate::text::line::joined;
 use crate::text::terminal::{Cleaner, clean, message};
 use crate::text::wrap::wrapped;
+use crate::view::fold::columns_folded;
 
 /// How much of a file is read at once, in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -37,6 +38,17 @@ pub(super) fn print(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyh
     let mut text = Vec::new();
     render(&mut text)?;
     written(write(&mut anstream::stdout(), &text))
+}
+
+/// The same of text for people: a line that the terminal has no room for goes on below its last column.
+pub(super) fn print_for_people(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<u8> {
+    print(|out| {
+        render(out)?;
+        if let Some(width) = width() {
+            *out = columns_folded(&String::from_utf8_lossy(out), width).into_bytes();
+        }
+        Ok(())
+    })
 }
 
 /// The same with every byte as it is where stdout is no terminal, colours included.
@@ -75,6 +87,14 @@ impl Stream {
     pub(super) fn new() -> Self {
         let stdout = io::BufWriter::with_capacity(CHUNK, anstream::stdout());
         Self { stdout, is_terminal: io::stdout().is_terminal(), result: Ok(()) }
+    }
+
+    /// The same of a line for people, as [`print_for_people`] does it.
+    pub(super) fn line_for_people(&mut self, text: &str) -> bool {
+        match width() {
+            Some(width) => self.line(&columns_folded(text, width)),
+            None => self.line(text),
+        }
     }
 
     /// Answers whether anybody wants to read on.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use unicode_width::UnicodeWidthChar as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The columns between two tabulator stops.
 const TAB: usize = 8;
@@ -21,6 +21,8 @@ pub(super) struct Fold {
     blanks: usize,
     /// With these the line began, and so does each row that it goes on in.
     indent: usize,
+    /// In place of these, where it is laid out in columns.
+    hanging: Option<usize>,
     /// What stands behind the blanks, as long as it may go on.
     word: String,
     /// Its cells.
@@ -87,7 +89,7 @@ impl Fold {
         let blanks = if cells == 0 { 0 } else { std::mem::take(&mut self.blanks) };
         let is_first = self.column == 0;
         if is_first {
-            self.indent = if blanks * 2 < width { blanks } else { 0 };
+            self.indent = self.hanging.unwrap_or(if blanks * 2 < width { blanks } else { 0 });
         }
         if !is_first && width >= LEAST_WIDTH && self.column + blanks + cells > width && blanks > 0 {
             let reset = if self.colours.is_empty() { "" } else { RESET };
@@ -133,10 +135,32 @@ pub(super) fn folded(text: &str, width: usize, head: &str) -> String {
     out + &fold.rest(width, head)
 }
 
+/// Lines of columns, of which those that are too long go on below the last column, as far as there is room beside it.
+pub(crate) fn columns_folded(text: &str, width: usize) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let cells = anstream::adapter::strip_str(line).to_string();
+        if cells.trim_end().width() <= width {
+            return line.to_owned();
+        }
+        let mut fold = Fold { hanging: last_column(&cells, width), ..Fold::default() };
+        let out = fold.take(line, width, "");
+        out + &fold.rest(width, "")
+    });
+    lines.collect()
+}
+
+/// Where the last column of a line begins: behind two blanks or more.
+fn last_column(line: &str, width: usize) -> Option<usize> {
+    let columns = line.match_indices("  ").map(|(at, _)| {
+        let rest = &line[at..];
+        at + rest.len() - rest.trim_start_matches(' ').len()
+    });
+    columns.map(|at| line[..at].width()).filter(|at| at + LEAST_WIDTH <= width).last()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
 
@@ -161,6 +185,15 @@ mod tests {
         let text = "\x1b[2mone two three four five\x1b[0m six";
         let folded = folded(text, 20, "a | ");
         assert_eq!(folded, "\x1b[2mone two three four\x1b[0m\na | \x1b[2mfive\x1b[0m six");
+    }
+
+    #[test]
+    fn a_long_line_of_columns_goes_on_below_the_last_one() {
+        let text = "t-1  open   one two three four five six\nshort  x\n";
+        let folded = "t-1  open   one two three four\n            five six\nshort  x\n";
+        assert_eq!(columns_folded(text, 32), folded);
+        assert_eq!(columns_folded(text, 22), "t-1  open   one two\nthree four five six\nshort  x\n");
+        assert_eq!(columns_folded("  - one two three four", 20), "  - one two three\n  four");
     }
 
     #[test]

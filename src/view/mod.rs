@@ -4,7 +4,7 @@
 pub(crate) mod branch_table;
 mod cells;
 pub(crate) mod console;
-mod fold;
+pub(crate) mod fold;
 pub(crate) mod json;
 pub(crate) mod next_step;
 mod person_lines;

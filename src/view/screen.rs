@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::console::{Console, Target};
-use super::fold::folded;
+use super::fold::{columns_folded, folded};
 use super::person_lines::PersonLines;
 use super::plain::{Frame, Waits};
 use super::run_lines::RunLines;
@@ -75,7 +75,11 @@ impl Screen {
     /// Text for stdout that must appear, with its newlines; left out with `--json`.
     pub(crate) fn say(&self, text: &str) {
         if !self.json {
-            self.console.say(Target::Stdout, text.to_owned());
+            let text = match terminal::width_of(Target::Stdout) {
+                Some(width) => columns_folded(text, width),
+                None => text.to_owned(),
+            };
+            self.console.say(Target::Stdout, text);
         }
     }
 
