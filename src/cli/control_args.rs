@@ -24,6 +24,25 @@ pub struct ResumeArgs {
     /// At most this many iterations, those included that have run
     #[arg(long, short = 'n', value_name = "N", requires = "name", allow_negative_numbers = true)]
     pub max_iterations: Option<String>,
+    /// For a loop that has ended: as much money in all, in US dollars
+    #[arg(long, value_name = "USD", requires = "name", allow_negative_numbers = true)]
+    pub max_cost: Option<String>,
+    /// For a loop that has ended: as many tokens in all
+    #[arg(long, value_name = "N", requires = "name", allow_negative_numbers = true)]
+    pub max_tokens: Option<String>,
+    /// For a loop that has ended: as much time in all
+    #[arg(long, value_name = "D", requires = "name", allow_negative_numbers = true)]
+    pub max_duration: Option<String>,
+}
+
+impl ResumeArgs {
+    /// The budgets that it gives, each by its flag.
+    #[must_use]
+    pub fn budgets(&self) -> Vec<(&'static str, &str)> {
+        let Self { max_cost, max_tokens, max_duration, .. } = self;
+        let all = [("--max-cost", max_cost), ("--max-tokens", max_tokens), ("--max-duration", max_duration)];
+        all.into_iter().filter_map(|(flag, value)| Some((flag, value.as_deref()?))).collect()
+    }
 }
 
 /// `status`.

@@ -10,6 +10,11 @@ Examples:
   ralph prompt review.md 3    Run a prompt of your own, at most 3 iterations
   ralph run fix               Run fix/RALPH.md: agent, commands and prompt in one file
   ralph loop build            Build the branches of a plan side by side
+  ralph                       Where the loops of this project stand, and what to type next
+
+Pages of the guide ('ralph help' says what each is about, 'ralph help PAGE' prints it):
+prompts, ralph-md, branches, tasks, features, workers, agents, acp, filters, scripted-agent, limits, validation,
+stopping, failures, control, commands, settings, exit-codes, files, events, safety, troubleshooting
 
 Exit codes:
   0    done, or a limit reached
@@ -82,10 +87,12 @@ pub(super) const RESUME_HELP: &str = "\
 Examples:
   ralph resume                            Every loop of this project that holds or waits
   ralph resume build --max-iterations 30  The loop 'build', which ends after its 30th iteration now
+  ralph resume build --max-cost 20        The same after $15 were used up: it may spend five more
 
 A loop whose process is gone is started again here, with the command line it had and --resume. Without NAME:
 every loop of this project that holds or waits; if none is running, the one that was cut off. With --max-iterations
-also one that has reached its limit goes on, and one that is at work goes by the new limit. What was changed by hand
+also one that has reached its limit goes on, and one that is at work goes by the new limit. One that has used up its
+money, tokens or time goes on with more of it; what it has used counts. What was changed by hand
 in the state.json of a worker that is paused takes effect.";
 
 pub(super) const NOTE_EXAMPLES: &str = "\

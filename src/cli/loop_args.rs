@@ -30,6 +30,9 @@ pub struct LoopFlags {
     /// At most this many iterations, whatever the rest of the command line says: it is the one that a loop was started with
     #[arg(long, value_name = "N", hide = true)]
     pub resume_limit: Option<u64>,
+    /// The same for a budget: `--resume-with=FLAG=VALUE`
+    #[arg(long, value_name = "FLAG=VALUE", hide = true)]
+    pub resume_with: Vec<String>,
     /// Show only the summary and what went wrong
     #[arg(long, short)]
     pub quiet: bool,

@@ -233,7 +233,7 @@ struct Author<'a> {
 impl Author<'_> {
     fn run(self) -> anyhow::Result<u8> {
         let Workspace { project, settings } = self.workspace;
-        let preflight = Preflight::of_settings(self.workspace, None)?;
+        let preflight = Preflight::of_settings(self.workspace, self.flags.resume_limit)?;
         let run = run_id();
         let draft = project.run_dir().join(DRAFT);
         let mut env = agent_env(MODE, &preflight.limits, project, settings);

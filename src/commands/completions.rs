@@ -11,16 +11,21 @@ use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
 use super::output::print;
+use super::{guide, task};
 use crate::agent::preset;
-use crate::cli::Cli;
+use crate::cli::{Cli, GraphArgs};
+use crate::graph::{Selection, Store};
 use crate::job::workspace::{find_program, locate};
 use crate::record::lookup::{self, Loop};
 use crate::record::state::Extent;
+use crate::text::terminal::message;
 
 /// What the scripts call ralph with: `ralph __complete INDEX WORD...`, INDEX being that of the word at the cursor. It prints a
 /// line for each word that this may become, behind a tab what that means.
 pub const VERB: &str = "__complete";
 
+/// More ids are no help.
+const MOST_TASKS: usize = 500;
 /// In place of a word: the shell is to complete names of files.
 const FILES: &str = ":files";
 const NAME: &str = "ralph";
@@ -174,6 +179,13 @@ fn with_completer(arg: Arg, path: &[&str]) -> Arg {
         ([_, verb], "name" | "name_and_text") if arg.is_positional() && *verb != "init" => {
             ArgValueCompleter::new(|word: &OsStr| loops(word, &|_| true))
         }
+        ([_, "report"], "target") => ArgValueCompleter::new(|word: &OsStr| loops(word, &|_| true)),
+        ([_, "run"], "target") => ArgValueCompleter::new(targets),
+        ([_, "help"], _) => ArgValueCompleter::new(words_of_help),
+        ([_, "feature", _], "name") | (_, "feature") => ArgValueCompleter::new(features),
+        ([_, "task", ..], "id" | "blocker" | "blocked" | "parent" | "after") | ([_, "journal"], "task") => {
+            ArgValueCompleter::new(tasks)
+        }
         ([_, "prompt"], _) if arg.is_positional() => ArgValueCompleter::new(files),
         _ if matches!(arg.get_value_hint(), ValueHint::AnyPath) => ArgValueCompleter::new(files),
         _ => return arg,
@@ -198,6 +210,58 @@ fn loops(word: &OsStr, is_meant: &dyn Fn(&Loop) -> bool) -> Vec<CompletionCandid
     };
     let near = names(lookup::of_project(&here));
     if near.is_empty() { names(lookup::of_machine(&here, Extent::Head)) } else { near }
+}
+
+/// What `run` takes: a RALPH.md or its folder, a feature, a task, a worker.
+fn targets(word: &OsStr) -> Vec<CompletionCandidate> {
+    let workers = loops(word, &|found| is_worker(found));
+    // Nobody wants to see all ids among the files.
+    let tasks = if word.is_empty() { Vec::new() } else { tasks(word) };
+    features(word).into_iter().chain(tasks).chain(workers).chain(files(word)).collect()
+}
+
+/// Features, each with where it stands.
+fn features(word: &OsStr) -> Vec<CompletionCandidate> {
+    let found = graph().and_then(|graph| Ok(graph.features()?)).unwrap_or_default();
+    let with_word = found.into_iter().map(|feature| (feature.name, feature.status.word().to_owned()));
+    explained(word, with_word)
+}
+
+/// Ids of tasks, each with its title; the next one to be done comes first.
+fn tasks(word: &OsStr) -> Vec<CompletionCandidate> {
+    let begins = word.to_string_lossy();
+    let mut found = Vec::new();
+    if let Ok(graph) = graph() {
+        // What cannot be read is not there.
+        let _ = graph.list(&Selection::default(), &mut |task| {
+            if task.id.starts_with(&*begins) {
+                found.push((task.id, task.title));
+            }
+            found.len() < MOST_TASKS
+        });
+    }
+    explained(word, found.into_iter())
+}
+
+/// The graph of tasks, to read from it; an empty one where there is none.
+fn graph() -> anyhow::Result<impl Store> {
+    task::look(&GraphArgs::default())
+}
+
+/// Verbs and pages of the guide.
+fn words_of_help(word: &OsStr) -> Vec<CompletionCandidate> {
+    let root = Cli::command();
+    let verbs = root.get_subcommands().map(|verb| verb.get_name().to_owned());
+    beginning(word, verbs.chain(guide::names().map(str::to_owned)))
+}
+
+/// Those that begin with the word, with what is known of each.
+fn explained(word: &OsStr, found: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {
+    let candidate = |(name, about): (String, String)| {
+        let [found] = <[_; 1]>::try_from(beginning(word, std::iter::once(name))).ok()?;
+        Some(found.help(Some(message(&about).into())))
+    };
+    found.filter_map(candidate).collect()
 }
 
 fn is_worker(found: &Loop) -> bool {

@@ -4,7 +4,7 @@
 //! Needs git and nothing else: no agent, network, key or repository. The loops are children of this process, started
 //! as a user would start them, so what is shown is what ralph does.
 
-use super::output::print;
+use super::output::print_for_people;
 use crate::files::atomic::{self, Durability};
 use crate::job::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
@@ -276,7 +276,7 @@ impl Stage {
 
 /// Prints lines; a closed stdout is no reason to end the demo.
 fn tell(text: &str) {
-    let _ = print(|out| writeln!(out, "{text}"));
+    let _ = print_for_people(|out| writeln!(out, "{text}"));
 }
 
 /// The signals that came: we do not die before the loops.

@@ -175,10 +175,15 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         extra.push(Finding::warn("settings", settings.warnings.join("; "), "mend the file it names"));
     }
     let mut healthy = true;
-    super::print(|out| {
+    let render = |out: &mut Vec<u8>| {
         healthy = run(&project, &options, extra, out).map_err(std::io::Error::other)?;
         Ok(())
-    })?;
+    };
+    if args.json {
+        super::print(render)?
+    } else {
+        super::output::print_for_people(render)?
+    };
     Ok(u8::from(!healthy))
 }
 

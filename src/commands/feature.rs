@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::attempt;
 use super::author::{self, Order};
-use super::output::print;
+use super::output::print_for_people;
 use super::task::{answer, create, look, open, place};
 use crate::cli::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, GraphArgs};
 use crate::graph::{Feature, GraphError, Store as _};
@@ -76,7 +76,7 @@ fn list(args: &GraphArgs) -> anyhow::Result<u8> {
     if args.json {
         return answer(args, &json!(features), "");
     }
-    print(|out| features.iter().try_for_each(|feature| writeln!(out, "{}", line(feature))))
+    print_for_people(|out| features.iter().try_for_each(|feature| writeln!(out, "{}", line(feature))))
 }
 
 fn show(args: &FeatureNameArgs) -> anyhow::Result<u8> {

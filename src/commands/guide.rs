@@ -9,7 +9,7 @@ use std::io::Write as _;
 use anyhow::bail;
 use clap::CommandFactory as _;
 
-use super::output::{print, width};
+use super::output::{print, print_for_people, width};
 use crate::cli::Cli;
 use crate::text::nearest::nearest;
 use crate::text::palette::STRONG;
@@ -55,6 +55,11 @@ const TOPICS: &[Topic] = topics! {
     "troubleshooting": "messages, and what to do about them",
 };
 
+/// The names of all pages.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TOPICS.iter().map(|topic| topic.name)
+}
+
 /// `ralph help`, about a verb, a page, or all there is.
 pub(super) fn help(words: &[String]) -> anyhow::Result<u8> {
     let Some((first, rest)) = words.split_first() else { return overview() };
@@ -85,7 +90,7 @@ fn overview() -> anyhow::Result<u8> {
         Some(width) => page::rows(&pages(), width),
         None => page::rows(&pages(), usize::MAX),
     };
-    print(|out| {
+    print_for_people(|out| {
         if let Some(verbs) = verbs {
             writeln!(out, "{}", verbs.render().ansi())?;
         }

@@ -257,7 +257,7 @@ pub(super) fn init(args: InitArgs) -> anyhow::Result<u8> {
     // All is done before any of it is told: a reader that has seen enough does not stop the work half-way.
     let mut told = Vec::new();
     let done = run(&project, &options, &mut told);
-    super::print(|out| out.write_all(&told))?;
+    super::output::print_for_people(|out| out.write_all(&told))?;
     done.map(|()| 0)
 }
 

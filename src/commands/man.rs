@@ -59,7 +59,9 @@ fn shared(root: &Command) -> Vec<Arg> {
 }
 
 fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|verb| verb.get_name() != "help")
+    // Below a group of verbs it is clap's own.
+    let is_ours = command.get_name() == "ralph";
+    command.get_subcommands().filter(move |verb| is_ours || verb.get_name() != "help")
 }
 
 /// Whether two verbs have the same option: its default may be another one.

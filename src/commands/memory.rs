@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anyhow::bail;
 use serde_json::json;
 
-use super::output::{Array, Stream, print, remark};
+use super::output::{Array, Stream, print_for_people, remark};
 use super::task::{answer, look};
 use crate::cli::{GraphArgs, JournalArgs, KnowledgeVerb};
 use crate::graph::{JournalQuery, Store as _, Words};
@@ -33,7 +33,7 @@ pub(super) fn journal(args: &JournalArgs) -> anyhow::Result<u8> {
         store.journal(&query, &mut |entry| array.item(&json!(entry)))?;
         array.end();
     } else {
-        store.journal(&query, &mut |entry| text(&entry).lines().all(|line| stream.line(line)))?;
+        store.journal(&query, &mut |entry| text(&entry).lines().all(|line| stream.line_for_people(line)))?;
     }
     stream.end()
 }
@@ -98,7 +98,9 @@ fn list(args: &GraphArgs, all: &[&Knowledge]) -> anyhow::Result<u8> {
     if args.json {
         return answer(args, &json!(all), "");
     }
-    print(|out| all.iter().try_for_each(|one| writeln!(out, "{}  {}  ({})", one.slug, one.title, about(one))))
+    print_for_people(|out| {
+        all.iter().try_for_each(|one| writeln!(out, "{}  {}  ({})", one.slug, one.title, about(one)))
+    })
 }
 
 /// What it is about, and since when it is known.

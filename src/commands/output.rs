@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,18 +13,25 @@ use rustix::termios::tcgetwinsize;
 use crate::job::Refused;
 use crate::text::line::joined;
 use crate::text::terminal::{Cleaner, clean, message};
+use crate::text::wrap::wrapped;
+use crate::view::fold::columns_folded;
 
 /// How much of a file is read at once, in bytes.
 const CHUNK: usize = 64 * 1024;
 
 /// How many cells a line on stdout has; `None` where it goes to no terminal, and every line is as long as it is.
 pub(super) fn width() -> Option<usize> {
+    cells(&io::stdout())
+}
+
+/// The same of any stream.
+fn cells(stream: &(impl AsFd + io::IsTerminal)) -> Option<usize> {
     /// That of terminals that do not tell theirs.
     const USUAL: u16 = 80;
-    if !io::stdout().is_terminal() {
+    if !stream.is_terminal() {
         return None;
     }
-    let told = tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
+    let told = tcgetwinsize(stream).map_or(0, |size| size.ws_col);
     Some(usize::from(if told == 0 { USUAL } else { told }))
 }
 
@@ -32,6 +40,17 @@ pub(super) fn print(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyh
     let mut text = Vec::new();
     render(&mut text)?;
     written(write(&mut anstream::stdout(), &text))
+}
+
+/// The same of text for people: a line that the terminal has no room for goes on below its last column.
+pub(super) fn print_for_people(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<u8> {
+    print(|out| {
+        render(out)?;
+        if let Some(width) = width() {
+            *out = columns_folded(&String::from_utf8_lossy(out), width).into_bytes();
+        }
+        Ok(())
+    })
 }
 
 /// The same with every byte as it is where stdout is no terminal, colours included.
@@ -70,6 +89,14 @@ impl Stream {
     pub(super) fn new() -> Self {
         let stdout = io::BufWriter::with_capacity(CHUNK, anstream::stdout());
         Self { stdout, is_terminal: io::stdout().is_terminal(), result: Ok(()) }
+    }
+
+    /// The same of a line for people, as [`print_for_people`] does it.
+    pub(super) fn line_for_people(&mut self, text: &str) -> bool {
+        match width() {
+            Some(width) => self.line(&columns_folded(text, width)),
+            None => self.line(text),
+        }
     }
 
     /// Answers whether anybody wants to read on.
@@ -186,7 +213,7 @@ impl Copy {
 
 /// A line for the user.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(anstream::stdout(), "{}", message(text));
+    let _ = writeln!(anstream::stdout(), "{}", broken(text, &io::stdout()));
 }
 
 /// Waits a moment, or until nobody reads any more what is printed.
@@ -203,7 +230,16 @@ pub(super) fn nobody_reads(wait: Duration) -> io::Result<bool> {
 
 /// A line for the user that is no answer: on stderr.
 pub(super) fn remark(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", message(text));
+    let _ = writeln!(anstream::stderr(), "{}", broken(text, &io::stderr()));
+}
+
+/// A line as it is, or between words where a row of the terminal ends that it goes to.
+fn broken(text: &str, stream: &(impl AsFd + io::IsTerminal)) -> String {
+    let text = message(text);
+    match cells(stream) {
+        Some(width) => wrapped(&text, width, usize::MAX).join("\n"),
+        None => text,
+    }
 }
 
 /// A warning.

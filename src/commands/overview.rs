@@ -128,7 +128,7 @@ pub(super) fn next(found: &Loop) -> Option<String> {
     }
     match state.outcome() {
         Some(outcome) if !state.active => {
-            next_step(&state.setup.verb, &found.name, outcome, &state.tally, None)
+            next_step(&state.setup.verb, &found.name, outcome, (&state.tally, state.budget), None)
         }
         _ => Some(format!("ralph resume {name}")),
     }

@@ -17,6 +17,7 @@ use crate::prompt;
 use crate::record::state::{self, Extent, Found};
 use crate::reply::sigil::COMPLETE;
 use crate::settings::{Settings, Verb};
+use crate::source::plan_there::PlanThere;
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN, Text};
 use crate::view::plain::Frame;
 
@@ -90,7 +91,12 @@ fn run(verb: Verb, file: Option<&Path>, limit: Option<u64>, flags: &LoopFlags) -
     let run = run_id();
     let env = agent_env(mode, &preflight.limits, project, settings);
     let agent = preflight.factory(&workspace, project, env, &run)?;
-    Ready::new(&workspace, verb, &preflight, (agent, run), source).run(flags, Frame::Blocks)
+    let mut ready = Ready::new(&workspace, verb, &preflight, (agent, run), source);
+    if verb == Verb::Plan {
+        let (plan, then) = (project.implementation_plan(), ready.validator.take());
+        ready.validator = Some(Box::new(PlanThere { plan, then }));
+    }
+    ready.run(flags, Frame::Blocks)
 }
 
 /// The limit of the last loop here, where that is the one to be resumed. What else is wrong with its state is told when it
@@ -136,7 +142,6 @@ fn source(
         None => own_prompt(project, mode),
     };
     let plan = match mode {
-        "plan" => Plan::Written(project.implementation_plan()),
         "build" => Plan::Built(project.implementation_plan()),
         _ => Plan::None,
     };

@@ -19,13 +19,36 @@ use crate::record::state::{Pending, State};
 use crate::text::count;
 
 const RESUME: &str = "--resume";
-const RESUME_LIMIT: &str = "--resume-limit";
+/// What begins so is put behind it, and gives a limit that the rest of the command line does not.
+const RESUME_MORE: &str = "--resume-";
+
+/// What a loop may use up from here on, where that is another than before.
+#[derive(Debug, Clone, Copy, Default)]
+struct More<'a> {
+    iterations: Option<u64>,
+    /// Money, tokens and time, by their flags.
+    budgets: &'a [(&'static str, &'a str)],
+}
+
+impl More<'_> {
+    /// The flags that say so.
+    fn words(self) -> Vec<String> {
+        let iterations = self.iterations.map(|limit| format!("--resume-limit={limit}"));
+        let budgets = self.budgets.iter().map(|(flag, value)| format!("--resume-with={flag}={value}"));
+        iterations.into_iter().chain(budgets).collect()
+    }
+}
 
 /// `ralph resume`.
 pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(number).transpose()?;
+    let budgets = args.budgets();
+    let more = More { iterations: limit, budgets: &budgets };
     let (here, loops) = target::loops(&args.target)?;
     let running: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
+    if let ([found, ..], [(flag, _), ..]) = (&*running, &*budgets) {
+        bail!("loop '{}' has not ended: {flag} is for one that has", found.name);
+    }
     if !running.is_empty() {
         running.into_iter().try_for_each(|found| go_on(found, limit))?;
         return Ok(0);
@@ -36,18 +59,24 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let mut commands = HashSet::new();
     cut_off.retain(|(_, state)| commands.insert((&state.argv, &state.cwd, &state.setup.started_from)));
     match (cut_off.as_slice(), states().next()) {
-        ([(found, state)], _) => start_again(found, state, limit),
+        ([(found, state)], _) => {
+            let iterations = limit.map(|limit| of_allowance(limit, state));
+            start_again(found, state, More { iterations, ..more })
+        }
         ([_, _, ..], _) => {
             let names: Vec<&str> = cut_off.iter().map(|(found, _)| found.name.as_str()).collect();
             bail!("several loops were cut off here: {}: name the one to resume", names.join(", "))
         }
         ([], Some((found, state))) => match limit.filter(|_| has_reached_its_limit(state)) {
-            Some(limit) => start_again(found, state, Some(left_of(limit, &found.name, state)?)),
+            Some(limit) => {
+                let left = left_of(limit, &found.name, state)?;
+                start_again(found, state, More { iterations: Some(left), ..more })
+            }
             None => bail!(
                 "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{}'",
                 found.name,
                 state.word(),
-                shown(&with_resume(&state.argv, None))
+                shown(&with_resume(&state.argv, More::default()))
             ),
         },
         ([], None) => match loops.iter().find_map(|found| found.state.as_ref().err()) {
@@ -63,9 +92,14 @@ fn has_reached_its_limit(state: &State) -> bool {
     ended_by(Outcome::MaxIterations) || ended_by(Outcome::Unproven)
 }
 
+/// The number of the last iteration, as one that is counted from where a loop that goes on has begun.
+fn of_allowance(limit: u64, state: &State) -> u64 {
+    limit.saturating_sub(state.tally.allowance_from)
+}
+
 /// What a loop has left that has reached its limit, under a new one.
 fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
-    let begun = state.tally.iteration - state.tally.allowance_from.min(state.tally.iteration);
+    let begun = state.tally.iteration;
     match limit.checked_sub(begun) {
         None | Some(0) => bail!("loop '{name}' has run {begun} iterations: --max-iterations has to be more"),
         Some(left) => Ok(left),
@@ -103,6 +137,7 @@ fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Optio
         DonePattern::new(pattern).with_context(|| format!("the state.json of worker '{name}'"))?;
     }
     let of_file = state.max_iterations.filter(|_| watching.is_some());
+    let limit = limit.map(|limit| of_allowance(limit, state));
     let change = Change { max_iterations: limit.or(of_file), watching };
     Ok((change != Change::default()).then_some(change))
 }
@@ -135,8 +170,8 @@ fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<()> {
 }
 
 /// Becomes the loop: its own command line, where it was started, with `--resume`.
-fn start_again(found: &Loop, state: &State, limit: Option<u64>) -> anyhow::Result<u8> {
-    let argv = with_resume(&state.argv, limit);
+fn start_again(found: &Loop, state: &State, more: More<'_>) -> anyhow::Result<u8> {
+    let argv = with_resume(&state.argv, more);
     let [program, rest @ ..] = argv.as_slice() else {
         bail!("the command line of loop '{}' is not known: start it by hand with {RESUME}", found.name);
     };
@@ -156,19 +191,19 @@ fn start_again(found: &Loop, state: &State, limit: Option<u64>) -> anyhow::Resul
     Err(error).with_context(|| format!("cannot run {line}"))
 }
 
-/// The command line with `--resume`, in front, where no `--` can come before it, and with a new limit.
-fn with_resume(argv: &[String], limit: Option<u64>) -> Vec<String> {
+/// The command line with `--resume`, in front, where no `--` can come before it, and with new limits.
+fn with_resume(argv: &[String], more: More<'_>) -> Vec<String> {
     let Some((program, rest)) = argv.split_first() else { return Vec::new() };
     // What an earlier call has put there.
-    let (resumed, rest) = match rest {
-        [resume, old, rest @ ..] if resume == RESUME && old.starts_with(RESUME_LIMIT) => (Some(old), rest),
-        [resume, rest @ ..] if resume == RESUME => (None, rest),
-        rest => (None, rest),
-    };
-    let limit = limit.map(|limit| format!("{RESUME_LIMIT}={limit}")).or_else(|| resumed.cloned());
+    let rest = rest.strip_prefix(&[RESUME.to_owned()]).unwrap_or(rest);
+    let (earlier, rest) = rest.split_at(rest.iter().take_while(|word| word.starts_with(RESUME_MORE)).count());
+    let new = more.words();
+    let limit_of = |word: &str| word.rsplit_once('=').map(|(limit, _)| limit.to_owned());
+    let still = earlier.iter().filter(|old| new.iter().all(|new| limit_of(new) != limit_of(old)));
     let is_there = rest.iter().take_while(|word| *word != "--").any(|word| word == RESUME);
     let resume = (!is_there).then(|| RESUME.to_owned());
-    [program.clone()].into_iter().chain(resume).chain(limit).chain(rest.iter().cloned()).collect()
+    let resumed = [program.clone()].into_iter().chain(resume).chain(still.cloned());
+    resumed.chain(new.iter().cloned()).chain(rest.iter().cloned()).collect()
 }
 
 /// A command line as one would type it.
@@ -184,23 +219,31 @@ mod tests {
     fn the_flag_is_added_once_and_before_the_users_arguments() {
         let line = |text: &str| {
             let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            shown(&with_resume(&argv, None))
+            shown(&with_resume(&argv, More::default()))
         };
         assert_eq!(line("ralph build 3"), "ralph --resume build 3");
         assert_eq!(line("ralph build --resume 3"), "ralph build --resume 3");
         assert_eq!(line("ralph run x -- --resume"), "ralph --resume run x -- --resume");
-        assert!(with_resume(&[], None).is_empty());
+        assert!(with_resume(&[], More::default()).is_empty());
     }
 
     #[test]
     fn a_new_limit_takes_the_place_of_the_last_one() {
-        let line = |limit, text: &str| {
+        let with = |more, text: &str| {
             let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-            with_resume(&argv, limit).join(" ")
+            with_resume(&argv, more).join(" ")
         };
+        let line = |iterations, text: &str| with(More { iterations, ..More::default() }, text);
         let limited = "ralph --resume --resume-limit=30 build 3";
         assert_eq!(line(Some(30), "ralph build 3"), limited);
         assert_eq!(line(Some(30), "ralph --resume --resume-limit=9 build 3"), limited);
         assert_eq!(line(None, limited), limited);
+        let cost = More { budgets: &[("--max-cost", "5")], ..More::default() };
+        let both = "ralph --resume --resume-limit=30 --resume-with=--max-cost=5 build 3";
+        assert_eq!(with(cost, limited), both);
+        assert_eq!(with(cost, both), both);
+        let tokens = More { budgets: &[("--max-tokens", "9")], ..More::default() };
+        let all = "ralph --resume --resume-limit=30 --resume-with=--max-cost=5 --resume-with=--max-tokens=9 build 3";
+        assert_eq!(with(tokens, both), all);
     }
 }

@@ -59,6 +59,10 @@ pub enum Outcome {
     BudgetReached,
     /// As much time as allowed has passed.
     DurationReached,
+    /// As much money or as many tokens as allowed are used up, and the last work is not proven.
+    BudgetUnproven,
+    /// As much time as allowed has passed, and the last work is not proven.
+    DurationUnproven,
     /// The agent asked for a new plan.
     Replan,
     /// Build mode without an implementation plan.
@@ -205,7 +209,7 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::Complete,
         Self::AllDone,
         Self::Written,
@@ -217,6 +221,8 @@ impl Outcome {
         Self::LastFailed,
         Self::BudgetReached,
         Self::DurationReached,
+        Self::BudgetUnproven,
+        Self::DurationUnproven,
         Self::Replan,
         Self::PlanMissing,
         Self::NoTasks,
@@ -253,6 +259,16 @@ impl Outcome {
             Self::Cancelled => (0, "cancelled", "cancelled", Stopped, Ended::Cancelled),
             Self::BudgetReached => (0, "budget reached", "budget", Paused, Ended::Budget),
             Self::DurationReached => (0, "max duration reached", "max_duration", Paused, Ended::Budget),
+            Self::BudgetUnproven => {
+                (4, "budget reached, the last work is not proven", "budget", Paused, Ended::Unproven)
+            }
+            Self::DurationUnproven => (
+                4,
+                "max duration reached, the last work is not proven",
+                "max_duration",
+                Paused,
+                Ended::Unproven,
+            ),
             Self::PromptLost => (1, "prompt file lost", "prompt_lost", Failed, Ended::Error),
             Self::RecordFailed => (1, "cannot write records", "record_failed", Failed, Ended::Error),
             Self::PlanMissing => (2, "implementation plan missing", "plan_missing", Failed, Ended::Empty),

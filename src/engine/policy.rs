@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 use super::report::Signal;
@@ -62,6 +63,16 @@ impl Limits {
         self.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from))
     }
 
+    /// What it may use up besides iterations.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        Budget {
+            max_cost_usd: self.max_cost_usd,
+            max_tokens: self.max_tokens,
+            max_duration_seconds: self.max_duration.map(|limit| limit.as_secs_f64()),
+        }
+    }
+
     /// The pause after so many iterations in a row that failed; `None` where there is none.
     #[must_use]
     pub fn pause_after(&self, failures: u64) -> Option<Duration> {
@@ -111,6 +122,20 @@ pub struct Now {
     pub closed_until: Option<DateTime<Utc>>,
     /// What the other loops have spent that share the budget.
     pub spent_by_others: Spent,
+}
+
+/// What a loop may use up besides iterations. The names are those of the state file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    /// In US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// Read and written ones together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Over all its processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration_seconds: Option<f64>,
 }
 
 /// Money and tokens that are spent.
@@ -267,7 +292,13 @@ fn spent(limits: &Limits, tally: &Tally, now: Now) -> Option<Outcome> {
     let money = limits.max_cost_usd.is_some_and(|limit| spent.cost_usd >= limit);
     let tokens = limits.max_tokens.is_some_and(|limit| spent.tokens >= limit);
     let time = limits.max_duration.is_some_and(|limit| now.running >= limit);
-    if money || tokens { Some(Outcome::BudgetReached) } else { time.then_some(Outcome::DurationReached) }
+    match (money || tokens, time, tally.unproven) {
+        (true, _, false) => Some(Outcome::BudgetReached),
+        (true, _, true) => Some(Outcome::BudgetUnproven),
+        (false, true, false) => Some(Outcome::DurationReached),
+        (false, true, true) => Some(Outcome::DurationUnproven),
+        (false, false, _) => None,
+    }
 }
 
 /// Until the named reset where it lies ahead, else 2, 4, 8 … 60 seconds.

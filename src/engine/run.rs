@@ -12,7 +12,7 @@ use super::board::Board;
 use super::context::Context;
 use super::event::Event;
 use super::inbox::Wake;
-use super::outcome::{End, Outcome};
+use super::outcome::{End, Ended, Outcome};
 use super::person::Answer;
 use super::places::Ticket;
 use super::policy::{Limits, Now, Step, limit_until, named_reset, step};
@@ -228,14 +228,16 @@ impl Loop<'_> {
 
     pub(super) fn ended_by_policy(&self, outcome: Outcome) -> End {
         use Outcome::{
-            AgentFailed, Breaker, LastFailed, LimitTooFar, NotLoggedIn, OutOfCredit, Overloaded,
-            StoppedOnError, Unproven, WorkerFailed,
+            AgentFailed, Breaker, BudgetUnproven, DurationUnproven, LastFailed, LimitTooFar, NotLoggedIn,
+            OutOfCredit, Overloaded, StoppedOnError, Unproven, WorkerFailed,
         };
         let detail = self.job.source.advice(outcome).or_else(|| match outcome {
             AgentFailed | StoppedOnError | Breaker | WorkerFailed | LastFailed | NotLoggedIn
             | OutOfCredit => self.job.tally.last_error.clone(),
             Overloaded => Some(self.overloaded()),
             Unproven => Some(self.unproven()),
+            BudgetUnproven => Some(format!("the budget is used up, and {}", self.unproven())),
+            DurationUnproven => Some(format!("its time is over, and {}", self.unproven())),
             LimitTooFar => Some(self.limit_too_far()),
             _ => None,
         });
@@ -263,9 +265,9 @@ impl Loop<'_> {
 
     /// What has not been proven.
     fn unproven(&self) -> String {
-        let Tally { iteration, validation_error, .. } = &self.job.tally;
-        match validation_error {
-            Some(_) => format!("the validation still fails after iteration {iteration}"),
+        let tally = &self.job.tally;
+        match tally.last_validation_error() {
+            Some(_) => format!("the validation still fails after iteration {}", tally.iteration),
             None => "what was said to be done last has not been proven".to_owned(),
         }
     }
@@ -296,7 +298,7 @@ impl Loop<'_> {
         if self.job.board.closed_until(Utc::now(), Instant::now()).is_some() {
             return self.release();
         }
-        self.job.tally.begin(given);
+        self.job.tally.begin(given, work.about.as_deref());
         self.attempt(work)
     }
 
@@ -382,9 +384,12 @@ impl Loop<'_> {
         let _ = self.release();
         let Job { source, tally, context, .. } = &mut self.job;
         let end = source.close(end, tally, context);
-        if let End { outcome: Outcome::Unproven, detail: Some(detail) } = &end {
+        if let End { outcome, detail: Some(detail) } = &end
+            && outcome.ended() == Ended::Unproven
+            && tally.last_validation_error().is_none()
+        {
             // Whoever goes on has to know.
-            tally.validation_error.get_or_insert_with(|| detail.clone());
+            tally.validation_error = Some(detail.clone());
         }
         end
     }

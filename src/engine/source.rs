@@ -89,12 +89,14 @@ pub trait Source {
 }
 
 /// What one iteration is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Work {
     /// The prompt.
     pub prompt: String,
     /// By whom, and how.
     pub how: How,
+    /// Which of many tasks it is; `None` where the work is one whole.
+    pub about: Option<String>,
 }
 
 /// An attempt that is over.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::policy::{Limits, may_retry, named_reset};
 use super::report::{AttemptStatus, Report, Signal};
 use super::validator::Validation;
+use crate::reply::sigil::TASK_FAILED;
 use crate::reply::usage::{Class, Usage};
 
 /// How many durations are kept.
@@ -60,8 +61,12 @@ pub struct Tally {
     /// What the validation command printed when it failed after the latest iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_error: Option<String>,
-    /// What the agent said to be done last was not proven, or the last validation has failed.
+    /// What the agent said to be done last was not proven, or the last validation has failed. Of many tasks, it is about the
+    /// one at hand.
     pub unproven: bool,
+    /// Which of many tasks that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -152,10 +157,23 @@ impl Tally {
         Given { validation_error: self.validation_error.clone(), notes: self.notes.clone() }
     }
 
-    /// A new iteration begins; its prompt was `given` what was [upcoming](Self::upcoming). Notes that came since are for the
-    /// next one.
-    pub fn begin(&mut self, given: Given) {
+    /// What the validation printed when it failed last, as long as it has not passed since.
+    #[must_use]
+    pub fn last_validation_error(&self) -> Option<&str> {
+        // The prompt of an iteration that is cut off has it.
+        let given = self.given.validation_error.as_deref().filter(|_| self.unproven);
+        self.validation_error.as_deref().or(given)
+    }
+
+    /// A new iteration begins, on a task where there are many; its prompt was `given` what was [upcoming](Self::upcoming).
+    /// Notes that came since are for the next one.
+    pub fn begin(&mut self, given: Given, about: Option<&str>) {
         self.iteration += 1;
+        if self.about.as_deref() != about {
+            // What came of the one before says nothing about this one.
+            self.about = about.map(str::to_owned);
+            self.unproven = false;
+        }
         self.retries = 0;
         self.wait_was_blind_after_overload();
         self.validation_error = None;
@@ -214,6 +232,8 @@ impl Tally {
                 self.spend(usage.cost_usd, usage);
                 self.unproven = !ok;
             }
+            // Nothing is said to be done any more.
+            None if report.sigils.claimed(TASK_FAILED).next().is_some() => self.unproven = false,
             // It could not be looked at.
             None => self.unproven |= report.status == AttemptStatus::CompleteUnproven,
         }

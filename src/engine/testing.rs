@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::agent::{Agent, Attempt, How};
+use super::agent::{Agent, Attempt};
 use super::board::Board;
 use super::context::{Context, Sink};
 use super::event::LoopIdentity;
@@ -31,7 +31,7 @@ pub(crate) struct TestSource<F>(pub(crate) F);
 impl<F: FnMut(Call<'_>, &mut Context<'_>) -> Result<(), End>> Source for TestSource<F> {
     fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         (self.0)(Call::Next(iteration, given), context)?;
-        Ok(Work { prompt: format!("prompt {iteration}"), how: How::default() })
+        Ok(Work { prompt: format!("prompt {iteration}"), ..Work::default() })
     }
 
     fn book(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {

@@ -11,6 +11,8 @@ use crate::cli::{LoopFlags, PlaceArgs};
 use crate::files::theirs;
 use crate::project::Project;
 use crate::prompt::substitute;
+use crate::settings::setting::Setting;
+use crate::settings::table::TABLE;
 use crate::settings::{NearMiss, Settings, Sources, Verb};
 
 /// A project and its settings.
@@ -37,7 +39,22 @@ pub(crate) fn open(place: &PlaceArgs) -> anyhow::Result<Workspace> {
 
 /// Finds the project and reads the settings of a loop.
 pub(crate) fn open_loop(verb: Verb, flags: &LoopFlags) -> anyhow::Result<Workspace> {
-    open_for(Some(verb), &flags.place, &flags.settings.given)
+    let mut given = flags.settings.given.clone();
+    for raised in &flags.resume_with {
+        let Some((key, value)) = setting_of(raised) else {
+            anyhow::bail!("--resume-with {raised} is no flag of a setting with a value");
+        };
+        given.retain(|(other, _)| *other != key);
+        given.push((key, value.to_owned()));
+    }
+    open_for(Some(verb), &flags.place, &given)
+}
+
+/// The setting that `FLAG=VALUE` is about, and the value.
+fn setting_of(raised: &str) -> Option<(&'static str, &str)> {
+    let (flag, value) = raised.split_once('=')?;
+    let is_meant = |setting: &&Setting| setting.flag.as_ref().is_some_and(|known| known.long == flag);
+    Some((TABLE.iter().find(is_meant)?.key, value))
 }
 
 fn open_for(

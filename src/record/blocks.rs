@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Local};
 
 use crate::engine::event::Event;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::Report;
 use crate::engine::tally::Tally;
 use crate::text::line::{last_lines, one_line_within};
@@ -124,6 +124,6 @@ pub fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> String {
 /// What the validation printed last, of a loop that ends because it fails.
 #[must_use]
 pub fn unproven(tally: &Tally, outcome: Outcome) -> Vec<&str> {
-    let output = tally.validation_error.as_deref().filter(|_| outcome == Outcome::Unproven);
+    let output = tally.last_validation_error().filter(|_| outcome.ended() == Ended::Unproven);
     output.map(|output| last_lines(output, VALIDATION)).unwrap_or_default()
 }

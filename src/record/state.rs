@@ -10,6 +10,7 @@ use super::older_state;
 use super::worker::{self, Worker};
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Ended, Outcome, Status};
+use crate::engine::policy::Budget;
 use crate::engine::report::Signal;
 use crate::engine::stop::{Ask, Change, Request, Watching};
 use crate::engine::tally::{Last, Tally};
@@ -139,9 +140,9 @@ pub struct State {
     /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// How much it may cost, in US dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_cost_usd: Option<f64>,
+    /// What it may use up besides.
+    #[serde(flatten)]
+    pub budget: Budget,
     /// What it was asked for and has not done yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
@@ -295,7 +296,7 @@ impl State {
             ended_at: None,
             waiting_until: None,
             max_iterations: None,
-            max_cost_usd: None,
+            budget: Budget::default(),
             pending: None,
             agent_command: None,
             agent_model: None,
@@ -482,7 +483,7 @@ impl State {
             Event::LoopStarted { tally, limits, .. } => {
                 self.tally = tally.clone();
                 self.max_iterations = limits.max_iterations;
-                self.max_cost_usd = limits.max_cost_usd;
+                self.budget = limits.budget();
                 Durability::Synced
             }
             Event::AttemptStarted { tally, .. } | Event::Resumed { tally } => {

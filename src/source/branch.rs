@@ -11,7 +11,6 @@ use regex::Regex;
 
 use super::prompt_file::PromptFile;
 use super::pushing::Unpublished;
-use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Booked, Source, Work};
@@ -227,7 +226,7 @@ impl Source for &mut Branch {
         }
         prompt += &left_behind(&locks);
         let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
-        Ok(Work { prompt, how: How::default() })
+        Ok(Work { prompt, ..Work::default() })
     }
 
     fn file(&self) -> Option<&Path> {

@@ -3,6 +3,7 @@
 pub(crate) mod authoring;
 pub(crate) mod branch;
 pub(crate) mod inspection;
+pub(crate) mod plan_there;
 pub(crate) mod planning;
 pub(crate) mod prompt_file;
 mod pushing;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
@@ -42,8 +41,6 @@ pub enum Text {
 pub enum Plan {
     /// Nothing.
     None,
-    /// It is to be written there.
-    Written(PathBuf),
     /// It has to be there, and its tasks are done.
     Built(PathBuf),
 }
@@ -131,11 +128,6 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     }
 }
 
-/// Whether there is no plan, as far as anybody can read it.
-fn is_blank(plan: &Path) -> bool {
-    theirs::text(plan).is_ok_and(|text| text.trim().is_empty()) || !plan.exists()
-}
-
 /// How many tasks of an implementation plan are open: empty boxes, and lines `Status:` that say anything but that the task is
 /// complete. What stands in code does not count.
 fn open_tasks(plan: &str) -> usize {
@@ -166,7 +158,7 @@ impl Source for PromptFile {
         self.set_iteration(iteration);
         let prompt = self.substitute(&template);
         let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
-        Ok(Work { prompt, how: How::default() })
+        Ok(Work { prompt, ..Work::default() })
     }
 
     fn change(&mut self, change: &Change) -> bool {
@@ -178,13 +170,6 @@ impl Source for PromptFile {
 
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
         match &self.plan {
-            Plan::Written(plan) if end.outcome == Outcome::Complete && is_blank(plan) => {
-                let plan = plan.display();
-                End::because(
-                    Outcome::Unproven,
-                    format!("the agent said COMPLETE, and there is no plan in {plan}"),
-                )
-            }
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
                 let open = open_tasks(&theirs::text(plan).unwrap_or_default());
                 let detail = match open {

@@ -163,7 +163,7 @@ impl Source for RalphMd {
             _ => self.value(namespace, name, &loop_knows),
         });
         let prompt = with_sections(prompt, given.validation_error.as_deref(), &given.notes);
-        Ok(Work { prompt, how: How { command: Some(agent), ..How::default() } })
+        Ok(Work { prompt, how: How { command: Some(agent), ..How::default() }, about: None })
     }
 
     fn file(&self) -> Option<&Path> {

@@ -3,7 +3,6 @@
 use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
-use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::source::{Source, Work};
@@ -62,7 +61,7 @@ impl WorkerPrompt {
 impl Source for WorkerPrompt {
     fn next(&mut self, _: u64, given: &Given, _: &mut Context<'_>) -> Result<Work, End> {
         let prompt = with_sections(self.read()?, given.validation_error.as_deref(), &given.notes);
-        Ok(Work { prompt, how: How::default() })
+        Ok(Work { prompt, ..Work::default() })
     }
 
     fn change(&mut self, change: &Change) -> bool {

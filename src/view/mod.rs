@@ -5,6 +5,7 @@ pub(crate) mod branch_table;
 mod cells;
 mod columns;
 pub(crate) mod console;
+pub(crate) mod fold;
 pub(crate) mod json;
 pub(crate) mod next_step;
 mod person_lines;
@@ -54,7 +55,7 @@ pub(crate) struct View {
 #[derive(Debug)]
 enum Form {
     Json,
-    Plain(Plain),
+    Plain(Box<Plain>),
 }
 
 impl View {
@@ -70,7 +71,7 @@ impl View {
         let form = if screen.json {
             Form::Json
         } else {
-            Form::Plain(Plain::new(voice.clone(), screen.quiet, frame, screen.waits.clone()))
+            Form::Plain(Box::new(Plain::new(voice.clone(), screen.quiet, frame, screen.waits.clone())))
         };
         Self { console: Arc::clone(&screen.console), voice, form, place, status, is_asking: false }
     }

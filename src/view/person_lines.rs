@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::next_step::next_step;
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::policy::Limits;
+use crate::engine::policy::{Budget, Limits};
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::tally::Tally;
 use crate::engine::worktree::WorkDone;
@@ -34,6 +34,8 @@ pub(crate) struct PersonLines {
     prefix: Option<usize>,
     /// The number of the last iteration that may begin.
     last: Option<u64>,
+    /// What the loop may use up besides.
+    budget: Budget,
     log: Option<PathBuf>,
 }
 
@@ -84,7 +86,7 @@ pub(crate) struct Closing<'a> {
 impl PersonLines {
     /// For a loop that these words start.
     pub(crate) fn new(verb: &'static str) -> Self {
-        Self { verb, prefix: None, last: None, log: None }
+        Self { verb, prefix: None, last: None, budget: Budget::default(), log: None }
     }
 
     /// The same for one branch out of many, whose lines begin with so many cells.
@@ -111,6 +113,7 @@ impl PersonLines {
     /// What the loop may use up.
     pub(crate) fn limits(&mut self, limits: &Limits, tally: &Tally) {
         self.last = limits.last_iteration(tally);
+        self.budget = limits.budget();
     }
 
     /// `▶ Iteration 3 of 20`
@@ -147,13 +150,14 @@ impl PersonLines {
         let Closing { identity, outcome, detail, tally, .. } = closing;
         let (word, why) = (outcome.ended().word(), message(detail.unwrap_or(outcome.reason())));
         let end = if why == word { why } else { format!("{word}: {why}") };
-        let validation = blocks::unproven(tally, *outcome);
+        // What stands above is not told again.
+        let validation = blocks::unproven(tally, *outcome).into_iter().filter(|line| Some(*line) != *detail);
         let from = closing.work.and_then(|work| work.from.as_deref());
         // What is said to be done, with words about what is not.
         let goes_on = self.verb == "build" && *outcome == Outcome::Complete && detail.is_some();
-        let next = next_step(self.verb, &identity.name, *outcome, tally, from);
+        let next = next_step(self.verb, &identity.name, *outcome, (tally, self.budget), from);
         let next = if goes_on { Some("ralph build".to_owned()) } else { next };
-        let facts = validation.into_iter().map(|line| ("validation", message(line))).chain(
+        let facts = validation.map(|line| ("validation", message(line))).chain(
             [
                 ("ran", Some(ran(tally, closing.duration))),
                 ("spent", spent(tally)),
@@ -322,11 +326,14 @@ mod tests {
     #[test]
     fn every_end_that_is_not_the_users_own_names_a_next_step() {
         let tally = Tally { iteration: 2, ..Tally::default() };
+        let budget =
+            Budget { max_cost_usd: Some(1.0), max_duration_seconds: Some(60.0), ..Budget::default() };
         for outcome in Outcome::ALL {
             let is_quiet =
                 matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed)
                     || matches!(outcome, Outcome::PromptLost | Outcome::RecordFailed | Outcome::GitFailed);
-            assert_eq!(next_step("build", "build", outcome, &tally, None).is_none(), is_quiet, "{outcome:?}");
+            let next = next_step("build", "build", outcome, (&tally, budget), None);
+            assert_eq!(next.is_none(), is_quiet, "{outcome:?}");
         }
     }
 }

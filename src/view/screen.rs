@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::console::{Console, Target};
+use super::fold::{columns_folded, folded};
 use super::person_lines::PersonLines;
 use super::plain::{Frame, Waits};
 use super::run_lines::RunLines;
@@ -63,13 +64,22 @@ impl Screen {
 
     /// Something the user should know, on stderr: one line, without its newline.
     pub(crate) fn warn(&self, text: &str) {
-        self.console.say(Target::Stderr, format!("warning: {}\n", message(text)));
+        let text = format!("warning: {}\n", message(text));
+        let text = match terminal::width_of(Target::Stderr) {
+            Some(width) => folded(&text, width, ""),
+            None => text,
+        };
+        self.console.say(Target::Stderr, text);
     }
 
     /// Text for stdout that must appear, with its newlines; left out with `--json`.
     pub(crate) fn say(&self, text: &str) {
         if !self.json {
-            self.console.say(Target::Stdout, text.to_owned());
+            let text = match terminal::width_of(Target::Stdout) {
+                Some(width) => columns_folded(text, width),
+                None => text.to_owned(),
+            };
+            self.console.say(Target::Stdout, text);
         }
     }
 

@@ -157,10 +157,10 @@ impl<'a> LoopSnapshot<'a> {
             "project": project,
             "ralph_dir": ralph_dir,
         });
-        object["max_cost_usd"] = state.max_cost_usd.into();
+        object["max_cost_usd"] = state.budget.max_cost_usd.into();
         object["attempts"] = tally.durations.count.into();
         object["failed_attempts"] = tally.error_count.into();
-        object["validation_error"] = tally.validation_error.as_deref().into();
+        object["validation_error"] = tally.last_validation_error().into();
         self.add_worker(state, &mut object);
         object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
         object["tasks"] = state.at_task.as_ref().map_or(Value::Null, tasks_json);
@@ -292,7 +292,7 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     if let Some(error) = &tally.last_error {
         line("Last error", error)?;
     }
-    if let Some(output) = &tally.validation_error {
+    if let Some(output) = tally.last_validation_error() {
         let tail = line::last_lines(output, VALIDATION).join(" | ");
         line("Validation", &format_args!("failed: {tail}"))?;
     }

@@ -91,7 +91,7 @@ fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, is_cut: bool) -> [String; C
 /// `$1.20`, and where there is a budget `$1.20/$5.00`.
 fn cost(state: &State) -> String {
     let spent = state.tally.cost_usd.filter(|cost| *cost > 0.0);
-    match (spent, state.max_cost_usd) {
+    match (spent, state.budget.max_cost_usd) {
         (spent, Some(budget)) => format!("${:.2}/${budget:.2}", spent.unwrap_or_default()),
         (Some(spent), None) => format!("${spent:.2}"),
         (None, None) => String::new(),

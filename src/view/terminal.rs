@@ -103,6 +103,15 @@ pub(super) fn is_for_person() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// How many cells a row has where text for this target goes to a terminal; `None` where it goes elsewhere.
+pub(super) fn width_of(target: Target) -> Option<usize> {
+    let is_terminal = match target {
+        Target::Stdout => std::io::stdout().is_terminal(),
+        Target::Stderr => std::io::stderr().is_terminal(),
+    };
+    is_terminal.then(|| size().1)
+}
+
 /// Where that cannot be told, nobody else is in front.
 fn is_in_front() -> bool {
     tcgetpgrp(std::io::stderr()).map_or(true, |front| front == rustix::process::getpgrp())

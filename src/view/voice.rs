@@ -7,6 +7,8 @@ use anstyle::Style;
 
 use super::cells::pad;
 use super::console::{Console, Target};
+use super::fold::{Fold, folded};
+use super::terminal;
 use crate::text::palette::{GOOD, NOTE, QUESTION, STRONG};
 
 /// A longer line is broken, in bytes: so much is kept at most until its end has come.
@@ -20,12 +22,16 @@ pub(crate) struct Voice {
     console: Arc<Console>,
     /// `None`: the only loop.
     lines: Option<Lines>,
+    /// Where rows of the terminal end, for the only loop.
+    fold: Fold,
 }
 
 /// Makes whole lines of text that comes in pieces.
 #[derive(Debug, Clone)]
 struct Lines {
     prefix: String,
+    /// Its cells, with the blank behind it.
+    indent: usize,
     unfinished: String,
 }
 
@@ -33,7 +39,7 @@ impl Voice {
     /// The voice of the only loop.
     #[must_use]
     pub(crate) fn alone(console: Arc<Console>) -> Self {
-        Self { console, lines: None }
+        Self { console, lines: None, fold: Fold::default() }
     }
 
     /// The voice of one branch out of many: `place` chooses its colour, its name takes `width` cells.
@@ -41,51 +47,58 @@ impl Voice {
     pub(crate) fn branch(console: Arc<Console>, place: usize, name: &str, width: usize) -> Self {
         let style = STYLES[place % STYLES.len()];
         let prefix = format!("{style}{} │{style:#}", pad(name, width));
-        Self { console, lines: Some(Lines { prefix, unfinished: String::new() }) }
+        let lines = Lines { prefix, indent: width + 3, unfinished: String::new() };
+        Self { console, lines: Some(lines), fold: Fold::default() }
     }
 
     /// Text that must appear. Whoever changes the target ends the line before.
     pub(crate) fn say(&mut self, target: Target, text: String) {
-        let text = self.whole(text);
+        let text = self.broken(target, text);
         self.console.say(target, text);
     }
 
     /// Text that may be left out when the reader is too slow.
     pub(crate) fn show(&mut self, target: Target, text: String) {
-        let text = self.whole(text);
+        let text = self.broken(target, text);
         self.console.show(target, text);
     }
 
-    fn whole(&mut self, text: String) -> String {
-        match &mut self.lines {
-            Some(lines) => lines.take(&text),
-            None => text,
+    /// Whole lines where there are many loops, and rows that end between words on a terminal.
+    fn broken(&mut self, target: Target, text: String) -> String {
+        let width = terminal::width_of(target);
+        match (&mut self.lines, width) {
+            (Some(lines), width) => lines.take(&text, width),
+            (None, Some(width)) => self.fold.take(&text, width, ""),
+            (None, None) => text,
         }
     }
 }
 
 impl Lines {
-    /// The lines that are whole now.
-    fn take(&mut self, text: &str) -> String {
+    /// The lines that are whole now, for a terminal of this width or for none.
+    fn take(&mut self, text: &str, width: Option<usize>) -> String {
         let mut whole = String::new();
         for piece in text.split_inclusive('\n') {
             let (mut rest, ends) = piece.strip_suffix('\n').map_or((piece, false), |line| (line, true));
             while self.unfinished.len() + rest.len() > LONGEST {
                 let (fits, more) = rest.split_at(rest.floor_char_boundary(LONGEST - self.unfinished.len()));
                 self.unfinished += fits;
-                self.end(&mut whole);
+                self.end(&mut whole, width);
                 rest = more;
             }
             self.unfinished += rest;
             if ends {
-                self.end(&mut whole);
+                self.end(&mut whole, width);
             }
         }
         whole
     }
 
-    fn end(&mut self, whole: &mut String) {
-        let line = std::mem::take(&mut self.unfinished);
+    fn end(&mut self, whole: &mut String, width: Option<usize>) {
+        let mut line = std::mem::take(&mut self.unfinished);
+        if let Some(width) = width {
+            line = folded(&line, width.saturating_sub(self.indent), &format!("{} ", self.prefix));
+        }
         *whole += &self.prefix;
         if !line.is_empty() {
             *whole += " ";
@@ -104,16 +117,19 @@ mod tests {
     use super::*;
 
     fn lines() -> Lines {
-        Lines { prefix: "fix-a │".to_owned(), unfinished: String::new() }
+        Lines { prefix: "fix-a │".to_owned(), indent: 8, unfinished: String::new() }
     }
 
     #[test]
     fn a_line_waits_for_its_end() {
         let mut lines = lines();
-        assert_eq!(lines.take("half a sen"), "");
-        assert_eq!(lines.take("tence\n\nnext\nand"), "fix-a │ half a sentence\nfix-a │\nfix-a │ next\n");
-        assert_eq!(lines.take("\n"), "fix-a │ and\n");
-        assert_eq!(lines.take(""), "");
+        assert_eq!(lines.take("half a sen", None), "");
+        assert_eq!(
+            lines.take("tence\n\nnext\nand", None),
+            "fix-a │ half a sentence\nfix-a │\nfix-a │ next\n"
+        );
+        assert_eq!(lines.take("\n", None), "fix-a │ and\n");
+        assert_eq!(lines.take("", None), "");
     }
 
     #[test]
@@ -123,21 +139,28 @@ mod tests {
         let long = "語".repeat(LONGEST);
         let mut shown = String::new();
         for piece in long.as_bytes().chunks(3 * 100) {
-            shown += &lines.take(std::str::from_utf8(piece).unwrap());
+            shown += &lines.take(std::str::from_utf8(piece).unwrap(), None);
             assert!(lines.unfinished.len() <= LONGEST);
         }
-        shown += &lines.take("\n");
+        shown += &lines.take("\n", None);
         let pieces: Vec<&str> = shown.lines().map(|line| line.strip_prefix("fix-a │ ").unwrap()).collect();
         assert_eq!(pieces.len(), 4);
         assert!(pieces.iter().all(|piece| piece.len() <= LONGEST));
         assert_eq!(pieces.concat(), long);
-        assert_eq!(lines.take(&("x".repeat(LONGEST) + "\n")).lines().count(), 1);
+        assert_eq!(lines.take(&("x".repeat(LONGEST) + "\n"), None).lines().count(), 1);
     }
 
     #[test]
     fn a_colour_ends_with_its_line() {
-        assert_eq!(lines().take("\x1b[31mred\nplain\n"), "fix-a │ \x1b[31mred\x1b[0m\nfix-a │ plain\n");
-        assert_eq!(lines().take("\x1b[31mred\x1b[0m\n"), "fix-a │ \x1b[31mred\x1b[0m\n");
+        assert_eq!(lines().take("\x1b[31mred\nplain\n", None), "fix-a │ \x1b[31mred\x1b[0m\nfix-a │ plain\n");
+        assert_eq!(lines().take("\x1b[31mred\x1b[0m\n", None), "fix-a │ \x1b[31mred\x1b[0m\n");
+    }
+
+    #[test]
+    fn a_row_that_goes_on_begins_like_the_first() {
+        let text = "\x1b[31mone two three four five six\x1b[0m\n";
+        let rows = "fix-a │ \x1b[31mone two three four\x1b[0m\nfix-a │ \x1b[31mfive six\x1b[0m\n";
+        assert_eq!(lines().take(text, Some(28)), rows);
     }
 
     #[test]

@@ -12,12 +12,16 @@ fn project() -> Scratch {
     let run = scratch.run("build --name night-shift");
     assert_eq!(run.code, Some(0), "{run:?}");
     scratch.write("my prompt.md", "Do it\n");
+    assert_eq!(scratch.run("feature add export").code, Some(0));
+    let added = scratch.run("task add Count:_all --feature export");
+    scratch.write("task.id", added.stdout.trim());
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_ralph"), scratch.outside().join("bin/ralph")).unwrap();
     scratch
 }
 
 /// Lines, and what they are when Tab has been pressed behind them.
-const LINES: [(&str, &str); 7] = [
+/// `ID` is that of the one task.
+const LINES: [(&str, &str); 10] = [
     ("ralph compl", "ralph completions "),
     ("ralph status ni", "ralph status night-shift "),
     ("ralph resume ", "ralph resume night-shift "),
@@ -25,15 +29,19 @@ const LINES: [(&str, &str); 7] = [
     ("ralph build --agent=gemini-", "ralph build --agent=gemini-acp "),
     ("ralph prompt my", "ralph prompt my\\ prompt.md "),
     ("ralph loop build --seq", "ralph loop build --sequential "),
+    ("ralph task show t-", "ralph task show ID "),
+    ("ralph run ex", "ralph run export "),
+    ("ralph help troub", "ralph help troubleshooting "),
 ];
 
 /// Types the lines into an interactive shell that has read its script.
-fn tab_completes(mut shell: Command, script: &str) {
+fn tab_completes(mut shell: Command, script: &str, id: &str) {
     shell.env("PS1", "$ ").env("TERM", "xterm").env("HISTFILE", "");
     let mut terminal = Terminal::start(&shell, 50, 150);
     terminal.press(&format!("{script}; echo rea''dy\n"));
     terminal.wait_for("a shell that is ready", |screen| screen.contains("\nready\n"));
     for (line, expected) in LINES {
+        let expected = expected.replace("ID", id);
         terminal.press(&format!("{line}\t"));
         let word = format!("$ {}", expected.trim_end());
         terminal.wait_for(&word, |screen| screen.ends_with(&word));
@@ -60,7 +68,14 @@ fn bash_completes() {
         ("ralph build --agent = gemini-", "gemini-acp\n"),
         ("ralph prompt my", "my prompt.md\n"),
         ("ralph loop build --seq", "--sequential\n"),
+        ("ralph task show t-", "ID\n"),
+        ("ralph task deps add t-", "ID\n"),
+        ("ralph task list --feature ''", "export\n"),
+        ("ralph feature show ''", "export\n"),
+        ("ralph run ex", "export\n"),
+        ("ralph help troub", "troubleshooting\n"),
     ] {
+        let expected = expected.replace("ID", &scratch.read("task.id"));
         let at_tab = format!(
             "source <(ralph completions bash); complete -p ralph > /dev/null || exit 1
              COMP_WORDS=({words})
@@ -68,7 +83,7 @@ fn bash_completes() {
              printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         let run = Scratch::finish(scratch.command("bash").args(["--norc", "-c", &at_tab]));
-        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (expected, ""), "{words}");
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (&*expected, ""), "{words}");
     }
 }
 
@@ -81,9 +96,9 @@ fn zsh_completes_whichever_way_it_got_the_script() {
         zsh
     };
     let begin = "autoload -U compinit; compinit -u -D";
-    tab_completes(zsh(), &format!("{begin}; source <(ralph completions zsh)"));
+    tab_completes(zsh(), &format!("{begin}; source <(ralph completions zsh)"), &scratch.read("task.id"));
     let place = "mkdir ~/functions; ralph completions zsh > ~/functions/_ralph; fpath=(~/functions $fpath)";
-    tab_completes(zsh(), &format!("{place}; {begin}"));
+    tab_completes(zsh(), &format!("{place}; {begin}"), &scratch.read("task.id"));
 }
 
 /// It says by itself what Tab would offer.
@@ -97,12 +112,15 @@ fn fish_completes() {
         ("ralph build --agent=gemini-", "--agent=gemini-acp\n"),
         ("ralph prompt my", "my prompt.md\n"),
         ("ralph build --config=my", "--config=my prompt.md\n"),
+        ("ralph task show t-", "ID\tCount:_all\n"),
+        ("ralph feature show ", "export\tready\n"),
     ] {
+        let expected = expected.replace("ID", &scratch.read("task.id"));
         let mut fish = scratch.command("fish");
         fish.args(["--no-config", "-c"])
             .arg(format!("ralph completions fish | source; complete -C '{line}'"));
         let run = Scratch::finish(&mut fish);
-        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (expected, ""), "{line}");
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), (&*expected, ""), "{line}");
     }
 }
 

@@ -92,8 +92,46 @@ fn one_that_was_killed_or_has_reached_its_limit_runs_up_to_the_new_one() {
     let run = scratch.run("resume prompt --max-iterations 5");
     assert!(said(&run).contains("Total Iterations: 5\n"), "{run:?}");
     assert_eq!(starts(&scratch), ["1/2", "1/3", "2/3", "3/3", "4/5", "5/5"]);
+    // It counts all that have run, also where it was raised before.
+    assert_eq!(scratch.run("resume prompt --max-iterations 5").code, Some(1));
+    said(&scratch.run("resume prompt --max-iterations 6"));
+    assert_eq!(starts(&scratch).last().map(String::as_str), Some("6/6"));
     for (args, words) in [("resume prompt -n 0", "'0' is not a number"), ("resume -n 3", "<NAME>")] {
         let run = scratch.run(args);
         assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
     }
+}
+
+#[test]
+fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_one() {
+    use crate::policies::{assert_end, attempts, beside, project, prompt, run};
+    let scratch = project("complete");
+    let validate = "test -e ../good && exit 0; echo nothing is good; exit 1";
+    for (budget, reason) in [("--max-tokens 20", "budget"), ("--max-duration 0.3s", "max_duration")] {
+        let before = attempts(&scratch);
+        let _ = std::fs::remove_file(beside(&scratch, "good"));
+        let ended = run(&scratch, &format!("prompt p.md 500 {budget} --validate"), &[validate]);
+        assert_end(&scratch, &ended, 4, reason, "paused");
+        assert!(ended.stdout.contains("the last work is not proven\n"), "{ended:?}");
+        assert!(ended.stdout.contains("Validation: nothing is good\n"), "{ended:?}");
+        let told = scratch.run("status").stdout;
+        assert!(
+            told.contains("Status: unproven\n") && told.contains("Validation: failed: nothing is good"),
+            "{told}"
+        );
+
+        // What is said to come next is good as it stands there.
+        let overview = scratch.run("").stdout;
+        let next = overview.lines().find_map(|line| line.trim().strip_prefix("ralph resume prompt --max-"));
+        let next = next.unwrap_or_else(|| panic!("{overview}")).split("  ").next().unwrap_or_default();
+        std::fs::write(beside(&scratch, "good"), "").unwrap();
+        let resumed = scratch.run(&format!("resume prompt --max-{next}"));
+        assert_end(&scratch, &resumed, 0, "complete", "stopped");
+        assert!(attempts(&scratch) > before + 1);
+        let last = prompt(&scratch, attempts(&scratch));
+        assert!(last.contains("nothing is good"), "{last}");
+    }
+
+    let ralph = scratch.run("resume prompt --max-cost 9");
+    assert!(ralph.code == Some(1) && ralph.stderr.contains("has come to its end (done)"), "{ralph:?}");
 }

@@ -39,19 +39,19 @@ fn init_sets_a_project_up_so_that_a_loop_runs() {
     assert!(scratch.read(".ralph/config").contains("\nAGENT_TYPE=codex\n"));
     assert!(scratch.read(".git/info/exclude").contains("/.ralph/lock"));
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
-    let run = scratch.run("plan --agent claude");
+    let run = scratch.run("plan --agent claude 2");
     assert_eq!(run.code, Some(4), "no plan is written: {run:?}");
-    assert!(
-        run.stdout.contains("Exit Reason: not proven") && run.stderr.contains("implementation_plan.md"),
-        "{run:?}"
-    );
+    assert!(run.stdout.contains("Exit Reason: not proven") && run.stdout.contains("Total Iterations: 2\n"));
+    let told = "The agent said COMPLETE, and there is no plan in ";
+    assert!(run.stdout.contains(&format!("Validation: {told}")), "{run:?}");
     let writes = format!(
-        "echo '# Plan' > .ralph/implementation_plan.md\n{}",
+        "cat > prompt; if grep -q '{told}' prompt; then echo '# Plan' > .ralph/implementation_plan.md; fi\n{}",
         claude_says("<promise>COMPLETE</promise>")
     );
     scratch.agent("claude", &writes);
     let run = good(&scratch, "plan --agent claude");
     assert!(run.stdout.contains("Exit Reason: completion signal detected"), "{run:?}");
+    assert!(run.stdout.contains("Total Iterations: 2\n"), "the first one is told in the second: {run:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use serde_json::json;
 
 use super::planned::Planned;
-use crate::commands::output::print;
+use crate::commands::output::{print, print_for_people};
 use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::text::line::escaped;
@@ -17,12 +17,14 @@ pub(super) fn show(
     branches: &[Planned],
     as_json: bool,
 ) -> anyhow::Result<u8> {
-    print(|out| {
-        if as_json {
-            let branches: Vec<_> = branches.iter().map(|branch| object(project, agent, branch)).collect();
+    if as_json {
+        let branches: Vec<_> = branches.iter().map(|branch| object(project, agent, branch)).collect();
+        return print(|out| {
             serde_json::to_writer_pretty(&mut *out, &branches).map_err(io::Error::other)?;
-            return writeln!(out);
-        }
+            writeln!(out)
+        });
+    }
+    print_for_people(|out| {
         for branch in branches {
             let section = &branch.section;
             let base = if section.is_done { String::new() } else { format!(" from {}", branch.base) };

@@ -31,7 +31,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
         require_specs(project.root(), settings)?;
     }
     let names = prompt_names(MODE, &preflight.limits, project, settings);
-    let source = PromptFile::new(text, Plan::Written(project.branch_plan()), names, REPLAN_BRANCHES);
+    let source = PromptFile::new(text, Plan::None, names, REPLAN_BRANCHES);
     source.read().map_err(Refused::from)?;
     let source =
         Planning::new(source, project.root(), settings.git.auto_push, &settings.git.protected_branches);

@@ -56,6 +56,9 @@ fn every_page_is_a_topic_and_no_topic_is_a_verb() {
         assert!(!verbs.iter().any(|(verb, _)| verb.split(' ').next() == Some(name)), "{name}");
         assert!(text.starts_with("# "), "{name}");
     }
+    let help = <Cli as clap::CommandFactory>::command().get_after_help().map(ToString::to_string).unwrap();
+    let names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
+    assert!(help.replace('\n', " ").contains(&format!(": {} ", names.join(", "))), "{help}");
 }
 
 /// A table with these rows.

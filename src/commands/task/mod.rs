@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::attempt;
 use super::author;
-use super::output::{print, remark};
+use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
@@ -148,7 +148,11 @@ fn line(task: &Task) -> String {
 }
 
 pub(super) fn answer(args: &GraphArgs, json: &serde_json::Value, text: &str) -> anyhow::Result<u8> {
-    print(|out| if args.json { writeln!(out, "{json}") } else { writeln!(out, "{text}") })
+    if args.json {
+        print(|out| writeln!(out, "{json}"))
+    } else {
+        print_for_people(|out| writeln!(out, "{text}"))
+    }
 }
 
 /// What was given, or with `-` what stdin has.

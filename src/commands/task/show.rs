@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{answer, line, look};
 use crate::cli::{TaskIdArgs, TaskListArgs};
-use crate::commands::output::{Array, Stream, print};
+use crate::commands::output::{Array, Stream, print_for_people};
 use crate::graph::sqlite::SqliteStore;
 use crate::graph::{Details, Selection, Status, Store as _};
 use crate::text::nearest::nearest;
@@ -59,7 +59,7 @@ pub(super) fn list(args: &TaskListArgs) -> anyhow::Result<u8> {
         store.list(&selection, &mut |task| array.item(&json!(task)))?;
         array.end();
     } else {
-        store.list(&selection, &mut |task| stream.line(&line(&task)))?;
+        store.list(&selection, &mut |task| stream.line_for_people(&line(&task)))?;
     }
     stream.end()
 }
@@ -78,7 +78,7 @@ pub(super) fn log(store: &SqliteStore, args: &TaskIdArgs) -> anyhow::Result<u8> 
     if args.graph.json {
         return answer(&args.graph, &json!(logs), "");
     }
-    print(|out| {
+    print_for_people(|out| {
         logs.iter().try_for_each(|line| writeln!(out, "{}  {}", local(&line.timestamp), line.message))
     })
 }
@@ -95,5 +95,5 @@ pub(super) fn dependencies(args: &TaskIdArgs) -> anyhow::Result<u8> {
             lines.push(format!("{heading:9}  {}", line(&store.task(&id)?)));
         }
     }
-    print(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
+    print_for_people(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
 }

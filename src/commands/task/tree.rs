@@ -22,7 +22,9 @@ pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
         array.end();
     } else {
         let mut drawing = Drawing::default();
-        store.tree(args.id.as_deref(), &mut |task, place| stream.line(&drawing.line(&task, place)))?;
+        store.tree(args.id.as_deref(), &mut |task, place| {
+            stream.line_for_people(&drawing.line(&task, place))
+        })?;
     }
     stream.end()
 }

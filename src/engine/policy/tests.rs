@@ -7,7 +7,7 @@ use crate::engine::report::AttemptStatus::{
 use crate::engine::report::Report;
 use crate::engine::tally::{Given, Settled};
 use crate::engine::validator::Validation;
-use crate::reply::sigil::Sigils;
+use crate::reply::sigil::{SigilScanner, Sigils};
 use crate::reply::usage::Usage;
 use crate::reply::verdict::{Failure, Kind};
 
@@ -64,7 +64,7 @@ fn what_cannot_get_better_is_not_tried_again() {
         (Class::Permission, Outcome::AgentFailed),
     ] {
         let mut tally = Tally::default();
-        tally.begin(Given::default());
+        tally.begin(Given::default(), None);
         let settled = settled(Signal::Continue, None);
         tally.book(&LIMITS, &report(AgentFailure, class, None), &settled);
         assert_eq!(step(&LIMITS, &tally, now(0)), Step::End(outcome));
@@ -76,7 +76,7 @@ fn what_cannot_get_better_is_not_tried_again() {
 fn pauses_before_retries_double() {
     let limits = Limits { retry_pause: Some(Duration::from_secs(1)), max_retries: 20, ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     let mut pauses = Vec::new();
     for _ in 0..11 {
         book(&limits, &mut tally, AgentFailure, None);
@@ -98,7 +98,7 @@ fn the_breaker_counts_failed_iterations_and_a_success_resets_it() {
         (Timeout, BEGIN),
         (AgentFailure, Step::End(Outcome::Breaker)),
     ] {
-        tally.begin(Given::default());
+        tally.begin(Given::default(), None);
         book(&limits, &mut tally, status, None);
         assert_eq!(step(&limits, &tally, now(0)), next);
     }
@@ -129,7 +129,7 @@ fn pauses_after_failures_double_until_the_worker_has_failed() {
         (AgentFailure, back_off(8)),
         (AgentFailure, Step::End(Outcome::WorkerFailed)),
     ] {
-        tally.begin(Given::default());
+        tally.begin(Given::default(), None);
         book(&limits, &mut tally, status, None);
         assert_eq!(step(&limits, &tally, now(0)), next);
     }
@@ -153,7 +153,7 @@ fn idle_counts_successes_that_changed_nothing_and_never_hides_a_failure() {
         (AgentFailure, None, BEGIN),
         (Success, Some(false), Step::End(Outcome::Idle)),
     ] {
-        tally.begin(Given::default());
+        tally.begin(Given::default(), None);
         book(&limits, &mut tally, status, changed);
         assert_eq!(step(&limits, &tally, now(0)), next);
     }
@@ -183,7 +183,7 @@ fn budgets_stop_the_next_iteration_and_not_the_running_one() {
 fn a_limit_that_ends_in_a_failure_says_so() {
     let limits = Limits { max_iterations: Some(1), max_retries: 0, on_failure: OnFailure::Count, ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     book(&limits, &mut tally, AgentFailure, None);
     assert_eq!(step(&limits, &tally, now(0)), Step::End(Outcome::MaxIterations));
     let limits = Limits { last_counts: true, ..limits };
@@ -193,9 +193,9 @@ fn a_limit_that_ends_in_a_failure_says_so() {
 #[test]
 fn a_resumed_loop_repeats_what_was_cut_off_and_a_new_one_gets_a_new_allowance() {
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     book(&LIMITS, &mut tally, Success, None);
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     tally.in_attempt = true;
     let cut = tally.clone().resumed(false, at(0));
     assert_eq!((step(&LIMITS, &cut, now(0)), cut.iteration), (Step::Again, 2));
@@ -215,7 +215,7 @@ fn the_tally_survives_its_file() {
         .into_iter()
         .flat_map(|status| [(status, Some(7)), (status, None)])
     {
-        tally.begin(Given::default());
+        tally.begin(Given::default(), None);
         tally.book(&LIMITS, &report(status, Class::Other, reset), &settled(Signal::Complete, Some(false)));
         let text = toml::to_string(&tally).unwrap();
         assert_eq!(toml::from_str::<Tally>(&text).unwrap(), tally, "{text}");
@@ -309,7 +309,8 @@ fn check_reason(
         }
         Outcome::Breaker => prop_assert_eq!(Some(failed_in_a_row), limits.breaker),
         Outcome::Idle => prop_assert_eq!(Some(idle_in_a_row), limits.idle),
-        Outcome::BudgetReached => prop_assert!(spent),
+        Outcome::BudgetReached => prop_assert!(spent && !tally.unproven),
+        Outcome::BudgetUnproven => prop_assert!(spent && tally.unproven),
         Outcome::NotLoggedIn => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Auth),
         Outcome::OutOfCredit => prop_assert_eq!(report.failure.as_ref().unwrap().class, Class::Billing),
         Outcome::LimitTooFar => prop_assert_eq!(report.status, UsageLimit),
@@ -329,6 +330,8 @@ fn work_that_is_not_proven_at_the_end_is_unproven() {
     let unsaid = |status| (report(status), settled(Signal::Continue, Some(false)));
     let limits = Limits { max_iterations: Some(2), on_failure: OnFailure::Count, ..Limits::EXAMPLE };
     let idle = Limits { idle: Some(2), ..Limits::EXAMPLE };
+    let budget = Limits { max_tokens: Some(0), ..Limits::EXAMPLE };
+    let duration = Limits { max_duration: Some(Duration::ZERO), ..Limits::EXAMPLE };
     for (first, second, expected) in [
         ((report(Success), proof(true)), (report(Success), proof(false)), true),
         ((report(Success), proof(false)), (report(Success), proof(true)), false),
@@ -338,16 +341,55 @@ fn work_that_is_not_proven_at_the_end_is_unproven() {
         (unsaid(CompleteUnproven), (report(Success), proof(true)), false),
         (unsaid(Success), unsaid(Success), false),
     ] {
-        for (limits, otherwise) in [(&limits, Outcome::MaxIterations), (&idle, Outcome::Idle)] {
+        for (limits, unproven, otherwise) in [
+            (&limits, Outcome::Unproven, Outcome::MaxIterations),
+            (&idle, Outcome::Unproven, Outcome::Idle),
+            (&budget, Outcome::BudgetUnproven, Outcome::BudgetReached),
+            (&duration, Outcome::DurationUnproven, Outcome::DurationReached),
+        ] {
             let mut tally = Tally::default();
             for (report, settled) in [&first, &second] {
-                tally.begin(Given::default());
+                tally.begin(Given::default(), None);
                 tally.book(limits, report, settled);
             }
-            let outcome = if expected { Outcome::Unproven } else { otherwise };
+            let outcome = if expected { unproven } else { otherwise };
             assert_eq!(step(limits, &tally, now(0)), Step::End(outcome), "{first:?} {second:?}");
         }
     }
+}
+
+#[test]
+fn of_many_tasks_only_the_one_at_hand_can_be_unproven() {
+    let limits = Limits { max_iterations: Some(2), ..Limits::EXAMPLE };
+    let unproven = report(CompleteUnproven, Class::Other, None);
+    let mut given_up = report(Success, Class::Other, None);
+    let mut scanner = SigilScanner::default();
+    scanner.push("<task-failed>t-1</task-failed>");
+    given_up.sigils = scanner.sigils();
+    let silent = report(Success, Class::Other, None);
+    for (second, task, outcome) in [
+        (&silent, "t-1", Outcome::Unproven),
+        (&silent, "t-2", Outcome::MaxIterations),
+        (&given_up, "t-1", Outcome::MaxIterations),
+        (&unproven, "t-2", Outcome::Unproven),
+    ] {
+        let mut tally = Tally::default();
+        for (report, task) in [(&unproven, "t-1"), (second, task)] {
+            tally.begin(Given::default(), Some(task));
+            tally.book(&limits, report, &settled(Signal::Continue, None));
+        }
+        assert_eq!(step(&limits, &tally, now(0)), Step::End(outcome), "{task} {:?}", second.status);
+    }
+}
+
+#[test]
+fn what_the_validation_said_is_known_until_it_passes() {
+    let mut tally = Tally { validation_error: Some("no".to_owned()), unproven: true, ..Tally::default() };
+    assert_eq!(tally.last_validation_error(), Some("no"));
+    tally.begin(tally.upcoming(), None);
+    assert_eq!(tally.last_validation_error(), Some("no"));
+    tally.unproven = false;
+    assert_eq!(tally.last_validation_error(), None);
 }
 
 proptest! {
@@ -381,7 +423,7 @@ proptest! {
                 Step::Begin { pause } => {
                     let is_overload = before.last == Last::Failed(Class::Overload);
                     prop_assert_eq!(pause.is_zero(), !is_overload, "after an overload something is always waited for");
-                    tally.begin(Given::default());
+                    tally.begin(Given::default(), None);
                     begun += 1;
                     tries = 1;
                 }
@@ -389,7 +431,7 @@ proptest! {
                     prop_assert!(matches!(before.last, Last::Failed(_)));
                     let doubled = Duration::from_secs(1 << (failed_in_a_row - 1).min(9)).min(MAX_RETRY_PAUSE);
                     prop_assert_eq!(Some(pause), limits.failure_pause.map(|_| doubled));
-                    tally.begin(Given::default());
+                    tally.begin(Given::default(), None);
                     begun += 1;
                     tries = 1;
                 }
@@ -450,7 +492,7 @@ fn ten_thousand_iterations_leave_no_more_than_a_hundred() {
     let size_after = |count| {
         let mut tally = Tally::default();
         for iteration in 0..count {
-            tally.begin(Given::default());
+            tally.begin(Given::default(), None);
             if iteration % 3 == 0 {
                 book(&LIMITS, &mut tally, AgentFailure, Some(false));
                 tally.retry();

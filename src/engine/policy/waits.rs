@@ -8,7 +8,7 @@ use crate::engine::tally::Given;
 #[test]
 fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     limited(&LIMITS, &mut tally, at(600).timestamp());
     assert_eq!(step(&LIMITS, &tally, now(0)), Step::Wait(at(600)));
     assert_eq!(step(&LIMITS, &tally, now(-7 * 3600)), Step::End(Outcome::LimitTooFar));
@@ -21,7 +21,7 @@ fn a_named_reset_is_waited_for_and_a_far_one_ends_the_loop() {
 fn nobody_waits_for_an_attempt_that_may_not_begin() {
     let limits = Limits { max_duration: Some(Duration::from_mins(1)), ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     limited(&limits, &mut tally, at(600).timestamp());
     assert_eq!(step(&limits, &tally, now(59)), Step::Wait(at(600)));
     assert_eq!(step(&limits, &tally, now(60)), Step::End(Outcome::DurationReached));
@@ -31,7 +31,7 @@ fn nobody_waits_for_an_attempt_that_may_not_begin() {
 fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
     let limits = Limits { max_limit_wait: Duration::from_secs(200), ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     let mut waits = Vec::new();
     let end = loop {
         limited(&limits, &mut tally, 0);
@@ -52,7 +52,7 @@ fn blind_waits_double_up_to_a_minute_and_are_bounded_as_a_whole() {
 fn short_named_resets_add_up() {
     let limits = Limits { max_limit_wait: Duration::from_mins(30), ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     for round in 0..3 {
         let reset = at((round + 1) * 600);
         limited(&limits, &mut tally, reset.timestamp());
@@ -85,7 +85,7 @@ fn a_provider_that_is_overloaded_is_waited_for_and_uses_up_no_retry() {
             ..LIMITS
         };
         let mut tally = Tally::default();
-        tally.begin(Given::default());
+        tally.begin(Given::default(), None);
         let (mut waits, mut clock) = (Vec::new(), 0);
         let end = loop {
             overloaded(&limits, &mut tally, false);
@@ -109,7 +109,7 @@ fn a_provider_that_is_overloaded_is_waited_for_and_uses_up_no_retry() {
 #[test]
 fn an_overload_after_tools_were_called_uses_up_a_retry_and_waits_all_the_same() {
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     let mut pauses = Vec::new();
     for called_tools in [true, false, true] {
         overloaded(&LIMITS, &mut tally, called_tools);
@@ -144,7 +144,7 @@ fn without_retries_the_next_iteration_waits_for_the_provider() {
             Step::Begin { pause } => pauses.push(pause.as_secs()),
             end => break end,
         }
-        tally.begin(Given::default());
+        tally.begin(Given::default(), None);
         overloaded(&limits, &mut tally, true);
     };
     assert_eq!((&pauses[..], end), (&[0, 5, 15][..], Step::End(Outcome::Overloaded)));
@@ -156,7 +156,7 @@ fn without_retries_the_next_iteration_waits_for_the_provider() {
 fn a_wait_that_was_cut_short_counts_as_long_as_it_was() {
     let limits = Limits { max_limit_wait: Duration::from_hours(6), ..LIMITS };
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     for _ in 0..10 {
         limited(&limits, &mut tally, at(5 * 3600).timestamp());
         assert_eq!(step(&limits, &tally, now(0)), Step::Wait(at(5 * 3600)));
@@ -168,7 +168,7 @@ fn a_wait_that_was_cut_short_counts_as_long_as_it_was() {
 #[test]
 fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
     let mut tally = Tally::default();
-    tally.begin(Given::default());
+    tally.begin(Given::default(), None);
     limited(&LIMITS, &mut tally, at(600).timestamp());
     assert_eq!(step(&LIMITS, &tally.clone().resumed(false, at(300)), now(300)), Step::Wait(at(600)));
     assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);

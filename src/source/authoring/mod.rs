@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use crate::engine::agent::How;
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::outcome::{End, Outcome};
@@ -187,7 +186,7 @@ impl Source for Authoring {
         let sources = stage.sources(&self.commission)?;
         let findings = given.validation_error.as_deref();
         let facts = stage.facts(&self.commission, &sources, findings, &given.notes);
-        Ok(Work { prompt: authoring_prompt(&facts), how: How::default() })
+        Ok(Work { prompt: authoring_prompt(&facts), ..Work::default() })
     }
 
     fn settle(&self, report: &Report) -> Signal {

@@ -228,11 +228,12 @@ impl Tasks {
         let before = Snapshot::take(ground);
         let guarded = if only_verifies { ground.guarded() } else { Guarded::default() };
         let usual_model = self.target.models.usual().map(str::to_owned);
+        let about = task.id.clone();
         let current = Current { claim, task, facts, only_verifies, model, usual_model, before, guarded };
         let counts = self.task_counts()?;
         context.tell(Event::TaskStarted { task: current.at_work(), verifies: only_verifies, counts })?;
         *self.current.borrow_mut() = Some(current);
-        Ok(Work { prompt, how })
+        Ok(Work { prompt, how, about: Some(about) })
     }
 
     /// Where the target stands.
@@ -335,16 +336,20 @@ impl Source for Tasks {
     }
 
     fn close(&mut self, end: End, _: &Tally, context: &mut Context<'_>) -> End {
+        use Outcome::{
+            AllDone, BudgetReached, BudgetUnproven, DurationReached, DurationUnproven, MaxIterations,
+            TasksFailed, Unproven,
+        };
         if let Err(error) = self.give_back("the loop ended", context) {
             return error;
         }
         // At a limit, the graph decides whether anything is left.
-        match (end.outcome, self.end()) {
-            (Outcome::MaxIterations | Outcome::BudgetReached | Outcome::DurationReached, Ok(by_graph))
-                if matches!(by_graph.outcome, Outcome::AllDone | Outcome::TasksFailed) =>
-            {
-                by_graph
-            }
+        let is_at_limit = matches!(
+            end.outcome,
+            MaxIterations | Unproven | BudgetReached | BudgetUnproven | DurationReached | DurationUnproven
+        );
+        match self.end() {
+            Ok(by_graph) if is_at_limit && matches!(by_graph.outcome, AllDone | TasksFailed) => by_graph,
             _ => end,
         }
     }

@@ -1,0 +1,223 @@
+//! Text on its way to a terminal, broken between words where a row ends: a terminal itself would do so within them.
+
+use std::fmt::Write as _;
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// The columns between two tabulator stops.
+const TAB: usize = 8;
+/// Narrower terminals break their rows themselves, in cells.
+const LEAST_WIDTH: usize = 20;
+/// No word is expected to go on for longer than that, in cells.
+const LONGEST_REST: usize = 20;
+const RESET: &str = "\x1b[0m";
+
+/// Breaks text that comes in pieces, cut anywhere. It has no control characters other than newline, tab and colours.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fold {
+    /// Cells in use on the row.
+    column: usize,
+    /// Blanks behind them that nothing follows yet.
+    blanks: usize,
+    /// With these the line began, and so does each row that it goes on in.
+    indent: usize,
+    /// In place of these, where it is laid out in columns.
+    hanging: Option<usize>,
+    /// What stands behind the blanks, as long as it may go on.
+    word: String,
+    /// Its cells.
+    cells: usize,
+    /// The colours that are on.
+    colours: String,
+    /// Within a colour sequence of the word.
+    sequence: Option<String>,
+}
+
+impl Fold {
+    /// What can be written of this text and that before, on a terminal with so many cells in a row. A row that goes on in the
+    /// next one begins with `head` there, which is not counted.
+    pub(super) fn take(&mut self, text: &str, width: usize, head: &str) -> String {
+        let mut out = String::new();
+        for char in text.chars() {
+            if self.sequence(char) {
+                continue;
+            }
+            match char {
+                '\n' => {
+                    self.end_word(&mut out, width, head);
+                    out.push('\n');
+                    (self.column, self.blanks, self.indent) = (0, 0, 0);
+                }
+                ' ' | '\t' => {
+                    self.end_word(&mut out, width, head);
+                    let at = self.column + self.blanks;
+                    self.blanks += if char == '\t' { TAB - at % TAB } else { 1 };
+                }
+                '\x1b' => self.sequence = Some(char.to_string()),
+                char => {
+                    self.word.push(char);
+                    self.cells += char.width().unwrap_or_default();
+                }
+            }
+        }
+        // What fits whatever its word becomes is seen at once, and so is what never will.
+        let end = self.column + self.blanks + self.cells;
+        if end + LONGEST_REST <= width || self.cells >= width {
+            self.end_word(&mut out, width, head);
+        }
+        out
+    }
+
+    /// Whether the character is part of a colour, which has no cells.
+    fn sequence(&mut self, char: char) -> bool {
+        let Some(sequence) = &mut self.sequence else { return false };
+        sequence.push(char);
+        if char.is_ascii_alphabetic() {
+            let sequence = std::mem::take(sequence);
+            self.sequence = None;
+            self.word.push_str(&sequence);
+        }
+        true
+    }
+
+    /// Writes the word, on the next row where this one has no room for it.
+    fn end_word(&mut self, out: &mut String, width: usize, head: &str) {
+        if self.word.is_empty() {
+            return;
+        }
+        let (word, cells) = (std::mem::take(&mut self.word), std::mem::take(&mut self.cells));
+        let blanks = if cells == 0 { 0 } else { std::mem::take(&mut self.blanks) };
+        let is_first = self.column == 0;
+        if is_first {
+            self.indent = self.hanging.unwrap_or(if blanks * 2 < width { blanks } else { 0 });
+        }
+        if !is_first && width >= LEAST_WIDTH && self.column + blanks + cells > width && blanks > 0 {
+            let reset = if self.colours.is_empty() { "" } else { RESET };
+            // Writing to a String cannot fail.
+            let _ = write!(out, "{reset}\n{head}{:1$}{2}", "", self.indent, self.colours);
+            self.column = self.indent;
+        } else {
+            out.push_str(&" ".repeat(blanks));
+            self.column += blanks;
+        }
+        self.column += cells;
+        // As the terminal does it.
+        while self.column > width.max(1) {
+            self.column -= width.max(1);
+        }
+        out.push_str(&word);
+        self.remember_colours(&word);
+    }
+
+    fn remember_colours(&mut self, word: &str) {
+        for found in word.match_indices('\x1b') {
+            let rest = &word[found.0..];
+            let end = rest.find(|char: char| char.is_ascii_alphabetic()).map_or(rest.len(), |at| at + 1);
+            match &rest[..end] {
+                RESET | "\x1b[m" => self.colours.clear(),
+                colour => self.colours.push_str(colour),
+            }
+        }
+    }
+
+    /// What is held back.
+    pub(super) fn rest(&mut self, width: usize, head: &str) -> String {
+        let mut out = String::new();
+        self.end_word(&mut out, width, head);
+        out
+    }
+}
+
+/// A whole text, broken.
+pub(super) fn folded(text: &str, width: usize, head: &str) -> String {
+    let mut fold = Fold::default();
+    let out = fold.take(text, width, head);
+    out + &fold.rest(width, head)
+}
+
+/// Lines of columns, of which those that are too long go on below the last column, as far as there is room beside it.
+pub(crate) fn columns_folded(text: &str, width: usize) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let cells = anstream::adapter::strip_str(line).to_string();
+        if cells.trim_end().width() <= width {
+            return line.to_owned();
+        }
+        let mut fold = Fold { hanging: last_column(&cells, width), ..Fold::default() };
+        let out = fold.take(line, width, "");
+        out + &fold.rest(width, "")
+    });
+    lines.collect()
+}
+
+/// Where the last column of a line begins: behind two blanks or more.
+fn last_column(line: &str, width: usize) -> Option<usize> {
+    let columns = line.match_indices("  ").map(|(at, _)| {
+        let rest = &line[at..];
+        at + rest.len() - rest.trim_start_matches(' ').len()
+    });
+    columns.map(|at| line[..at].width()).filter(|at| at + LEAST_WIDTH <= width).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn rows_end_between_words() {
+        let text = "one two three four five six\n  seven eight nine ten\n";
+        assert_eq!(folded(text, 20, ""), "one two three four\nfive six\n  seven eight nine\n  ten\n");
+        assert_eq!(folded(text, 80, ""), text);
+        assert_eq!(folded("exactly twenty cells", 20, ""), "exactly twenty cells");
+        assert_eq!(folded("exactly twenty cells \nx", 20, ""), "exactly twenty cells\nx");
+        assert_eq!(folded("a b c", 3, ""), "a b c", "too narrow");
+    }
+
+    #[test]
+    fn what_is_longer_than_a_row_is_the_terminals() {
+        let address = format!("see https://{} there", "x".repeat(30));
+        assert_eq!(folded(&address, 20, ""), format!("see\nhttps://{}\nthere", "x".repeat(30)));
+    }
+
+    #[test]
+    fn colours_have_no_cells_and_do_not_run_into_the_head_of_a_row() {
+        let text = "\x1b[2mone two three four five\x1b[0m six";
+        let folded = folded(text, 20, "a | ");
+        assert_eq!(folded, "\x1b[2mone two three four\x1b[0m\na | \x1b[2mfive\x1b[0m six");
+    }
+
+    #[test]
+    fn a_long_line_of_columns_goes_on_below_the_last_one() {
+        let text = "t-1  open   one two three four five six\nshort  x\n";
+        let folded = "t-1  open   one two three four\n            five six\nshort  x\n";
+        assert_eq!(columns_folded(text, 32), folded);
+        assert_eq!(columns_folded(text, 22), "t-1  open   one two\nthree four five six\nshort  x\n");
+        assert_eq!(columns_folded("  - one two three four", 20), "  - one two three\n  four");
+    }
+
+    #[test]
+    fn a_word_that_is_not_over_waits_for_its_end() {
+        let mut fold = Fold::default();
+        assert_eq!(fold.take("one tw", 20, ""), "one");
+        assert_eq!(fold.take("o\n", 20, ""), " two\n");
+        assert_eq!(fold.take("one tw", 80, ""), "one tw", "near the edge only");
+        assert_eq!(fold.take("o\n", 80, ""), "o\n");
+        assert_eq!(fold.take("end", 20, "") + &fold.rest(20, ""), "end");
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_folded_like_the_whole(text in "([a-c語]{1,6}[ \n]{1,2}){0,30}", size in 1_usize..9) {
+            let whole = folded(&text, 24, "");
+            let mut fold = Fold::default();
+            let chars: Vec<char> = text.chars().collect();
+            let pieces = chars.chunks(size).map(|piece| piece.iter().collect::<String>());
+            let out: String = pieces.map(|piece| fold.take(&piece, 24, "")).collect();
+            prop_assert_eq!(out + &fold.rest(24, ""), whole.clone());
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            prop_assert_eq!(words(&whole), words(&text));
+            prop_assert!(whole.lines().all(|line| line.width() <= 24));
+        }
+    }
+}
