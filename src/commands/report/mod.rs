@@ -4,7 +4,7 @@ mod browser;
 mod gather;
 mod history;
 mod page;
-mod pick;
+pub(super) mod pick;
 
 use std::io::Write as _;
 

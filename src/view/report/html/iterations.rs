@@ -1,48 +1,54 @@
 //! The iterations of a loop, each folded: its attempts, what was said last, what its validation printed.
 
+use super::Logs;
 use super::head::{badge, time};
 use super::markup::Html;
 use super::tone::Tone;
-use crate::record::report::{AttemptReport, IterationReport, LoopReport};
+use super::transcript::transcript;
+use crate::record::report::{AttemptReport, IterationReport, LoopReport, ValidationReport};
 use crate::text::count;
 use crate::text::head_and_tail::head_and_tail;
 use crate::text::line::one_line_within;
 use crate::text::timestamp;
 use crate::view::cells::plain;
-use crate::view::next_step::shell_word;
 use crate::view::report::{money, span};
 
 /// So many iterations of a loop are told at most, the newest.
 const MOST: usize = 200;
+/// So many attempts of an iteration, the last.
+const ATTEMPTS: usize = 30;
 /// So much of what was said last, of a failure and of a validation is shown, in bytes.
 const SAID: usize = 3_000;
 const FAILURE: usize = 2_000;
 const VALIDATION: usize = 8_000;
 
 /// The newest iterations for which there is room, in the order in which they were.
-pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, room: usize) {
+pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, logs: &Logs<'_>, room: usize) {
     if one.iteration_list.is_empty() {
         return;
     }
     html.with("h3", &[("id", &format!("{id}-iterations"))], "Iterations");
     let mut told: Vec<Html> = Vec::new();
-    let mut taken = 0;
+    let mut left = room;
+    // The number of the attempt behind the iteration.
+    let mut behind = one.iteration_list.iter().map(|one| one.attempts.len() as u64).sum::<u64>() + 1;
     for iteration in one.iteration_list.iter().rev().take(MOST) {
-        if taken > room {
+        if left == 0 {
             break;
         }
+        behind -= iteration.attempts.len() as u64;
+        let frame = Frame { id, one, logs, first: behind, room: left, is_last: told.is_empty() };
         let mut piece = Html::default();
-        let is_last = told.is_empty();
-        self::iteration(&mut piece, id, one, iteration, is_last);
-        taken += piece.len();
+        frame.iteration(&mut piece, iteration);
+        left = left.saturating_sub(piece.len());
         told.push(piece);
     }
     let left_out = one.iteration_list.len() - told.len();
     if let Some(last) = left_out.checked_sub(1).map(|last| &one.iteration_list[last]) {
         html.element("p", &[("class", "note")], |html| {
             let first = &one.iteration_list[0];
-            html.text(format!("Left out here: iterations {} to {}. They are in ", first.number, last.number));
-            html.line("code", "", format!("ralph logs {}", shell_word(&one.name))).text(".");
+            html.text(format!("Left out here: iterations {} to {}. All are in ", first.number, last.number));
+            html.line("code", "", logs.command(&one.name, None)).text(".");
         });
     }
     for piece in told.iter().rev() {
@@ -50,37 +56,75 @@ pub(super) fn iterations(html: &mut Html, id: &str, one: &LoopReport, room: usiz
     }
 }
 
-/// One of them; the last one of a loop that did not end well is unfolded.
-fn iteration(html: &mut Html, id: &str, one: &LoopReport, iteration: &IterationReport, is_last: bool) {
-    let is_running = one.end == "running";
-    let tone = Tone::of_iteration(iteration, is_running);
-    let id = format!("{id}-iteration-{}", iteration.number);
-    let mut attributes = vec![("id", &*id), ("class", "iteration")];
-    if is_last && one.end != "done" {
-        attributes.push(("open", ""));
+/// What is around an iteration.
+struct Frame<'a> {
+    /// The loop's section in the page.
+    id: &'a str,
+    one: &'a LoopReport,
+    logs: &'a Logs<'a>,
+    /// The number of its first attempt.
+    first: u64,
+    /// For so many bytes.
+    room: usize,
+    is_last: bool,
+}
+
+impl Frame<'_> {
+    fn is_running(&self) -> bool {
+        self.one.end == "running"
     }
-    html.element("details", &attributes, |html| {
-        html.element("summary", &[], |html| {
-            html.with("h4", &[], format!("Iteration {}", iteration.number));
-            html.text(" ");
-            badge(html, tone, tone.word());
-            html.text(" ").element("span", &[("class", "faint")], |html| in_short(html, one, iteration));
-        });
-        for (place, attempt) in iteration.attempts.iter().enumerate() {
-            self::attempt(html, attempt, place, iteration.attempts.len(), is_running);
+
+    /// An iteration, folded; but the last one of a loop that did not end well is not.
+    fn iteration(&self, html: &mut Html, iteration: &IterationReport) {
+        let tone = Tone::of_iteration(iteration, self.is_running());
+        let id = format!("{}-iteration-{}", self.id, iteration.number);
+        let mut attributes = vec![("id", &*id), ("class", "iteration")];
+        if self.is_last && self.one.end != "done" {
+            attributes.push(("open", ""));
         }
-        if let Some(validation) = &iteration.validation {
-            let (word, tone) =
-                if validation.ok { ("succeeded", Tone::Good) } else { ("failed", Tone::Failed) };
-            html.raw("<h5>Validation ");
-            badge(html, tone, word);
-            html.raw("</h5>");
-            if !validation.output.trim().is_empty() {
-                printed(html, &head_and_tail(&validation.output, VALIDATION));
+        html.element("details", &attributes, |html| {
+            html.element("summary", &[], |html| {
+                html.with("h4", &[], format!("Iteration {}", iteration.number)).text(" ");
+                badge(html, tone, tone.word());
+                html.text(" ");
+                html.element("span", &[("class", "faint")], |html| in_short(html, self.one, iteration));
+            });
+            self.attempts(html, iteration);
+            if let Some(validation) = &iteration.validation {
+                self::validation(html, validation);
             }
+        });
+        html.raw("\n");
+    }
+
+    /// The last attempts of an iteration, of which there may be many.
+    fn attempts(&self, html: &mut Html, iteration: &IterationReport) {
+        let attempts = iteration.attempts.len();
+        let left_out = attempts.saturating_sub(ATTEMPTS);
+        if left_out > 0 {
+            html.line(
+                "p",
+                "note",
+                format!("{} before these are left out.", count::of(left_out as u64, "attempt")),
+            );
         }
-    });
-    html.raw("\n");
+        for (place, attempt) in iteration.attempts.iter().enumerate().skip(left_out) {
+            self::attempt(html, attempt, place, attempts, self.is_running());
+            let number = self.first + place as u64;
+            let command = self.logs.command(&self.one.name, Some(number));
+            transcript(html, self.logs.transcripts, number, &command, html.len() < self.room);
+        }
+    }
+}
+
+fn validation(html: &mut Html, validation: &ValidationReport) {
+    let (word, tone) = if validation.ok { ("succeeded", Tone::Good) } else { ("failed", Tone::Failed) };
+    html.raw("<h5>Validation ");
+    badge(html, tone, word);
+    html.raw("</h5>");
+    if !validation.output.trim().is_empty() {
+        html.with("pre", &[("dir", "auto")], head_and_tail(&validation.output, VALIDATION));
+    }
 }
 
 /// When, how long, how dear, on one line.
@@ -148,9 +192,4 @@ fn attempt(html: &mut Html, attempt: &AttemptReport, place: usize, attempts: usi
             html.text(head_and_tail(said, SAID));
         });
     }
-}
-
-/// What a program printed.
-pub(super) fn printed(html: &mut Html, text: &str) {
-    html.with("pre", &[("dir", "auto")], text);
 }

@@ -10,23 +10,27 @@ mod overview;
 mod svg;
 mod timeline;
 mod tone;
+mod transcript;
 
 use markup::Html;
+pub(crate) use transcript::Transcripts;
 
 use super::ends;
 use crate::record::report::RunReport;
 use crate::text::timestamp;
+use crate::view::next_step::shell_word;
 
 /// How the page looks.
 const STYLE: &str = include_str!("style.css");
 /// The only style that browsers may heed: the SHA-256 of [`STYLE`] in base64. A test holds it.
-const STYLE_HASH: &str = "RKfjTZt4UDYfS3xNAkbw7QaQgYaYJptyy97K/rFsZ8E=";
+const STYLE_HASH: &str = "6QRiQm0xmLc4GUJt5J+BY1KTJ1bSQ6fGhDu6dCXYabo=";
 /// So much of the page is for iterations and transcripts, in bytes: browsers of telephones have to show it.
-const ROOM: usize = 3 << 20;
+pub(crate) const ROOM: usize = 3 << 20;
 
-/// The page of a run, with its iterations.
+/// The page of a run, with its iterations; `transcripts` are those of its loops, in their order.
 #[must_use]
-pub(crate) fn page(report: &RunReport) -> String {
+pub(crate) fn page(report: &RunReport, transcripts: &[Transcripts]) -> String {
+    let none = Transcripts::default();
     let mut html = Html::default();
     html.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     let policy = format!(
@@ -52,13 +56,29 @@ pub(crate) fn page(report: &RunReport) -> String {
         let mut room = ROOM;
         for (place, one) in report.loops.iter().enumerate() {
             let share = room / (report.loops.len() - place);
-            room -= one_loop::one_loop(html, place, one, share).min(share);
+            let logs = Logs { run: &report.run, transcripts: transcripts.get(place).unwrap_or(&none) };
+            room -= one_loop::one_loop(html, place, one, &logs, share).min(share);
         }
     });
     html.raw("\n");
     foot(&mut html, report);
     html.raw("</body>\n</html>\n");
     html.finish()
+}
+
+/// What the logs of a loop have, besides its report.
+struct Logs<'a> {
+    /// The id of the run.
+    run: &'a str,
+    transcripts: &'a Transcripts,
+}
+
+impl Logs<'_> {
+    /// The command line that shows what agents did in this run; `name` is the loop's.
+    fn command(&self, name: &str, attempt: Option<u64>) -> String {
+        let attempt = attempt.map(|attempt| format!(" --attempt {attempt}")).unwrap_or_default();
+        format!("ralph logs {} --agent --run {}{attempt}", shell_word(name), shell_word(self.run))
+    }
 }
 
 /// The name of the loop's section in the page.

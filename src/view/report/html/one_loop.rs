@@ -1,12 +1,12 @@
 //! What one loop did: facts, waits, tools, commits, iterations.
 
-use super::anchor;
 use super::head::{badge, time};
 use super::iterations::iterations;
 use super::markup::Html;
 use super::overview::link;
 use super::timeline::wait_word;
 use super::tone::Tone;
+use super::{Logs, anchor};
 use crate::record::report::{CommitReport, LoopReport, Wait};
 use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
@@ -25,7 +25,13 @@ const COMMITS: usize = 200;
 const SHORT: usize = 9;
 
 /// The section of a loop, with at most about `room` bytes of iterations; answers how many it took.
-pub(super) fn one_loop(html: &mut Html, place: usize, one: &LoopReport, room: usize) -> usize {
+pub(super) fn one_loop(
+    html: &mut Html,
+    place: usize,
+    one: &LoopReport,
+    logs: &Logs<'_>,
+    room: usize,
+) -> usize {
     let id = anchor(place);
     let heading = format!("{id}-name");
     let mut took = 0;
@@ -46,7 +52,7 @@ pub(super) fn one_loop(html: &mut Html, place: usize, one: &LoopReport, room: us
             });
         }
         let before = html.len();
-        iterations(html, &id, one, room);
+        iterations(html, &id, one, logs, room);
         took = html.len() - before;
         commits(html, &id, one);
         waits(html, &id, &one.waits);
