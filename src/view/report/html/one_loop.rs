@@ -7,7 +7,7 @@ use super::overview::link;
 use super::timeline::wait_word;
 use super::tone::Tone;
 use super::{Logs, anchor};
-use crate::record::report::{CommitReport, LoopReport, Wait};
+use crate::record::report::{CommitReport, LoopReport};
 use crate::text::line::one_line_within;
 use crate::text::{count, timestamp};
 use crate::view::cells::plain;
@@ -55,7 +55,7 @@ pub(super) fn one_loop(
         iterations(html, &id, one, logs, room);
         took = html.len() - before;
         commits(html, &id, one);
-        waits(html, &id, &one.waits);
+        waits(html, &id, one);
         tools(html, &id, one);
     });
     html.raw("\n");
@@ -180,12 +180,14 @@ fn size(html: &mut Html, one: &CommitReport, largest: u64) {
     });
 }
 
-fn waits(html: &mut Html, id: &str, waits: &[Wait]) {
+fn waits(html: &mut Html, id: &str, one: &LoopReport) {
+    let waits = &one.waits;
     if waits.is_empty() {
         return;
     }
     heading(html, id, "waits", "Waits");
-    table(html, "Waits", &["For what", "From", "To", "Until at most"], |html| {
+    let label = format!("Waits of {}", one_line_within(&plain(&one.name), WORDS));
+    table(html, &label, &["For what", "From", "To", "Until at most"], |html| {
         for wait in &waits[waits.len().saturating_sub(WAITS)..] {
             let day = wait.from.with_timezone(&chrono::Local);
             html.element("tr", &[], |html| {

@@ -19,20 +19,32 @@ const REASON: usize = 2_000;
 pub(super) fn overview(html: &mut Html, report: &RunReport) {
     let is_of_tasks = report.loops.iter().any(|one| !one.task_list.is_empty());
     let what = if is_of_tasks { "Tasks" } else { "Loops" };
+    let mut lines: Vec<(usize, Line<'_>)> = Vec::new();
+    for (place, one) in report.loops.iter().enumerate() {
+        if is_of_tasks {
+            lines.extend(one.task_list.iter().map(|task| (place, of_task(task, one))));
+        } else {
+            lines.push((place, of_loop(one)));
+        }
+    }
+    let rows: Vec<[Option<String>; FIGURES]> = lines.iter().map(|(_, line)| figures(line)).collect();
+    let shown: Vec<usize> =
+        (0..FIGURES).filter(|&column| rows.iter().any(|row| row[column].is_some())).collect();
     html.element("section", &[("aria-labelledby", "overview")], |html| {
         html.with("h2", &[("id", "overview")], what);
         html.element(
             "table",
             &[("class", "rows"), ("role", "table"), ("aria-labelledby", "overview")],
             |html| {
-                head(html, if is_of_tasks { "Task" } else { "Loop" });
+                head(html, if is_of_tasks { "Task" } else { "Loop" }, &shown);
                 html.element("tbody", &[("role", "rowgroup")], |html| {
-                    for (place, one) in report.loops.iter().enumerate() {
-                        if is_of_tasks {
-                            one.task_list.iter().for_each(|task| row(html, place, &of_task(task, one)));
-                        } else {
-                            row(html, place, &of_loop(one));
-                        }
+                    for ((place, line), row) in lines.iter().zip(&rows) {
+                        self::row(
+                            html,
+                            *place,
+                            line,
+                            shown.iter().map(|&column| (NAMES[column], row[column].as_deref())),
+                        );
                     }
                 });
             },
@@ -44,38 +56,44 @@ pub(super) fn overview(html: &mut Html, report: &RunReport) {
     html.raw("\n");
 }
 
-/// What stands above the columns, and before each cell where there is no room for columns.
-const COLUMNS: [&str; 6] = ["Ended", "Done", "Changes", "Commits", "Time", "Cost"];
+/// Figures of a line; a column in which nobody has one is left out.
+const FIGURES: usize = 5;
+/// What stands above them, and before each where there is no room for columns.
+const NAMES: [&str; FIGURES] = ["Done", "Changes", "Commits", "Time", "Cost"];
 
-fn head(html: &mut Html, first: &'static str) {
+fn figures(line: &Line<'_>) -> [Option<String>; FIGURES] {
+    [
+        line.tasks.map(done_of),
+        line.work.and_then(changes),
+        line.work.and_then(|work| work.commits).map(|commits| commits.to_string()),
+        (line.duration_s > 0.0).then(|| span(line.duration_s)),
+        money(line.cost_usd),
+    ]
+}
+
+fn head(html: &mut Html, first: &'static str, shown: &[usize]) {
     html.element("thead", &[("role", "rowgroup")], |html| {
         html.element("tr", &[("role", "row")], |html| {
-            for name in [first].iter().chain(&COLUMNS) {
+            for name in [first, "Ended"].into_iter().chain(shown.iter().map(|&column| NAMES[column])) {
                 html.with("th", &[("role", "columnheader"), ("scope", "col")], name);
             }
         });
     });
 }
 
-fn row(html: &mut Html, place: usize, line: &Line<'_>) {
+fn row<'a>(
+    html: &mut Html,
+    place: usize,
+    line: &Line<'_>,
+    figures: impl Iterator<Item = (&'static str, Option<&'a str>)>,
+) {
     let tone = Tone::of_end(line.end);
-    let cells = [
-        line.tasks.map(done_of),
-        line.work.and_then(changes),
-        line.work.and_then(|work| work.commits).map(|commits| commits.to_string()),
-        (line.duration_s > 0.0).then(|| span(line.duration_s)),
-        money(line.cost_usd),
-    ];
     html.element("tr", &[("role", "row"), ("class", tone.class())], |html| {
         html.element("th", &[("role", "rowheader"), ("scope", "row")], |html| name(html, place, line));
-        html.element("td", &[("role", "cell"), ("data-of", COLUMNS[0])], |html| {
-            badge(html, tone, &plain(line.end));
-        });
-        for (of, cell) in COLUMNS[1..].iter().zip(cells) {
-            let class = if cell.is_some() { "number" } else { "number none" };
-            html.element("td", &[("role", "cell"), ("data-of", of), ("class", class)], |html| {
-                html.text(cell.as_deref().unwrap_or("–"));
-            });
+        html.element("td", &[("role", "cell")], |html| badge(html, tone, &plain(line.end)));
+        for (of, figure) in figures {
+            let class = if figure.is_some() { "number" } else { "number none" };
+            html.with("td", &[("role", "cell"), ("data-of", of), ("class", class)], figure.unwrap_or("–"));
         }
     });
 }
