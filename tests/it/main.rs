@@ -60,6 +60,7 @@ mod ralph_md_faults;
 mod recordings;
 mod refusals;
 mod report_page;
+mod reports;
 mod revert;
 mod run_files;
 mod run_folders;

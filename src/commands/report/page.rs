@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::browser;
 use crate::commands::output::{print_as_it_is, say, warn};
@@ -19,6 +19,9 @@ pub(super) fn write(report: &RunReport, file: &Path, is_to_open: bool) -> anyhow
     let transcripts = parallel::each(&report.loops, &|one| transcripts(one, room));
     let page = page(report, &transcripts);
     if file == Path::new("-") {
+        if is_to_open {
+            bail!("--open needs a file: write --html FILE instead of --html -");
+        }
         return print_as_it_is(&page);
     }
     atomic::write_theirs(file, page.as_bytes(), Durability::Atomic).context("cannot write the page")?;

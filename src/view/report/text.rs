@@ -142,10 +142,12 @@ impl Columns {
 
     fn line(&self, row: &[String; CELLS], end: Style) -> String {
         let mut line = String::new();
-        for (place, &column) in self.shown.iter().enumerate() {
+        // Nothing stands behind the last one that says something.
+        let last = self.shown.iter().rposition(|&column| !row[column].is_empty()).unwrap_or_default();
+        for (place, &column) in self.shown.iter().enumerate().take(last + 1) {
             let width = self.widths[column];
             let text = pad(&cut(&row[column], width), width);
-            let text = if place + 1 == self.shown.len() { text.trim_end().to_owned() } else { text };
+            let text = if place == last { text.trim_end().to_owned() } else { text };
             // How it ended is the second.
             let style = if column == 1 { end } else { Style::new() };
             let gap = if place > 0 { " ".repeat(GAP) } else { String::new() };

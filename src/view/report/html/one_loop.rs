@@ -98,12 +98,12 @@ fn facts(html: &mut Html, one: &LoopReport) {
             });
         }
         if let Some(address) = &one.pull_request {
-            html.raw("<div><dt>Pull request</dt><dd>");
+            html.raw("<div class=\"long\"><dt>Pull request</dt><dd>");
             link(html, address);
             html.raw("</dd></div>");
         }
         if let Some(next) = &one.next {
-            html.raw("<div><dt>Next</dt><dd>");
+            html.raw("<div class=\"long\"><dt>Next</dt><dd>");
             html.line("code", "", one_line_within(&plain(next), REASON)).raw("</dd></div>");
         }
     });
