@@ -7,6 +7,7 @@ mod page;
 pub(super) mod pick;
 
 use std::io::Write as _;
+use std::path::Path;
 
 pub(super) use gather::gathered;
 pub(super) use history::history;
@@ -14,6 +15,7 @@ pub(super) use history::history;
 use super::output::{print, width};
 use crate::cli::ReportArgs;
 use crate::job::workspace::locate;
+use crate::project::Project;
 use crate::view::report::{markdown::markdown, text};
 
 /// `ralph report`.
@@ -23,6 +25,10 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
     let mut report = gathered(&picked.project, &picked.folder, args.json || args.html.is_some())?;
     if let Some(name) = &picked.name {
         report.loops.retain(|one| one.name == *name);
+    }
+    if let Some(id) = &picked.task {
+        report.loops.iter_mut().for_each(|one| one.task_list.retain(|task| task.id == *id));
+        report.loops.retain(|one| !one.task_list.is_empty());
     }
     if let Some(file) = &args.html {
         return page::write(&report, file, args.open);
@@ -37,4 +43,12 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
         }
         write!(out, "{}{}", text::head(&report), text::body(&report, width()))
     })
+}
+
+/// At the end of a run over tasks: what became of each, for a person at a terminal.
+pub(super) fn tasks(project: &Project, folder: &Path) -> anyhow::Result<()> {
+    let Some(width) = width() else { return Ok(()) };
+    // The records are written; what cannot be told now, 'ralph report' tells later.
+    let Ok(report) = gathered(project, folder, false) else { return Ok(()) };
+    print(|out| write!(out, "{}", text::tasks(&report, Some(width)))).map(drop)
 }

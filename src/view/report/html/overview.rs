@@ -108,7 +108,7 @@ fn name(html: &mut Html, place: usize, line: &Line<'_>) {
             html.words(one_line_within(&plain(title), NAME));
         });
     }
-    let reason = line.reason.filter(|_| line.end != "done" || line.title.is_none());
+    let reason = line.reason.filter(|why| (line.end != "done" || line.title.is_none()) && *why != line.end);
     if let Some(reason) = reason {
         html.element("div", &[("class", "reason"), ("dir", "auto")], |html| {
             html.text(one_line_within(&plain(reason), REASON));
