@@ -30,11 +30,11 @@ fn night(scratch: &Scratch) -> &'static str {
     }
     let head = |number: usize| Some(&*heads[number]);
     let names = ["export", "import/csv", "login", "search", "dark-mode", "api", "mobile", "docs"];
-    for (place, name) in names.iter().enumerate() {
+    for (place, (name, minutes)) in names.iter().zip(0_i64..).enumerate() {
         let mut log = Log::new(name);
         log.event("agent_known", &json!({ "model": "opus", "session_id": "s" }));
-        log.now += 60 * place as i64;
-        for iteration in 0..3 + place % 3 {
+        log.now += 60 * minutes;
+        for (iteration, number) in (0..3 + place % 3).zip(0_i64..) {
             let at = (place + iteration) % 7;
             log.begin(0, head(at));
             log.event("thought", &json!({ "text": "First I look at what is there." }));
@@ -64,7 +64,7 @@ fn night(scratch: &Scratch) -> &'static str {
                 "text",
                 &json!({ "text": "The export is built and its tests pass. Next is the import." }),
             );
-            log.end(1_500 + 400 * iteration as i64, "success", None, head(at + 1));
+            log.end(1_500 + 400 * number, "success", None, head(at + 1));
             let ok = place != 2 || iteration < 3;
             log.event(
                 "validated",
@@ -300,7 +300,7 @@ fn from_base64(text: &str) -> Vec<u8> {
         text.bytes().filter(|byte| *byte != b'=').map(|byte| u32::from(digit(byte))).collect();
     let group = |digits: &[u32]| {
         let number = digits.iter().fold(0, |number, digit| number << 6 | digit) << (6 * (4 - digits.len()));
-        (0..digits.len() - 1).map(move |at| (number >> (16 - 8 * at)) as u8).collect::<Vec<_>>()
+        (0..digits.len() - 1).map(move |at| number.to_be_bytes()[at + 1]).collect::<Vec<_>>()
     };
     digits.chunks(4).flat_map(group).collect()
 }

@@ -262,6 +262,7 @@ fn a_page_is_opened_in_the_browser_of_the_user() {
 /// Ten thousand iterations make a page that a browser can show.
 #[test]
 fn a_long_run_is_a_short_page() {
+    const RUN: &str = "20260130T220000000000000-1";
     let scratch = Scratch::new();
     let mut log = Log::new("long");
     for number in 0..10_000 {
@@ -271,15 +272,13 @@ fn a_long_run_is_a_short_page() {
         log.end(30, if number % 97 == 0 { "agent-failure" } else { "success" }, None, None);
     }
     log.over("limit", 0, None);
-    const RUN: &str = "20260130T220000000000000-1";
     log.write(&scratch, RUN, "");
     start(&scratch, RUN, "build");
     let page = ok(&scratch, "report --html -");
     assert!(page.len() < 4 << 20, "{}", page.len());
     assert!(
         page.contains("<h4>Iteration 10000</h4>") && page.contains("Left out here: iterations 1 to "),
-        "{:.3000}",
-        page
+        "{page:.3000}"
     );
     assert!(page.contains("ralph logs long --agent --run 20260130T220000000000000-1</code>"));
     // A line that the page names does what it says.

@@ -1,5 +1,7 @@
 //! Folders of runs as loops leave them, with events that no test can have a real loop make: of a whole night, or hostile.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
 
@@ -37,7 +39,8 @@ impl Log {
         let (common, own) = (common.to_string(), own.to_string());
         let own = if own == "{}" { own } else { own.replacen('{', ",", 1) };
         let own = own.trim_start_matches('{');
-        self.lines += &format!("{},\"event\":\"{name}\"{own}\n", &common[..common.len() - 1]);
+        let common = &common[..common.len() - 1];
+        self.lines.extend([common, ",\"event\":\"", name, "\"", own, "\n"]);
         self
     }
 
@@ -71,7 +74,7 @@ impl Log {
         self.now += seconds;
         let failure = failure.map(|message| json!({ "class": "other", "kind": "exit", "message": message }));
         let usage = json!({
-            "cost_usd": seconds.abs() as f64 / 300.0, "input_tokens": seconds.unsigned_abs() * 900,
+            "cost_usd": Duration::from_secs(seconds.unsigned_abs()).as_secs_f64() / 300.0, "input_tokens": seconds.unsigned_abs() * 900,
             "output_tokens": seconds.unsigned_abs() * 40, "model": "opus", "session_id": "s",
         });
         self.event(
@@ -114,12 +117,11 @@ pub(crate) fn start(scratch: &Scratch, run: &str, verb: &str) {
     scratch.write(&format!(".ralph/runs/{run}/run.json"), start.to_string());
 }
 
-/// What `end.json` has of a build of branches: name, result, exit code, pull request, notes.
-pub(crate) fn build_end(
-    scratch: &Scratch,
-    run: &str,
-    branches: &[(&str, &str, Option<u8>, Option<&str>, &[&str])],
-) {
+/// What became of a branch: name, result, exit code, pull request, notes.
+pub(crate) type Branch<'a> = (&'a str, &'a str, Option<u8>, Option<&'a str>, &'a [&'a str]);
+
+/// What `end.json` has of a build of branches.
+pub(crate) fn build_end(scratch: &Scratch, run: &str, branches: &[Branch<'_>]) {
     let branches = branches.iter().map(|(branch, result, code, pull_request, notes)| {
         json!({
             "branch": branch, "commits": null, "cost_usd": null, "detail": null, "duration_s": null,

@@ -18,15 +18,16 @@ pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
-    _profile: tempfile::TempDir,
+    /// Its home, which goes with it.
+    home: tempfile::TempDir,
 }
 
 impl Browser {
     pub(crate) fn start() -> Self {
-        let profile = tempfile::tempdir().unwrap();
+        let home = tempfile::tempdir().unwrap();
         let mut driver = Command::new("chromedriver");
         // The browser is in its group, and goes with it.
-        let driver = driver.arg("--port=0").process_group(0).env("HOME", profile.path());
+        let driver = driver.arg("--port=0").process_group(0).env("HOME", home.path());
         let driver = driver.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut driver = driver.expect("chromedriver is missing: scripts/test installs it");
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
@@ -40,9 +41,9 @@ impl Browser {
             driver,
             port: port.expect("chromedriver says on which port it listens"),
             session: String::new(),
-            _profile: profile,
+            home,
         };
-        let folder = browser._profile.path().join("profile");
+        let folder = browser.home.path().join("profile");
         let options = json!({ "args": [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", format!("--user-data-dir={}", folder.display()),
@@ -53,7 +54,7 @@ impl Browser {
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
         } } });
         let session = browser.call("POST", "/session", &wanted);
-        browser.session = session["sessionId"].as_str().unwrap().to_owned();
+        session["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
         browser
     }
 
