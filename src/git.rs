@@ -6,6 +6,7 @@
 
 pub mod change;
 mod checkout;
+pub mod commits;
 pub mod guard;
 mod half_made;
 mod head_file;

@@ -147,6 +147,12 @@ pub struct ReportArgs {
     /// Print Markdown, for a pull request or a chat
     #[arg(long)]
     pub md: bool,
+    /// Write one page with charts and all iterations, which needs no network; to stdout when it is -
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "md"], value_hint = clap::ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Open that page in the browser
+    #[arg(long, requires = "html")]
+    pub open: bool,
     /// Folder of ralph's files, instead of .ralph
     #[arg(long, value_name = "DIR")]
     pub ralph_dir: Option<PathBuf>,

@@ -355,6 +355,7 @@ Examples:
   ralph report                   The newest run
   ralph report feature/export    The newest run with this loop, and only this loop
   ralph report 20261121T2310     A run, by the beginning of its id
+  ralph report --html night.html --open
   ralph report --md | gh pr comment --body-file -
   ralph report --json | jq '.loops[] | select(.end != \"done\") | .name'";
 

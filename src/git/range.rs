@@ -77,7 +77,7 @@ pub(super) fn no_files(root: &Path) -> Option<String> {
 }
 
 /// ` 2 files changed, 3 insertions(+), 1 deletion(-)`; what is 0 is left out there.
-fn of_stat(stat: &str) -> Amount {
+pub(super) fn of_stat(stat: &str) -> Amount {
     let number = |what: &str| {
         let part = stat.split(',').find(|part| part.contains(what));
         part.and_then(|part| part.split_whitespace().next()?.parse().ok()).unwrap_or_default()

@@ -12,8 +12,11 @@ use crate::parallel;
 use crate::plan;
 use crate::project::Project;
 use crate::record::lookup::Loop;
-use crate::record::report::{LoopReport, RunReport, Work};
+use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
 use crate::view::report::next::advise;
+
+/// So many commits of a loop are listed, the newest.
+const COMMITS: usize = 300;
 
 /// The report of the run in a folder, complete; with its iterations only where they are wanted. What a run that has ended came to
 /// is kept, so that the next one who asks need not wait.
@@ -33,6 +36,9 @@ pub(in crate::commands) fn gathered(
         let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
         count(project, &mut report);
         report.keep();
+        if with_iterations {
+            list_commits(project.root(), &mut report);
+        }
         report
     };
     let newest = Loop::at(project.clone(), "");
@@ -67,6 +73,29 @@ fn count(project: &Project, report: &mut RunReport) {
             })
         });
         one.task_list.iter_mut().zip(measured).for_each(|(task, work)| task.work = work);
+    }
+}
+
+/// Adds the commits of each loop.
+fn list_commits(root: &Path, report: &mut RunReport) {
+    let listed = parallel::each(&report.loops, &|one| {
+        let work = one.work.as_ref()?;
+        git::commits::between(root, work.from.as_deref(), &work.to, COMMITS)
+    });
+    for (one, commits) in report.loops.iter_mut().zip(listed) {
+        one.commit_list = commits.unwrap_or_default().into_iter().map(told).collect();
+    }
+}
+
+fn told(commit: git::commits::Commit) -> CommitReport {
+    CommitReport {
+        id: commit.id,
+        at: commit.at,
+        author: commit.author,
+        subject: commit.subject,
+        files: commit.files,
+        insertions: commit.insertions,
+        deletions: commit.deletions,
     }
 }
 

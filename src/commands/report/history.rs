@@ -2,8 +2,6 @@
 
 use std::io::{self, Write as _};
 
-use serde_json::Value;
-
 use super::gather::gathered;
 use super::pick::runs_of;
 use crate::cli::HistoryArgs;
@@ -12,7 +10,7 @@ use crate::commands::target::count;
 use crate::job::workspace::locate;
 use crate::parallel;
 use crate::record::report::RunReport;
-use crate::view::report::history::{json_of, table};
+use crate::view::report::history::{HistoryRun, table};
 
 /// `ralph history`.
 pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
@@ -34,7 +32,7 @@ pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
     }
     print(|out| {
         if args.json {
-            let runs: Vec<Value> = reports.iter().map(json_of).collect();
+            let runs: Vec<HistoryRun> = reports.iter().map(HistoryRun::from).collect();
             serde_json::to_writer_pretty(&mut *out, &runs).map_err(io::Error::other)?;
             return writeln!(out);
         }

@@ -1,7 +1,9 @@
 //! `ralph report` and `ralph history`: what runs came to, read from what they have left.
 
+mod browser;
 mod gather;
 mod history;
+mod page;
 pub(super) mod pick;
 
 use std::io::Write as _;
@@ -20,13 +22,16 @@ use crate::view::report::{markdown::markdown, text};
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
     let here = locate(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
-    let mut report = gathered(&picked.project, &picked.folder, args.json)?;
+    let mut report = gathered(&picked.project, &picked.folder, args.json || args.html.is_some())?;
     if let Some(name) = &picked.name {
         report.loops.retain(|one| one.name == *name);
     }
     if let Some(id) = &picked.task {
         report.loops.iter_mut().for_each(|one| one.task_list.retain(|task| task.id == *id));
         report.loops.retain(|one| !one.task_list.is_empty());
+    }
+    if let Some(file) = &args.html {
+        return page::write(&report, file, args.open);
     }
     print(|out| {
         if args.json {

@@ -118,6 +118,9 @@ pub struct LoopReport {
     /// What it did, one after the other; left out of a summary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iteration_list: Vec<IterationReport>,
+    /// What was committed, the newest first, the newest few hundred of them; left out of a summary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commit_list: Vec<CommitReport>,
     /// Lines of its events logs that cannot be read: torn, or of a later version.
     pub unreadable_lines: u64,
     /// The logs, below the folder of the run.
@@ -141,6 +144,26 @@ pub struct Work {
     pub from: Option<String>,
     /// The commit that HEAD named in the end.
     pub to: String,
+}
+
+/// One commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct CommitReport {
+    /// Its name.
+    pub id: String,
+    /// When it was made.
+    pub at: DateTime<FixedOffset>,
+    /// By whom, as it says.
+    pub author: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// Files that differ; 0 for a merge.
+    pub files: u64,
+    /// Lines that came.
+    pub insertions: u64,
+    /// Lines that went.
+    pub deletions: u64,
 }
 
 /// A time in which a loop waited.
@@ -251,7 +274,11 @@ impl RunReport {
         if run_folder::read_end(&self.folder).is_none() {
             return;
         }
-        let brief = |one: &LoopReport| LoopReport { iteration_list: Vec::new(), ..one.clone() };
+        let brief = |one: &LoopReport| LoopReport {
+            iteration_list: Vec::new(),
+            commit_list: Vec::new(),
+            ..one.clone()
+        };
         let summary = Self { loops: self.loops.iter().map(brief).collect(), ..self.clone() };
         if let Ok(text) = serde_json::to_vec(&summary) {
             let _ = atomic::write_own(&self.folder.join(SUMMARY), &text, Durability::Atomic);
@@ -356,6 +383,7 @@ impl LoopReport {
             next: None,
             notes: Vec::new(),
             iteration_list: Vec::new(),
+            commit_list: Vec::new(),
             unreadable_lines: 0,
             folder: PathBuf::new(),
         }

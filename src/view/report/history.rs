@@ -1,7 +1,10 @@
 //! The runs of a project, one line each.
 
 use anstyle::Style;
-use serde_json::{Value, json};
+use chrono::{DateTime, FixedOffset};
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{money, sign};
 use crate::record::report::{LoopReport, RunReport};
@@ -84,29 +87,85 @@ fn ends(report: &RunReport) -> String {
     }
 }
 
-/// The object of `ralph history --json`.
-#[must_use]
-pub(crate) fn json_of(report: &RunReport) -> Value {
-    let sum = |of: fn(&LoopReport) -> Option<u64>| report.loops.iter().filter_map(of).sum::<u64>();
-    let loops: Vec<Value> =
-        report.loops.iter().map(|one| json!({ "name": one.name, "end": one.end })).collect();
-    json!({
-        "v": report.v,
-        "run": report.run,
-        "verb": report.verb,
-        "argv": report.argv,
-        "started_at": report.started_at,
-        "ended_at": report.ended_at,
-        "is_running": report.is_running,
-        "loops": loops,
-        "iterations": sum(|one| Some(one.iterations)),
-        "attempts": sum(|one| Some(one.attempts)),
-        "commits": sum(|one| one.work.as_ref()?.commits),
-        "insertions": sum(|one| one.work.as_ref()?.insertions),
-        "deletions": sum(|one| one.work.as_ref()?.deletions),
-        "cost_usd": cost(report),
-        "input_tokens": sum(|one| Some(one.input_tokens)),
-        "output_tokens": sum(|one| Some(one.output_tokens)),
-        "folder": report.folder.to_string_lossy(),
-    })
+/// One run of what `ralph history --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(crate) struct HistoryRun {
+    /// The format's version.
+    v: u32,
+    /// Unique id of the run, the name of its folder.
+    run: String,
+    /// The words of the command line that start such loops, as in `loop build`; null where that is not known.
+    verb: Option<String>,
+    /// The command line; empty where that is not known.
+    argv: Vec<String>,
+    /// When it began; null where that is not known.
+    started_at: Option<DateTime<FixedOffset>>,
+    /// When it ended, or when something last happened.
+    ended_at: Option<DateTime<FixedOffset>>,
+    /// Its process is at work.
+    is_running: bool,
+    /// Its loops.
+    loops: Vec<HistoryLoop>,
+    /// Begun in this run.
+    iterations: u64,
+    /// Begun in this run.
+    attempts: u64,
+    /// Made in this run, as far as git knows.
+    commits: u64,
+    /// Lines that came.
+    insertions: u64,
+    /// Lines that went.
+    deletions: u64,
+    /// In US dollars; null where no agent reported it.
+    cost_usd: Option<f64>,
+    /// Cached ones included.
+    input_tokens: u64,
+    /// Reasoning included.
+    output_tokens: u64,
+    /// Where its logs are.
+    folder: String,
+}
+
+/// One loop of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+struct HistoryLoop {
+    /// Its name.
+    name: String,
+    /// How it ended in one word, or `running`, `killed`, `queued` (its turn has not come).
+    end: String,
+}
+
+/// What `ralph history --json` prints: the runs, newest first.
+#[cfg(test)]
+#[derive(JsonSchema)]
+#[schemars(title = "A history of ralph, version 1", extend("$id" = "ralph-history-1"))]
+#[expect(dead_code, reason = "only its schema is wanted")]
+pub(crate) struct History(Vec<HistoryRun>);
+
+impl From<&RunReport> for HistoryRun {
+    fn from(report: &RunReport) -> Self {
+        let sum = |of: fn(&LoopReport) -> Option<u64>| report.loops.iter().filter_map(of).sum::<u64>();
+        let named = |one: &LoopReport| HistoryLoop { name: one.name.clone(), end: one.end.clone() };
+        Self {
+            v: report.v,
+            run: report.run.clone(),
+            verb: report.verb.clone(),
+            argv: report.argv.clone(),
+            started_at: report.started_at,
+            ended_at: report.ended_at,
+            is_running: report.is_running,
+            loops: report.loops.iter().map(named).collect(),
+            iterations: sum(|one| Some(one.iterations)),
+            attempts: sum(|one| Some(one.attempts)),
+            commits: sum(|one| one.work.as_ref()?.commits),
+            insertions: sum(|one| one.work.as_ref()?.insertions),
+            deletions: sum(|one| one.work.as_ref()?.deletions),
+            cost_usd: cost(report),
+            input_tokens: sum(|one| Some(one.input_tokens)),
+            output_tokens: sum(|one| Some(one.output_tokens)),
+            folder: report.folder.to_string_lossy().into_owned(),
+        }
+    }
 }

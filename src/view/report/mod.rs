@@ -1,6 +1,7 @@
 //! What a run came to, for people: a line for each loop or task, a total, and what to type next. Pure renders of a report.
 
 pub(crate) mod history;
+pub(crate) mod html;
 pub(crate) mod markdown;
 pub(crate) mod next;
 pub(crate) mod text;

@@ -126,7 +126,7 @@ fn below(line: &Line<'_>) -> Vec<(Style, String)> {
 }
 
 /// What was not done besides, each note once, with the names that it is about.
-fn notes(report: &RunReport) -> Vec<String> {
+pub(super) fn notes(report: &RunReport) -> Vec<String> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in &report.loops {
         for note in one.notes.iter().filter(|note| one.reason.as_ref() != Some(note)) {

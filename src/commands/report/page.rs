@@ -1,0 +1,45 @@
+//! `ralph report --html FILE`: the page, written where it is wanted.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use super::browser;
+use crate::commands::output::{print_as_it_is, say, warn};
+use crate::files::atomic::{self, Durability};
+use crate::parallel;
+use crate::record::event_lines::each_line;
+use crate::record::report::{LoopReport, RunReport};
+use crate::record::run_folder::event_logs;
+use crate::view::report::html::{ROOM, Transcripts, page};
+
+/// Writes the page, or prints it where the file is `-`, and opens it.
+pub(super) fn write(report: &RunReport, file: &Path, is_to_open: bool) -> anyhow::Result<u8> {
+    let room = ROOM / report.loops.len().max(1);
+    let transcripts = parallel::each(&report.loops, &|one| transcripts(one, room));
+    let page = page(report, &transcripts);
+    if file == Path::new("-") {
+        if is_to_open {
+            bail!("--open needs a file: write --html FILE instead of --html -");
+        }
+        return print_as_it_is(&page);
+    }
+    atomic::write_theirs(file, page.as_bytes(), Durability::Atomic).context("cannot write the page")?;
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    say(&whole.display().to_string());
+    if is_to_open && let Err(error) = browser::open(&whole) {
+        warn(&format!("{error:#}"));
+    }
+    Ok(0)
+}
+
+/// What the agents of a loop did. Of a log that cannot be read there is none: the page says how to ask for it.
+fn transcripts(one: &LoopReport, room: usize) -> Transcripts {
+    let mut transcripts = Transcripts::new(one.attempts, room);
+    if one.attempts > 0 {
+        for log in event_logs(&one.folder) {
+            let _ = each_line(&log, |event, line| transcripts.line(event, line));
+        }
+    }
+    transcripts
+}

@@ -1,0 +1,112 @@
+//! What was started, what it came to, and what to type next.
+
+use super::markup::Html;
+use super::tone::Tone;
+use crate::record::report::{LoopReport, RunReport, Work};
+use crate::text::{count, timestamp};
+use crate::view::cells::plain;
+use crate::view::report::{ends, money, span, took};
+
+/// The head of the page.
+pub(super) fn head(html: &mut Html, report: &RunReport) {
+    html.element("header", &[], |html| {
+        html.element("h1", &[], |html| {
+            html.text("ralph ").words(plain(report.verb.as_deref().unwrap_or("report")));
+        });
+        when(html, report);
+        badges(html, report);
+        figures(html, report);
+        if let Some(next) = &report.next {
+            html.element("p", &[("class", "next")], |html| {
+                html.line("strong", "", "Next:").text(" ").line("code", "", plain(next));
+            });
+        }
+    });
+    html.raw("\n");
+}
+
+fn when(html: &mut Html, report: &RunReport) {
+    let Some(began) = report.started_at else { return };
+    html.element("p", &[("class", "when")], |html| {
+        time(html, &began, &timestamp::local(&began));
+        if report.is_running {
+            html.text(", running");
+        } else if let Some(ended) = report.ended_at {
+            html.text(" to ");
+            let began = began.with_timezone(&chrono::Local);
+            time(html, &ended, &timestamp::nearby(&ended, began));
+        }
+    });
+}
+
+/// A moment as people and programs read it.
+pub(super) fn time(html: &mut Html, at: &chrono::DateTime<chrono::FixedOffset>, shown: &str) {
+    html.with("time", &[("datetime", &at.to_rfc3339())], shown);
+}
+
+/// How often there is each end.
+fn badges(html: &mut Html, report: &RunReport) {
+    if report.loops.is_empty() {
+        html.line("p", "", if report.is_running { "No loop has begun." } else { "No loop of it is left." });
+        return;
+    }
+    let words = ends(report.loops.iter().map(|one| &*one.end));
+    html.element("p", &[("class", "badges")], |html| {
+        for one in words.split(", ") {
+            let (_, end) = one.split_once(' ').unwrap_or(("", one));
+            let told = if report.loops.len() == 1 { end } else { one };
+            badge(html, Tone::of_end(end), &plain(told));
+            html.text(" ");
+        }
+    });
+}
+
+/// A word in the colour of a tone, behind its sign.
+pub(super) fn badge(html: &mut Html, tone: Tone, word: &str) {
+    let class = format!("badge {}", tone.class());
+    html.element("span", &[("class", &class)], |html| {
+        html.with("span", &[("aria-hidden", "true")], tone.sign());
+        html.text(" ").words(word);
+    });
+}
+
+/// What it all comes to, in numbers.
+fn figures(html: &mut Html, report: &RunReport) {
+    let sum = |of: fn(&LoopReport) -> u64| report.loops.iter().map(of).sum::<u64>();
+    let of_work = |of: fn(&Work) -> Option<u64>| {
+        let known = report.loops.iter().filter_map(|one| of(one.work.as_ref()?));
+        known.reduce(|sum, one| sum + one)
+    };
+    let costs: Vec<f64> = report.loops.iter().filter_map(|one| one.cost_usd).collect();
+    let changed = of_work(|work| work.insertions).zip(of_work(|work| work.deletions));
+    let (input, output) = (sum(|one| one.input_tokens), sum(|one| one.output_tokens));
+    let failed = sum(|one| one.failed_attempts);
+    let attempts = sum(|one| one.attempts);
+    let figures = [
+        took(report).map(|took| ("Time", span(took.as_secs_f64()), None)),
+        Some(("Iterations", sum(|one| one.iterations).to_string(), None)),
+        Some(("Attempts", attempts.to_string(), (failed > 0).then(|| format!("{failed} failed")))),
+        of_work(|work| work.commits).map(|commits| {
+            let changed = changed.map(|(came, went)| format!("+{came} −{went} lines"));
+            ("Commits", commits.to_string(), changed)
+        }),
+        money((!costs.is_empty()).then(|| costs.iter().sum())).map(|cost| ("Cost", cost, None)),
+        (input + output > 0).then(|| {
+            let told = format!("{} in, {} out", count::short(input), count::short(output));
+            ("Tokens", count::short(input + output), Some(told))
+        }),
+    ];
+    html.element("dl", &[("class", "figures")], |html| {
+        for (name, figure, more) in figures.into_iter().flatten() {
+            html.element("div", &[], |html| {
+                html.line("dt", "", name);
+                html.element("dd", &[], |html| {
+                    html.line("strong", "", figure);
+                    if let Some(more) = more {
+                        html.text(" ").line("small", "", more);
+                    }
+                });
+            });
+        }
+    });
+}

@@ -1,0 +1,140 @@
+//! A line for each loop or task, as on the terminal.
+
+use super::anchor;
+use super::head::badge;
+use super::markup::Html;
+use super::tone::Tone;
+use crate::record::report::RunReport;
+use crate::text::line::one_line_within;
+use crate::view::cells::plain;
+use crate::view::report::text::notes;
+use crate::view::report::{Line, changes, done_of, money, of_loop, of_task, span};
+
+/// So much of a name or title is shown, in characters.
+const NAME: usize = 300;
+/// So much of a reason.
+const REASON: usize = 2_000;
+
+/// The table of what became of each loop or task.
+pub(super) fn overview(html: &mut Html, report: &RunReport) {
+    let is_of_tasks = report.loops.iter().any(|one| !one.task_list.is_empty());
+    let what = if is_of_tasks { "Tasks" } else { "Loops" };
+    let mut lines: Vec<(usize, Line<'_>)> = Vec::new();
+    for (place, one) in report.loops.iter().enumerate() {
+        if is_of_tasks {
+            lines.extend(one.task_list.iter().map(|task| (place, of_task(task, one))));
+        } else {
+            lines.push((place, of_loop(one)));
+        }
+    }
+    let rows: Vec<[Option<String>; FIGURES]> = lines.iter().map(|(_, line)| figures(line)).collect();
+    let shown: Vec<usize> =
+        (0..FIGURES).filter(|&column| rows.iter().any(|row| row[column].is_some())).collect();
+    html.element("section", &[("aria-labelledby", "overview")], |html| {
+        html.with("h2", &[("id", "overview")], what);
+        html.element(
+            "table",
+            &[("class", "rows"), ("role", "table"), ("aria-labelledby", "overview")],
+            |html| {
+                head(html, if is_of_tasks { "Task" } else { "Loop" }, &shown);
+                html.element("tbody", &[("role", "rowgroup")], |html| {
+                    for ((place, line), row) in lines.iter().zip(&rows) {
+                        self::row(
+                            html,
+                            *place,
+                            line,
+                            shown.iter().map(|&column| (NAMES[column], row[column].as_deref())),
+                        );
+                    }
+                });
+            },
+        );
+        for note in notes(report) {
+            html.line("p", "note", one_line_within(&note, REASON));
+        }
+    });
+    html.raw("\n");
+}
+
+/// Figures of a line; a column in which nobody has one is left out.
+const FIGURES: usize = 5;
+/// What stands above them, and before each where there is no room for columns.
+const NAMES: [&str; FIGURES] = ["Done", "Changes", "Commits", "Time", "Cost"];
+
+fn figures(line: &Line<'_>) -> [Option<String>; FIGURES] {
+    [
+        line.tasks.map(done_of),
+        line.work.and_then(changes),
+        line.work.and_then(|work| work.commits).map(|commits| commits.to_string()),
+        (line.duration_s > 0.0).then(|| span(line.duration_s)),
+        money(line.cost_usd),
+    ]
+}
+
+fn head(html: &mut Html, first: &'static str, shown: &[usize]) {
+    html.element("thead", &[("role", "rowgroup")], |html| {
+        html.element("tr", &[("role", "row")], |html| {
+            for name in [first, "Ended"].into_iter().chain(shown.iter().map(|&column| NAMES[column])) {
+                html.with("th", &[("role", "columnheader"), ("scope", "col")], name);
+            }
+        });
+    });
+}
+
+fn row<'a>(
+    html: &mut Html,
+    place: usize,
+    line: &Line<'_>,
+    figures: impl Iterator<Item = (&'static str, Option<&'a str>)>,
+) {
+    let tone = Tone::of_end(line.end);
+    html.element("tr", &[("role", "row"), ("class", tone.class())], |html| {
+        html.element("th", &[("role", "rowheader"), ("scope", "row")], |html| name(html, place, line));
+        html.element("td", &[("role", "cell")], |html| badge(html, tone, &plain(line.end)));
+        for (of, figure) in figures {
+            let class = if figure.is_some() { "number" } else { "number none" };
+            html.with("td", &[("role", "cell"), ("data-of", of), ("class", class)], figure.unwrap_or("–"));
+        }
+    });
+}
+
+/// The name, its title, why it ended so, and what to do.
+fn name(html: &mut Html, place: usize, line: &Line<'_>) {
+    html.element("a", &[("href", &format!("#{}", anchor(place)))], |html| {
+        html.words(one_line_within(&plain(line.name), NAME));
+    });
+    if let Some(title) = line.title {
+        html.text(" ").element("span", &[("class", "title")], |html| {
+            html.words(one_line_within(&plain(title), NAME));
+        });
+    }
+    let reason = line.reason.filter(|why| (line.end != "done" || line.title.is_none()) && *why != line.end);
+    if let Some(reason) = reason {
+        html.element("div", &[("class", "reason"), ("dir", "auto")], |html| {
+            html.text(one_line_within(&plain(reason), REASON));
+        });
+    }
+    if let Some(address) = line.pull_request {
+        html.element("div", &[("class", "reason")], |html| link(html, address));
+    }
+    if let Some(next) = line.next {
+        html.element("div", &[("class", "todo")], |html| {
+            html.with("span", &[("aria-hidden", "true")], "→ ");
+            html.line("code", "", one_line_within(&plain(next), REASON));
+        });
+    }
+}
+
+/// An address of the web can be followed; anything else is text.
+pub(super) fn link(html: &mut Html, address: &str) {
+    let is_address = address.starts_with("https://")
+        && address.len() < 2_000
+        && address.chars().all(|char| char.is_ascii_graphic());
+    if is_address {
+        html.element("a", &[("href", address), ("rel", "noopener noreferrer")], |html| {
+            html.words(address);
+        });
+    } else {
+        html.words(one_line_within(&plain(address), NAME));
+    }
+}

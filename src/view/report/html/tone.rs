@@ -1,0 +1,105 @@
+//! What the page paints ends with: a few tones, of which each has a colour, a sign and a pattern, so that nobody needs the colour.
+
+use crate::record::report::{AttemptReport, IterationReport};
+
+/// How good something ended; the better ones come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tone {
+    /// As it should.
+    Good,
+    /// It has not ended.
+    Running,
+    /// It was stopped, cut off or never begun.
+    Stopped,
+    /// A limit was met, or it waits.
+    Limit,
+    /// It says that it is done, and nothing proves it.
+    Unproven,
+    /// It failed.
+    Failed,
+}
+
+impl Tone {
+    /// In the order of a legend.
+    pub(super) const ALL: [Self; 6] =
+        [Self::Good, Self::Unproven, Self::Failed, Self::Limit, Self::Stopped, Self::Running];
+
+    /// Of how a loop or a task ended, in one word.
+    pub(super) fn of_end(end: &str) -> Self {
+        match end {
+            "done" => Self::Good,
+            "running" => Self::Running,
+            "unproven" => Self::Unproven,
+            "failed" | "error" | "empty" | "killed" => Self::Failed,
+            "limit" | "budget" | "waiting" | "needs_attention" | "replan" | "blocked" => Self::Limit,
+            _ => Self::Stopped,
+        }
+    }
+
+    /// Of an attempt. `is_running`: its loop is.
+    pub(super) fn of_attempt(attempt: &AttemptReport, is_running: bool) -> Self {
+        match attempt.status.as_deref() {
+            None if is_running => Self::Running,
+            None | Some("interrupted") => Self::Stopped,
+            Some("success" | "still") => Self::Good,
+            Some("complete-unproven") => Self::Unproven,
+            Some("usage-limit") => Self::Limit,
+            Some(_) => Self::Failed,
+        }
+    }
+
+    /// Of an iteration: that of its last attempt, but it is not good where its validation says so.
+    pub(super) fn of_iteration(iteration: &IterationReport, is_running: bool) -> Self {
+        let last = iteration.attempts.last();
+        let tone = last.map_or(Self::Stopped, |attempt| Self::of_attempt(attempt, is_running));
+        let is_refuted = iteration.validation.as_ref().is_some_and(|validation| !validation.ok);
+        if is_refuted { tone.max(Self::Unproven) } else { tone }
+    }
+
+    /// The class of its colour.
+    pub(super) const fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Limit => "limit",
+            Self::Unproven => "unproven",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// In the words of a legend.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Good => "succeeded",
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Limit => "usage limit",
+            Self::Unproven => "not proven",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The name of the pattern that is laid over its colour.
+    pub(super) const fn pattern(self) -> Option<&'static str> {
+        match self {
+            Self::Good | Self::Running => None,
+            Self::Stopped => Some("url(#lines)"),
+            Self::Limit => Some("url(#dots)"),
+            Self::Unproven => Some("url(#bars)"),
+            Self::Failed => Some("url(#hatch)"),
+        }
+    }
+
+    /// What stands before a name.
+    pub(super) const fn sign(self) -> &'static str {
+        match self {
+            Self::Good => "✓",
+            Self::Running => "▶",
+            Self::Stopped => "■",
+            Self::Limit => "◷",
+            Self::Unproven => "?",
+            Self::Failed => "✗",
+        }
+    }
+}
