@@ -9,6 +9,8 @@ pub(crate) mod line;
 pub(crate) mod list;
 pub(crate) mod nearest;
 pub(crate) mod palette;
+pub mod redact;
+pub(crate) mod secret;
 pub(crate) mod terminal;
 pub(crate) mod timestamp;
 pub(crate) mod wrap;
