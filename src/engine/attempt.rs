@@ -196,6 +196,10 @@ impl Loop<'_> {
 
     /// Books an attempt that came to its end.
     fn book(&mut self, report: &Report, settled: &Settled) -> Result<(), End> {
+        // Sources keep of it what they like.
+        let redactions = &self.job.context.redactions;
+        let (report, settled) = (redactions.report(report), redactions.settled(settled));
+        let (report, settled) = (report.as_ref(), settled.as_ref());
         self.job.tally.book(&self.job.limits, report, settled);
         self.tell_the_others(Utc::now(), Instant::now());
         self.book_time();

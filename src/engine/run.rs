@@ -67,7 +67,7 @@ pub fn run(job: Job<'_>) -> End {
     let end = running.run();
     let end = running.close(end);
     running.tell_end(&end);
-    end
+    running.job.context.redactions.end(end)
 }
 
 /// A loop while it runs.

@@ -301,7 +301,7 @@ impl State {
             session_log: None,
             records: None,
             setup: Setup::default(),
-            argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            argv: Vec::new(),
             cwd: std::env::current_dir().unwrap_or_default(),
             is_held: true,
             process,
@@ -415,11 +415,6 @@ impl StateFile {
     #[must_use]
     pub fn new(path: &Path, state: State) -> Self {
         Self { path: path.to_owned(), state, written: None }
-    }
-
-    /// The command line that takes this loop up again, in place of the one of this process.
-    pub fn set_argv(&mut self, argv: Vec<String>) {
-        self.state.argv = argv;
     }
 
     /// When the loop began, in place of when this process did.

@@ -27,6 +27,7 @@ pub use origin::Origin;
 pub use resolved::Resolved;
 pub use setting::Verb;
 
+use crate::text::redact::Redactor;
 use loading::{Loaded, Values};
 
 /// Everything the user decided, or did not.
@@ -108,6 +109,10 @@ pub struct Settings {
     pub specs_dir: String,
     /// What happens to branches and their work trees.
     pub git: GitSettings,
+    /// Which secrets are taken out of what is kept and shown.
+    pub redact: RedactSettings,
+    /// What takes them out; whoever opens the project for a loop knows.
+    pub secrets: Redactor,
     /// Every variable the shell config assigns, with the value it has there.
     pub variables: BTreeMap<String, String>,
     /// Those of the variables that the agent's environment gets.
@@ -138,6 +143,17 @@ pub struct GitSettings {
     pub signing_key: Option<String>,
     /// File of the ssh key that the work trees push with, as it was written.
     pub ssh_key: Option<String>,
+}
+
+/// Which secrets are taken out of what is kept and shown.
+#[derive(Debug, Clone, Default)]
+pub struct RedactSettings {
+    /// Whether any are.
+    pub enabled: bool,
+    /// Variables that hold one, besides those that are known by themselves.
+    pub names: Vec<String>,
+    /// Files of variables to be looked at, from the project root.
+    pub env_files: Vec<String>,
 }
 
 impl Settings {
@@ -189,6 +205,12 @@ impl Settings {
             max_limit_wait: values.get("loop.max_limit_wait", Resolved::duration)?,
             specs_dir: values.get("paths.specs", Resolved::name)?,
             git: GitSettings::of(&values)?,
+            redact: RedactSettings {
+                enabled: values.get("redact.enabled", Resolved::switch)?,
+                names: values.row("redact.names").words(),
+                env_files: values.row("redact.env_files").words(),
+            },
+            secrets: Redactor::default(),
             exports: exported.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
             warnings: older.as_deref().map(of_older).into_iter().chain(warning(&without_effect)).collect(),

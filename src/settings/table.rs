@@ -508,6 +508,33 @@ pub const TABLE: &[Setting] = &[
         doc: "File of the key that those work trees push with, from the project root",
         ..Setting::ROW
     },
+    Setting {
+        key: "redact.enabled",
+        shell: "REDACT",
+        env: &["RALPH_REDACT"],
+        default: "true",
+        kind: ValueKind::Switch,
+        doc: "Whether values of secret variables are taken out of all that is kept and shown",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "redact.names",
+        shell: "REDACT_NAMES",
+        env: &["RALPH_REDACT_NAMES"],
+        empty: "those that tell by themselves",
+        kind: ValueKind::Words,
+        doc: "More variables whose values are taken out; '*' at an end of a name stands for anything",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "redact.env_files",
+        shell: "REDACT_ENV_FILES",
+        env: &["RALPH_REDACT_ENV_FILES"],
+        empty: "none",
+        kind: ValueKind::Words,
+        doc: "Files such as .env whose variables are looked at, too, from the project root",
+        ..Setting::ROW
+    },
 ];
 
 #[cfg(test)]

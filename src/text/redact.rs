@@ -15,7 +15,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 /// A shorter value is never looked for, in bytes: it would be found where it does not stand.
 pub const SHORTEST: usize = 8;
 /// How begins what stands in the place of a value.
-const MARK: &str = "[redacted:";
+pub const MARK: &str = "[redacted:";
 
 /// What knows the secrets, and takes them out. By default there are none.
 #[derive(Clone, Default)]

@@ -58,6 +58,7 @@ mod processes;
 mod ralph_md;
 mod ralph_md_faults;
 mod recordings;
+mod redaction;
 mod refusals;
 mod revert;
 mod run_files;
