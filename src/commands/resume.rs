@@ -116,7 +116,7 @@ fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<()> {
         warn(&format!("{} '{name}' is not paused", noun(state)));
         return Ok(());
     }
-    if state.status == Status::Waiting && state.waiting_until.is_none() && !holds {
+    if state.word() == "queued" && !holds {
         warn(&format!("loop '{name}' waits until fewer others are at work"));
         return Ok(());
     }

@@ -39,6 +39,7 @@ impl Loop<'_> {
         self.take_notes();
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::AttemptStarted { tally, head: head.as_deref() })?;
+        self.goes_without_room = false;
         // From here on it is booked, whatever comes.
         self.handed_out = false;
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
@@ -190,7 +191,11 @@ impl Loop<'_> {
         match step(&self.job.limits, &self.job.tally, self.now()) {
             Step::Wait(until) => self.wait_for_provider(until),
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),
-            Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again => Ok(true),
+            Step::Begin { .. }
+            | Step::BackOff { .. }
+            | Step::Retry { .. }
+            | Step::AwaitRoom(_)
+            | Step::Again => Ok(true),
         }
     }
 

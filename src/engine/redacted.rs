@@ -160,7 +160,9 @@ impl Redactions {
                 tell(Event::BackingOff { tally: &self.tally(tally), breaker, pause })
             }
             Event::Attention(screen) => tell(Event::Attention(maybe(screen).as_deref())),
-            Event::Waiting { until, tally } => tell(Event::Waiting { until, tally: &self.tally(tally) }),
+            Event::Waiting { until, shortage, tally } => {
+                tell(Event::Waiting { until, shortage, tally: &self.tally(tally) })
+            }
             Event::Paused { tally } => tell(Event::Paused { tally: &self.tally(tally) }),
             Event::Resumed { tally } => tell(Event::Resumed { tally: &self.tally(tally) }),
             Event::Asked { ask: Ask::Request(Request::Note(note)), urgency } => {

@@ -136,6 +136,9 @@ pub struct State {
     /// Until when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_until: Option<DateTime<Utc>>,
+    /// What it waits for, in words, where nobody knows until when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
     /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
@@ -291,6 +294,7 @@ impl State {
             last_iteration_ended_at: None,
             ended_at: None,
             waiting_until: None,
+            waiting_for: None,
             max_iterations: None,
             pending: None,
             agent_command: None,
@@ -358,7 +362,7 @@ impl State {
         }
         match self.status {
             _ if !self.is_held => Ended::Killed.word(),
-            Status::Waiting if self.waiting_until.is_none() => "queued",
+            Status::Waiting if self.waiting_until.is_none() && self.waiting_for.is_none() => "queued",
             Status::Waiting => "waiting",
             Status::Paused => "paused",
             Status::NeedsAttention => "needs_attention",
@@ -518,8 +522,9 @@ impl State {
                 self.pending = None;
                 Durability::Synced
             }
-            Event::Waiting { until, tally } => {
-                self.stands(Status::Waiting, Some(until), tally);
+            Event::Waiting { until, shortage, tally } => {
+                self.stands(Status::Waiting, shortage.is_none().then_some(until), tally);
+                self.waiting_for = shortage.map(|shortage| shortage.to_string());
                 Durability::Synced
             }
             Event::Attention(wanted) => {
@@ -604,6 +609,7 @@ impl State {
     fn stands(&mut self, status: Status, waiting_until: Option<DateTime<Utc>>, tally: &Tally) {
         self.status = status;
         self.waiting_until = waiting_until;
+        self.waiting_for = None;
         self.tally = tally.clone();
     }
 

@@ -27,6 +27,7 @@ pub use origin::Origin;
 pub use resolved::Resolved;
 pub use setting::Verb;
 
+use crate::files::room::Floor;
 use crate::text::redact::Redactor;
 use loading::{Loaded, Values};
 
@@ -105,6 +106,8 @@ pub struct Settings {
     pub inactivity_timeout: Duration,
     /// Longest wait for a usage limit.
     pub max_limit_wait: Duration,
+    /// How much of a file system has to be free before an attempt.
+    pub free_space_floor: Floor,
     /// Folder of the specifications, from the project root.
     pub specs_dir: String,
     /// What happens to branches and their work trees.
@@ -203,6 +206,7 @@ impl Settings {
             timeout: values.get("loop.timeout", Resolved::duration)?,
             inactivity_timeout: values.get("loop.inactivity_timeout", Resolved::duration_or_zero)?,
             max_limit_wait: values.get("loop.max_limit_wait", Resolved::duration)?,
+            free_space_floor: values.maybe("loop.free_space_floor", Resolved::room)?.unwrap_or_default(),
             specs_dir: values.get("paths.specs", Resolved::name)?,
             git: GitSettings::of(&values)?,
             redact: RedactSettings {

@@ -427,6 +427,15 @@ pub const TABLE: &[Setting] = &[
         ..Setting::ROW
     },
     Setting {
+        key: "loop.free_space_floor",
+        shell: "FREE_SPACE_FLOOR",
+        env: &["RALPH_FREE_SPACE_FLOOR"],
+        empty: "the smaller one of 1 GB and 5%",
+        kind: ValueKind::Room,
+        doc: "Room that the file systems of the project and of the ralph dir must have before an attempt, which waits for it",
+        ..Setting::ROW
+    },
+    Setting {
         key: "paths.specs",
         shell: "SPECS_DIR",
         env: &["RALPH_SPECS_DIR"],

@@ -1,6 +1,7 @@
 //! Text for people: each form in which the program writes a duration, a time, a list or a long text, once. Knows nothing
 //! of ralph.
 
+pub(crate) mod bytes;
 pub(crate) mod count;
 pub(crate) mod duration;
 pub(crate) mod head_and_tail;

@@ -36,6 +36,7 @@ mod elsewhere;
 mod escapes;
 mod feature_authoring;
 mod filters;
+mod free_space;
 mod git_files;
 mod git_safety;
 mod hostile_agents;
