@@ -69,7 +69,7 @@ pub(crate) const ABOUT: [&str; 29] = [
     "DOMAIN",
 ];
 /// How tokens of well-known services begin.
-pub(crate) const BEGINNINGS: [&str; 31] = [
+pub(crate) const BEGINNINGS: [&str; 30] = [
     "sk-",
     "sk_live_",
     "sk_test_",
@@ -100,7 +100,6 @@ pub(crate) const BEGINNINGS: [&str; 31] = [
     "SG.",
     "AGE-SECRET-KEY-",
     "whsec_",
-    "-----BEGIN ",
 ];
 /// The shortest token that is known by how it looks.
 const SHORTEST_TOKEN: usize = 20;
@@ -320,6 +319,14 @@ mod tests {
             ("OTHER", false),
         ] {
             assert_eq!(is_listed(name, &list), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_page_about_safety_lists_all_of_them() {
+        let page = include_str!("../../docs/safety.md");
+        for word in TELLING.iter().chain(&ABOUT).chain(&BEGINNINGS) {
+            assert!(page.contains(&format!("`{}`", word.trim())), "{word}");
         }
     }
 
