@@ -114,11 +114,16 @@ impl Redactions {
         let text = |text| self.redactor.text(text);
         let maybe = |text: Option<&'_ str>| text.map(|text| self.redactor.text(text).into_owned());
         match event {
+            Event::Asked { ask: Ask::Request(Request::Note(note)), urgency } => {
+                let ask = Ask::Request(Request::Note(text(note).into_owned()));
+                tell(Event::Asked { ask: &ask, urgency })
+            }
             Event::Output { .. }
             | Event::Shown(_)
             | Event::Queued
             | Event::Validating
-            | Event::Retrying { .. } => tell(event),
+            | Event::Retrying { .. }
+            | Event::Asked { .. } => tell(event),
             Event::LoopStarted { project, limits, tally } => {
                 tell(Event::LoopStarted { project, limits, tally: &self.tally(tally) })
             }
@@ -165,11 +170,6 @@ impl Redactions {
             }
             Event::Paused { tally } => tell(Event::Paused { tally: &self.tally(tally) }),
             Event::Resumed { tally } => tell(Event::Resumed { tally: &self.tally(tally) }),
-            Event::Asked { ask: Ask::Request(Request::Note(note)), urgency } => {
-                let ask = Ask::Request(Request::Note(text(note).into_owned()));
-                tell(Event::Asked { ask: &ask, urgency })
-            }
-            Event::Asked { .. } => tell(event),
             Event::Question(question) => tell(Event::Question(&text(question))),
             Event::Answered(answer) => tell(Event::Answered(maybe(answer).as_deref())),
             Event::Published(message) => tell(Event::Published(&text(message))),
@@ -234,8 +234,8 @@ impl Redactions {
     }
 
     /// The end of the loop, as others are told of it.
-    pub(super) fn end(&self, end: End) -> End {
-        End { detail: self.maybe(end.detail.as_ref()), ..end }
+    pub(super) fn end(&self, end: &End) -> End {
+        End { outcome: end.outcome, detail: self.maybe(end.detail.as_ref()) }
     }
 
     fn maybe(&self, text: Option<&String>) -> Option<String> {
@@ -389,7 +389,7 @@ mod tests {
         };
         let proof = redactions.settled(&settled).into_owned().proof.unwrap();
         assert_eq!(proof.output, "assert [redacted:TOKEN]");
-        let end = redactions.end(End::because(super::super::outcome::Outcome::GitFailed, CANARY.to_owned()));
+        let end = redactions.end(&End::because(super::super::outcome::Outcome::GitFailed, CANARY.to_owned()));
         assert_eq!(end.detail.as_deref(), Some("[redacted:TOKEN]"));
         assert!(matches!(Redactions::default().settled(&settled), Cow::Borrowed(_)));
     }

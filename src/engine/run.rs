@@ -68,7 +68,7 @@ pub fn run(job: Job<'_>) -> End {
     let end = running.run();
     let end = running.close(end);
     running.tell_end(&end);
-    running.job.context.redactions.end(end)
+    running.job.context.redactions.end(&end)
 }
 
 /// A loop while it runs.

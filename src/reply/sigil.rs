@@ -194,7 +194,9 @@ impl Sigils {
     pub fn with_texts(mut self, words: impl Fn(&str) -> String) -> Self {
         for Said { sigil: Sigil { attributes, body, .. }, .. } in &mut self.all {
             *body = words(body);
-            attributes.iter_mut().for_each(|(_, value)| *value = words(value));
+            for (_, value) in attributes {
+                *value = words(value);
+            }
         }
         self
     }

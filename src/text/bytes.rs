@@ -39,7 +39,7 @@ pub(crate) fn short(bytes: u64) -> String {
     let unit = UNITS.iter().filter(|(name, _)| !name.contains('i')).find(|(_, size)| bytes >= *size);
     let Some((name, size)) = unit.filter(|(_, size)| *size > 1) else { return format!("{bytes} B") };
     let tenths = bytes / (size / 10);
-    if tenths < 100 && tenths % 10 > 0 {
+    if tenths < 100 && !tenths.is_multiple_of(10) {
         format!("{}.{} {name}", tenths / 10, tenths % 10)
     } else {
         format!("{} {name}", tenths / 10)

@@ -72,7 +72,9 @@ impl Redactor {
         // It fails only where all values together have gigabytes.
         let Some(automaton) = automaton.ok().filter(|_| !forms.is_empty()) else { return Self(None) };
         let mut begins = [false; 256];
-        forms.iter().for_each(|(form, _)| begins[usize::from(form[0])] = true);
+        for (form, _) in &forms {
+            begins[usize::from(form[0])] = true;
+        }
         let longest = forms.iter().map(|(form, _)| form.len()).max().unwrap_or_default();
         let marks = names.iter().map(|name: &String| format!("{MARK}{name}]")).collect();
         Self(Some(Arc::new(Known { automaton, forms, marks, names, values, longest, begins })))
@@ -187,7 +189,7 @@ impl Known {
         let rest = |(form, name): &(Vec<u8>, usize)| {
             let lengths = (SHORTEST..form.len()).rev();
             let length = { lengths }
-                .find(|length| piece[start..].as_bytes().starts_with(&form[form.len() - length..]))?;
+                .find(|length| piece.as_bytes()[start..].starts_with(&form[form.len() - length..]))?;
             piece.is_char_boundary(start + length).then_some((length, *name))
         };
         match self.forms.iter().filter_map(rest).max() {

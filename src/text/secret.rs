@@ -212,7 +212,9 @@ fn is_random(value: &str) -> bool {
 #[expect(clippy::cast_precision_loss, reason = "no value has 2^52 bytes")]
 fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_usize; 256];
-    bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    for byte in bytes {
+        counts[usize::from(*byte)] += 1;
+    }
     let share = |count: &usize| *count as f64 / bytes.len() as f64;
     -counts.iter().filter(|count| **count > 0).map(|count| share(count) * share(count).log2()).sum::<f64>()
 }

@@ -79,8 +79,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let branches = planned::read(project, settings)?;
     let run = run_id();
     if branches.iter().any(|branch| !branch.section.is_done) {
-        let argv = own_command_line(&settings.secrets);
-        RunStart::now(&run, VERB, &argv, ProcessIdentity::of_self()?).write(project)?;
+        let command = own_command_line(&settings.secrets);
+        RunStart::now(&run, VERB, &command, ProcessIdentity::of_self()?).write(project)?;
     }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
