@@ -21,7 +21,7 @@ pub mod script_agent;
 pub mod settings;
 mod side_command;
 mod source;
-mod text;
+pub mod text;
 mod threads;
 pub mod tmux;
 mod view;

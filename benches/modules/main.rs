@@ -3,6 +3,7 @@
 
 mod decode;
 mod event_lines;
+mod redact;
 mod session_log;
 mod substitute;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
@@ -11,12 +12,13 @@ use super::output::{say, warn};
 use super::plain_loop::count as number;
 use super::target;
 use crate::agent::pane::done::DonePattern;
-use crate::cli::ResumeArgs;
+use crate::cli::{PlaceArgs, ResumeArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
+use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
-use crate::text::count;
+use crate::text::{count, redact};
 
 const RESUME: &str = "--resume";
 /// What begins so is put behind it, and gives a limit that the rest of the command line does not.
@@ -149,7 +151,7 @@ fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<()> {
         warn(&format!("{} '{name}' is not paused", noun(state)));
         return Ok(());
     }
-    if state.status == Status::Waiting && state.waiting_until.is_none() && !holds {
+    if state.word() == "queued" && !holds {
         warn(&format!("loop '{name}' waits until fewer others are at work"));
         return Ok(());
     }
@@ -181,14 +183,30 @@ fn start_again(found: &Loop, state: &State, more: More<'_>) -> anyhow::Result<u8
     let line = shown(&argv);
     warn(&format!("starting loop '{}' again in {}: {line}", found.name, state.cwd.display()));
     let exe = std::env::current_exe().context("cannot find our own executable")?;
+    let ralph_dir = state.setup.started_from.as_deref().unwrap_or(found.project.ralph_dir());
     let error = Command::new(exe)
         .arg0(program)
-        .args(rest)
+        .args(with_secrets(rest, ralph_dir)?)
         .current_dir(&state.cwd)
         // Where the ralph dir is found by the environment or by the executable's place, that may differ here.
-        .env("RALPH_DIR", state.setup.started_from.as_deref().unwrap_or(found.project.ralph_dir()))
+        .env("RALPH_DIR", ralph_dir)
         .exec();
     Err(error).with_context(|| format!("cannot run {line}"))
+}
+
+/// Words with the secrets that were taken out of them before they were kept.
+fn with_secrets(words: &[String], ralph_dir: &Path) -> anyhow::Result<Vec<String>> {
+    if !words.iter().any(|word| word.contains(redact::MARK)) {
+        return Ok(words.to_vec());
+    }
+    let place = PlaceArgs { ralph_dir: Some(ralph_dir.to_owned()), ..PlaceArgs::default() };
+    let settings = open_with_secrets(&place)?.settings;
+    let restored = |word: &String| {
+        settings.secrets.restore(word).with_context(|| {
+            format!("{word} stands for a secret that is not in the environment any more: set it, or start the loop by hand")
+        })
+    };
+    words.iter().map(restored).collect()
 }
 
 /// The command line with `--resume`, in front, where no `--` can come before it, and with new limits.

@@ -39,6 +39,7 @@ impl Loop<'_> {
         self.take_notes();
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::AttemptStarted { tally, head: head.as_deref() })?;
+        self.goes_without_room = false;
         // From here on it is booked, whatever comes.
         self.handed_out = false;
         let (began, start) = (Instant::now(), Start { head, time: SystemTime::now() });
@@ -190,12 +191,20 @@ impl Loop<'_> {
         match step(&self.job.limits, &self.job.tally, self.now()) {
             Step::Wait(until) => self.wait_for_provider(until),
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),
-            Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again => Ok(true),
+            Step::Begin { .. }
+            | Step::BackOff { .. }
+            | Step::Retry { .. }
+            | Step::AwaitRoom(_)
+            | Step::Again => Ok(true),
         }
     }
 
     /// Books an attempt that came to its end.
     fn book(&mut self, report: &Report, settled: &Settled) -> Result<(), End> {
+        // Sources keep of it what they like.
+        let redactions = &self.job.context.redactions;
+        let (report, settled) = (redactions.report(report), redactions.settled(settled));
+        let (report, settled) = (report.as_ref(), settled.as_ref());
         self.job.tally.book(&self.job.limits, report, settled);
         self.tell_the_others(Utc::now(), Instant::now());
         self.book_time();

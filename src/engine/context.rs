@@ -9,7 +9,9 @@ use super::event::{Event, LoopIdentity, Stamped};
 use super::inbox::{Inbox, Mailbox, Port, Wake};
 use super::outcome::{End, Outcome};
 use super::person::{Answer, Person};
+use super::redacted::Redactions;
 use super::stop::{Stop, Urgency};
+use crate::text::redact::Redactor;
 
 /// Someone who listens to events. A view never fails; a record that cannot be written ends the loop.
 pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), End> + 'a>;
@@ -26,6 +28,8 @@ pub struct Context<'a> {
     inbox: Arc<Inbox>,
     pub(super) stop: Stop,
     sinks: Vec<Sink<'a>>,
+    /// Takes out what they are not to know.
+    pub(super) redactions: Redactions,
     keep: Keep<'a>,
     next_upkeep: Instant,
     renewal: Option<Renewal>,
@@ -51,6 +55,7 @@ impl<'a> Context<'a> {
             inbox,
             stop: Stop::default(),
             sinks,
+            redactions: Redactions::default(),
             keep,
             next_upkeep: Instant::now(),
             renewal: None,
@@ -69,6 +74,12 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn kept_by(self, keep: Keep<'a>) -> Self {
         Self { keep, ..self }
+    }
+
+    /// The same; nobody who listens is told of these secrets.
+    #[must_use]
+    pub fn without(self, secrets: &Redactor) -> Self {
+        Self { redactions: Redactions::new(secrets), ..self }
     }
 
     /// A mailbox for what small threads bring, and the port to it.
@@ -237,8 +248,11 @@ impl<'a> Context<'a> {
     }
 
     fn tell_as_it_is(&mut self, event: Event<'_>) -> Result<(), End> {
-        let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
-        self.sinks.iter_mut().try_for_each(|sink| sink(&stamped))
+        let Self { identity, sinks, redactions, .. } = self;
+        redactions.pass(event, &mut |event| {
+            let stamped = Stamped { at: Local::now(), identity, event };
+            sinks.iter_mut().try_for_each(|sink| sink(&stamped))
+        })
     }
 
     /// Tells everybody something that the user should know, in one line.
@@ -253,9 +267,13 @@ impl<'a> Context<'a> {
     pub(super) fn tell_whoever_listens(&mut self, event: Event<'_>) {
         // The truth about the end is written wherever it can be.
         let _ = self.look_after();
-        let stamped = Stamped { at: Local::now(), identity: &self.identity, event };
-        for sink in &mut self.sinks {
-            let _ = sink(&stamped);
-        }
+        let Self { identity, sinks, redactions, .. } = self;
+        let _ = redactions.pass(event, &mut |event| {
+            let stamped = Stamped { at: Local::now(), identity, event };
+            for sink in &mut *sinks {
+                let _ = sink(&stamped);
+            }
+            Ok(())
+        });
     }
 }

@@ -12,6 +12,7 @@ use super::report::Report;
 use super::stop::{Ask, Urgency};
 use super::tally::Tally;
 use super::worktree::WorkDone;
+use crate::files::room::Shortage;
 use crate::reply::show::Show;
 
 /// Which of an agent's two pipes bytes came from.
@@ -204,10 +205,12 @@ pub enum Event<'a> {
     },
     /// The agent's screen shows this and wants a person; the loop waits for one. `None`: it goes on.
     Attention(Option<&'a str>),
-    /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
+    /// The loop waits for a usage limit to pass, for a provider that is overloaded, or for room on the disk.
     Waiting {
-        /// At most until then.
+        /// At most until then; for room, it is looked for then, and again and again.
         until: DateTime<Utc>,
+        /// The room that is waited for; `None`: it is something else.
+        shortage: Option<Shortage>,
         /// The count at the start of the wait.
         tally: &'a Tally,
     },

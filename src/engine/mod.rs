@@ -14,6 +14,7 @@ mod pauses;
 pub mod person;
 pub mod places;
 pub mod policy;
+mod redacted;
 pub mod report;
 pub mod run;
 pub mod source;

@@ -1,5 +1,5 @@
-//! The pauses of a loop: between iterations, before retries, while it is held, and while a usage limit lasts or a provider
-//! is overloaded.
+//! The pauses of a loop: between iterations, before retries, while it is held, while a usage limit lasts or a provider is
+//! overloaded, and while the disk is full.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,11 @@ use chrono::{DateTime, Utc};
 
 use super::event::Event;
 use super::outcome::End;
+use super::policy::shortage;
 use super::run::{Job, Loop};
 use super::stop::Urgency;
 use super::wait::Wait;
+use crate::files::room::Shortage;
 
 /// The longest single look at the clock while waiting, so that a stepped clock or a resumed machine is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,13 +34,32 @@ impl Loop<'_> {
     pub(super) fn wait_for_provider(&mut self, until: DateTime<Utc>) -> Result<bool, End> {
         let began = Utc::now();
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::Waiting { until, tally })?;
+        context.tell(Event::Waiting { until, tally, shortage: None })?;
         let passed = self.wait_until(until)?;
         if passed {
             self.job.tally.waited(began, until.min(Utc::now()));
             self.tell_resumed()?;
         }
         Ok(passed)
+    }
+
+    /// Waits until there is room on the disk again, or somebody wants the next attempt without; also until something else comes
+    /// first.
+    pub(super) fn wait_for_room(&mut self, lack: Shortage) -> Result<(), End> {
+        self.job.context.stop.take_go_on();
+        let Job { context, tally, .. } = &mut self.job;
+        context.tell(Event::Waiting { until: Utc::now() + LOOK, tally, shortage: Some(lack) })?;
+        let end = self.deadline();
+        loop {
+            if end.is_some_and(|end| Instant::now() >= end) || self.job.context.is_held_up() {
+                return Ok(());
+            }
+            self.goes_without_room = self.job.context.stop.take_go_on();
+            if self.goes_without_room || shortage(&self.job.limits, self.rooms()).is_none() {
+                return self.tell_resumed();
+            }
+            self.wait(Some(Instant::now() + LOOK))?;
+        }
     }
 
     fn tell_resumed(&mut self) -> Result<(), End> {

@@ -3,6 +3,7 @@
 //! [`Tally`] is the fold over everything that matters for that decision and for `status`; its serialised form is
 //! the heart of the state file. Nothing here looks at a clock, a file or a process.
 
+use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::outcome::Outcome;
 use super::report::Signal;
 use super::tally::{Last, Tally};
+use crate::files::room::{Floor, Room, Shortage};
 use crate::reply::usage::Class;
+use crate::text::bytes;
 
 /// The longest pause while an agent does not say when its usage limit ends, in seconds.
 const MAX_BLIND_PAUSE: u64 = 60;
@@ -54,6 +57,8 @@ pub struct Limits {
     pub max_tokens: Option<u64>,
     /// The longest time that is waited in a row for a usage limit to pass, or for a provider that is overloaded.
     pub max_limit_wait: Duration,
+    /// How much of a file system has to be free before an attempt.
+    pub free_space_floor: Floor,
 }
 
 impl Limits {
@@ -99,6 +104,7 @@ impl Limits {
         max_cost_usd: None,
         max_tokens: None,
         max_limit_wait: Duration::from_hours(6),
+        free_space_floor: Floor::USUAL,
     };
 }
 
@@ -122,6 +128,8 @@ pub struct Now {
     pub closed_until: Option<DateTime<Utc>>,
     /// What the other loops have spent that share the budget.
     pub spent_by_others: Spent,
+    /// What the file systems have that the loop writes to.
+    pub rooms: Rooms,
 }
 
 /// What a loop may use up besides iterations. The names are those of the state file.
@@ -137,6 +145,8 @@ pub struct Budget {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_seconds: Option<f64>,
 }
+/// What the file systems have that hold the project and the ralph dir; `None` where that cannot be told.
+pub type Rooms = [Option<Room>; 2];
 
 /// Money and tokens that are spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -188,6 +198,8 @@ pub enum Step {
     Again,
     /// Wait until then for a usage limit to pass or for a provider, and ask again.
     Wait(DateTime<Utc>),
+    /// Wait until the disk has room again, and ask again.
+    AwaitRoom(Shortage),
     /// End the loop.
     End(Outcome),
 }
@@ -206,7 +218,23 @@ pub fn step(limits: &Limits, tally: &Tally, now: Now) -> Step {
                 Step::Wait(until)
             }
         }
+        (step @ (Step::Begin { .. } | Step::BackOff { .. } | Step::Retry { .. } | Step::Again), _) => {
+            shortage(limits, now.rooms).map_or(step, Step::AwaitRoom)
+        }
         (step, _) => step,
+    }
+}
+
+/// What an attempt would lack in room; of two file systems, on the one that lacks more.
+pub(super) fn shortage(limits: &Limits, rooms: Rooms) -> Option<Shortage> {
+    let lacks = rooms.into_iter().flatten().filter_map(|room| limits.free_space_floor.lacks(room));
+    lacks.max_by_key(|lack| lack.wanted - lack.free)
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (free, wanted) = (bytes::short(self.free), bytes::short(self.wanted));
+        write!(f, "only {free} are free on the disk, {wanted} have to be")
     }
 }
 

@@ -15,7 +15,7 @@ use super::inbox::Wake;
 use super::outcome::{End, Ended, Outcome};
 use super::person::Answer;
 use super::places::Ticket;
-use super::policy::{Limits, Now, Step, limit_until, named_reset, step};
+use super::policy::{Limits, Now, Rooms, Step, limit_until, named_reset, shortage, step};
 use super::source::{Source, Work};
 use super::tally::{Given, Last, Tally};
 use super::validator::Validator;
@@ -63,11 +63,12 @@ pub fn run(job: Job<'_>) -> End {
         is_interrupted: false,
         backed_off: None,
         first: None,
+        goes_without_room: false,
     };
     let end = running.run();
     let end = running.close(end);
     running.tell_end(&end);
-    end
+    running.job.context.redactions.end(&end)
 }
 
 /// A loop while it runs.
@@ -87,6 +88,8 @@ pub(super) struct Loop<'a> {
     backed_off: Option<u64>,
     /// Where the first attempt of this process has begun; `None` before.
     pub(super) first: Option<Start>,
+    /// Somebody wants the next attempt whether there is room for it or not.
+    pub(super) goes_without_room: bool,
 }
 
 impl Loop<'_> {
@@ -114,6 +117,7 @@ impl Loop<'_> {
             Step::End(outcome) => Err(self.ended_by_policy(outcome)),
             _ if self.job.context.stop.holds() => self.hold(),
             Step::Wait(until) => self.wait_for_provider(until).map(drop),
+            Step::AwaitRoom(shortage) => self.wait_for_room(shortage),
             step if self.admit()? => self.put_to_work(step),
             _ => Ok(()),
         }
@@ -156,7 +160,7 @@ impl Loop<'_> {
             Step::BackOff { pause } => self.back_off(pause),
             Step::Retry { retry, pause } => self.retry(retry, pause),
             // The others do not get here.
-            Step::Again | Step::Wait(_) | Step::End(_) => self.again(),
+            Step::Again | Step::Wait(_) | Step::AwaitRoom(_) | Step::End(_) => self.again(),
         }
     }
 
@@ -188,9 +192,15 @@ impl Loop<'_> {
         let (time, clock) = (Utc::now(), Instant::now());
         self.tell_the_others(time, clock);
         let Job { board, tally, .. } = &self.job;
+        let rooms = self.rooms();
         let running = self.elapsed_before + self.started.elapsed();
         let closed_until = board.closed_until(time, clock);
-        Now { time, running, closed_until, spent_by_others: board.spent_by_others(tally) }
+        Now { time, running, closed_until, spent_by_others: board.spent_by_others(tally), rooms }
+    }
+
+    /// What the file systems have, as far as it counts.
+    pub(super) fn rooms(&self) -> Rooms {
+        if self.goes_without_room { [None; 2] } else { self.job.worktree.rooms() }
     }
 
     /// Lets the other loops know of a usage limit that this one has met.
@@ -294,8 +304,10 @@ impl Loop<'_> {
         if self.job.limits.idle.is_some() {
             self.job.worktree.iteration_begins();
         }
-        // That took a moment, in which another loop may have met the usage limit.
-        if self.job.board.closed_until(Utc::now(), Instant::now()).is_some() {
+        // That took a moment, in which another loop may have met the usage limit, or anybody may have filled the disk.
+        if self.job.board.closed_until(Utc::now(), Instant::now()).is_some()
+            || shortage(&self.job.limits, self.rooms()).is_some()
+        {
             return self.release();
         }
         self.job.tally.begin(given, work.about.as_deref());

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use super::policy::Rooms;
+
 /// What was committed since some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkDone {
@@ -21,6 +23,11 @@ pub struct WorkDone {
 pub trait Worktree {
     /// The commit that HEAD names.
     fn head(&self) -> Option<String>;
+
+    /// What the file systems have that hold the project and the ralph dir.
+    fn rooms(&self) -> Rooms {
+        [None; 2]
+    }
 
     /// What was committed since HEAD named `from`; `None` where that is nothing, or cannot be told.
     fn work_since(&self, from: Option<&str>) -> Option<WorkDone>;

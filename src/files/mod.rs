@@ -4,6 +4,7 @@
 pub mod atomic;
 pub mod own;
 mod record_file;
+pub mod room;
 pub mod theirs;
 
 use std::fs::{File, FileType, Metadata};

@@ -7,6 +7,7 @@ pub(crate) mod agent_choice;
 pub(crate) mod preflight;
 pub(crate) mod ready;
 pub(crate) mod resume;
+mod secrets;
 pub(crate) mod signals;
 pub(crate) mod terminal;
 pub(crate) mod variables;

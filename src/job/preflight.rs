@@ -187,6 +187,7 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         max_cost_usd: settings.max_cost,
         max_tokens: settings.max_tokens,
         max_limit_wait: settings.max_limit_wait,
+        free_space_floor: settings.free_space_floor,
     }
 }
 

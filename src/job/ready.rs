@@ -36,6 +36,7 @@ use crate::record::state::Setup;
 use crate::record::worker::Worker;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
+use crate::text::redact::Redactor;
 use crate::text::timestamp;
 use crate::view::View;
 use crate::view::plain::Frame;
@@ -175,10 +176,9 @@ impl<'a> Ready<'a> {
         // Looked at first: a refused start leaves no session log.
         let resumed = resume(self.resume, project, &identity, &setup)?;
         let watch = watch_requests(inbox)?;
-        let mut recorder = Recorder::open(project, &identity, setup)?;
-        if let Some(argv) = self.argv.take() {
-            recorder.is_taken_up_by(argv);
-        }
+        let secrets = &self.settings.secrets;
+        let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
+        let mut recorder = Recorder::open(project, &identity, setup, &argv)?;
         if let Some(started) = self.started {
             recorder.began(started);
         }
@@ -205,6 +205,7 @@ impl<'a> Ready<'a> {
         let job = Job {
             context: Context::new(identity, Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
+                .without(secrets)
                 .with_person(self.person),
             project: project.root().to_owned(),
             limits: self.limits,
@@ -222,6 +223,11 @@ impl<'a> Ready<'a> {
         recorder.into_inner().close();
         Ok(end)
     }
+}
+
+/// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back.
+pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
+    std::env::args_os().map(|word| secrets.word(&word.to_string_lossy())).collect()
 }
 
 /// Enters ralph's own files among those that git ignores, so that no agent commits them; answers a warning when that fails.

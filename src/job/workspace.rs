@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use super::secrets;
 use crate::cli::{LoopFlags, PlaceArgs};
 use crate::files::theirs;
 use crate::project::Project;
@@ -57,6 +58,13 @@ fn setting_of(raised: &str) -> Option<(&'static str, &str)> {
     Some((TABLE.iter().find(is_meant)?.key, value))
 }
 
+/// The same with the secrets that a loop there would know.
+pub(crate) fn open_with_secrets(place: &PlaceArgs) -> anyhow::Result<Workspace> {
+    let mut workspace = open(place)?;
+    workspace.find_secrets();
+    Ok(workspace)
+}
+
 fn open_for(
     verb: Option<Verb>,
     place: &PlaceArgs,
@@ -80,7 +88,19 @@ fn open_for(
     };
     let mut settings = Settings::load(&sources)?;
     warn_of_near_misses(&mut settings, &project);
-    Ok(Workspace { project, settings })
+    let mut workspace = Workspace { project, settings };
+    if verb.is_some() {
+        workspace.find_secrets();
+    }
+    Ok(workspace)
+}
+
+impl Workspace {
+    fn find_secrets(&mut self) {
+        let (secrets, warnings) = secrets::redactor(&self.settings, &self.project);
+        self.settings.secrets = secrets;
+        self.settings.warnings.extend(warnings);
+    }
 }
 
 /// Adds a warning for each name in the shell config that a setting was probably meant by and that nothing uses.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::engine::policy::Rooms;
 use crate::engine::worktree::{WorkDone, Worktree};
+use crate::files::room::Room;
 use crate::files::theirs;
 use crate::git::range::Amount;
 use crate::git::{self, Changed};
@@ -19,6 +21,8 @@ use crate::project::Project;
 /// person, is told from what an agent writes by the time at which a file was touched.
 pub(super) struct GitWorktree {
     root: Option<PathBuf>,
+    /// The project and the ralph dir, which are on file systems.
+    places: [PathBuf; 2],
     /// Counts as part of the tree wherever it lies, also where git ignores it.
     plan: PathBuf,
     /// The latest look.
@@ -45,12 +49,14 @@ type Quick = (Option<String>, u64);
 
 impl GitWorktree {
     pub(super) fn new(project: &Project, plan: PathBuf) -> Self {
-        Self::at(project.in_git().then(|| project.root().to_owned()), plan)
+        let places = [project.root().to_owned(), project.records()];
+        Self { places, ..Self::at(project.in_git().then(|| project.root().to_owned()), plan) }
     }
 
     fn at(root: Option<PathBuf>, plan: PathBuf) -> Self {
         let (last, baseline, at_start, moved, between) = (None, None, None, false, Vec::new());
-        Self { root, plan, last, baseline, at_start, moved, between }
+        let places = Default::default();
+        Self { root, places, plan, last, baseline, at_start, moved, between }
     }
 
     fn quick(&self) -> Quick {
@@ -85,6 +91,10 @@ impl GitWorktree {
 }
 
 impl Worktree for GitWorktree {
+    fn rooms(&self) -> Rooms {
+        self.places.each_ref().map(|place| Room::of(place))
+    }
+
     fn head(&self) -> Option<String> {
         self.root.as_deref().and_then(git::head)
     }

@@ -87,10 +87,18 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         },
         Event::Attention(Some(screen)) => Fact::NeedsAttention { screen: screen.into() },
         Event::Attention(None) => Fact::AttentionOver,
-        Event::Waiting { until, tally } => {
-            let reason =
-                if tally.waits_for_provider() { WaitReason::Overload } else { WaitReason::UsageLimit };
-            Fact::Waiting { reason: reason.into(), until: until.fixed_offset() }
+        Event::Waiting { until, shortage, tally } => {
+            let reason = match shortage {
+                Some(_) => WaitReason::DiskSpace,
+                None if tally.waits_for_provider() => WaitReason::Overload,
+                None => WaitReason::UsageLimit,
+            };
+            Fact::Waiting {
+                free_bytes: shortage.map(|shortage| shortage.free),
+                reason: reason.into(),
+                until: until.fixed_offset(),
+                wanted_bytes: shortage.map(|shortage| shortage.wanted),
+            }
         }
         Event::Queued => Fact::Queued,
         Event::Paused { .. } => Fact::Paused,

@@ -279,14 +279,20 @@ pub enum Fact<'a> {
     },
     /// It goes on.
     AttentionOver,
-    /// The loop waits for a usage limit to pass, or for a provider that is overloaded.
+    /// The loop waits for a usage limit to pass, for a provider that is overloaded, or for room on the disk.
     Waiting {
+        /// What is free on the disk, in bytes; left out where something else is waited for, as the wanted ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        free_bytes: Option<u64>,
         /// What for.
         reason: Word<WaitReason>,
-        /// At most until then.
+        /// At most until then; for room on the disk, it is looked for then, and again and again.
         #[serde(serialize_with = "as_precise_as_it_is")]
         #[cfg_attr(test, schemars(with = "DateTime<FixedOffset>"))]
         until: DateTime<FixedOffset>,
+        /// What has to be free.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wanted_bytes: Option<u64>,
     },
     /// The loop of a branch waits until fewer others are at work.
     Queued,

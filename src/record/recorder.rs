@@ -41,11 +41,17 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Takes the lock, ends what a dead owner of it left behind, and opens every file.
+    /// Takes the lock, ends what a dead owner of it left behind, and opens every file. `argv` is the command line that takes the loop
+    /// up again.
     ///
     /// # Errors
     /// When another loop holds the lock, or a file cannot be opened; no session log is left then.
-    pub fn open(project: &Project, identity: &LoopIdentity, setup: Setup) -> anyhow::Result<Self> {
+    pub fn open(
+        project: &Project,
+        identity: &LoopIdentity,
+        setup: Setup,
+        argv: &[String],
+    ) -> anyhow::Result<Self> {
         let process = ProcessIdentity::of_self().context("cannot read our own process information")?;
         project.create_run_dir()?;
         let holder =
@@ -64,12 +70,13 @@ impl Recorder {
         // The run of a branch is its build, which has begun it.
         let project = if project.is_of_branch() { project.clone() } else { project.in_run(&identity.run) };
         if !project.is_of_branch() {
-            RunStart::now(&identity.run, &setup.verb, process.clone()).write(&project)?;
+            RunStart::now(&identity.run, &setup.verb, argv, process.clone()).write(&project)?;
         }
         let session = Session::open(&project)?;
         let session_log = Some(session.log.path().to_owned());
         let records = Some(project.records());
-        let state = State { session_log, records, setup, ..State::begun(identity, process) };
+        let argv = argv.to_vec();
+        let state = State { session_log, records, setup, argv, ..State::begun(identity, process) };
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
@@ -93,11 +100,6 @@ impl Recorder {
     #[must_use]
     pub fn session_log(&self) -> &Path {
         self.session.shown_path()
-    }
-
-    /// The command line that takes this loop up again.
-    pub fn is_taken_up_by(&mut self, argv: Vec<String>) {
-        self.state.set_argv(argv);
     }
 
     /// The loop began then, in an earlier process.

@@ -45,15 +45,15 @@ pub struct RunStart {
 }
 
 impl RunStart {
-    /// A run of this process, that begins now.
+    /// A run of this process with this command line, that begins now.
     #[must_use]
-    pub fn now(run: &str, verb: &str, process: ProcessIdentity) -> Self {
+    pub fn now(run: &str, verb: &str, argv: &[String], process: ProcessIdentity) -> Self {
         Self {
             v: VERSION,
             run: run.to_owned(),
             verb: verb.to_owned(),
             started_at: Utc::now(),
-            argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            argv: argv.to_vec(),
             cwd: std::env::current_dir().unwrap_or_default(),
             process,
         }

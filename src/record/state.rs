@@ -137,6 +137,9 @@ pub struct State {
     /// Until when it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_until: Option<DateTime<Utc>>,
+    /// What it waits for, in words, where nobody knows until when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
     /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
@@ -295,6 +298,7 @@ impl State {
             last_iteration_ended_at: None,
             ended_at: None,
             waiting_until: None,
+            waiting_for: None,
             max_iterations: None,
             budget: Budget::default(),
             pending: None,
@@ -306,7 +310,7 @@ impl State {
             session_log: None,
             records: None,
             setup: Setup::default(),
-            argv: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+            argv: Vec::new(),
             cwd: std::env::current_dir().unwrap_or_default(),
             is_held: true,
             process,
@@ -363,7 +367,7 @@ impl State {
         }
         match self.status {
             _ if !self.is_held => Ended::Killed.word(),
-            Status::Waiting if self.waiting_until.is_none() => "queued",
+            Status::Waiting if self.waiting_until.is_none() && self.waiting_for.is_none() => "queued",
             Status::Waiting => "waiting",
             Status::Paused => "paused",
             Status::NeedsAttention => "needs_attention",
@@ -420,11 +424,6 @@ impl StateFile {
     #[must_use]
     pub fn new(path: &Path, state: State) -> Self {
         Self { path: path.to_owned(), state, written: None }
-    }
-
-    /// The command line that takes this loop up again, in place of the one of this process.
-    pub fn set_argv(&mut self, argv: Vec<String>) {
-        self.state.argv = argv;
     }
 
     /// When the loop began, in place of when this process did.
@@ -529,8 +528,9 @@ impl State {
                 self.pending = None;
                 Durability::Synced
             }
-            Event::Waiting { until, tally } => {
-                self.stands(Status::Waiting, Some(until), tally);
+            Event::Waiting { until, shortage, tally } => {
+                self.stands(Status::Waiting, shortage.is_none().then_some(until), tally);
+                self.waiting_for = shortage.map(|shortage| shortage.to_string());
                 Durability::Synced
             }
             Event::Attention(wanted) => {
@@ -615,6 +615,7 @@ impl State {
     fn stands(&mut self, status: Status, waiting_until: Option<DateTime<Utc>>, tally: &Tally) {
         self.status = status;
         self.waiting_until = waiting_until;
+        self.waiting_for = None;
         self.tally = tally.clone();
     }
 

@@ -189,6 +189,18 @@ impl Sigils {
         }
     }
 
+    /// The same with other words in the place of theirs; what they claim stays.
+    #[must_use]
+    pub fn with_texts(mut self, words: impl Fn(&str) -> String) -> Self {
+        for Said { sigil: Sigil { attributes, body, .. }, .. } in &mut self.all {
+            *body = words(body);
+            for (_, value) in attributes {
+                *value = words(value);
+            }
+        }
+        self
+    }
+
     /// The same, none of them claimed.
     pub(super) fn mentioned(self) -> impl Iterator<Item = Said> {
         self.all.into_iter().map(|said| Said { claimed: None, ..said })

@@ -27,6 +27,7 @@ fn entry(setting: &Setting) -> String {
     let Setting { shell, default, except, empty, kind, doc, flag, .. } = setting;
     let unit = match kind {
         ValueKind::Duration => " (30s, 5m, 1h30m, or seconds)",
+        ValueKind::Room => " (1 GB, 500 MB, 5%, or 0 for none)",
         ValueKind::Switch => " (true or false)",
         ValueKind::Words => " (separated by blanks)",
         ValueKind::Name

@@ -27,6 +27,8 @@ pub use origin::Origin;
 pub use resolved::Resolved;
 pub use setting::Verb;
 
+use crate::files::room::Floor;
+use crate::text::redact::Redactor;
 use loading::{Loaded, Values};
 
 /// Everything the user decided, or did not.
@@ -104,10 +106,16 @@ pub struct Settings {
     pub inactivity_timeout: Duration,
     /// Longest wait for a usage limit.
     pub max_limit_wait: Duration,
+    /// How much of a file system has to be free before an attempt.
+    pub free_space_floor: Floor,
     /// Folder of the specifications, from the project root.
     pub specs_dir: String,
     /// What happens to branches and their work trees.
     pub git: GitSettings,
+    /// Which secrets are taken out of what is kept and shown.
+    pub redact: RedactSettings,
+    /// What takes them out; whoever opens the project for a loop knows.
+    pub secrets: Redactor,
     /// Every variable the shell config assigns, with the value it has there.
     pub variables: BTreeMap<String, String>,
     /// Those of the variables that the agent's environment gets.
@@ -138,6 +146,17 @@ pub struct GitSettings {
     pub signing_key: Option<String>,
     /// File of the ssh key that the work trees push with, as it was written.
     pub ssh_key: Option<String>,
+}
+
+/// Which secrets are taken out of what is kept and shown.
+#[derive(Debug, Clone, Default)]
+pub struct RedactSettings {
+    /// Whether any are.
+    pub enabled: bool,
+    /// Variables that hold one, besides those that are known by themselves.
+    pub names: Vec<String>,
+    /// Files of variables to be looked at, from the project root.
+    pub env_files: Vec<String>,
 }
 
 impl Settings {
@@ -187,8 +206,15 @@ impl Settings {
             timeout: values.get("loop.timeout", Resolved::duration)?,
             inactivity_timeout: values.get("loop.inactivity_timeout", Resolved::duration_or_zero)?,
             max_limit_wait: values.get("loop.max_limit_wait", Resolved::duration)?,
+            free_space_floor: values.maybe("loop.free_space_floor", Resolved::room)?.unwrap_or_default(),
             specs_dir: values.get("paths.specs", Resolved::name)?,
             git: GitSettings::of(&values)?,
+            redact: RedactSettings {
+                enabled: values.get("redact.enabled", Resolved::switch)?,
+                names: values.row("redact.names").words(),
+                env_files: values.row("redact.env_files").words(),
+            },
+            secrets: Redactor::default(),
             exports: exported.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
             warnings: older.as_deref().map(of_older).into_iter().chain(warning(&without_effect)).collect(),

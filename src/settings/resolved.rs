@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::setting::{Setting, ValueKind};
 use super::{Origin, SettingsError};
-use crate::text::duration;
+use crate::files::room::Floor;
+use crate::text::{bytes, duration};
 
 /// The longest wait between two steps of ending an agent.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
@@ -66,6 +67,18 @@ impl Resolved {
                 "`{}` is not an amount of US dollars above zero, such as 5 or 2.50",
                 self.value
             ))
+        })
+    }
+
+    /// How much of a file system has to be free.
+    pub(super) fn room(&self) -> Result<Floor, SettingsError> {
+        let percent = |text: &str| text.trim().parse().ok().filter(|percent| (1..=99).contains(percent));
+        let floor = match self.value.trim().strip_suffix('%') {
+            Some(share) => percent(share).map(Floor::of_percent),
+            None => bytes::parse(&self.value).map(Floor::of_bytes),
+        };
+        floor.ok_or_else(|| {
+            self.invalid(format!("`{}` is no amount such as 1 GB, 500 MB or 5%, nor 0", self.value))
         })
     }
 

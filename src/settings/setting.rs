@@ -72,6 +72,8 @@ pub enum ValueKind {
     Duration,
     /// An amount of money above zero, in US dollars.
     Money,
+    /// An amount of room on a disk, `1 GB` or `5%`, or `0`.
+    Room,
     /// On or off: `true` or `false`. As a flag it has no value and means `true`.
     Switch,
     /// Words; a list in TOML, separated by blanks elsewhere. May be none.

@@ -427,6 +427,15 @@ pub const TABLE: &[Setting] = &[
         ..Setting::ROW
     },
     Setting {
+        key: "loop.free_space_floor",
+        shell: "FREE_SPACE_FLOOR",
+        env: &["RALPH_FREE_SPACE_FLOOR"],
+        empty: "the smaller one of 1 GB and 5%",
+        kind: ValueKind::Room,
+        doc: "Room that the file systems of the project and of the ralph dir must have before an attempt, which waits for it",
+        ..Setting::ROW
+    },
+    Setting {
         key: "paths.specs",
         shell: "SPECS_DIR",
         env: &["RALPH_SPECS_DIR"],
@@ -506,6 +515,33 @@ pub const TABLE: &[Setting] = &[
         empty: "your own",
         kind: ValueKind::Text,
         doc: "File of the key that those work trees push with, from the project root",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "redact.enabled",
+        shell: "REDACT",
+        env: &["RALPH_REDACT"],
+        default: "true",
+        kind: ValueKind::Switch,
+        doc: "Whether values of secret variables are taken out of all that is kept and shown",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "redact.names",
+        shell: "REDACT_NAMES",
+        env: &["RALPH_REDACT_NAMES"],
+        empty: "those that tell by themselves",
+        kind: ValueKind::Words,
+        doc: "More variables whose values are taken out; '*' at an end of a name stands for anything",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "redact.env_files",
+        shell: "REDACT_ENV_FILES",
+        env: &["RALPH_REDACT_ENV_FILES"],
+        empty: "none",
+        kind: ValueKind::Words,
+        doc: "Files such as .env whose variables are looked at, too, from the project root",
         ..Setting::ROW
     },
 ];

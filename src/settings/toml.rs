@@ -95,14 +95,15 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     match (setting.kind, value) {
         (
-            ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration,
+            ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration | ValueKind::Room,
             DeValue::String(text),
         ) => Ok(text.to_string()),
-        (ValueKind::Count { .. } | ValueKind::Duration | ValueKind::Money, DeValue::Integer(number)) => {
-            i128::from_str_radix(number.as_str(), number.radix())
-                .map(|number| number.to_string())
-                .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key))
-        }
+        (
+            ValueKind::Count { .. } | ValueKind::Duration | ValueKind::Money | ValueKind::Room,
+            DeValue::Integer(number),
+        ) => i128::from_str_radix(number.as_str(), number.radix())
+            .map(|number| number.to_string())
+            .map_err(|_| format!("`{}` is too large; write a smaller number", setting.key)),
         (ValueKind::Duration | ValueKind::Money, DeValue::Float(number)) => Ok(number.as_str().to_owned()),
         (ValueKind::Switch, DeValue::Boolean(on)) => Ok(on.to_string()),
         (ValueKind::Words, DeValue::Array(list)) => words(setting, list),
@@ -118,6 +119,7 @@ fn wanted(kind: ValueKind) -> &'static str {
         ValueKind::Count { .. } => "a whole number without quotes",
         ValueKind::Money => "a number without quotes",
         ValueKind::Switch => "true or false",
+        ValueKind::Room => "an amount like \"1 GB\" or \"5%\", or 0",
         ValueKind::Duration => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
     }
 }

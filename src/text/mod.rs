@@ -1,6 +1,7 @@
 //! Text for people: each form in which the program writes a duration, a time, a list or a long text, once. Knows nothing
 //! of ralph.
 
+pub(crate) mod bytes;
 pub(crate) mod count;
 pub(crate) mod duration;
 pub(crate) mod head_and_tail;
@@ -9,6 +10,8 @@ pub(crate) mod line;
 pub(crate) mod list;
 pub(crate) mod nearest;
 pub(crate) mod palette;
+pub mod redact;
+pub(crate) mod secret;
 pub(crate) mod terminal;
 pub(crate) mod timestamp;
 pub(crate) mod wrap;

@@ -168,7 +168,13 @@ impl Plain {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
-            Event::Waiting { until, tally } => {
+            Event::Waiting { shortage: Some(shortage), .. } => {
+                let name = &stamped.identity.name;
+                let text =
+                    format!("{shortage}: waiting for room; 'ralph resume {name}' tries now, Ctrl+C stops");
+                self.line(NOTE, "⏸", &text);
+            }
+            Event::Waiting { until, tally, shortage: None } => {
                 let why =
                     if tally.waits_for_provider() { "provider overloaded" } else { "usage limit reached" };
                 self.waits(why, until, &stamped.identity.name);

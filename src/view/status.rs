@@ -136,6 +136,7 @@ impl<'a> LoopSnapshot<'a> {
             "last_iteration_started": state.last_iteration_at,
             "last_iteration_ended": state.last_iteration_ended_at,
             "waiting_until": state.waiting_until.filter(|_| self.alive),
+            "waiting_for": state.waiting_for.as_ref().filter(|_| self.alive),
             "iteration_durations": tally.durations.last,
             "average_duration": Self::average(state),
             "remaining": self.remaining(state),
@@ -231,6 +232,9 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
         let now = format!("'ralph resume {}' tries now", state.name);
         line("Waiting until", &format_args!("{} ({left} left; {now})", timestamp::local(&until)))?;
+    }
+    if let Some(what) = state.waiting_for.as_ref().filter(|_| snapshot.alive) {
+        line("Waiting for", &format_args!("{what} ('ralph resume {}' tries now)", state.name))?;
     }
     if let Some(ended) = state.ended_at {
         let total = (ended - state.started_at).to_std().unwrap_or_default();

@@ -54,6 +54,7 @@ enum Doing {
     BetweenAttempts,
     Retrying { retry: u32, max_retries: u32 },
     Waiting { why: &'static str, until: DateTime<Utc> },
+    AwaitingRoom,
     Queued,
     Paused,
 }
@@ -121,7 +122,8 @@ impl StatusLine {
                 self.doing = Doing::BetweenAttempts;
             }
             Event::Retrying { retry, max_retries, .. } => self.doing = Doing::Retrying { retry, max_retries },
-            Event::Waiting { until, tally } => {
+            Event::Waiting { shortage: Some(_), .. } => self.doing = Doing::AwaitingRoom,
+            Event::Waiting { until, tally, shortage: None } => {
                 let why = if tally.waits_for_provider() { "provider overloaded" } else { "usage limit" };
                 self.doing = Doing::Waiting { why, until };
             }
@@ -205,6 +207,7 @@ impl StatusLine {
                 let left = duration::elapsed((*until - Utc::now()).to_std().unwrap_or_default());
                 format!("{why}: {left} left, until {}", timestamp::nearby(until, Local::now()))
             }
+            Doing::AwaitingRoom => "waiting for room on the disk".to_owned(),
             Doing::Queued => "waiting for a free place".to_owned(),
             Doing::Paused => "paused, 'ralph resume' goes on".to_owned(),
         }
@@ -330,11 +333,11 @@ mod tests {
     fn a_wait_names_its_end() {
         let tally = Tally::default();
         let until = Utc::now() + chrono::TimeDelta::days(3);
-        let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
+        let text = line(&[Event::Waiting { until, shortage: None, tally: &tally }])(0, 100);
         let day = until.with_timezone(&Local).format("%Y-%m-%d %H:%M");
         assert!(text.contains(&format!("left, until {day} · Ctrl+C: stop")), "{text}");
         let tally = Tally { last: crate::engine::tally::Last::Overloaded, ..tally };
-        let text = line(&[Event::Waiting { until, tally: &tally }])(0, 100);
+        let text = line(&[Event::Waiting { until, shortage: None, tally: &tally }])(0, 100);
         assert!(text.contains(&format!("left, until {day}")), "{text}");
     }
 }

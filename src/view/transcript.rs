@@ -182,10 +182,11 @@ fn around(fact: &Fact<'_>) -> Option<Entry> {
             Entry::new(Kind::Note, "↻", soon)
         }
         Fact::NeedsAttention { screen } => Entry::new(Kind::Note, "?", format!("needs attention: {screen}")),
-        Fact::Waiting { reason, until } => {
+        Fact::Waiting { reason, until, .. } => {
             let why = match reason {
                 Word::Known(WaitReason::UsageLimit) => "usage limit reached",
                 Word::Known(WaitReason::Overload) => "provider overloaded",
+                Word::Known(WaitReason::DiskSpace) => "the disk is nearly full",
                 Word::Other(word) => word,
             };
             Entry::new(Kind::Note, "⏸", format!("{why}; waiting until {}", timestamp::local(until)))

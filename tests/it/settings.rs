@@ -20,6 +20,7 @@ fn sample(setting: &Setting) -> &'static str {
         ValueKind::Name | ValueKind::Text | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
         ValueKind::Duration => "77s",
+        ValueKind::Room => "77 MB",
         ValueKind::Money => "7.5",
         ValueKind::Switch if setting.default == "true" => "false",
         ValueKind::Switch => "true",
@@ -31,7 +32,9 @@ fn sample(setting: &Setting) -> &'static str {
 fn toml_sample(setting: &Setting) -> String {
     let text = sample(setting);
     match setting.kind {
-        ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration => format!("'{text}'"),
+        ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration | ValueKind::Room => {
+            format!("'{text}'")
+        }
         ValueKind::Count { .. } | ValueKind::Money | ValueKind::Switch => text.to_owned(),
         ValueKind::Words => format!("{:?}", text.split(' ').collect::<Vec<_>>()),
     }

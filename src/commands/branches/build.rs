@@ -22,7 +22,7 @@ use crate::git::{self, GitError};
 use crate::job::Refused;
 use crate::job::agent_choice::Choice;
 use crate::job::preflight::Preflight;
-use crate::job::ready::{Ready, run_id};
+use crate::job::ready::{Ready, own_command_line, run_id};
 use crate::job::resume::Resume;
 use crate::job::signals::Signals;
 use crate::job::variables::{agent_env, prompt_names};
@@ -82,7 +82,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let branches = planned::read(project, settings)?;
     let run = run_id();
     if branches.iter().any(|branch| !branch.section.is_done) {
-        RunStart::now(&run, VERB, ProcessIdentity::of_self()?).write(project)?;
+        let command = own_command_line(&settings.secrets);
+        RunStart::now(&run, VERB, &command, ProcessIdentity::of_self()?).write(project)?;
     }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
@@ -240,8 +241,9 @@ impl Building<'_> {
         match self.build(branch, ticket, &mut view, &mut row) {
             Ok(code) => (row, code),
             Err(error) => {
-                view.warn(&format!("{error:#}"));
-                row.notes.push(format!("{error:#}"));
+                let why = self.workspace.settings.secrets.text(&format!("{error:#}")).into_owned();
+                view.warn(&why);
+                row.notes.push(why);
                 row.built = Built::Failed;
                 let code = match error.downcast_ref::<GitError>() {
                     _ if self.signals.count() > 0 => Outcome::Interrupted.code(),
@@ -291,7 +293,8 @@ impl Building<'_> {
         row.commits = publisher.commits();
         let Made { pull_request, notes, .. } = publisher.made;
         row.pull_request = pull_request;
-        row.notes.extend(notes);
+        let secrets = &self.workspace.settings.secrets;
+        row.notes.extend(notes.iter().map(|note| secrets.text(note).into_owned()));
         if is_done {
             row.built = Built::Done;
         }

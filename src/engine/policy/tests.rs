@@ -52,7 +52,13 @@ pub(super) fn at(seconds: i64) -> DateTime<Utc> {
 
 pub(super) fn now(seconds: i64) -> Now {
     let running = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    Now { time: at(seconds), running, closed_until: None, spent_by_others: Spent::default() }
+    Now {
+        time: at(seconds),
+        running,
+        closed_until: None,
+        spent_by_others: Spent::default(),
+        rooms: [None; 2],
+    }
 }
 
 #[test]
@@ -419,6 +425,13 @@ proptest! {
             prop_assert_eq!(closed_for(30), if runs_an_agent { Step::Wait(at(clock + 30)) } else { next });
             let too_far = if runs_an_agent { Step::End(Outcome::LimitTooFar) } else { next };
             prop_assert_eq!(closed_for(7 * 3600), too_far);
+            let (full, roomy) = (Room { free: 1, size: 100 }, Room { free: 100, size: 100 });
+            let in_rooms = |rooms| step(&limits, &tally, Now { rooms, ..now(clock) });
+            prop_assert_eq!(in_rooms([Some(roomy), Some(roomy)]), next);
+            let lack = Shortage { free: 1, wanted: 5 };
+            for rooms in [[Some(full), Some(roomy)], [None, Some(full)]] {
+                prop_assert_eq!(in_rooms(rooms), if runs_an_agent { Step::AwaitRoom(lack) } else { next });
+            }
             match next {
                 Step::Begin { pause } => {
                     let is_overload = before.last == Last::Failed(Class::Overload);
@@ -443,6 +456,7 @@ proptest! {
                     tries += 1;
                 }
                 Step::Again => prop_assert_eq!(before.last, Last::Waited),
+                Step::AwaitRoom(_) => prop_assert!(false, "nobody looked for room"),
                 Step::Wait(until) => {
                     waited += until - at(clock);
                     prop_assert!(until > at(clock) && waited <= TimeDelta::hours(6));

@@ -12,6 +12,7 @@ use crate::engine::report::{self, AttemptStatus};
 use crate::engine::stop::Change;
 use crate::engine::tally::Tally;
 use crate::engine::worktree::WorkDone;
+use crate::files::room::Shortage;
 use crate::reply::show::Leave;
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{self, Class};
@@ -87,7 +88,8 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::BackingOff { tally, breaker: Some(5), pause: Duration::from_secs(4) });
     take(Event::Attention(Some("s")));
     take(Event::Attention(None));
-    take(Event::Waiting { until, tally });
+    take(Event::Waiting { until, shortage: None, tally });
+    take(Event::Waiting { until, shortage: Some(Shortage { free: 1, wanted: 2 }), tally });
     take(Event::Queued);
     take(Event::Paused { tally });
     take(Event::Resumed { tally });

@@ -45,6 +45,8 @@ pub enum WaitReason {
     UsageLimit,
     /// A provider that is overloaded or out of order.
     Overload,
+    /// Room on the disk.
+    DiskSpace,
 }
 
 /// What was asked of a loop.

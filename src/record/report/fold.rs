@@ -182,13 +182,16 @@ impl Fold {
                 met.reason = (!reason.is_empty()).then(|| one_line(reason));
                 self.task = None;
             }
-            Fact::Waiting { reason, until } => {
+            Fact::Waiting { reason, until, .. } => {
                 let what = match reason {
                     Word::Known(WaitReason::UsageLimit) => "usage_limit",
                     Word::Known(WaitReason::Overload) => "overload",
+                    Word::Known(WaitReason::DiskSpace) => "disk_space",
                     Word::Other(word) => word,
                 };
-                report.wait(what, line.at, Some(*until));
+                // How long the disk is full, nobody knows.
+                let is_known = *reason != Word::Known(WaitReason::DiskSpace);
+                report.wait(what, line.at, is_known.then_some(*until));
             }
             Fact::Paused => report.wait("paused", line.at, None),
             Fact::Queued => report.wait("queued", line.at, None),

@@ -1,0 +1,56 @@
+//! Which secrets there are: found once, when a loop is started, in our environment, in what the shell config assigns, and in the
+//! `.env` files that the settings name.
+
+use std::collections::BTreeMap;
+
+use crate::files::theirs;
+use crate::project::Project;
+use crate::settings::Settings;
+use crate::text::count;
+use crate::text::redact::Redactor;
+use crate::text::secret::{is_listed, secrets};
+
+/// What takes the secrets out of all that is kept and shown. With what the user should know.
+#[must_use]
+pub(crate) fn redactor(settings: &Settings, project: &Project) -> (Redactor, Vec<String>) {
+    if !settings.redact.enabled {
+        return (Redactor::default(), Vec::new());
+    }
+    let mut warnings = Vec::new();
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let config = settings.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
+    for (name, value) in environment.chain(config) {
+        all.entry(name).or_default().push(value);
+    }
+    for file in &settings.redact.env_files {
+        if let Err(why) = read_env_file(project, file, &mut all) {
+            warnings.push(format!("redact.env_files: {file} {why}; what cannot be read is not redacted"));
+        }
+    }
+    let known = all.iter().flat_map(|(name, values)| {
+        let is_wanted = is_listed(name, &settings.redact.names);
+        let parts = values.iter().flat_map(move |value| secrets(name, value, is_wanted));
+        parts.map(move |value| (name.as_str(), value))
+    });
+    (Redactor::new(known), warnings)
+}
+
+fn read_env_file(
+    project: &Project,
+    file: &str,
+    all: &mut BTreeMap<String, Vec<String>>,
+) -> Result<(), String> {
+    let path = project.root().join(file);
+    let text = theirs::read(&path, theirs::MAX_TEXT).map_err(|error| format!("cannot be read: {error}"))?;
+    let mut unread = 0;
+    for pair in dotenvy::from_read_iter(text.as_slice()) {
+        match pair {
+            Ok((name, value)) => all.entry(name).or_default().push(value),
+            // The error would quote the line.
+            Err(_) => unread += 1,
+        }
+    }
+    if unread == 0 { Ok(()) } else { Err(format!("has {} that cannot be read", count::of(unread, "line"))) }
+}

@@ -1,0 +1,256 @@
+//! Takes secrets out of what is kept and shown. A value is known in the forms in which programs write it ([`forms`]), and is found
+//! however the bytes that hold it are cut: what may be the beginning of one is held back until more is known.
+//!
+//! No value has a newline in it (one of several lines is several values), so nothing is held back beyond the end of a line.
+
+mod forms;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+/// A shorter value is never looked for, in bytes: it would be found where it does not stand.
+pub const SHORTEST: usize = 8;
+/// How begins what stands in the place of a value.
+pub const MARK: &str = "[redacted:";
+
+/// What knows the secrets, and takes them out. By default there are none.
+#[derive(Clone, Default)]
+pub struct Redactor(Option<Arc<Known>>);
+
+struct Known {
+    automaton: AhoCorasick,
+    /// Each form, with the place of its name; in the order of bytes, which is also that of the automaton.
+    forms: Vec<(Vec<u8>, usize)>,
+    /// What stands in the place of a value, by the place of its name.
+    marks: Vec<String>,
+    names: Vec<String>,
+    values: Vec<String>,
+    longest: usize,
+    /// The bytes with which forms begin.
+    begins: [bool; 256],
+}
+
+/// One stream of bytes less its secrets, cut anywhere.
+#[derive(Debug, Clone, Default)]
+pub struct Redaction {
+    redactor: Redactor,
+    /// What came last and may be the beginning of a secret.
+    held: Vec<u8>,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: &[String] = self.0.as_ref().map_or(&[], |known| &known.names);
+        f.debug_tuple("Redactor").field(&names).finish()
+    }
+}
+
+impl Redactor {
+    /// Takes these values out, each called by its name; those under [`SHORTEST`] bytes are left out. A value of two names is called
+    /// by the first.
+    #[must_use]
+    pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let (mut names, mut values, mut all) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (name, value) in secrets {
+            for line in value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST) {
+                let place = names.len();
+                names.push(name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect());
+                values.push(line.to_owned());
+                for form in forms::of(line) {
+                    all.entry(form.into_bytes()).or_insert(place);
+                }
+            }
+        }
+        let forms: Vec<(Vec<u8>, usize)> = all.into_iter().collect();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(forms.iter().map(|(form, _)| form));
+        // It fails only where all values together have gigabytes.
+        let Some(automaton) = automaton.ok().filter(|_| !forms.is_empty()) else { return Self(None) };
+        let mut begins = [false; 256];
+        for (form, _) in &forms {
+            begins[usize::from(form[0])] = true;
+        }
+        let longest = forms.iter().map(|(form, _)| form.len()).max().unwrap_or_default();
+        let marks = names.iter().map(|name: &String| format!("{MARK}{name}]")).collect();
+        Self(Some(Arc::new(Known { automaton, forms, marks, names, values, longest, begins })))
+    }
+
+    /// Whether there is nothing to take out.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// A stream that begins.
+    #[must_use]
+    pub fn stream(&self) -> Redaction {
+        Redaction { redactor: self.clone(), held: Vec::new() }
+    }
+
+    /// A whole text less its secrets, those included of which a part was cut off: at its end, or where `…` says so.
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(known) = &self.0 else { return Cow::Borrowed(text) };
+        let mut out = String::new();
+        for (number, piece) in text.split_inclusive('…').enumerate() {
+            let piece = if number > 0 { known.without_rest(piece) } else { Cow::Borrowed(piece) };
+            let (piece, end) = split_off_cut(&piece);
+            let mut stream = self.stream();
+            out.push_str(&String::from_utf8_lossy(&stream.push(piece.as_bytes())));
+            out.push_str(&String::from_utf8_lossy(&stream.finish()));
+            out.push_str(end);
+        }
+        if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) }
+    }
+
+    /// A text of which nothing was cut off, less its secrets: [`Redactor::restore`] puts them back.
+    #[must_use]
+    pub fn word(&self, text: &str) -> String {
+        let Some(known) = &self.0 else { return text.to_owned() };
+        let mut out = String::new();
+        known.automaton.replace_all_with(text, &mut out, |found, _, out| {
+            out.push_str(&known.marks[known.forms[found.pattern().as_usize()].1]);
+            true
+        });
+        out
+    }
+
+    /// Puts the values back into a [`Redactor::word`]. `None`: it names one that is not known, or that has several lines.
+    #[must_use]
+    pub fn restore(&self, text: &str) -> Option<String> {
+        let mut out = text.to_owned();
+        if let Some(known) = &self.0 {
+            let is_single = |mark: &&String| known.marks.iter().filter(|other| other == mark).count() == 1;
+            let marks = known.marks.iter().zip(&known.values).filter(|(mark, _)| is_single(mark));
+            marks.for_each(|(mark, value)| out = out.replace(mark, value));
+        }
+        (!out.contains(MARK)).then_some(out)
+    }
+}
+
+/// A piece of text, and what stands at its end where something was cut off.
+fn split_off_cut(piece: &str) -> (&str, &str) {
+    let Some(before) = piece.strip_suffix('…') else { return (piece, "") };
+    piece.split_at(before.trim_end_matches([' ', '\n', '[']).len())
+}
+
+impl Known {
+    /// Bytes less the secrets in them, and from where on they may hold the beginning of one.
+    fn replaced(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
+        let (mut out, mut at, mut held) = (Vec::with_capacity(bytes.len()), 0, self.held_from(bytes, 0));
+        for found in self.automaton.find_iter(bytes) {
+            // More may come that makes another one of it.
+            if found.start() >= held {
+                break;
+            }
+            out.extend_from_slice(&bytes[at..found.start()]);
+            out.extend_from_slice(self.mark(found.pattern().as_usize()));
+            at = found.end();
+            if at > held {
+                held = self.held_from(bytes, at);
+            }
+        }
+        out.extend_from_slice(&bytes[at..held]);
+        (out, held)
+    }
+
+    fn mark(&self, form: usize) -> &[u8] {
+        self.marks[self.forms[form].1].as_bytes()
+    }
+
+    /// From where on `bytes` are the beginning of a form and not all of it; their end where they are none.
+    fn held_from(&self, bytes: &[u8], from: usize) -> usize {
+        let from = from.max(bytes.len().saturating_sub(self.longest - 1));
+        let line = bytes[from..].iter().rposition(|byte| *byte == b'\n').map_or(from, |at| from + at + 1);
+        let begins = |at: &usize| self.begins[usize::from(bytes[*at])] && self.begun(&bytes[*at..]).is_some();
+        (line..bytes.len()).find(begins).unwrap_or(bytes.len())
+    }
+
+    /// The first form that goes on behind these bytes.
+    fn begun(&self, bytes: &[u8]) -> Option<usize> {
+        let first = self.forms.partition_point(|(form, _)| form.as_slice() < bytes);
+        let goes_on = |place: &usize| {
+            self.forms
+                .get(*place)
+                .is_some_and(|(form, _)| form.len() > bytes.len() && form.starts_with(bytes))
+        };
+        // The first one may be nothing but these bytes.
+        [first, first + 1].into_iter().find(goes_on)
+    }
+
+    /// Text behind a cut, less what it begins with of a secret whose beginning was cut off.
+    fn without_rest<'a>(&self, piece: &'a str) -> Cow<'a, str> {
+        let start = piece.len() - piece.trim_start_matches([']', '\n', ' ']).len();
+        let rest = |(form, name): &(Vec<u8>, usize)| {
+            let lengths = (SHORTEST..form.len()).rev();
+            let length = { lengths }
+                .find(|length| piece.as_bytes()[start..].starts_with(&form[form.len() - length..]))?;
+            piece.is_char_boundary(start + length).then_some((length, *name))
+        };
+        match self.forms.iter().filter_map(rest).max() {
+            Some((length, name)) => {
+                format!("{}{}{}", &piece[..start], self.marks[name], &piece[start + length..]).into()
+            }
+            None => piece.into(),
+        }
+    }
+}
+
+impl Redaction {
+    /// Takes the next bytes, and returns what is certain by now.
+    #[must_use]
+    pub fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let Some(known) = &self.redactor.0 else { return Cow::Borrowed(bytes) };
+        if self.held.is_empty() {
+            let held = known.held_from(bytes, 0);
+            let found = known.automaton.find(bytes);
+            if found.is_none_or(|found| found.start() >= held) {
+                self.held.extend_from_slice(&bytes[held..]);
+                return Cow::Borrowed(&bytes[..held]);
+            }
+            let (out, held) = known.replaced(bytes);
+            self.held.extend_from_slice(&bytes[held..]);
+            return Cow::Owned(out);
+        }
+        self.held.extend_from_slice(bytes);
+        let (out, held) = known.replaced(&self.held);
+        self.held.drain(..held);
+        Cow::Owned(out)
+    }
+
+    /// Nothing more comes. What was held back is no secret as a whole; where it is a good part of one, it is taken out all the same.
+    #[must_use]
+    pub fn finish(&mut self) -> Vec<u8> {
+        let held = std::mem::take(&mut self.held);
+        let Some(known) = self.redactor.0.as_ref().filter(|_| held.len() >= SHORTEST) else { return held };
+        if let Ok(place) = known.forms.binary_search_by(|(form, _)| form.as_slice().cmp(&held)) {
+            return known.mark(place).to_vec();
+        }
+        let begun = known.begun(&held).map(|place| &known.forms[place]);
+        match begun {
+            Some((form, name)) if held.len() * 4 >= form.len() || self.holds_one(&held) => {
+                known.marks[*name].clone().into_bytes()
+            }
+            _ => held,
+        }
+    }
+
+    /// Whether something is held back.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a whole secret stands in these bytes.
+    fn holds_one(&self, bytes: &[u8]) -> bool {
+        self.redactor.0.as_ref().is_some_and(|known| known.automaton.is_match(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+//! Which variables hold a secret, by their names and by what their values look like. `docs/safety.md` tells the same.
+
+use super::redact::SHORTEST;
+
+/// One of these words in a name says that the value is a secret.
+pub(crate) const TELLING: [&str; 31] = [
+    "KEY",
+    "KEYS",
+    "APIKEY",
+    "ACCESSKEY",
+    "PRIVATEKEY",
+    "SECRETKEY",
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWORDS",
+    "PASSWD",
+    "PASSPHRASE",
+    "PASS",
+    "PWD",
+    "PW",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "CRED",
+    "CREDS",
+    "AUTH",
+    "AUTHORIZATION",
+    "BEARER",
+    "COOKIE",
+    "COOKIES",
+    "PAT",
+    "JWT",
+    "DSN",
+    "WEBHOOK",
+    "PRIVATE",
+];
+/// One of these as the last word says that it is only about one.
+pub(crate) const ABOUT: [&str; 29] = [
+    "FILE",
+    "PATH",
+    "DIR",
+    "NAME",
+    "TYPE",
+    "METHOD",
+    "MODE",
+    "USER",
+    "USERNAME",
+    "HOST",
+    "PORT",
+    "ENDPOINT",
+    "REGION",
+    "VERSION",
+    "SOCK",
+    "SOCKET",
+    "PID",
+    "TTL",
+    "TIMEOUT",
+    "LENGTH",
+    "SIZE",
+    "COUNT",
+    "ALGORITHM",
+    "FORMAT",
+    "ENABLED",
+    "ISSUER",
+    "SCOPE",
+    "SCOPES",
+    "DOMAIN",
+];
+/// How tokens of well-known services begin.
+pub(crate) const BEGINNINGS: [&str; 30] = [
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "rk_test_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xoxs-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "npm_",
+    "pypi-",
+    "hf_",
+    "eyJ",
+    "dop_v1_",
+    "shpat_",
+    "SG.",
+    "AGE-SECRET-KEY-",
+    "whsec_",
+];
+/// The shortest token that is known by how it looks.
+const SHORTEST_TOKEN: usize = 20;
+/// The least entropy of one, in bits for each character.
+const LEAST_ENTROPY: f64 = 3.5;
+
+/// What of the value of a variable is secret; `is_wanted`: the user has named it.
+#[must_use]
+pub(crate) fn secrets<'a>(name: &str, value: &'a str, is_wanted: bool) -> Vec<&'a str> {
+    let value = value.trim();
+    if value.len() < SHORTEST {
+        Vec::new()
+    } else if is_wanted {
+        vec![value]
+    } else if let Some((_, address)) = value.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
+        of_address(address)
+    } else if is_token(value) || has_telling_name(name) && !is_dull(value) {
+        vec![value]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Whether a name stands on a list; `*` in front or at the end stands for anything.
+#[must_use]
+pub(crate) fn is_listed(name: &str, list: &[String]) -> bool {
+    list.iter().any(|known| match (known.strip_prefix('*'), known.strip_suffix('*')) {
+        (Some(end), None) => name.ends_with(end),
+        (None, Some(start)) => name.starts_with(start),
+        (Some(end), Some(_)) => name.contains(end.trim_end_matches('*')),
+        (None, None) => name == known,
+    })
+}
+
+fn has_telling_name(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let is_public = words.contains(&"PUBLIC");
+    let is_about = words.last().is_some_and(|word| ABOUT.contains(word));
+    !is_public && !is_about && words.iter().any(|word| TELLING.contains(word))
+}
+
+/// Numbers, a word, a path: to take them out would make what is shown unreadable, and hide nothing.
+fn is_dull(value: &str) -> bool {
+    let is_number = value.chars().all(|c| c.is_ascii_digit() || ".,:+-_/ ".contains(c));
+    let is_path = ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start));
+    is_number || is_path || is_word(value)
+}
+
+/// Letters alone, as a word is written: `true`, `PRODUCTION`, `Enabled`.
+fn is_word(value: &str) -> bool {
+    let rest = value.get(1..).unwrap_or_default();
+    let is_all = |is: fn(&u8) -> bool, text: &str| text.as_bytes().iter().all(is);
+    is_all(u8::is_ascii_alphabetic, value)
+        && (is_all(u8::is_ascii_lowercase, rest) || is_all(u8::is_ascii_uppercase, value))
+}
+
+fn is_scheme(scheme: &str) -> bool {
+    !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+}
+
+/// An address, behind its scheme: the password, and what looks like a token.
+fn of_address(address: &str) -> Vec<&str> {
+    let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    let password = user.split_once(':').map_or("", |(_, password)| password);
+    let parts = address.split(['/', '?', '#', '&', '=', '@', ':']).filter(|part| is_token(part));
+    parts.chain([password].into_iter().filter(|password| password.len() >= SHORTEST)).collect()
+}
+
+/// Whether a value is a token of a well-known service, or of any: many characters, as if by chance.
+fn is_token(value: &str) -> bool {
+    if value.len() < SHORTEST_TOKEN {
+        return false;
+    }
+    let has_beginning = BEGINNINGS.iter().any(|start| value.starts_with(start));
+    let is_lines = value.starts_with("-----BEGIN ") && value.contains("PRIVATE KEY");
+    is_lines
+        || !value.contains(char::is_whitespace) && (has_beginning && has_digit(value) || is_random(value))
+}
+
+fn has_digit(value: &str) -> bool {
+    value.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Letters of both cases and digits, changing so often that nobody has thought of them.
+fn is_random(value: &str) -> bool {
+    #[derive(PartialEq, Clone, Copy)]
+    enum Class {
+        Lower,
+        Upper,
+        Digit,
+        Other,
+    }
+    let class = |byte: u8| match byte {
+        b'a'..=b'z' => Some(Class::Lower),
+        b'A'..=b'Z' => Some(Class::Upper),
+        b'0'..=b'9' => Some(Class::Digit),
+        b'-' | b'_' | b'+' | b'/' | b'=' | b'.' | b'~' => Some(Class::Other),
+        _ => None,
+    };
+    let Some(classes) = value.bytes().map(class).collect::<Option<Vec<Class>>>() else { return false };
+    let has_all = [Class::Lower, Class::Upper, Class::Digit].iter().all(|class| classes.contains(class));
+    let changes =
+        classes.windows(2).filter(|pair| pair[0] != pair[1] && !pair.contains(&Class::Other)).count();
+    has_all && changes * 3 >= classes.len() && entropy(value.as_bytes()) >= LEAST_ENTROPY
+}
+
+/// Bits for each byte, by how often each one stands in it.
+#[expect(clippy::cast_precision_loss, reason = "no value has 2^52 bytes")]
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0_usize; 256];
+    for byte in bytes {
+        counts[usize::from(*byte)] += 1;
+    }
+    let share = |count: &usize| *count as f64 / bytes.len() as f64;
+    -counts.iter().filter(|count| **count > 0).map(|count| share(count) * share(count).log2()).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of<'a>(name: &str, value: &'a str) -> Vec<&'a str> {
+        secrets(name, value, false)
+    }
+
+    #[test]
+    fn names_tell() {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "gh_token",
+            "DB_PASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "npm.auth",
+            "OPENAI_APIKEY",
+        ] {
+            assert_eq!(of(name, "correct-horse"), ["correct-horse"], "{name}");
+        }
+        for name in [
+            "HOME_TOWN",
+            "MONKEY",
+            "KEYBOARD",
+            "SSH_AUTH_SOCK",
+            "TOKEN_FILE",
+            "NEXT_PUBLIC_KEY",
+            "GIT_AUTHOR_NAME",
+        ] {
+            assert!(of(name, "correct-horse").is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn dull_values_stay() {
+        for value in [
+            "true",
+            "1234567",
+            "123456789",
+            "2026-11-22",
+            "/home/me/key.pem",
+            "~/.keys/x",
+            "production",
+            "ENABLED",
+            "Disabled",
+            "https://example.org/login",
+            "./key-file-1",
+        ] {
+            assert!(of("API_KEY", value).is_empty(), "{value}");
+        }
+        assert_eq!(secrets("API_KEY", "production", true), ["production"], "the user knows better");
+        assert!(secrets("API_KEY", "1234567", true).is_empty());
+    }
+
+    #[test]
+    fn tokens_are_known_by_their_looks() {
+        for value in [
+            "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+            "sk-ant-api03-xxxxxxxxxxxxx0",
+            "wJ4lrXUtnF3MI/K7MDx5G/bPxRfiC9dEq7mPkLe1",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc",
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+        ] {
+            assert_eq!(of("ANY_NAME", value), [value]);
+        }
+        for value in [
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
+            "MyProject-Version-2.0-Release",
+            "xterm-256color-with-Italics-1",
+            "9b2c9be6f2d64ad6b1f2a8e2b0c9ab54",
+            "d2acc3f4ba1be2b6f0a1b6a6d6f0d2acc3f4ba1b",
+            "-----BEGIN PUBLIC KEY-----\nMIIE",
+            "sk-learn-and-other-words",
+        ] {
+            assert!(of("ANY_NAME", value).is_empty(), "{value}");
+        }
+    }
+
+    #[test]
+    fn of_an_address_only_the_secret_part_is_taken() {
+        assert_eq!(of("DATABASE_URL", "postgres://me:hunter2hunter2@db.example.org/x"), ["hunter2hunter2"]);
+        assert_eq!(
+            of("HOOK", "https://hooks.example.org/T0/B0/aB3dE5gH7jK9mN1pQ3sT5v"),
+            ["aB3dE5gH7jK9mN1pQ3sT5v"]
+        );
+        assert!(of("SERVER_AUTH", "http://me@example.org:8080/a/path?with=query").is_empty());
+    }
+
+    #[test]
+    fn lists_have_stars() {
+        let list = ["ONE".to_owned(), "MY_*".to_owned(), "*_X".to_owned(), "*MID*".to_owned()];
+        for (name, expected) in [
+            ("ONE", true),
+            ("ONES", false),
+            ("MY_A", true),
+            ("A_X", true),
+            ("A_MID_B", true),
+            ("OTHER", false),
+        ] {
+            assert_eq!(is_listed(name, &list), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_page_about_safety_lists_all_of_them() {
+        let page = include_str!("../../docs/safety.md");
+        for word in TELLING.iter().chain(&ABOUT).chain(&BEGINNINGS) {
+            assert!(page.contains(&format!("`{}`", word.trim())), "{word}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_drawn_by_chance_is_nearly_always_known(values in prop::collection::vec("[a-zA-Z0-9]{32}", 100)) {
+            let missed = values.iter().filter(|value| !is_random(value)).count();
+            prop_assert!(missed <= 3, "{}", missed);
+        }
+
+        #[test]
+        fn no_text_is_too_odd(name in ".{0,20}", value in ".{0,60}") {
+            for part in secrets(&name, &value, false) {
+                prop_assert!(value.contains(part) && part.len() >= SHORTEST);
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Values of secret variables reach the agent, and nothing that ralph keeps or shows.
+
+use std::fs;
+use std::process::Command;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{CLAUDE_RESULT, Run, Scratch, claude_says, claude_text, finish};
+use crate::workers::Tmux;
+
+/// Of the environment, known by its name.
+const TOKEN: &str = "canary-of-the-token-1";
+/// In its forms no two writers agree.
+const ODD: &str = "p\"a\\ss/wörd<42>";
+/// Known by its looks alone.
+const LOOKS: &str = "ghp_Canary0Canary1Canary2Canary3";
+/// Exported by the config.
+const EXPORTED: &str = "canary-of-the-config-1";
+/// In a `.env` file.
+const FILED: &str = "canary-of-the-file-1";
+/// Named by the user.
+const NAMED: &str = "canaryinaword";
+
+const ALL: [&str; 6] = [TOKEN, ODD, LOOKS, EXPORTED, FILED, NAMED];
+
+/// An agent's own way to print a value in the pieces of single bytes.
+const BYTE_BY_BYTE: &str = r#"
+slowly() { local LC_ALL=C text=$1 at; for ((at = 0; at < ${#text}; at++)); do printf %s "${text:at:1}"; done; }
+"#;
+
+fn scratch() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write(
+        ".ralph/config",
+        format!("export CONFIG_TOKEN={EXPORTED}\nREDACT_NAMES=NAMED\nREDACT_ENV_FILES=.env\n"),
+    );
+    scratch.write(".env", format!("# theirs\nFILE_SECRET='{FILED}'\nPLAIN=value\n"));
+    scratch.write("p.md", format!("Do it with {}, then say <promise>COMPLETE</promise>.\n", ALL.join(" ")));
+    scratch
+}
+
+fn with_secrets(command: &mut Command) -> &mut Command {
+    command.env("MY_TOKEN", TOKEN).env("ODD_PASSWORD", ODD).env("LOOKS", LOOKS).env("NAMED", NAMED)
+}
+
+fn run(scratch: &Scratch, args: &str) -> Run {
+    Scratch::finish(with_secrets(&mut scratch.ralph(args)))
+}
+
+/// What JSON may make of a value.
+fn forms(value: &str) -> [String; 3] {
+    let json = serde_json::to_string(value).unwrap();
+    let json = json.trim_matches('"').to_owned();
+    [value.to_owned(), json.replace('/', "\\/").replace('ö', "\\u00f6"), json]
+}
+
+#[track_caller]
+fn assert_silent(what: &str, text: &str) {
+    for form in ALL.iter().flat_map(|value| forms(value)) {
+        assert!(!text.contains(&form), "{what} tells {form}: {text}");
+    }
+}
+
+/// Nothing that ralph has written, nor what it has printed, holds a value.
+#[track_caller]
+fn assert_none_is_kept(scratch: &Scratch, run: &Run) {
+    assert_silent("stdout", &run.stdout);
+    assert_silent("stderr", &run.stderr);
+    let state = scratch.home().join("state");
+    let mut folders = vec![scratch.path(".ralph"), state];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path != scratch.path(".ralph/config")
+                && let Ok(bytes) = fs::read(&path)
+            {
+                files += 1;
+                assert_silent(&path.display().to_string(), &String::from_utf8_lossy(&bytes));
+            }
+        }
+    }
+    assert!(files > 5, "only {files} files were found");
+}
+
+/// An agent that tells all values on both of its pipes, in a tool's output, and in what it says.
+fn chatty() -> String {
+    let all = ALL.join(" and ");
+    let tool = serde_json::json!({ "type": "user", "message": { "content": [
+        { "type": "tool_result", "tool_use_id": "t", "content": serde_json::json!({ "env": all }).to_string() },
+    ] } });
+    let call = serde_json::json!({ "type": "assistant", "message": { "model": "m", "content": [
+        { "type": "tool_use", "id": "t", "name": "Bash", "input": { "command": format!("curl -H '{all}'") } },
+    ] } });
+    let said = claude_text(&format!("I saw {all}."));
+    // As PHP and Python write it.
+    let other = said.replace('/', "\\/").replace('ö', "\\u00f6");
+    let lines = [call.to_string(), tool.to_string(), said, other];
+    let cat = lines.map(|line| format!("read -r line <<'LINE'\n{line}\nLINE\nslowly \"$line\"; echo"));
+    format!(
+        "{BYTE_BY_BYTE}\ncat > \"$HOME/prompt\"\nenv > \"$HOME/env\"\n\
+         slowly \"$MY_TOKEN $ODD_PASSWORD\" >&2; echo \"$LOOKS $CONFIG_TOKEN $NAMED {FILED}\" >&2\n{}\n",
+        cat.join("\n").replace("read -r line", "IFS= read -r line")
+    )
+}
+
+#[test]
+fn the_agent_has_them_and_nothing_that_is_kept_or_shown() {
+    let scratch = scratch();
+    let claim = claude_text("<promise>COMPLETE</promise>");
+    scratch.agent("claude", &format!("{}\ncat <<'LINE'\n{claim}\n{CLAUDE_RESULT}\nLINE", chatty()));
+    for args in ["prompt p.md 1", "prompt p.md 1 --json", "prompt p.md 1 --quiet"] {
+        let run = run(&scratch, args);
+        assert_eq!(run.code, Some(0), "a claim is a claim, and the cost is read: {run:?}");
+        assert_none_is_kept(&scratch, &run);
+        let shown = run.stdout.clone() + &run.stderr;
+        let told = [&shown, &scratch.session_log(), &scratch.read(".ralph/last_agent_output")];
+        let told = if args.ends_with("quiet") { &told[1..] } else { &told[..] };
+        for text in told {
+            for name in ["MY_TOKEN", "ODD_PASSWORD", "LOOKS", "CONFIG_TOKEN", "FILE_SECRET", "NAMED"] {
+                assert!(text.contains(&format!("[redacted:{name}]")), "{name}: {text}");
+            }
+        }
+        for line in scratch.read(".ralph/last_agent_output").lines() {
+            serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        }
+        assert_eq!(scratch.state()["cost_usd"].as_float(), Some(0.01), "{:?}", scratch.state());
+    }
+    let prompt = fs::read_to_string(scratch.home().join("prompt")).unwrap();
+    assert_eq!(prompt, scratch.read("p.md"));
+    let env = fs::read_to_string(scratch.home().join("env")).unwrap();
+    for (name, value) in
+        [("MY_TOKEN", TOKEN), ("ODD_PASSWORD", ODD), ("CONFIG_TOKEN", EXPORTED), ("NAMED", NAMED)]
+    {
+        assert!(env.contains(&format!("{name}={value}\n")), "{env}");
+    }
+    for args in ["status", "status --json", "report", "history --json", "logs"] {
+        assert_none_is_kept(&scratch, &run(&scratch, args));
+    }
+}
+
+#[test]
+fn nor_have_failures_validations_notes_and_command_lines() {
+    let scratch = scratch();
+    let all = serde_json::to_string(&ALL.join(" and ")).unwrap();
+    let error = format!(r#"{{"type":"result","subtype":"success","is_error":true,"result":{all}}}"#);
+    scratch.agent("claude", &format!("cat > \"$HOME/prompt\"\ncat <<'LINE'\n{error}\nLINE\nexit 1"));
+    let failed = run(&scratch, "prompt p.md 1 --max-retries 1");
+    assert_eq!(failed.code, Some(4), "{failed:?}");
+    assert!(
+        failed.stderr.contains("[redacted:MY_TOKEN]") || failed.stdout.contains("[redacted:MY_TOKEN]"),
+        "{failed:?}"
+    );
+    assert_none_is_kept(&scratch, &failed);
+
+    scratch.agent("claude", &format!("cat >> \"$HOME/prompts\"\n{}", claude_says("done")));
+    let mut command = scratch.ralph("prompt p.md 2");
+    command.args(["--validate", "echo \"not with $ODD_PASSWORD\" $MY_TOKEN; false"]);
+    // One that stands on our own command line.
+    command.args(["--done-pattern", "never", "--agent", &format!("claude --header {TOKEN}")]);
+    let unproven = Scratch::finish(with_secrets(&mut command));
+    assert_eq!(unproven.code, Some(4), "{unproven:?}");
+    assert_none_is_kept(&scratch, &unproven);
+    assert!(scratch.session_log().contains("not with [redacted:ODD_PASSWORD] [redacted:MY_TOKEN]"));
+    let events = scratch.events();
+    assert!(events.contains("--header [redacted:MY_TOKEN]"), "{events}");
+    // What failed is told the agent as it is.
+    let prompts = fs::read_to_string(scratch.home().join("prompts")).unwrap();
+    assert!(prompts.contains(&format!("not with {ODD} {TOKEN}")), "{prompts}");
+}
+
+#[test]
+fn resume_puts_back_what_the_command_line_held() {
+    let scratch = scratch();
+    scratch.agent(
+        "claude",
+        "echo \"$@\" >> \"$HOME/args\"\nkill -9 $RALPH_PID 2> /dev/null; kill -9 $(ps -o ppid= -p $PPID)",
+    );
+    let mut command = scratch.ralph("prompt p.md 1");
+    command.args(["--agent", &format!("claude --header {TOKEN}")]);
+    let killed = Scratch::finish(with_secrets(&mut command));
+    assert_eq!(killed.code, None, "{killed:?}");
+    assert_none_is_kept(&scratch, &killed);
+    scratch.agent(
+        "claude",
+        &format!("echo \"$@\" >> \"$HOME/args\"\n{}", claude_says("<promise>COMPLETE</promise>")),
+    );
+    let lost = scratch.run("resume");
+    assert_eq!(lost.code, Some(1), "{lost:?}");
+    assert!(lost.stderr.contains("stands for a secret that is not in the environment any more"), "{lost:?}");
+    let resumed = run(&scratch, "resume");
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert_none_is_kept(&scratch, &resumed);
+    let args = fs::read_to_string(scratch.home().join("args")).unwrap();
+    assert_eq!(args.matches(&format!("--header {TOKEN}")).count(), 2, "{args}");
+}
+
+#[test]
+fn who_wants_to_see_them_sees_them() {
+    let scratch = scratch();
+    scratch.agent("claude", &chatty());
+    let mut command = scratch.ralph("prompt p.md 1 --max-retries 0");
+    let seen = Scratch::finish(with_secrets(&mut command).env("RALPH_REDACT", "false"));
+    assert!(seen.stderr.contains(TOKEN) && scratch.session_log().contains(LOOKS), "{seen:?}");
+    for kept in ["runs", "logs"] {
+        fs::remove_dir_all(scratch.path(".ralph").join(kept)).unwrap();
+    }
+    // A file that is not there, or not all of it, is told of; what can be read holds.
+    scratch.write(".env", format!("FILE_SECRET={FILED}\nthis is no variable\n"));
+    let odd = run(&scratch, "prompt p.md 1 --max-retries 0");
+    assert!(odd.stderr.contains("redact.env_files: .env has 1 line that cannot be read"), "{odd:?}");
+    assert_none_is_kept(&scratch, &odd);
+    fs::remove_file(scratch.path(".env")).unwrap();
+    let none = run(&scratch, "prompt p.md 1 --max-retries 0");
+    assert!(none.stderr.contains("redact.env_files: .env cannot be read"), "{none:?}");
+}
+
+#[test]
+fn over_acp_the_agent_gets_what_it_asks_for_and_the_records_do_not() {
+    let scratch = scratch();
+    let root = scratch.root().canonicalize().unwrap();
+    scratch.write("mine.txt", format!("{TOKEN} {ODD}\n"));
+    for play in [
+        format!("write {}/theirs.txt {TOKEN} {LOOKS}", root.display()),
+        format!("read {}/mine.txt", root.display()),
+        format!("terminal echo {TOKEN} {LOOKS}"),
+        "terminal cat mine.txt".to_owned(),
+        "terminal printenv MY_TOKEN".to_owned(),
+        format!("terminal no-such-{TOKEN}"),
+    ] {
+        let mut command = scratch.ralph("prompt p.md 1 --max-retries 0");
+        command.arg("--agent").arg(format!("acp:{} __script --acp", env!("CARGO_BIN_EXE_ralph")));
+        let run = Scratch::finish(with_secrets(command.env("RALPH_SCRIPT_PLAY", &play)));
+        assert_none_is_kept(&scratch, &run);
+        let told = format!("{}{}{}", run.stdout, run.stderr, scratch.session_log());
+        assert!(told.contains("[redacted:MY_TOKEN]"), "{play}: {told}");
+    }
+    assert_eq!(scratch.read("theirs.txt"), format!("{TOKEN} {LOOKS}\n"));
+}
+
+#[test]
+fn a_worker_shows_them_on_its_own_screen_alone() {
+    let tmux = Tmux::new();
+    let mut command =
+        tmux.worker(&format!("say {TOKEN} and more"), "--max-iterations 1 --inactivity-timeout 2s");
+    let run = finish(with_secrets(command.stdout(std::process::Stdio::piped())).spawn().unwrap());
+    assert_none_is_kept(&tmux.scratch, &run);
+    let seen = fs::read_to_string(tmux.folder().join("last_agent_output")).unwrap();
+    assert!(seen.contains("[redacted:MY_TOKEN] and more"), "{seen}");
+}
+
+#[test]
+fn nor_have_the_records_of_branches() {
+    let project = BranchProject::new(&plan(&[("one", 1), ("two", 1)]));
+    let scratch = &project.scratch;
+    let agent = scratch.outside().join("bin/claude");
+    let body = fs::read_to_string(&agent).unwrap();
+    let body = body.replacen(
+        "note\n",
+        &format!("note\necho \"$MY_TOKEN $ODD_PASSWORD\" >&2\n{}\n", "say \"I have $MY_TOKEN.\""),
+        1,
+    );
+    crate::scratch::executable(&agent, &body);
+    // git says what it could not push to.
+    scratch.git(&["remote", "set-url", "origin", &format!("https://me:{TOKEN}@127.0.0.1:9/x.git")]);
+    let run = run(scratch, "loop build");
+    assert_none_is_kept(scratch, &run);
+    let told = format!("{}{}", run.stdout, run.stderr);
+    assert!(told.contains("[redacted:MY_TOKEN]"), "{told}");
+}
