@@ -7,6 +7,7 @@ mod error;
 mod example;
 mod loading;
 mod near_miss;
+pub mod notify;
 mod origin;
 mod read;
 mod resolved;
@@ -21,13 +22,14 @@ use std::time::Duration;
 
 pub use error::SettingsError;
 pub use example::example;
-pub use loading::{Sources, user_toml};
+pub use loading::{OfProject, Sources, user_toml};
 pub use near_miss::NearMiss;
 pub use origin::Origin;
 pub use resolved::Resolved;
 pub use setting::Verb;
 
 use loading::{Loaded, Values};
+use notify::{HookSettings, NotifySettings};
 
 /// Everything the user decided, or did not.
 #[derive(Debug, Clone)]
@@ -108,6 +110,10 @@ pub struct Settings {
     pub specs_dir: String,
     /// What happens to branches and their work trees.
     pub git: GitSettings,
+    /// Who is told of what.
+    pub notify: NotifySettings,
+    /// Commands of the user's beside a loop.
+    pub hooks: HookSettings,
     /// Every variable the shell config assigns, with the value it has there.
     pub variables: BTreeMap<String, String>,
     /// Those of the variables that the agent's environment gets.
@@ -116,6 +122,8 @@ pub struct Settings {
     pub warnings: Vec<String>,
     /// Names in the shell config that settings were probably meant by. Whoever knows the prompts knows whether they are.
     pub near_misses: Vec<NearMiss>,
+    /// What the project itself says about settings that need trust, whether it is trusted or not.
+    pub of_project: Vec<OfProject>,
     rows: Vec<Resolved>,
 }
 
@@ -143,7 +151,9 @@ pub struct GitSettings {
 impl Settings {
     /// Reads all sources and merges them. The first problem found ends it.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
-        let Loaded { values, assignments, older, without_effect } = loading::load(sources)?;
+        let Loaded { values, assignments, older, without_effect, of_project, ignored } =
+            loading::load(sources)?;
+        let (notify, missing) = NotifySettings::of(&values, sources.env)?;
         let near_misses = match &sources.shell_config {
             Some(path) => near_miss::near_misses(path, &assignments),
             None => Vec::new(),
@@ -189,10 +199,20 @@ impl Settings {
             max_limit_wait: values.get("loop.max_limit_wait", Resolved::duration)?,
             specs_dir: values.get("paths.specs", Resolved::name)?,
             git: GitSettings::of(&values)?,
+            notify,
+            hooks: HookSettings::of(&values)?,
             exports: exported.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
-            warnings: older.as_deref().map(of_older).into_iter().chain(warning(&without_effect)).collect(),
+            warnings: older
+                .as_deref()
+                .map(of_older)
+                .into_iter()
+                .chain(warning(&without_effect))
+                .chain(warning_of_trust(&ignored))
+                .chain(missing)
+                .collect(),
             near_misses,
+            of_project,
             rows: values.into_rows(),
         })
     }
@@ -242,6 +262,18 @@ fn warning(without_effect: &[(PathBuf, &'static str)]) -> Option<String> {
     let name = |(path, key): &(PathBuf, &str)| format!("{key} ({})", path.display());
     let names: Vec<String> = without_effect.iter().map(name).collect();
     (!names.is_empty()).then(|| format!("these settings have no effect yet: {}", names.join(", ")))
+}
+
+/// One line about what is ignored because nobody trusts the project.
+fn warning_of_trust(ignored: &[OfProject]) -> Option<String> {
+    let names: Vec<&str> = ignored.iter().map(|one| one.setting.key).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "this project wants to run programs or to send data away ({}); that is ignored until you trust it: \
+             'ralph trust' shows what it is",
+            names.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]

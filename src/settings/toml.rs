@@ -14,8 +14,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "monitoring.log_file",
     "monitoring.log_format",
     "monitoring.log_rotation",
-    "monitoring.notifications.on_complete",
-    "monitoring.notifications.on_error",
     LEARN,
 ];
 /// The one of them that is a switch.
@@ -95,7 +93,11 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     match (setting.kind, value) {
         (
-            ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration,
+            ValueKind::Name
+            | ValueKind::Text
+            | ValueKind::Secret
+            | ValueKind::Override
+            | ValueKind::Duration,
             DeValue::String(text),
         ) => Ok(text.to_string()),
         (ValueKind::Count { .. } | ValueKind::Duration | ValueKind::Money, DeValue::Integer(number)) => {
@@ -114,7 +116,7 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
 fn wanted(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Words => LIST,
-        ValueKind::Name | ValueKind::Text | ValueKind::Override => TEXT,
+        ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => TEXT,
         ValueKind::Count { .. } => "a whole number without quotes",
         ValueKind::Money => "a number without quotes",
         ValueKind::Switch => "true or false",
@@ -319,10 +321,10 @@ mod tests {
 
     #[test]
     fn keys_without_effect_are_accepted_and_named() {
-        let text = "[monitoring]\nlog_file = 'x'\n[monitoring.notifications]\non_error = 'none'\n";
+        let text = "[monitoring]\nlog_file = 'x'\nlog_format = 'y'\n";
         let document = parse(text).unwrap();
         assert!(document.values.is_empty());
-        assert_eq!(document.without_effect, ["monitoring.log_file", "monitoring.notifications.on_error"]);
+        assert_eq!(document.without_effect, ["monitoring.log_file", "monitoring.log_format"]);
         assert!(
             problem("monitoring.log_file = 1").contains("is a whole number here; write a string in quotes")
         );

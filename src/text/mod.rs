@@ -2,6 +2,7 @@
 //! of ralph.
 
 pub(crate) mod count;
+pub(crate) mod digest;
 pub(crate) mod duration;
 pub(crate) mod head_and_tail;
 pub(crate) mod jitter;

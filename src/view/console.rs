@@ -9,7 +9,7 @@
 //! their text waits until the lines are drawn anew anyway.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -99,6 +99,13 @@ impl Console {
     /// Text that must appear.
     pub(crate) fn say(&self, target: Target, text: String) {
         self.push(target, text);
+    }
+
+    /// Rings the bell of the terminal that messages go to; without one nothing is heard.
+    pub(crate) fn ring(&self) {
+        if io::stderr().is_terminal() {
+            self.push(Target::Stderr, "\u{7}".to_owned());
+        }
     }
 
     /// Text that may be left out when the reader is too slow.

@@ -16,8 +16,15 @@ const EXAMPLE: &str = include_str!("../../config.example");
 
 /// A value that is no default of the setting.
 fn sample(setting: &Setting) -> &'static str {
+    match setting.key {
+        "notify.on" => return "failure waiting",
+        "notify.webhook" => return "https://example.org/x",
+        "notify.webhook_format" => return "slack",
+        "monitoring.notifications.on_complete" | "monitoring.notifications.on_error" => return "bell, desktop",
+        _ => {}
+    }
     match setting.kind {
-        ValueKind::Name | ValueKind::Text | ValueKind::Override => "sample",
+        ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
         ValueKind::Duration => "77s",
         ValueKind::Money => "7.5",
@@ -31,7 +38,11 @@ fn sample(setting: &Setting) -> &'static str {
 fn toml_sample(setting: &Setting) -> String {
     let text = sample(setting);
     match setting.kind {
-        ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration => format!("'{text}'"),
+        ValueKind::Name
+        | ValueKind::Text
+        | ValueKind::Secret
+        | ValueKind::Override
+        | ValueKind::Duration => format!("'{text}'"),
         ValueKind::Count { .. } | ValueKind::Money | ValueKind::Switch => text.to_owned(),
         ValueKind::Words => format!("{:?}", text.split(' ').collect::<Vec<_>>()),
     }
@@ -73,6 +84,7 @@ impl Scene {
             older_toml: None,
             project_toml: Some(self.path("ralph.toml")),
             user_toml: None,
+            trusts: &|_| true,
         };
         Settings::load(&sources).unwrap_or_else(|error| panic!("{error}"))
     }
