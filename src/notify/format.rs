@@ -23,9 +23,9 @@ pub(super) fn body(format: Format, message: &Message) -> Body {
         Format::Json => of_json(message.line.trim_end().to_owned()),
         Format::Slack => of_json(json!({ "text": for_slack(&chat(message)) }).to_string()),
         // Nobody is called by what an agent has said.
-        Format::Discord => of_json(
-            json!({ "content": chat(message), "allowed_mentions": { "parse": [] } }).to_string(),
-        ),
+        Format::Discord => {
+            of_json(json!({ "content": chat(message), "allowed_mentions": { "parse": [] } }).to_string())
+        }
         Format::Ntfy => {
             let (priority, tag) = match message.moment {
                 Moment::End => ("default", "white_check_mark"),
@@ -65,8 +65,7 @@ mod tests {
     fn nobody_is_called_by_a_message() {
         let message = Message { text: "<!channel> & @everyone".into(), ..Message::test("p") };
         assert!(body(Format::Slack, &message).text.contains("&lt;!channel&gt; &amp; @everyone"));
-        let discord: serde_json::Value =
-            serde_json::from_str(&body(Format::Discord, &message).text).unwrap();
+        let discord: serde_json::Value = serde_json::from_str(&body(Format::Discord, &message).text).unwrap();
         assert_eq!(discord["allowed_mentions"]["parse"], json!([]));
         let long = Message { text: "é".repeat(5000), ..message };
         let discord: serde_json::Value = serde_json::from_str(&body(Format::Discord, &long).text).unwrap();

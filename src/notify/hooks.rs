@@ -81,7 +81,8 @@ impl Hooks {
             Ok(()) => {}
             Err(TrySendError::Full(_)) if !self.shared.is_full.swap(true, Ordering::AcqRel) => {
                 self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
-                let text = format!("hooks take longer than what they follow: some runs of {hook} are left out");
+                let text =
+                    format!("hooks take longer than what they follow: some runs of {hook} are left out");
                 self.shared.tell(News::Notice(text));
             }
             Err(_) => drop(self.shared.waiting.fetch_sub(1, Ordering::AcqRel)),
@@ -111,6 +112,8 @@ impl Hooks {
 }
 
 fn work(jobs: &Receiver<Job>, launch: &Launch, limit: Duration, shared: &Shared) {
+    // What fails each time is said once.
+    let mut failing: Vec<&str> = Vec::new();
     for Job { hook, command, line } in jobs {
         if shared.cancelled.load(Ordering::Acquire) {
             shared.tell(News::Notice(format!("hook {hook} was not run: there was no time left")));
@@ -121,7 +124,11 @@ fn work(jobs: &Receiver<Job>, launch: &Launch, limit: Duration, shared: &Shared)
                 Err(Failed { why, output }) => (false, output, Some(why)),
             };
             shared.tell(News::Hook { hook, ok, output });
-            if let Some(why) = why {
+            if ok {
+                failing.retain(|known| *known != hook);
+            }
+            if let Some(why) = why.filter(|_| !failing.contains(&hook)) {
+                failing.push(hook);
                 shared.tell(News::Notice(format!("hook {hook} has failed: {why}")));
             }
         }

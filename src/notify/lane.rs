@@ -59,6 +59,11 @@ impl Shared {
         self.cancelled.store(true, Ordering::Release);
     }
 
+    /// Something has changed for who waits.
+    pub(super) fn changed(&self) {
+        self.changed.notify_all();
+    }
+
     /// Waits until `is_over`, or somebody is in a hurry.
     pub(super) fn wait(&self, hurry: &mut dyn FnMut() -> bool, is_over: impl Fn() -> bool) {
         let mut words = self.words();
@@ -96,6 +101,8 @@ pub(super) struct Load {
     is_through: AtomicBool,
     /// A message was dropped.
     is_full: AtomicBool,
+    /// The user knows that what waits could not be told, and what becomes of it.
+    is_known: AtomicBool,
 }
 
 impl Load {
@@ -105,6 +112,11 @@ impl Load {
 
     pub(super) fn remove(&self) {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// The user was told that the target cannot be, or that it can again.
+    pub(super) fn known(&self, is_known: bool) {
+        self.is_known.store(is_known, Ordering::Release);
     }
 
     pub(super) fn end(&self) {
@@ -124,7 +136,8 @@ impl Lane {
         let tell = move |message: &Message| {
             let launch = Launch { mark: message.run.clone(), ..launch.clone() };
             let told = program::run(&launch, &command, &message.line, limit, &flag.cancelled);
-            told.map(drop).map_err(|failed| format!("the command that is to tell you has failed: {}", failed.why))
+            told.map(drop)
+                .map_err(|failed| format!("the command that is to tell you has failed: {}", failed.why))
         };
         Self::start(Target::Command, shared, tell)
     }
@@ -168,10 +181,10 @@ impl Lane {
                 }
                 has_failed = told.is_err();
                 load.remove();
-                shared.changed.notify_all();
+                shared.changed();
             }
             load.end();
-            shared.changed.notify_all();
+            shared.changed();
         })?;
         Ok(lane)
     }
@@ -210,7 +223,7 @@ impl Lane {
     /// Says what was not told.
     pub(super) fn tell_what_is_left(&self) {
         let left = self.load.waiting.load(Ordering::Acquire);
-        if left == 0 {
+        if left == 0 || self.load.is_known.load(Ordering::Acquire) {
             return;
         }
         let (left, target) = (count::of(left as u64, "notice"), self.target.word());
@@ -222,9 +235,3 @@ impl Lane {
     }
 }
 
-impl Shared {
-    /// Something has changed for who waits.
-    pub(super) fn changed(&self) {
-        self.changed.notify_all();
-    }
-}

@@ -99,12 +99,8 @@ impl Message {
     pub(super) fn test(project: &str) -> Self {
         let now = Local::now();
         let word = |text: &str| text.to_owned();
-        let identity = LoopIdentity {
-            run: word("test"),
-            name: word("test"),
-            mode: word("test"),
-            agent: word("none"),
-        };
+        let identity =
+            LoopIdentity { run: word("test"), name: word("test"), mode: word("test"), agent: word("none") };
         let said = "this is a test of ralph notify; all is well";
         Self {
             id: id(now, "test"),
@@ -183,8 +179,13 @@ mod tests {
 
     fn told(outcome: Outcome, detail: Option<&str>) -> String {
         let tally = Tally { iteration: 3, cost_usd: Some(1.2), ..Tally::default() };
-        let work =
-            WorkDone { from: Some("0123456789abcdef".into()), commits: 5, files: 1, insertions: 1, deletions: 0 };
+        let work = WorkDone {
+            from: Some("0123456789abcdef".into()),
+            commits: 5,
+            files: 1,
+            insertions: 1,
+            deletions: 0,
+        };
         let event = Event::LoopEnded {
             outcome,
             detail,
@@ -199,10 +200,14 @@ mod tests {
     fn an_end_is_told_in_a_few_lines() {
         let done = "✓ fix-a done: 3 iterations, $1.20, 5 commits\nnext: git diff 0123456789ab";
         assert_eq!(told(Outcome::Complete, None), done);
-        let failed = "✗ fix-a failed: 3 iterations, $1.20, 5 commits\nboom bang\nnext: ralph logs fix-a --agent";
+        let failed =
+            "✗ fix-a failed: 3 iterations, $1.20, 5 commits\nboom bang\nnext: ralph logs fix-a --agent";
         assert_eq!(told(Outcome::AgentFailed, Some("boom\nbang")), failed);
         let limit = told(Outcome::MaxIterations, None);
-        assert!(limit.starts_with("■ fix-a limit: ") && limit.contains("\nmax iterations reached\n"), "{limit}");
+        assert!(
+            limit.starts_with("■ fix-a limit: ") && limit.contains("\nmax iterations reached\n"),
+            "{limit}"
+        );
     }
 
     #[test]

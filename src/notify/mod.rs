@@ -68,13 +68,7 @@ impl Notifier {
         {
             add(Lane::of_webhook(&shared, webhook, Outbox::of(project)), Target::Webhook);
         }
-        Self {
-            settings: settings.clone(),
-            project: name_of(project),
-            shared,
-            lanes,
-            waits: Mutex::default(),
-        }
+        Self { settings: settings.clone(), project: name_of(project), shared, lanes, waits: Mutex::default() }
     }
 
     /// Takes one event of a loop that `verb` has started, and answers whether the bell is to ring.
@@ -129,9 +123,7 @@ impl Notifier {
         commands().for_each(Lane::wake);
         // Nothing that we have started outlives us.
         let told = Instant::now();
-        self.shared.wait(&mut || false, || {
-            commands().all(Lane::is_through) || told.elapsed() >= GONE_WITHIN
-        });
+        self.shared.wait(&mut || false, || commands().all(Lane::is_through) || told.elapsed() >= GONE_WITHIN);
         self.lanes.iter().for_each(Lane::tell_what_is_left);
     }
 }

@@ -57,11 +57,9 @@ impl Outbox {
         let path = folder.join(format!("{}.json", message.id));
         // Of text and times there is always JSON.
         let text = serde_json::to_string(&message).unwrap_or_default();
-        let written = own::make_folders(folder)
-            .map_err(|error| error.to_string())
-            .and_then(|()| {
-                atomic::write_own(&path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
-            });
+        let written = own::make_folders(folder).map_err(|error| error.to_string()).and_then(|()| {
+            atomic::write_own(&path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
+        });
         match written {
             Err(error) => (Some(Entry { message, file: None }), Some(error)),
             Ok(_) => (lock(&path).map(|file| Entry { message, file: Some((path, file)) }), None),

@@ -121,6 +121,7 @@ impl Sender {
         let (why, pause) = match answer {
             Answer::Taken => {
                 (self.failures, self.has_refused) = (0, false);
+                self.load.known(false);
                 return self.remove_first();
             }
             Answer::Refused(why) => {
@@ -133,7 +134,8 @@ impl Sender {
         };
         if self.failures == 0 {
             let kept = if first.is_kept() { "kept and tried again" } else { "tried again" };
-            self.shared.word(format!("the webhook at {host} cannot be told: {why}; what it misses is {kept}"));
+            self.shared
+                .word(format!("the webhook at {host} cannot be told: {why}; what it misses is {kept}"));
         }
         self.failures += 1;
         let mut wait = jitter::around(pause_after(self.failures)).max(pause.unwrap_or_default());

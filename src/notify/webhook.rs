@@ -99,10 +99,9 @@ impl Poster {
                 Answer::Refused("its URL is not understood".to_owned())
             }
             // What the library says may name the URL.
-            Err(error) => Answer::Later(
-                error.to_string().replace(self.webhook.url.reveal(), self.webhook.host()),
-                None,
-            ),
+            Err(error) => {
+                Answer::Later(error.to_string().replace(self.webhook.url.reveal(), self.webhook.host()), None)
+            }
         }
     }
 }

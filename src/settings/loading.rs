@@ -158,9 +158,8 @@ impl Values {
 
     /// Those that the project itself has set.
     fn of_project(&self) -> Vec<OfProject> {
-        let is_its = |row: &Resolved| {
-            matches!(row.origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. })
-        };
+        let is_its =
+            |row: &Resolved| matches!(row.origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. });
         let rows = self.needing_trust().into_iter().filter(is_its);
         rows.map(|Resolved { setting, value, origin }| OfProject { setting, value, origin }).collect()
     }

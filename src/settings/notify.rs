@@ -278,9 +278,8 @@ fn url(row: &Resolved) -> Result<Option<Secret>, SettingsError> {
 
 /// What a host wants to have.
 fn usual(host: &str) -> Format {
-    let is_of = |domain: &str| {
-        host == domain || host.strip_suffix(domain).is_some_and(|sub| sub.ends_with('.'))
-    };
+    let is_of =
+        |domain: &str| host == domain || host.strip_suffix(domain).is_some_and(|sub| sub.ends_with('.'));
     if is_of("slack.com") {
         Format::Slack
     } else if is_of("discord.com") || is_of("discordapp.com") {

@@ -287,8 +287,7 @@ fn keys_without_effect_give_one_warning() {
         .file("ralph.toml", "[monitoring]\nlog_file = 'x'");
     let settings = scene.settings();
     assert_eq!(settings.warnings.len(), 1);
-    for expected in ["no effect yet", "monitoring.log_format", "monitoring.log_file", "user.toml"]
-    {
+    for expected in ["no effect yet", "monitoring.log_format", "monitoring.log_file", "user.toml"] {
         assert!(settings.warnings[0].contains(expected), "{}", settings.warnings[0]);
     }
 }

@@ -10,12 +10,8 @@ use super::table::TABLE;
 use crate::text::nearest::nearest;
 
 /// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text, but for the last.
-pub(super) const WITHOUT_EFFECT: &[&str] = &[
-    "monitoring.log_file",
-    "monitoring.log_format",
-    "monitoring.log_rotation",
-    LEARN,
-];
+pub(super) const WITHOUT_EFFECT: &[&str] =
+    &["monitoring.log_file", "monitoring.log_format", "monitoring.log_rotation", LEARN];
 /// The one of them that is a switch.
 const LEARN: &str = "execution.learn";
 /// What a key is called in files of an older program, and here.
@@ -93,11 +89,7 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     match (setting.kind, value) {
         (
-            ValueKind::Name
-            | ValueKind::Text
-            | ValueKind::Secret
-            | ValueKind::Override
-            | ValueKind::Duration,
+            ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override | ValueKind::Duration,
             DeValue::String(text),
         ) => Ok(text.to_string()),
         (ValueKind::Count { .. } | ValueKind::Duration | ValueKind::Money, DeValue::Integer(number)) => {

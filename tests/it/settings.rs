@@ -20,7 +20,9 @@ fn sample(setting: &Setting) -> &'static str {
         "notify.on" => return "failure waiting",
         "notify.webhook" => return "https://example.org/x",
         "notify.webhook_format" => return "slack",
-        "monitoring.notifications.on_complete" | "monitoring.notifications.on_error" => return "bell, desktop",
+        "monitoring.notifications.on_complete" | "monitoring.notifications.on_error" => {
+            return "bell, desktop";
+        }
         _ => {}
     }
     match setting.kind {
@@ -38,11 +40,9 @@ fn sample(setting: &Setting) -> &'static str {
 fn toml_sample(setting: &Setting) -> String {
     let text = sample(setting);
     match setting.kind {
-        ValueKind::Name
-        | ValueKind::Text
-        | ValueKind::Secret
-        | ValueKind::Override
-        | ValueKind::Duration => format!("'{text}'"),
+        ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override | ValueKind::Duration => {
+            format!("'{text}'")
+        }
         ValueKind::Count { .. } | ValueKind::Money | ValueKind::Switch => text.to_owned(),
         ValueKind::Words => format!("{:?}", text.split(' ').collect::<Vec<_>>()),
     }
