@@ -234,4 +234,3 @@ impl Lane {
         self.shared.word(format!("{left} could not be told by {target} in time{then}"));
     }
 }
-

@@ -9,7 +9,7 @@
 //! their text waits until the lines are drawn anew anyway.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,6 +61,8 @@ struct Queue {
     writing: bool,
     /// How many pieces were written.
     written: u64,
+    /// The bell is to ring.
+    rings: bool,
     /// Nothing more will come.
     is_ending: bool,
     dropped: usize,
@@ -103,9 +105,8 @@ impl Console {
 
     /// Rings the bell of the terminal that messages go to; without one nothing is heard.
     pub(crate) fn ring(&self) {
-        if io::stderr().is_terminal() {
-            self.push(Target::Stderr, "\u{7}".to_owned());
-        }
+        self.shared.lock().rings = true;
+        self.shared.changed.notify_all();
     }
 
     /// Text that may be left out when the reader is too slow.
@@ -153,7 +154,7 @@ impl Console {
         let mut progress = (queue.written, Instant::now() + PATIENCE);
         queue.board_is_new |= !std::mem::take(&mut queue.board).is_empty();
         self.shared.changed.notify_all();
-        while queue.writing || !queue.pieces.is_empty() || queue.board_is_new {
+        while queue.writing || queue.rings || !queue.pieces.is_empty() || queue.board_is_new {
             if hurry() {
                 deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
             }
@@ -171,6 +172,7 @@ impl Console {
 /// What the writing thread does next.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
+    Ring,
     Write,
     Draw,
     /// Until then, or for as long as nothing changes.
@@ -180,6 +182,9 @@ enum Step {
 impl Queue {
     /// What to do at the moment `now`, when the status lines, as they are there or not, were drawn at `drawn_at`.
     fn step(&self, now: Instant, drawn_at: Instant, drawn: bool) -> Step {
+        if self.rings {
+            return Step::Ring;
+        }
         let stands_still = drawn && self.board.is_many() && self.waiting < BLOCK;
         let write = (!self.pieces.is_empty()).then(|| if stands_still { drawn_at + REDRAW } else { now });
         let draw = match (self.board.is_empty(), self.board_is_new) {
@@ -226,6 +231,12 @@ fn write_all(shared: &Shared) {
         let now = Instant::now();
         // Written without the lock: nobody may wait for a terminal that is held.
         match queue.step(now, drawn_at, terminal.has_status()) {
+            Step::Ring => {
+                queue.rings = false;
+                queue.writing = true;
+                drop(queue);
+                terminal.ring();
+            }
             Step::Write => {
                 let Some((target, text)) = queue.pop() else { continue };
                 queue.writing = true;

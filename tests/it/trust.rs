@@ -28,7 +28,8 @@ fn run(scratch: &Scratch) -> Run {
 fn hooks_of_a_project_run_when_they_are_trusted_and_not_when_they_change() {
     let scratch = with_hook();
     let untrusted = run(&scratch);
-    let said = "wants to run programs or to send data away (hooks.on_end); that is ignored until you trust it";
+    let said =
+        "wants to run programs or to send data away (hooks.on_end); that is ignored until you trust it";
     assert!(untrusted.stderr.matches(said).count() == 1 && untrusted.stderr.contains("'ralph trust'"));
     assert_eq!(runs(&scratch), 0);
 
@@ -37,7 +38,7 @@ fn hooks_of_a_project_run_when_they_are_trusted_and_not_when_they_change() {
     assert!(asked.stdout.contains("hooks.on_end = echo ran >> ../ran  (ralph.toml line 2)"), "{asked:?}");
     let trusted = scratch.run("trust --yes");
     assert!(trusted.code == Some(0) && trusted.stdout.contains("trusted: "), "{trusted:?}");
-    assert!(run(&scratch).stderr.is_empty());
+    assert!(!run(&scratch).stderr.contains("warning"));
     assert_eq!(runs(&scratch), 1);
     assert!(scratch.run("trust").stdout.contains("this is trusted already"));
     let list = scratch.run("trust --list");
@@ -47,8 +48,9 @@ fn hooks_of_a_project_run_when_they_are_trusted_and_not_when_they_change() {
     assert!(run(&scratch).stderr.contains(said));
     assert_eq!(runs(&scratch), 1);
     // What nobody has to trust may change.
-    scratch.write("ralph.toml", "# A word\n[loop]\nmax_retries = 1\n[hooks]\non_end = 'echo ran >> ../ran'\n");
-    assert!(run(&scratch).stderr.is_empty());
+    scratch
+        .write("ralph.toml", "# A word\n[loop]\nmax_retries = 1\n[hooks]\non_end = 'echo ran >> ../ran'\n");
+    assert!(!run(&scratch).stderr.contains("warning"));
     assert_eq!(runs(&scratch), 2);
 
     assert!(scratch.run("trust --remove").stdout.contains("no longer trusted"));
@@ -79,7 +81,7 @@ fn a_project_sends_nothing_away_by_itself() {
     scratch.write("ralph.toml", format!("[notify]\nwebhook = '{}'\n", receiver.url("/theirs")));
     let mut command = scratch.ralph("prompt p.md 1");
     let own = Scratch::finish(command.env("RALPH_NOTIFY_WEBHOOK", receiver.url("/mine")));
-    assert!(own.code == Some(0) && own.stderr.is_empty(), "{own:?}");
+    assert!(own.code == Some(0) && !own.stderr.contains("warning"), "{own:?}");
     assert_eq!(receiver.requests()[0].path, "/mine");
 }
 
@@ -90,7 +92,10 @@ fn a_setting_of_the_users_holds_where_that_of_the_project_is_not_trusted() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("ralph.toml"), "[hooks]\non_end = 'echo mine > ../mine'\n").unwrap();
     run(&scratch);
-    assert_eq!((runs(&scratch), fs::read_to_string(scratch.outside().join("mine")).unwrap()), (0, "mine\n".into()));
+    assert_eq!(
+        (runs(&scratch), fs::read_to_string(scratch.outside().join("mine")).unwrap()),
+        (0, "mine\n".into())
+    );
 }
 
 #[test]
@@ -131,7 +136,7 @@ fn a_work_tree_has_the_trust_of_its_repository_and_nobody_can_claim_it() {
         assert_eq!(run.code, Some(0), "{run:?}");
         run
     };
-    assert!(in_folder(&tree).stderr.is_empty());
+    assert!(!in_folder(&tree).stderr.contains("warning"));
     assert_eq!(runs(&scratch), 1);
 
     // A copy that says that it is the same work tree.
