@@ -77,12 +77,11 @@ impl Outbox {
             let Some(file) = lock(&path) else { continue };
             let message = own::read(&path, LARGEST).ok();
             let message = message.and_then(|bytes| serde_json::from_slice::<Message>(&bytes).ok());
-            match message.filter(|message| Utc::now() - message.at < OLDEST) {
-                Some(message) => found.entries.push(Entry { message, file: Some((path, file)) }),
-                None => {
-                    found.dropped += 1;
-                    let _ = fs::remove_file(path);
-                }
+            if let Some(message) = message.filter(|message| Utc::now() - message.at < OLDEST) {
+                found.entries.push(Entry { message, file: Some((path, file)) });
+            } else {
+                found.dropped += 1;
+                let _ = fs::remove_file(path);
             }
         }
         found

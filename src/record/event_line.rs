@@ -322,7 +322,7 @@ pub enum Fact<'a> {
     },
     /// A command of the user's that follows an event has ended.
     HookEnded {
-        /// Which hook it is: on_loop_start, on_iteration or on_end.
+        /// Which hook it is: `on_loop_start`, `on_iteration` or `on_end`.
         #[serde(borrow)]
         hook: Cow<'a, str>,
         /// It succeeded.

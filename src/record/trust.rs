@@ -1,6 +1,7 @@
 //! What this user trusts of projects: for each a small file in the user's state folder, with a hash of the settings that were
 //! looked at. A repository must not be able to run programs, or to send data away, by being cloned.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
@@ -97,8 +98,10 @@ fn resolved(root: &Path) -> PathBuf {
 
 /// Of keys and values, each with its length before it, so that none can run into the next.
 fn hash(settings: &[Entry<'_>]) -> String {
-    let words = settings.iter().flat_map(|(key, value)| [key, value]);
-    let text: String = words.map(|word| format!("{}:{word}", word.len())).collect();
+    let mut text = String::new();
+    for word in settings.iter().flat_map(|(key, value)| [key, value]) {
+        let _ = write!(text, "{}:{word}", word.len()); // writing to a String cannot fail
+    }
     sha256(text.as_bytes())
 }
 

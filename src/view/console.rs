@@ -61,8 +61,8 @@ struct Queue {
     writing: bool,
     /// How many pieces were written.
     written: u64,
-    /// The bell is to ring.
-    rings: bool,
+    /// So often the bell is to ring; it rings once for all.
+    rings: usize,
     /// Nothing more will come.
     is_ending: bool,
     dropped: usize,
@@ -105,7 +105,7 @@ impl Console {
 
     /// Rings the bell of the terminal that messages go to; without one nothing is heard.
     pub(crate) fn ring(&self) {
-        self.shared.lock().rings = true;
+        self.shared.lock().rings += 1;
         self.shared.changed.notify_all();
     }
 
@@ -154,7 +154,7 @@ impl Console {
         let mut progress = (queue.written, Instant::now() + PATIENCE);
         queue.board_is_new |= !std::mem::take(&mut queue.board).is_empty();
         self.shared.changed.notify_all();
-        while queue.writing || queue.rings || !queue.pieces.is_empty() || queue.board_is_new {
+        while queue.writing || queue.rings > 0 || !queue.pieces.is_empty() || queue.board_is_new {
             if hurry() {
                 deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
             }
@@ -182,7 +182,7 @@ enum Step {
 impl Queue {
     /// What to do at the moment `now`, when the status lines, as they are there or not, were drawn at `drawn_at`.
     fn step(&self, now: Instant, drawn_at: Instant, drawn: bool) -> Step {
-        if self.rings {
+        if self.rings > 0 {
             return Step::Ring;
         }
         let stands_still = drawn && self.board.is_many() && self.waiting < BLOCK;
@@ -232,7 +232,7 @@ fn write_all(shared: &Shared) {
         // Written without the lock: nobody may wait for a terminal that is held.
         match queue.step(now, drawn_at, terminal.has_status()) {
             Step::Ring => {
-                queue.rings = false;
+                queue.rings = 0;
                 queue.writing = true;
                 drop(queue);
                 terminal.ring();

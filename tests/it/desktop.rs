@@ -57,18 +57,23 @@ struct Notifications(Shown);
 
 #[zbus::interface(name = "org.freedesktop.Notifications")]
 impl Notifications {
-    #[expect(clippy::too_many_arguments, reason = "as the specification of desktops has it")]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::needless_pass_by_value,
+        reason = "as the specification of desktops has it"
+    )]
     fn notify(
         &mut self,
-        app: String,
-        _replaces: u32,
-        _icon: String,
+        app: &str,
+        replaces: u32,
+        icon: &str,
         title: String,
         text: String,
-        _actions: Vec<String>,
+        actions: Vec<String>,
         hints: HashMap<String, OwnedVariant>,
-        _timeout: i32,
+        timeout: i32,
     ) -> u32 {
+        let _ = (replaces, icon, actions, timeout);
         assert_eq!(app, "ralph");
         let urgency = hints.get("urgency").and_then(|urgency| u8::try_from(urgency).ok()).unwrap_or(99);
         self.0.lock().unwrap().push((title, text, urgency));

@@ -21,11 +21,8 @@ fn hooks_follow_a_loop_in_order_with_its_events() {
     let scratch = project("[ $n = 2 ] && { complete; exit; }; say working; ok");
     let told = scratch.outside().join("told");
     let take = format!("cat >> {}; pwd", told.display());
-    let hooks: String = ["on_loop_start", "on_iteration", "on_end"]
-        .iter()
-        .map(|hook| format!("{hook} = '''{take}'''\n"))
-        .collect();
-    of_user(&scratch, &format!("[hooks]\n{hooks}"));
+    let hooks = ["on_loop_start", "on_iteration", "on_end"].map(|hook| format!("{hook} = '''{take}'''\n"));
+    of_user(&scratch, &format!("[hooks]\n{}", hooks.concat()));
     let run = scratch.run("prompt p.md 5");
     assert!(run.code == Some(0) && !run.stderr.contains("warning"), "{run:?}");
     let text = fs::read_to_string(&told).unwrap();

@@ -287,3 +287,20 @@ fn a_test_event_says_for_each_target_whether_it_worked() {
     assert_eq!((&rows[1]["name"], &rows[1]["ok"]), (&"127.0.0.1".into(), &false.into()));
     assert!(!run.stdout.contains("hush"), "{run:?}");
 }
+
+#[test]
+fn what_is_older_than_a_day_is_dropped_with_a_word() {
+    let (scratch, receiver) = (done(), Receiver::start(Answer::Status(500)));
+    Scratch::finish(&mut telling(&scratch, &receiver));
+    let [path] = &outbox(&scratch)[..] else { panic!("one message") };
+    let mut message: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    message["at"] = "2020-01-01T00:00:00Z".into();
+    fs::write(path, message.to_string()).unwrap();
+    fs::write(path.with_file_name("torn.json"), "{\"id\":").unwrap();
+
+    receiver.answers(Answer::Status(200));
+    let before = receiver.requests().len();
+    let run = Scratch::finish(&mut telling(&scratch, &receiver));
+    assert!(run.stderr.contains("2 notices of more than a day ago could not be sent"), "{run:?}");
+    assert_eq!((receiver.requests().len(), outbox(&scratch).len()), (before + 1, 0));
+}

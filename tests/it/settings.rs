@@ -244,8 +244,13 @@ fn the_help_of_every_loop_tells_what_holds_there() {
 
 /// What `ralph config` prints in a folder with this config.
 fn config(dir: &Path, flag: Option<&str>) -> String {
+    ralph(dir, "config", flag)
+}
+
+/// What a verb prints there.
+fn ralph(dir: &Path, verb: &str, flag: Option<&str>) -> String {
     let mut ralph = Process::new(env!("CARGO_BIN_EXE_ralph"));
-    ralph.args(["config", "--config", "config"]).args(flag).current_dir(dir);
+    ralph.args([verb, "--config", "config"]).args(flag).current_dir(dir);
     let output = ralph.env_clear().env("HOME", dir).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -257,6 +262,7 @@ fn ralph_config_shows_every_setting() {
     let samples: String = TABLE.iter().map(line).collect();
     for (text, is_set) in [("", false), (samples.as_str(), true)] {
         let scene = Scene::new().file("config", text);
+        ralph(scene.dir.path(), "trust", Some("--yes"));
         let table = config(scene.dir.path(), None);
         let rows: Vec<Value> = serde_json::from_str(&config(scene.dir.path(), Some("--json"))).unwrap();
         // Below the table stands what `by verb` means, and how the agent is started.
@@ -271,6 +277,9 @@ fn ralph_config_shows_every_setting() {
             };
             let of_preset = rows[at]["preset"].as_str();
             let (origin, value) = match (is_set, of_preset) {
+                (true, _) if setting.kind == ValueKind::Secret => {
+                    (format!("config line {}", at + 1), "(set)".to_owned())
+                }
                 (true, _) => (format!("config line {}", at + 1), sample(setting).to_owned()),
                 (false, Some(_)) if setting.key.ends_with("_filter") => {
                     ("preset claude".to_owned(), "built in".into())
