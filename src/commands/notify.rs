@@ -1,6 +1,6 @@
 //! `ralph notify test`: does what the settings say about notices work?
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use anyhow::bail;
 use serde::Serialize;
@@ -68,11 +68,11 @@ fn test(args: &NotifyTestArgs) -> anyhow::Result<u8> {
     Ok(u8::from(rows.iter().any(|row| !row.ok)))
 }
 
-/// Rings the bell of the terminal that a loop would ring.
+/// Rings the bell that a loop would ring.
 fn ring() -> Result<(), String> {
-    let mut stderr = io::stderr();
-    if !stderr.is_terminal() {
-        return Err("standard error is no terminal".to_owned());
+    match output::ring() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("standard error is no terminal".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
-    stderr.write_all(b"\x07").map_err(|error| error.to_string())
 }

@@ -1,11 +1,11 @@
 //! `ralph trust`: a project's own hooks and notices count only when its user has looked at them.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
 
-use super::output::print;
+use super::output::{ask, print};
 use crate::cli::{PlaceArgs, TrustArgs};
 use crate::job::workspace::{Workspace, locate, open};
 use crate::record::trust::{self, Entry, Trusted};
@@ -94,13 +94,8 @@ fn show(of_project: &[OfProject], place: &dyn Fn(&Path) -> String) -> anyhow::Re
 
 /// Asks whoever is at the terminal.
 fn is_agreed() -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
+    let Some(answer) = ask("Trust this? [y/N]")? else {
         bail!("there is no terminal to ask you at: 'ralph trust --yes' trusts what is shown above");
-    }
-    let mut stderr = io::stderr();
-    write!(stderr, "Trust this? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    };
+    Ok(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
 }
