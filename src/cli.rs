@@ -7,6 +7,7 @@ pub mod layout;
 mod loop_args;
 mod memory_args;
 mod misuse;
+mod notify_args;
 mod pane_args;
 mod project_args;
 mod reading;
@@ -25,6 +26,7 @@ pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWrit
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
 pub use memory_args::{JournalArgs, KnowledgeNameArgs, KnowledgeSearchArgs, KnowledgeVerb};
 pub use misuse::one_line;
+pub use notify_args::{NotifyTestArgs, NotifyVerb, TrustArgs};
 pub use pane_args::{KillArgs, PaneArgs, PeekArgs, SendArgs, WaitArgs};
 pub use project_args::{ConfigArgs, DemoArgs, DoctorArgs, InitArgs, PlaceArgs};
 pub use setting_flags::SettingFlags;
@@ -154,6 +156,16 @@ pub enum Command {
         #[command(subcommand)]
         verb: KnowledgeVerb,
     },
+    /// Tell people and programs what becomes of loops: see whether that works
+    #[command(after_help = help::NOTIFY_EXAMPLES)]
+    Notify {
+        /// What to do.
+        #[command(subcommand)]
+        verb: NotifyVerb,
+    },
+    /// Let this project run its hooks and send its notices: shows what they are, and asks
+    #[command(after_help = help::TRUST_EXAMPLES)]
+    Trust(TrustArgs),
     /// Type a text into the pane of a worker, and press Enter
     #[command(after_help = help::SEND_EXAMPLES, override_usage = "ralph send [OPTIONS] [NAME] <TEXT>")]
     Send(SendArgs),

@@ -10,6 +10,7 @@ pub mod git;
 pub mod graph;
 mod job;
 pub mod memory;
+mod notify;
 mod parallel;
 pub mod plan;
 pub mod process;

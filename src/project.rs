@@ -415,6 +415,24 @@ impl Project {
     pub fn registry(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/loops"))
     }
+
+    /// The top of the repository that the project root is a linked work tree of.
+    #[must_use]
+    pub fn main_root(&self) -> Option<PathBuf> {
+        repository::main_of(&self.root)
+    }
+
+    /// What this user trusts of projects, `~/.local/state/ralph/trust`; `None` without a home directory.
+    #[must_use]
+    pub fn trust(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join("ralph/trust"))
+    }
+
+    /// What is still to be sent of projects, `~/.local/state/ralph/outbox`; `None` without a home directory.
+    #[must_use]
+    pub fn outboxes(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join("ralph/outbox"))
+    }
 }
 
 /// The ralph dir where neither flag nor environment names one.

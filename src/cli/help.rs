@@ -374,3 +374,19 @@ Examples:
 
 A run is one start of a command with all its loops. What it leaves lies in .ralph/runs/RUN, and stays when loops are
 forgotten and work trees removed.";
+
+pub(super) const NOTIFY_EXAMPLES: &str = "\
+Examples:
+  ralph notify test          Does it arrive?
+  ralph notify test --json   The same for programs
+
+Whom to tell of what stands in the section [notify] of a ralph.toml: 'ralph help notices' tells how.";
+
+pub(super) const TRUST_EXAMPLES: &str = "\
+Examples:
+  ralph trust            Look at what this project wants to run, and trust it
+  ralph trust --list     The projects that are trusted
+  ralph trust --remove   Trust this one no more
+
+A project's own settings about hooks, and about the command and the webhook of notices, are ignored until its user trusts
+them, and again when they change. Your own ~/.config/ralph/ralph.toml needs no trust.";

@@ -60,7 +60,7 @@ fn of_preset(setting: &str, preset: &Preset, settings: &Settings) -> String {
 /// - `default`: text as one would write it; where verbs differ, that of most
 /// - `defaults`: an object with the default of each verb as one would write it where verbs differ, else null
 /// - `empty`: what an empty value means, in words, or null where a value is never empty
-/// - `value`: text as it was written, or that of `default`
+/// - `value`: text as it was written, or that of `default`; of a secret `(set)`
 /// - `preset`: what the agent's preset gives, where there is no value and it gives one, else null
 /// - `origin`: `kind` is `default`, `user_toml`, `project_toml`, `shell_config`, `env` or `flag`; `path` and `line`
 ///   (from 1) are set for the three files, `name` for the last two, and null otherwise
@@ -106,7 +106,7 @@ impl<'a> JsonRow<'a> {
             shell: setting.shell,
             env: setting.env,
             flag: setting.flag.as_ref().map(|flag| flag.long),
-            value: &row.value,
+            value: row.shown(),
             preset,
             default: setting.default,
             defaults: (!setting.except.is_empty()).then(|| by_verb.collect()),
@@ -159,6 +159,7 @@ mod tests {
             older_toml: None,
             project_toml: None,
             user_toml: None,
+            trusts: &|_| true,
         };
         (Settings::load(&sources).unwrap(), path)
     }

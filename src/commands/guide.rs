@@ -47,6 +47,7 @@ const TOPICS: &[Topic] = topics! {
     "failures": "what can go wrong, and what ralph does then",
     "control": "status, logs, notes, pause, resume, cancel, revert, clean",
     "reports": "what happened in a run: reports, a page of it, history, differences, transcripts",
+    "notices": "being told by a command, a webhook, the desktop or the bell; hooks; trust",
     "commands": "every verb and every flag",
     "settings": "config files, environment, and every setting",
     "exit-codes": "exit codes, and every way in which a loop can end",

@@ -17,6 +17,7 @@ pub mod init;
 mod logs;
 mod man;
 mod memory;
+mod notify;
 mod output;
 mod overview;
 mod plain_loop;
@@ -30,6 +31,7 @@ mod starter;
 mod status;
 mod target;
 mod task;
+mod trust;
 mod worker;
 
 use std::io::Write as _;
@@ -68,6 +70,8 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Cancel(args) => control::cancel(&args),
         Command::Note(args) => control::note(args),
         Command::Clean(args) => clean::run(&args),
+        Command::Notify { verb } => notify::run(&verb),
+        Command::Trust(args) => attempt::refuse("trust").and_then(|()| trust::run(&args)),
         Command::Send(args) => worker::send(&args),
         Command::Interrupt(args) => worker::interrupt(&args),
         Command::Attach(args) => worker::attach(&args),

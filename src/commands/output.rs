@@ -67,6 +67,28 @@ fn write(stdout: &mut impl Write, text: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
+/// Rings the bell of the terminal that messages go to; answers whether there is one.
+pub(super) fn ring() -> io::Result<bool> {
+    let mut stderr = io::stderr();
+    if !stderr.is_terminal() {
+        return Ok(false);
+    }
+    stderr.write_all(b"\x07").map(|()| true)
+}
+
+/// Asks whoever is at the terminal, and answers what they type; `None`: nobody is there.
+pub(super) fn ask(question: &str) -> io::Result<Option<String>> {
+    if !io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let mut stderr = io::stderr();
+    write!(stderr, "{} ", message(question))?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(Some(answer.trim().to_owned()))
+}
+
 fn written(result: io::Result<()>) -> anyhow::Result<u8> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_written(error)),

@@ -132,6 +132,7 @@ mod tests {
                 older_toml: None,
                 project_toml: Some(path.clone()),
                 user_toml: None,
+                trusts: &|_| true,
             };
             let settings = Settings::load(&sources).unwrap();
             assert_eq!((settings.agent_type.as_str(), settings.warnings.len()), ("codex", 0));

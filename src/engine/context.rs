@@ -19,6 +19,36 @@ pub type Sink<'a> = Box<dyn FnMut(&Stamped<'_>) -> Result<(), End> + 'a>;
 /// Looks after the records, and answers what the user should know about them.
 pub type Keep<'a> = Box<dyn FnMut() -> Result<Option<String>, End> + 'a>;
 
+/// What came of something that runs beside the loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// Something that the user should know, in one line.
+    Notice(String),
+    /// A hook is through.
+    Hook {
+        /// Which.
+        hook: &'static str,
+        /// It succeeded.
+        ok: bool,
+        /// What it printed.
+        output: String,
+    },
+}
+
+impl News {
+    /// The event that it is.
+    #[must_use]
+    pub fn event(&self) -> Event<'_> {
+        match self {
+            Self::Notice(text) => Event::Notice(text),
+            Self::Hook { hook, ok, output } => Event::HookEnded { hook, ok: *ok, output },
+        }
+    }
+}
+
+/// Asks for the next thing that came of what runs beside the loop.
+pub type Beside<'a> = Box<dyn FnMut() -> Option<News> + 'a>;
+
 /// How often the records are looked after.
 const UPKEEP: Duration = Duration::from_secs(1);
 
@@ -31,6 +61,7 @@ pub struct Context<'a> {
     /// Takes out what they are not to know.
     pub(super) redactions: Redactions,
     keep: Keep<'a>,
+    beside: Beside<'a>,
     next_upkeep: Instant,
     renewal: Option<Renewal>,
     person: Option<Box<dyn Person>>,
@@ -57,6 +88,7 @@ impl<'a> Context<'a> {
             sinks,
             redactions: Redactions::default(),
             keep,
+            beside: Box::new(|| None),
             next_upkeep: Instant::now(),
             renewal: None,
             person: None,
@@ -80,6 +112,12 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn without(self, secrets: &Redactor) -> Self {
         Self { redactions: Redactions::new(secrets), ..self }
+    }
+
+    /// The same; what `beside` has to say is told when the records are looked after.
+    #[must_use]
+    pub fn beside(self, beside: Beside<'a>) -> Self {
+        Self { beside, ..self }
     }
 
     /// A mailbox for what small threads bring, and the port to it.
@@ -216,10 +254,13 @@ impl<'a> Context<'a> {
     }
 
     fn look_after(&mut self) -> Result<(), End> {
-        match (self.keep)()? {
-            Some(notice) => self.tell_as_it_is(Event::Notice(&notice)),
-            None => Ok(()),
+        if let Some(notice) = (self.keep)()? {
+            self.tell_as_it_is(Event::Notice(&notice))?;
         }
+        while let Some(news) = (self.beside)() {
+            self.tell_as_it_is(news.event())?;
+        }
+        Ok(())
     }
 
     fn renew_what_is_due(&mut self) -> Result<(), End> {

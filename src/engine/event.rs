@@ -237,6 +237,15 @@ pub enum Event<'a> {
     Answered(Option<&'a str>),
     /// The work has come to where it belongs: a push, a pull request.
     Published(&'a str),
+    /// A command of the user's that follows an event has ended.
+    HookEnded {
+        /// Which hook it is.
+        hook: &'a str,
+        /// It succeeded.
+        ok: bool,
+        /// What it printed, cut to a readable length.
+        output: &'a str,
+    },
     /// Something the user should know; the loop goes on.
     Notice(&'a str),
     /// The loop is over.

@@ -173,6 +173,9 @@ impl Redactions {
             Event::Question(question) => tell(Event::Question(&text(question))),
             Event::Answered(answer) => tell(Event::Answered(maybe(answer).as_deref())),
             Event::Published(message) => tell(Event::Published(&text(message))),
+            Event::HookEnded { hook, ok, output } => {
+                tell(Event::HookEnded { hook, ok, output: &text(output) })
+            }
             Event::Notice(message) => tell(Event::Notice(&text(message))),
             Event::LoopEnded { outcome, detail, tally, duration, work } => {
                 let (detail, tally) = (maybe(detail), self.tally(tally));
@@ -185,7 +188,8 @@ impl Redactions {
     /// The count as it is kept. What the next prompt gets is that of the loop.
     fn tally<'a>(&self, tally: &'a Tally) -> Cow<'a, Tally> {
         let Tally { last_error, validation_error, notes, said_alone, given, .. } = tally;
-        let texts = [last_error, validation_error, &given.validation_error].into_iter().flatten();
+        let texts = [last_error, validation_error, &given.validation_error];
+        let texts = texts.into_iter().flatten();
         let mut all = texts.chain(notes).chain(said_alone).chain(&given.notes);
         if all.all(|text| matches!(self.redactor.text(text), Cow::Borrowed(_))) {
             return Cow::Borrowed(tally);

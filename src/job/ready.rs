@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
-use super::preflight::Preflight;
+use super::preflight::{Preflight, launch};
 use super::resume::{Resume, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::Workspace;
@@ -18,18 +18,20 @@ use crate::agent::factory::Factory;
 use crate::cli::LoopFlags;
 use crate::engine::agent::Agent;
 use crate::engine::board::Board;
-use crate::engine::context::{Context, Sink};
-use crate::engine::event::LoopIdentity;
-use crate::engine::inbox::Inbox;
+use crate::engine::context::{Context, News, Sink};
+use crate::engine::event::{LoopIdentity, Stamped};
+use crate::engine::inbox::{Inbox, Wake};
 use crate::engine::outcome::End;
 use crate::engine::person::Person;
 use crate::engine::places::Ticket;
 use crate::engine::policy::Limits;
 use crate::engine::run::{Job, run as run_engine};
 use crate::engine::source::Source;
+use crate::engine::stop::Ask;
 use crate::engine::validator::Validator;
 use crate::git;
-use crate::process::launch;
+use crate::notify::{Hooks, Notifier};
+use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::record::recorder::Recorder;
 use crate::record::state::Setup;
@@ -89,6 +91,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) person: Option<Box<dyn Person>>,
     /// Who listens besides the records and the view.
     pub(crate) sinks: Vec<Sink<'a>>,
+    /// Who tells others of it; `None`: whom the settings name.
+    pub(crate) notifier: Option<&'a Notifier>,
 }
 
 impl<'a> Ready<'a> {
@@ -126,6 +130,7 @@ impl<'a> Ready<'a> {
             started: None,
             person: None,
             sinks: Vec::new(),
+            notifier: None,
         }
     }
 
@@ -148,7 +153,12 @@ impl<'a> Ready<'a> {
         for warning in &self.settings.warnings {
             view.warn(warning);
         }
-        let end = self.run_as(&mut view, &inbox)?;
+        let notifier = notifier(self.project, self.settings);
+        let end = Ready { notifier: Some(&notifier), ..self }.run_as(&mut view, &inbox)?;
+        notifier.finish(|| is_hurried(&inbox));
+        while let Some(word) = notifier.word() {
+            view.warn(&word);
+        }
         view.finish(&inbox);
         Ok(end)
     }
@@ -195,17 +205,24 @@ impl<'a> Ready<'a> {
         let _ = watch.send(recorder.requests());
         let recorder = RefCell::new(recorder);
 
+        let hooks = Hooks::start(&self.settings.hooks, launch(project, self.settings, Vec::new(), &self.run));
+        let (notifier, started) = (self.notifier, (self.verb.words(), self.limits.budget()));
         let mut sinks = std::mem::take(&mut self.sinks);
         // Records come first.
         sinks.insert(0, Box::new(|stamped| Ok(recorder.borrow_mut().take(stamped)?)));
         sinks.push(Box::new(|stamped| {
+            hooks.take(stamped);
             view.take(stamped);
+            if notifier.is_some_and(|notifier| notifier.take(started, stamped)) {
+                view.ring();
+            }
             Ok(())
         }));
         let job = Job {
-            context: Context::new(identity, Arc::clone(inbox), sinks)
+            context: Context::new(identity.clone(), Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
                 .without(secrets)
+                .beside(Box::new(|| hooks.news().or_else(|| notifier?.word().map(News::Notice))))
                 .with_person(self.person),
             project: project.root().to_owned(),
             limits: self.limits,
@@ -220,7 +237,20 @@ impl<'a> Ready<'a> {
             ticket: self.ticket,
         };
         let end = run_engine(job);
-        recorder.into_inner().close();
+        hooks.finish(|| is_hurried(inbox));
+        let mut recorder = recorder.into_inner();
+        while let Some(news) = hooks.news() {
+            if let News::Notice(text) = &news {
+                view.warn(text);
+            }
+            // The loop is over: what cannot be written any more changes nothing.
+            let _ = recorder.take_afterwards(&Stamped {
+                at: Local::now(),
+                identity: &identity,
+                event: news.event(),
+            });
+        }
+        recorder.close();
         Ok(end)
     }
 }
@@ -228,6 +258,16 @@ impl<'a> Ready<'a> {
 /// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back.
 pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
     std::env::args_os().map(|word| secrets.word(&word.to_string_lossy())).collect()
+}
+
+/// Who tells others of what becomes of the loops of this process, as the settings say.
+pub(crate) fn notifier(project: &Project, settings: &Settings) -> Notifier {
+    Notifier::start(&settings.notify, project, &launch(project, settings, Vec::new(), ""))
+}
+
+/// Whether somebody wants to leave while there is still something to wait for.
+fn is_hurried(inbox: &Inbox) -> bool {
+    matches!(inbox.wait(Some(Instant::now())), Wake::Asked(Ask::Interrupt | Ask::Terminate))
 }
 
 /// Enters ralph's own files among those that git ignores, so that no agent commits them; answers a warning when that fails.
@@ -240,7 +280,7 @@ fn hide_own_files(project: &Project) -> Option<String> {
 }
 
 /// What the settings say about proving the work; it runs where the agent does.
-pub(crate) fn validator(settings: &Settings, launch: &launch::Launch) -> Option<Box<dyn Validator>> {
+pub(crate) fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>> {
     let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
     let command = ValidationCommand::new(command, settings.validation_timeout, launch);
     Some(Box::new(command))

@@ -12,6 +12,7 @@ use crate::cli::{LoopFlags, PlaceArgs};
 use crate::files::theirs;
 use crate::project::Project;
 use crate::prompt::substitute;
+use crate::record::trust;
 use crate::settings::setting::Setting;
 use crate::settings::table::TABLE;
 use crate::settings::{NearMiss, Settings, Sources, Verb};
@@ -85,6 +86,10 @@ fn open_for(
         project_toml: Some(project.project_settings()),
         older_toml: Some(project.older_settings()),
         user_toml: project.user_settings(),
+        trusts: &|settings| {
+            let entries: Vec<_> = settings.iter().map(|one| (one.setting.key, &*one.value)).collect();
+            trust::is_trusted(&project, &entries)
+        },
     };
     let mut settings = Settings::load(&sources)?;
     warn_of_near_misses(&mut settings, &project);

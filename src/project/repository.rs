@@ -58,6 +58,18 @@ pub(super) fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
     Ok(target.map(|target| PathBuf::from(OsString::from_vec(target.to_vec()))))
 }
 
+/// The top of the repository that the work tree at `root` is a linked one of, where both say so: a `.git` file alone could
+/// claim to belong anywhere.
+pub(super) fn main_of(root: &Path) -> Option<PathBuf> {
+    let file = root.join(".git");
+    let git_dir = root.join(pointer(&file).ok()??).canonicalize().ok()?;
+    let back = theirs::read(&git_dir.join("gitdir"), MAX_POINTER).ok()?;
+    let back = git_dir.join(OsString::from_vec(back.trim_ascii_end().to_vec())).canonicalize().ok()?;
+    let trees = git_dir.parent().filter(|trees| trees.ends_with(".git/worktrees"))?;
+    let is_linked = back == file.canonicalize().ok()?;
+    is_linked.then(|| trees.ancestors().nth(2).map(Path::to_path_buf))?
+}
+
 /// Fails where git could not read its own files, or would wait for them.
 fn check(git_dir: &Path) -> Result<(), ProjectError> {
     let check_files = |folder: &Path| {

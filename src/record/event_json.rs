@@ -107,6 +107,9 @@ fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Question(text) => Fact::Question { text: text.into() },
         Event::Answered(text) => Fact::Answered { text: text.map(Into::into) },
         Event::Published(message) => Fact::Published { message: message.into() },
+        Event::HookEnded { hook, ok, output } => {
+            Fact::HookEnded { hook: hook.into(), ok, output: output.into() }
+        }
         Event::Notice(message) => Fact::Notice { message: message.into() },
         Event::LoopEnded { outcome, detail, tally, duration, work } => {
             let work = work.map(line_work);

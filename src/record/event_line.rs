@@ -326,6 +326,17 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         message: Cow<'a, str>,
     },
+    /// A command of the user's that follows an event has ended.
+    HookEnded {
+        /// Which hook it is: `on_loop_start`, `on_iteration` or `on_end`.
+        #[serde(borrow)]
+        hook: Cow<'a, str>,
+        /// It succeeded.
+        ok: bool,
+        /// What it printed, cut to a readable length.
+        #[serde(borrow)]
+        output: Cow<'a, str>,
+    },
     /// Something the user should know; the loop goes on.
     Notice {
         /// In one line.

@@ -22,6 +22,7 @@ pub mod run_folder;
 mod session;
 pub mod session_log;
 pub mod state;
+pub mod trust;
 mod whole_lines;
 pub mod work_done;
 pub mod worker;

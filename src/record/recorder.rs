@@ -144,6 +144,14 @@ impl Recorder {
         Ok(())
     }
 
+    /// Adds to the session log, and to nothing else, what comes after the end.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn take_afterwards(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+        self.session.log.take(stamped)
+    }
+
     /// Makes sure that the records are where they belong, and answers what was not. Agents tidy up (`git clean -fdx`), people
     /// restore backups: then the lock keeps nobody out any more, nobody sees the loop, and what is written goes nowhere.
     ///

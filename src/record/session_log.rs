@@ -45,12 +45,12 @@ impl SessionLog {
                 self.lines.write(&blocks::footer(tally, report, stamped.at))?;
             }
             Event::Validated { ok, output } => {
-                self.lines.end_lines()?;
                 let verdict = if ok { "passed" } else { "failed" };
-                self.lines.write(&format!("[ralph] validation {verdict}\n{output}"))?;
-                if !output.is_empty() && !output.ends_with('\n') {
-                    self.lines.write("\n")?;
-                }
+                self.printed(&format!("validation {verdict}"), output)?;
+            }
+            Event::HookEnded { hook, ok, output } => {
+                let verdict = if ok { "is through" } else { "has failed" };
+                self.printed(&format!("hook {hook} {verdict}"), output)?;
             }
             Event::Notice(message) | Event::Published(message) => {
                 self.lines.end_lines()?;
@@ -82,5 +82,15 @@ impl SessionLog {
             _ => return Ok(()),
         }
         self.lines.flush()
+    }
+
+    /// What a command came to, with what it printed below.
+    fn printed(&mut self, what: &str, output: &str) -> Result<(), FileError> {
+        self.lines.end_lines()?;
+        self.lines.write(&format!("[ralph] {what}\n{output}"))?;
+        if !output.is_empty() && !output.ends_with('\n') {
+            self.lines.write("\n")?;
+        }
+        Ok(())
     }
 }

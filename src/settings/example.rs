@@ -32,6 +32,7 @@ fn entry(setting: &Setting) -> String {
         ValueKind::Words => " (separated by blanks)",
         ValueKind::Name
         | ValueKind::Text
+        | ValueKind::Secret
         | ValueKind::Override
         | ValueKind::Count { .. }
         | ValueKind::Money => "",

@@ -24,6 +24,19 @@ pub struct Sources<'a> {
     pub older_toml: Option<PathBuf>,
     /// The user's `ralph.toml`, see [`user_toml`].
     pub user_toml: Option<PathBuf>,
+    /// Whether the user trusts what the project itself says about settings that need trust.
+    pub trusts: &'a dyn Fn(&[OfProject]) -> bool,
+}
+
+/// A setting that needs trust, as the project itself has it.
+#[derive(Debug, Clone)]
+pub struct OfProject {
+    /// The row of the table.
+    pub setting: &'static Setting,
+    /// What stands there.
+    pub value: String,
+    /// Where.
+    pub origin: Origin,
 }
 
 /// Path of the user's `ralph.toml`: `${XDG_CONFIG_HOME:-~/.config}/ralph/ralph.toml`. A relative `XDG_CONFIG_HOME`
@@ -44,6 +57,10 @@ pub(super) struct Loaded {
     pub(super) older: Option<PathBuf>,
     /// Keys that have no effect yet, with their files.
     pub(super) without_effect: Vec<(PathBuf, &'static str)>,
+    /// What the project itself says about settings that need trust, in the table's order.
+    pub(super) of_project: Vec<OfProject>,
+    /// Those of them that would hold if the user trusted the project.
+    pub(super) ignored: Vec<OfProject>,
 }
 
 /// Reads all sources and lays them over each other. The first problem found ends it.
@@ -53,6 +70,7 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
     if let Some(path) = &sources.user_toml {
         without_effect.extend(values.toml(path, |path, line| Origin::UserToml { path, line })?);
     }
+    let of_user = values.needing_trust();
     let older = sources.older_toml.clone().filter(|path| path.symlink_metadata().is_ok());
     for path in older.iter().chain(&sources.project_toml) {
         without_effect.extend(values.toml(path, |path, line| Origin::ProjectToml { path, line })?);
@@ -61,9 +79,18 @@ pub(super) fn load(sources: &Sources<'_>) -> Result<Loaded, SettingsError> {
     if let Some(path) = &sources.shell_config {
         values.shell(path, &assignments);
     }
+    let of_project = values.of_project();
+    let is_trusted = of_project.is_empty() || (sources.trusts)(&of_project);
+    if !is_trusted {
+        values.restore(of_user);
+    }
     values.environment(sources.env);
     values.flags(&sources.flags)?;
-    Ok(Loaded { values, assignments, older, without_effect })
+    let is_missing = |one: &&OfProject| {
+        !matches!(values.row(one.setting.key).origin, Origin::Env(_) | Origin::Flag(_)) && !is_trusted
+    };
+    let ignored = of_project.iter().filter(is_missing).cloned().collect();
+    Ok(Loaded { values, assignments, older, without_effect, of_project, ignored })
 }
 
 /// Reads the shell config, which may be missing unless it was named.
@@ -122,6 +149,28 @@ impl Values {
     /// A text where there is one.
     pub(super) fn text(&self, key: &str) -> Option<String> {
         Some(self.row(key).value.clone()).filter(|value| !value.is_empty())
+    }
+
+    /// The settings that need trust, as they stand.
+    fn needing_trust(&self) -> Vec<Resolved> {
+        self.0.iter().filter(|row| row.setting.needs_trust).cloned().collect()
+    }
+
+    /// Those that the project itself has set.
+    fn of_project(&self) -> Vec<OfProject> {
+        let is_its =
+            |row: &Resolved| matches!(row.origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. });
+        let rows = self.needing_trust().into_iter().filter(is_its);
+        rows.map(|Resolved { setting, value, origin }| OfProject { setting, value, origin }).collect()
+    }
+
+    /// Takes rows back to what they were.
+    fn restore(&mut self, earlier: Vec<Resolved>) {
+        for old in earlier {
+            if let Some(row) = self.0.iter_mut().find(|row| row.setting.key == old.setting.key) {
+                *row = old;
+            }
+        }
     }
 
     /// Lays a `ralph.toml` over the rows and returns its keys without effect.

@@ -7,6 +7,7 @@ mod error;
 mod example;
 mod loading;
 mod near_miss;
+pub mod notify;
 mod origin;
 mod read;
 mod resolved;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 pub use error::SettingsError;
 pub use example::example;
-pub use loading::{Sources, user_toml};
+pub use loading::{OfProject, Sources, user_toml};
 pub use near_miss::NearMiss;
 pub use origin::Origin;
 pub use resolved::Resolved;
@@ -30,6 +31,7 @@ pub use setting::Verb;
 use crate::files::room::Floor;
 use crate::text::redact::Redactor;
 use loading::{Loaded, Values};
+use notify::{HookSettings, NotifySettings};
 
 /// Everything the user decided, or did not.
 #[derive(Debug, Clone)]
@@ -116,6 +118,10 @@ pub struct Settings {
     pub redact: RedactSettings,
     /// What takes them out; whoever opens the project for a loop knows.
     pub secrets: Redactor,
+    /// Who is told of what.
+    pub notify: NotifySettings,
+    /// Commands of the user's beside a loop.
+    pub hooks: HookSettings,
     /// Every variable the shell config assigns, with the value it has there.
     pub variables: BTreeMap<String, String>,
     /// Those of the variables that the agent's environment gets.
@@ -124,6 +130,8 @@ pub struct Settings {
     pub warnings: Vec<String>,
     /// Names in the shell config that settings were probably meant by. Whoever knows the prompts knows whether they are.
     pub near_misses: Vec<NearMiss>,
+    /// What the project itself says about settings that need trust, whether it is trusted or not.
+    pub of_project: Vec<OfProject>,
     rows: Vec<Resolved>,
 }
 
@@ -162,7 +170,9 @@ pub struct RedactSettings {
 impl Settings {
     /// Reads all sources and merges them. The first problem found ends it.
     pub fn load(sources: &Sources<'_>) -> Result<Self, SettingsError> {
-        let Loaded { values, assignments, older, without_effect } = loading::load(sources)?;
+        let Loaded { values, assignments, older, without_effect, of_project, ignored } =
+            loading::load(sources)?;
+        let (notify, missing) = NotifySettings::of(&values, sources.env)?;
         let near_misses = match &sources.shell_config {
             Some(path) => near_miss::near_misses(path, &assignments),
             None => Vec::new(),
@@ -215,10 +225,20 @@ impl Settings {
                 env_files: values.row("redact.env_files").words(),
             },
             secrets: Redactor::default(),
+            notify,
+            hooks: HookSettings::of(&values)?,
             exports: exported.map(pair).collect(),
             variables: assignments.iter().map(pair).collect(),
-            warnings: older.as_deref().map(of_older).into_iter().chain(warning(&without_effect)).collect(),
+            warnings: older
+                .as_deref()
+                .map(of_older)
+                .into_iter()
+                .chain(warning(&without_effect))
+                .chain(warning_of_trust(&ignored))
+                .chain(missing)
+                .collect(),
             near_misses,
+            of_project,
             rows: values.into_rows(),
         })
     }
@@ -268,6 +288,18 @@ fn warning(without_effect: &[(PathBuf, &'static str)]) -> Option<String> {
     let name = |(path, key): &(PathBuf, &str)| format!("{key} ({})", path.display());
     let names: Vec<String> = without_effect.iter().map(name).collect();
     (!names.is_empty()).then(|| format!("these settings have no effect yet: {}", names.join(", ")))
+}
+
+/// One line about what is ignored because nobody trusts the project.
+fn warning_of_trust(ignored: &[OfProject]) -> Option<String> {
+    let names: Vec<&str> = ignored.iter().map(|one| one.setting.key).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "this project wants to run programs or to send data away ({}); that is ignored until you trust it: \
+             'ralph trust' shows what it is",
+            names.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]

@@ -22,6 +22,15 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// The value as it may be shown: of a secret only that there is one.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        match self.setting.kind {
+            ValueKind::Secret if !self.value.is_empty() => "(set)",
+            _ => &self.value,
+        }
+    }
+
     pub(super) fn name(&self) -> Result<String, SettingsError> {
         if self.value.trim().is_empty() {
             return Err(self.invalid("this is empty; write a value or leave it out".to_owned()));
@@ -90,7 +99,7 @@ impl Resolved {
         }
     }
 
-    fn invalid(&self, problem: String) -> SettingsError {
+    pub(super) fn invalid(&self, problem: String) -> SettingsError {
         let Setting { key, shell, .. } = self.setting;
         let place = match &self.origin {
             Origin::Default => (*key).to_owned(),

@@ -61,6 +61,8 @@ pub enum ValueKind {
     Name,
     /// Text.
     Text,
+    /// Text that is shown to nobody.
+    Secret,
     /// Text that takes the place of an agent preset's own; empty means the preset's.
     Override,
     /// A whole number, `least` or more.
@@ -101,6 +103,8 @@ pub struct Setting {
     pub kind: ValueKind,
     /// What it does, in one line.
     pub doc: &'static str,
+    /// It has programs run, or data sent away: what a project says counts only where its user trusts the project.
+    pub needs_trust: bool,
 }
 
 /// The flag of a setting.
@@ -132,10 +136,14 @@ impl Setting {
         empty: "",
         kind: ValueKind::Text,
         doc: "",
+        needs_trust: false,
     };
     /// What takes the place of an agent preset's own.
     pub(super) const OVERRIDE: Self =
         Self { kind: ValueKind::Override, empty: "the agent preset's own", ..Self::ROW };
+
+    /// What has programs run, or data sent away.
+    pub(super) const TRUSTED: Self = Self { needs_trust: true, ..Self::ROW };
 
     /// The default of a verb, as one would write it; without a verb, that of most.
     #[must_use]

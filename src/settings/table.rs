@@ -544,6 +544,125 @@ pub const TABLE: &[Setting] = &[
         doc: "Files such as .env whose variables are looked at, too, from the project root",
         ..Setting::ROW
     },
+    Setting {
+        key: "notify.on",
+        shell: "NOTIFY_ON",
+        env: &["RALPH_NOTIFY_ON"],
+        default: "end failure waiting attention",
+        empty: "nothing",
+        kind: ValueKind::Words,
+        doc: "What you are told of: end (of any kind), failure, waiting (for a usage limit), attention (a person is asked)",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "notify.command",
+        shell: "NOTIFY_COMMAND",
+        env: &["RALPH_NOTIFY_COMMAND"],
+        empty: "none",
+        doc: "Command for sh that gets each such event as a line of JSON on stdin; ended after 10 seconds",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "notify.webhook",
+        shell: "NOTIFY_WEBHOOK",
+        env: &["RALPH_NOTIFY_WEBHOOK"],
+        empty: "none",
+        kind: ValueKind::Secret,
+        doc: "URL that each such event is posted to",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "notify.webhook_format",
+        shell: "NOTIFY_WEBHOOK_FORMAT",
+        env: &["RALPH_NOTIFY_WEBHOOK_FORMAT"],
+        empty: "as the URL's host wants it, else json",
+        doc: "What is posted: json (the event), slack, discord or ntfy (a short text)",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "notify.webhook_secret",
+        shell: "NOTIFY_WEBHOOK_SECRET",
+        env: &["RALPH_NOTIFY_WEBHOOK_SECRET"],
+        empty: "not signed",
+        kind: ValueKind::Secret,
+        doc: "Shared secret that signs what is posted",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "notify.webhook_secret_env",
+        shell: "NOTIFY_WEBHOOK_SECRET_ENV",
+        env: &["RALPH_NOTIFY_WEBHOOK_SECRET_ENV"],
+        empty: "none",
+        doc: "Variable of the environment that holds that secret; better than a secret in a file",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "notify.desktop",
+        shell: "NOTIFY_DESKTOP",
+        env: &["RALPH_NOTIFY_DESKTOP"],
+        default: "false",
+        kind: ValueKind::Switch,
+        doc: "Whether the desktop shows each such event",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "notify.bell",
+        shell: "NOTIFY_BELL",
+        env: &["RALPH_NOTIFY_BELL"],
+        default: "false",
+        kind: ValueKind::Switch,
+        doc: "Whether the terminal's bell rings at each such event",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "monitoring.notifications.on_complete",
+        shell: "NOTIFY_ON_COMPLETE",
+        env: &["RALPH_NOTIFY_ON_COMPLETE"],
+        empty: "none",
+        doc: "Who is told of an end that is no failure, whatever notify.on says: none, bell, desktop, command, webhook",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "monitoring.notifications.on_error",
+        shell: "NOTIFY_ON_ERROR",
+        env: &["RALPH_NOTIFY_ON_ERROR"],
+        empty: "none",
+        doc: "The same of a failure",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "hooks.on_loop_start",
+        shell: "HOOK_ON_LOOP_START",
+        env: &["RALPH_HOOK_ON_LOOP_START"],
+        empty: "none",
+        doc: "Command for sh when a loop starts, with the event as a line of JSON on stdin",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "hooks.on_iteration",
+        shell: "HOOK_ON_ITERATION",
+        env: &["RALPH_HOOK_ON_ITERATION"],
+        empty: "none",
+        doc: "The same after each attempt at an iteration",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "hooks.on_end",
+        shell: "HOOK_ON_END",
+        env: &["RALPH_HOOK_ON_END"],
+        empty: "none",
+        doc: "The same at the end of a loop",
+        ..Setting::TRUSTED
+    },
+    Setting {
+        key: "hooks.timeout",
+        shell: "HOOK_TIMEOUT",
+        env: &["RALPH_HOOK_TIMEOUT"],
+        default: "10s",
+        kind: ValueKind::Duration,
+        doc: "Longest time for one of these commands",
+        ..Setting::ROW
+    },
 ];
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ impl Scene {
             older_toml: None,
             project_toml: Some(self.path("ralph.toml")),
             user_toml: Some(self.path("user.toml")),
+            trusts: &|_| true,
         })
     }
 
@@ -282,12 +283,11 @@ fn problems_in_files_name_file_and_place() {
 #[test]
 fn keys_without_effect_give_one_warning() {
     let scene = Scene::new()
-        .file("user.toml", "monitoring.notifications.on_error = 'none'")
+        .file("user.toml", "monitoring.log_format = 'none'")
         .file("ralph.toml", "[monitoring]\nlog_file = 'x'");
     let settings = scene.settings();
     assert_eq!(settings.warnings.len(), 1);
-    for expected in ["no effect yet", "monitoring.notifications.on_error", "monitoring.log_file", "user.toml"]
-    {
+    for expected in ["no effect yet", "monitoring.log_format", "monitoring.log_file", "user.toml"] {
         assert!(settings.warnings[0].contains(expected), "{}", settings.warnings[0]);
     }
 }

@@ -10,14 +10,8 @@ use super::table::TABLE;
 use crate::text::nearest::nearest;
 
 /// Keys of `ralph.toml` that are accepted, so that existing files load, but have no effect yet. They hold text, but for the last.
-pub(super) const WITHOUT_EFFECT: &[&str] = &[
-    "monitoring.log_file",
-    "monitoring.log_format",
-    "monitoring.log_rotation",
-    "monitoring.notifications.on_complete",
-    "monitoring.notifications.on_error",
-    LEARN,
-];
+pub(super) const WITHOUT_EFFECT: &[&str] =
+    &["monitoring.log_file", "monitoring.log_format", "monitoring.log_rotation", LEARN];
 /// The one of them that is a switch.
 const LEARN: &str = "execution.learn";
 /// What a key is called in files of an older program, and here.
@@ -95,7 +89,12 @@ fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) 
 fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
     match (setting.kind, value) {
         (
-            ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration | ValueKind::Room,
+            ValueKind::Name
+            | ValueKind::Text
+            | ValueKind::Secret
+            | ValueKind::Override
+            | ValueKind::Duration
+            | ValueKind::Room,
             DeValue::String(text),
         ) => Ok(text.to_string()),
         (
@@ -115,7 +114,7 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
 fn wanted(kind: ValueKind) -> &'static str {
     match kind {
         ValueKind::Words => LIST,
-        ValueKind::Name | ValueKind::Text | ValueKind::Override => TEXT,
+        ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => TEXT,
         ValueKind::Count { .. } => "a whole number without quotes",
         ValueKind::Money => "a number without quotes",
         ValueKind::Switch => "true or false",
@@ -321,10 +320,10 @@ mod tests {
 
     #[test]
     fn keys_without_effect_are_accepted_and_named() {
-        let text = "[monitoring]\nlog_file = 'x'\n[monitoring.notifications]\non_error = 'none'\n";
+        let text = "[monitoring]\nlog_file = 'x'\nlog_format = 'y'\n";
         let document = parse(text).unwrap();
         assert!(document.values.is_empty());
-        assert_eq!(document.without_effect, ["monitoring.log_file", "monitoring.notifications.on_error"]);
+        assert_eq!(document.without_effect, ["monitoring.log_file", "monitoring.log_format"]);
         assert!(
             problem("monitoring.log_file = 1").contains("is a whole number here; write a string in quotes")
         );

@@ -3,6 +3,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod count;
+pub(crate) mod digest;
 pub(crate) mod duration;
 pub(crate) mod head_and_tail;
 pub(crate) mod jitter;

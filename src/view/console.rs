@@ -61,6 +61,8 @@ struct Queue {
     writing: bool,
     /// How many pieces were written.
     written: u64,
+    /// So often the bell is to ring; it rings once for all.
+    rings: usize,
     /// Nothing more will come.
     is_ending: bool,
     dropped: usize,
@@ -99,6 +101,12 @@ impl Console {
     /// Text that must appear.
     pub(crate) fn say(&self, target: Target, text: String) {
         self.push(target, text);
+    }
+
+    /// Rings the bell of the terminal that messages go to; without one nothing is heard.
+    pub(crate) fn ring(&self) {
+        self.shared.lock().rings += 1;
+        self.shared.changed.notify_all();
     }
 
     /// Text that may be left out when the reader is too slow.
@@ -146,7 +154,7 @@ impl Console {
         let mut progress = (queue.written, Instant::now() + PATIENCE);
         queue.board_is_new |= !std::mem::take(&mut queue.board).is_empty();
         self.shared.changed.notify_all();
-        while queue.writing || !queue.pieces.is_empty() || queue.board_is_new {
+        while queue.writing || queue.rings > 0 || !queue.pieces.is_empty() || queue.board_is_new {
             if hurry() {
                 deadline.get_or_insert_with(|| Instant::now() + LAST_MOMENT);
             }
@@ -164,6 +172,7 @@ impl Console {
 /// What the writing thread does next.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
+    Ring,
     Write,
     Draw,
     /// Until then, or for as long as nothing changes.
@@ -173,6 +182,9 @@ enum Step {
 impl Queue {
     /// What to do at the moment `now`, when the status lines, as they are there or not, were drawn at `drawn_at`.
     fn step(&self, now: Instant, drawn_at: Instant, drawn: bool) -> Step {
+        if self.rings > 0 {
+            return Step::Ring;
+        }
         let stands_still = drawn && self.board.is_many() && self.waiting < BLOCK;
         let write = (!self.pieces.is_empty()).then(|| if stands_still { drawn_at + REDRAW } else { now });
         let draw = match (self.board.is_empty(), self.board_is_new) {
@@ -219,6 +231,12 @@ fn write_all(shared: &Shared) {
         let now = Instant::now();
         // Written without the lock: nobody may wait for a terminal that is held.
         match queue.step(now, drawn_at, terminal.has_status()) {
+            Step::Ring => {
+                queue.rings = 0;
+                queue.writing = true;
+                drop(queue);
+                terminal.ring();
+            }
             Step::Write => {
                 let Some((target, text)) = queue.pop() else { continue };
                 queue.writing = true;

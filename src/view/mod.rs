@@ -121,6 +121,11 @@ impl View {
         self.voice.say(Target::Stderr, format!("warning: {}\n", message(text)));
     }
 
+    /// Rings the terminal's bell.
+    pub(crate) fn ring(&self) {
+        self.console.ring();
+    }
+
     /// Waits until all is shown; another Ctrl+C gives up on a reader that does not read.
     pub(crate) fn finish(&self, inbox: &Inbox) {
         self.console.finish(|| {

@@ -90,6 +90,11 @@ impl Screen {
         }
     }
 
+    /// Rings the terminal's bell.
+    pub(crate) fn ring(&self) {
+        self.console.ring();
+    }
+
     /// Waits until all is shown; once `hurry` says so, only a moment longer.
     pub(crate) fn finish(&self, hurry: impl FnMut() -> bool) {
         self.console.finish(hurry);

@@ -56,6 +56,11 @@ impl Terminal {
         }
     }
 
+    /// Rings the bell of the terminal that messages go to; without one nothing is heard.
+    pub(super) fn ring(&mut self) {
+        self.stderr.ring();
+    }
+
     /// Draws the status lines anew, or takes them away.
     pub(super) fn show_status(&mut self, board: &StatusBoard) {
         // Loops in the background leave the terminal to whatever is in front.
@@ -140,6 +145,13 @@ impl<W: Write + RawStream> Stream<W> {
         let plain = AutoStream::choice(&writer) == ColorChoice::Never;
         let is_terminal = writer.is_terminal();
         Self { writer: Some(writer), plain, is_terminal }
+    }
+
+    fn ring(&mut self) {
+        let Some(writer) = self.writer.as_mut().filter(|_| self.is_terminal) else { return };
+        if writer.write_all(b"\x07").and_then(|()| writer.flush()).is_err() {
+            self.writer = None;
+        }
     }
 
     fn write(&mut self, text: &str) {

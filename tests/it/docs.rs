@@ -400,6 +400,7 @@ fn the_settings_are_good_ones() {
         older_toml: None,
         project_toml: Some(path),
         user_toml: None,
+        trusts: &|_| true,
     });
     let settings = settings.unwrap();
     assert_eq!(settings.warnings, [""; 0]);

@@ -16,8 +16,17 @@ const EXAMPLE: &str = include_str!("../../config.example");
 
 /// A value that is no default of the setting.
 fn sample(setting: &Setting) -> &'static str {
+    match setting.key {
+        "notify.on" => return "failure waiting",
+        "notify.webhook" => return "https://example.org/x",
+        "notify.webhook_format" => return "slack",
+        "monitoring.notifications.on_complete" | "monitoring.notifications.on_error" => {
+            return "bell, desktop";
+        }
+        _ => {}
+    }
     match setting.kind {
-        ValueKind::Name | ValueKind::Text | ValueKind::Override => "sample",
+        ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
         ValueKind::Duration => "77s",
         ValueKind::Room => "77 MB",
@@ -32,7 +41,12 @@ fn sample(setting: &Setting) -> &'static str {
 fn toml_sample(setting: &Setting) -> String {
     let text = sample(setting);
     match setting.kind {
-        ValueKind::Name | ValueKind::Text | ValueKind::Override | ValueKind::Duration | ValueKind::Room => {
+        ValueKind::Name
+        | ValueKind::Text
+        | ValueKind::Secret
+        | ValueKind::Override
+        | ValueKind::Duration
+        | ValueKind::Room => {
             format!("'{text}'")
         }
         ValueKind::Count { .. } | ValueKind::Money | ValueKind::Switch => text.to_owned(),
@@ -76,6 +90,7 @@ impl Scene {
             older_toml: None,
             project_toml: Some(self.path("ralph.toml")),
             user_toml: None,
+            trusts: &|_| true,
         };
         Settings::load(&sources).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -235,8 +250,13 @@ fn the_help_of_every_loop_tells_what_holds_there() {
 
 /// What `ralph config` prints in a folder with this config.
 fn config(dir: &Path, flag: Option<&str>) -> String {
+    ralph(dir, "config", flag)
+}
+
+/// What a verb prints there.
+fn ralph(dir: &Path, verb: &str, flag: Option<&str>) -> String {
     let mut ralph = Process::new(env!("CARGO_BIN_EXE_ralph"));
-    ralph.args(["config", "--config", "config"]).args(flag).current_dir(dir);
+    ralph.args([verb, "--config", "config"]).args(flag).current_dir(dir);
     let output = ralph.env_clear().env("HOME", dir).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -248,6 +268,7 @@ fn ralph_config_shows_every_setting() {
     let samples: String = TABLE.iter().map(line).collect();
     for (text, is_set) in [("", false), (samples.as_str(), true)] {
         let scene = Scene::new().file("config", text);
+        ralph(scene.dir.path(), "trust", Some("--yes"));
         let table = config(scene.dir.path(), None);
         let rows: Vec<Value> = serde_json::from_str(&config(scene.dir.path(), Some("--json"))).unwrap();
         // Below the table stands what `by verb` means, and how the agent is started.
@@ -262,6 +283,9 @@ fn ralph_config_shows_every_setting() {
             };
             let of_preset = rows[at]["preset"].as_str();
             let (origin, value) = match (is_set, of_preset) {
+                (true, _) if setting.kind == ValueKind::Secret => {
+                    (format!("config line {}", at + 1), "(set)".to_owned())
+                }
                 (true, _) => (format!("config line {}", at + 1), sample(setting).to_owned()),
                 (false, Some(_)) if setting.key.ends_with("_filter") => {
                     ("preset claude".to_owned(), "built in".into())

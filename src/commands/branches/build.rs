@@ -22,11 +22,12 @@ use crate::git::{self, GitError};
 use crate::job::Refused;
 use crate::job::agent_choice::Choice;
 use crate::job::preflight::Preflight;
-use crate::job::ready::{Ready, own_command_line, run_id};
+use crate::job::ready::{Ready, notifier, own_command_line, run_id};
 use crate::job::resume::Resume;
 use crate::job::signals::Signals;
 use crate::job::variables::{agent_env, prompt_names};
 use crate::job::workspace::{Workspace, open_loop};
+use crate::notify::{Counts, Notifier};
 use crate::parallel::{self, Fate};
 use crate::process::identity::ProcessIdentity;
 use crate::project::{BRANCH_PLAN, Project};
@@ -103,6 +104,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         board: Board::default(),
         signals: Signals::listen()?,
         screen: Screen::start(flags.json, flags.quiet)?,
+        notifier: notifier(project, settings),
         branches: &branches,
     };
     Ok(building.run())
@@ -140,6 +142,7 @@ struct Building<'a> {
     board: Board,
     signals: Signals,
     screen: Screen,
+    notifier: Notifier,
     branches: &'a [Planned],
 }
 
@@ -218,6 +221,14 @@ impl Building<'_> {
         }
         self.screen.say_json(&end);
         let heard = self.signals.count();
+        if !was_all_done && self.notifier.take_end(&identity, &end, counts(code, rows)) {
+            self.screen.ring();
+        }
+        self.notifier.finish(|| self.signals.count() > heard);
+        while let Some(word) = self.notifier.word() {
+            self.screen.warn(&word);
+        }
+        let heard = self.signals.count();
         self.screen.finish(|| self.signals.count() > heard);
     }
 
@@ -277,6 +288,7 @@ impl Building<'_> {
             plan: tree.project.branch_plan(),
             board: self.board.join(),
             ticket: Some(ticket),
+            notifier: Some(&self.notifier),
             started_from: Some(self.workspace.project.ralph_dir().to_owned()),
             sinks: vec![Box::new(|stamped| {
                 if let Event::AttemptStarted { .. } = stamped.event {
@@ -375,4 +387,10 @@ impl Building<'_> {
             made: Made::default(),
         }
     }
+}
+
+/// What all branches came to.
+fn counts(exit_code: u8, rows: &[BranchRow]) -> Counts {
+    let are = |built: &Built| rows.iter().filter(|row| row.built == *built).count();
+    Counts { done: are(&Built::Done), failed: are(&Built::Failed), total: rows.len(), exit_code }
 }

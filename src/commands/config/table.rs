@@ -20,6 +20,8 @@ const CHOSEN: Style = AnsiColor::Green.on_default();
 const GAP: usize = 2;
 /// The least room for values beside other columns; with less, longer ones stand below their setting.
 const LEAST_ROOM: usize = 40;
+/// On a narrow terminal the value of a longer key stands below it, in cells.
+const WIDEST_KEY: usize = 33;
 /// How far what stands below its setting is indented.
 const INDENT: usize = 4;
 /// More lines of one value are left out on a terminal: a filter may be as long as a page.
@@ -108,7 +110,7 @@ fn in_words(
             };
             named(in_place(&row.origin, place), none, !is_default, false)
         }
-        None => named(in_place(&row.origin, place), row.value.clone(), !is_default, true),
+        None => named(in_place(&row.origin, place), row.shown().to_owned(), !is_default, true),
     }
 }
 
@@ -155,6 +157,7 @@ fn write_wide(rows: &[Row], widths: [usize; 3], room: Option<usize>, out: &mut d
 
 /// Key and value, and who chose it below.
 fn write_narrow(rows: &[Row], key_width: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let key_width = key_width.min(WIDEST_KEY);
     let beside = key_width + GAP;
     writeln!(out, "{HEAD}{}  VALUE{HEAD:#}", pad("SETTING", key_width))?;
     for row in rows {

@@ -107,6 +107,7 @@ impl Watching<'_> {
             started: state.filter(|state| state.was_interrupted()).map(|state| state.started_at),
             person: None,
             sinks: Vec::new(),
+            notifier: None,
         };
         let lines = WorkerLines::new(name, state.is_none());
         let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;

@@ -18,6 +18,7 @@ fn table(config: &str, width: Option<usize>) -> Vec<String> {
         older_toml: None,
         project_toml: None,
         user_toml: None,
+        trusts: &|_| true,
     };
     let settings = Settings::load(&sources).unwrap();
     let place = |path: &Path| path.strip_prefix(folder.path()).unwrap().to_owned();

@@ -1,0 +1,236 @@
+//! The way to one target: a bounded queue, and a thread that tells.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::message::Message;
+use super::outbox::Outbox;
+use super::sender::Sender;
+use super::webhook::Poster;
+use super::{desktop, program};
+use crate::process::launch::Launch;
+use crate::settings::notify::{Target, Webhook};
+use crate::text::count;
+use crate::threads;
+
+/// So many messages may wait for one target.
+const ROOM: usize = 256;
+/// How often somebody who waits for the end looks whether there is a hurry.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What all lanes of a process share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    words: Mutex<VecDeque<String>>,
+    changed: Condvar,
+    finishing: AtomicBool,
+    cancelled: AtomicBool,
+}
+
+impl Shared {
+    fn words(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something that the user should know.
+    pub(super) fn word(&self, text: String) {
+        self.words().push_back(text);
+    }
+
+    pub(super) fn next_word(&self) -> Option<String> {
+        self.words().pop_front()
+    }
+
+    /// From here on nothing new comes.
+    pub(super) fn finish(&self) {
+        self.finishing.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_finishing(&self) -> bool {
+        self.finishing.load(Ordering::Acquire)
+    }
+
+    /// What runs is to end.
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+    }
+
+    /// Something has changed for who waits.
+    pub(super) fn changed(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits until `is_over`, or somebody is in a hurry.
+    pub(super) fn wait(&self, hurry: &mut dyn FnMut() -> bool, is_over: impl Fn() -> bool) {
+        let mut words = self.words();
+        while !is_over() {
+            words = self.changed.wait_timeout(words, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            if hurry() {
+                return;
+            }
+        }
+    }
+}
+
+/// What comes in at a lane's thread.
+pub(super) enum Order {
+    /// To be told.
+    Tell(Box<Message>),
+    /// Look at what is shared.
+    Wake,
+}
+
+/// The way to one target.
+pub(super) struct Lane {
+    target: Target,
+    queue: SyncSender<Order>,
+    pub(super) load: Arc<Load>,
+    shared: Arc<Shared>,
+}
+
+/// How much waits in a lane.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// Messages that are not told yet.
+    waiting: AtomicUsize,
+    /// The thread does nothing more for what waits.
+    is_through: AtomicBool,
+    /// A message was dropped.
+    is_full: AtomicBool,
+    /// The user knows that what waits could not be told, and what becomes of it.
+    is_known: AtomicBool,
+}
+
+impl Load {
+    pub(super) fn add(&self) {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn remove(&self) {
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// The user was told that the target cannot be, or that it can again.
+    pub(super) fn known(&self, is_known: bool) {
+        self.is_known.store(is_known, Ordering::Release);
+    }
+
+    pub(super) fn end(&self) {
+        self.is_through.store(true, Ordering::Release);
+    }
+}
+
+impl Lane {
+    /// To a command, which gets each message as a line on stdin.
+    pub(super) fn of_command(
+        shared: &Arc<Shared>,
+        command: String,
+        launch: Launch,
+        limit: Duration,
+    ) -> io::Result<Self> {
+        let flag = Arc::clone(shared);
+        let tell = move |message: &Message| {
+            let launch = Launch { mark: message.run.clone(), ..launch.clone() };
+            let told = program::run(&launch, &command, &message.line, limit, &flag.cancelled);
+            told.map(drop)
+                .map_err(|failed| format!("the command that is to tell you has failed: {}", failed.why))
+        };
+        Self::start(Target::Command, shared, tell)
+    }
+
+    /// To the desktop. Where there is none nobody is told, and that is no news.
+    pub(super) fn of_desktop(shared: &Arc<Shared>) -> io::Result<Self> {
+        Self::start(Target::Desktop, shared, |message| {
+            let _ = desktop::show(message);
+            Ok(())
+        })
+    }
+
+    /// To a webhook, with what earlier processes have left for it.
+    pub(super) fn of_webhook(shared: &Arc<Shared>, webhook: Webhook, outbox: Outbox) -> io::Result<Self> {
+        let (lane, orders) = Self::new(Target::Webhook, shared);
+        let sender = Sender::new(Poster::new(webhook), outbox, Arc::clone(shared), Arc::clone(&lane.load));
+        threads::start(move || sender.run(&orders))?;
+        Ok(lane)
+    }
+
+    /// A lane whose thread tells one message after the other, and the first failure in a row.
+    fn start(
+        target: Target,
+        shared: &Arc<Shared>,
+        mut tell: impl FnMut(&Message) -> Result<(), String> + Send + 'static,
+    ) -> io::Result<Self> {
+        let (lane, orders) = Self::new(target, shared);
+        let (load, shared) = (Arc::clone(&lane.load), Arc::clone(shared));
+        threads::start(move || {
+            let mut has_failed = false;
+            for order in orders {
+                let Order::Tell(message) = order else { continue };
+                if shared.cancelled.load(Ordering::Acquire) {
+                    break;
+                }
+                let told = tell(&message);
+                if let Err(why) = &told
+                    && !has_failed
+                {
+                    shared.word(why.clone());
+                }
+                has_failed = told.is_err();
+                load.remove();
+                shared.changed();
+            }
+            load.end();
+            shared.changed();
+        })?;
+        Ok(lane)
+    }
+
+    fn new(target: Target, shared: &Arc<Shared>) -> (Self, Receiver<Order>) {
+        let (queue, orders) = sync_channel(ROOM);
+        (Self { target, queue, load: Arc::default(), shared: Arc::clone(shared) }, orders)
+    }
+
+    pub(super) fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Never waits: what does not fit is dropped, and said once.
+    pub(super) fn tell(&self, message: &Message) {
+        self.load.add();
+        if self.queue.try_send(Order::Tell(Box::new(message.clone()))).is_err() {
+            self.load.remove();
+            if !self.load.is_full.swap(true, Ordering::AcqRel) {
+                let target = self.target.word();
+                self.shared.word(format!("more happens than {target} can tell: some of it is not told"));
+            }
+        }
+    }
+
+    /// Has the thread look at what is shared; one that has much to do looks anyway.
+    pub(super) fn wake(&self) {
+        let _ = self.queue.try_send(Order::Wake);
+    }
+
+    /// Whether nothing waits that could still be told.
+    pub(super) fn is_through(&self) -> bool {
+        self.load.is_through.load(Ordering::Acquire) || self.load.waiting.load(Ordering::Acquire) == 0
+    }
+
+    /// Says what was not told.
+    pub(super) fn tell_what_is_left(&self) {
+        let left = self.load.waiting.load(Ordering::Acquire);
+        if left == 0 || self.load.is_known.load(Ordering::Acquire) {
+            return;
+        }
+        let (left, target) = (count::of(left as u64, "notice"), self.target.word());
+        let then = match self.target {
+            Target::Webhook => ": what is kept is sent when a loop starts here next",
+            _ => "",
+        };
+        self.shared.word(format!("{left} could not be told by {target} in time{then}"));
+    }
+}

@@ -1,0 +1,165 @@
+//! People and programs beside a loop that are told what becomes of it: notices to a command, a webhook, the desktop and the
+//! terminal's bell, and hooks. All are folds over the events, and none delays or fails a loop: each target has a bounded
+//! queue and a thread of its own, and what goes wrong is told once, in words that the loop asks for when it has time.
+
+mod desktop;
+mod format;
+mod hooks;
+mod lane;
+mod message;
+mod outbox;
+mod program;
+mod sender;
+mod waits;
+mod webhook;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::engine::event::{Event, LoopIdentity, Stamped};
+use crate::engine::policy::Budget;
+use crate::process::launch::Launch;
+use crate::project::Project;
+use crate::settings::notify::{Moment, NotifySettings, Target};
+use lane::{Lane, Shared};
+use message::Message;
+use outbox::Outbox;
+use waits::Waits;
+
+pub(crate) use hooks::Hooks;
+pub(crate) use message::Counts;
+
+/// How long the webhook has at the end of a run; what is left then is sent when a loop starts here next.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
+/// How long a command may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// How long what was told to end may take to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(7);
+
+/// Tells whoever the settings name; one for each process.
+pub(crate) struct Notifier {
+    settings: NotifySettings,
+    /// What to call the project.
+    project: String,
+    shared: Arc<Shared>,
+    lanes: Vec<Lane>,
+    waits: Mutex<Waits>,
+}
+
+impl Notifier {
+    /// Starts the threads that tell. `launch` is where and how commands run.
+    pub(crate) fn start(settings: &NotifySettings, project: &Project, launch: &Launch) -> Self {
+        let shared = Arc::new(Shared::default());
+        let mut lanes = Vec::new();
+        let mut add = |lane: std::io::Result<Lane>, target: Target| match lane {
+            Ok(lane) => lanes.push(lane),
+            Err(error) => shared.word(format!("nobody is told by {}: {error}", target.word())),
+        };
+        if settings.has(Target::Command)
+            && let Some(command) = &settings.command
+        {
+            let (command, launch) = (command.clone(), launch.clone());
+            add(Lane::of_command(&shared, command, launch, COMMAND_LIMIT), Target::Command);
+        }
+        if settings.has(Target::Desktop) {
+            add(Lane::of_desktop(&shared), Target::Desktop);
+        }
+        if settings.has(Target::Webhook)
+            && let Some(webhook) = settings.webhook()
+        {
+            add(Lane::of_webhook(&shared, webhook, Outbox::of(project)), Target::Webhook);
+        }
+        Self { settings: settings.clone(), project: name_of(project), shared, lanes, waits: Mutex::default() }
+    }
+
+    /// Takes one event of a loop that a verb has started with a budget, and answers whether the bell is to ring.
+    pub(crate) fn take(&self, started: (&str, Budget), stamped: &Stamped<'_>) -> bool {
+        let Some(moment) = message::moment(&stamped.event) else { return false };
+        if let Event::Waiting { until, tally, shortage } = stamped.event {
+            let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waits.is_new(tally.waits_for_provider() || shortage.is_some(), stamped.at.to_utc(), until) {
+                return false;
+            }
+        }
+        self.tell(moment, || Message::of(&self.project, started, moment, stamped))
+    }
+
+    /// Takes the end of a run of many loops: its line, and what it came to.
+    pub(crate) fn take_end(&self, identity: &LoopIdentity, line: &str, counts: Counts) -> bool {
+        let moment = if counts.exit_code == 0 { Moment::End } else { Moment::Failure };
+        self.tell(moment, || Message::of_many(&self.project, identity, line, counts))
+    }
+
+    fn tell(&self, moment: Moment, message: impl FnOnce() -> Message) -> bool {
+        let is_told = |lane: &&Lane| self.settings.tells(lane.target(), moment);
+        let mut lanes = self.lanes.iter().filter(is_told).peekable();
+        if lanes.peek().is_some() {
+            let message = message();
+            lanes.for_each(|lane| lane.tell(&message));
+        }
+        self.settings.tells(Target::Bell, moment)
+    }
+
+    /// The next thing that the user should know.
+    pub(crate) fn word(&self) -> Option<String> {
+        self.shared.next_word()
+    }
+
+    /// Gives what waits a last, bounded time; less once `hurry` says so.
+    pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {
+        if self.lanes.is_empty() {
+            return;
+        }
+        self.shared.finish();
+        self.lanes.iter().for_each(Lane::wake);
+        let began = Instant::now();
+        self.shared.wait(&mut hurry, || {
+            self.lanes.iter().all(|lane| {
+                let limit = if lane.target() == Target::Command { COMMAND_LIMIT } else { LAST_MOMENT };
+                lane.is_through() || began.elapsed() >= limit
+            })
+        });
+        self.shared.cancel();
+        let commands = || self.lanes.iter().filter(|lane| lane.target() == Target::Command);
+        commands().for_each(Lane::wake);
+        // Nothing that we have started outlives us.
+        let told = Instant::now();
+        self.shared.wait(&mut || false, || commands().all(Lane::is_through) || told.elapsed() >= GONE_WITHIN);
+        self.lanes.iter().for_each(Lane::tell_what_is_left);
+    }
+}
+
+/// What came of a test event at one target.
+pub(crate) struct Tested {
+    /// Which.
+    pub(crate) target: Target,
+    /// What to call it.
+    pub(crate) name: String,
+    /// What went wrong.
+    pub(crate) result: Result<(), String>,
+}
+
+/// Sends a test event to every target, one after the other; the bell is for who has the terminal.
+pub(crate) fn test(settings: &NotifySettings, project: &Project, launch: &Launch) -> Vec<Tested> {
+    let message = Message::test(&name_of(project));
+    let mut tested = Vec::new();
+    if let Some(command) = settings.command.as_ref().filter(|_| settings.has(Target::Command)) {
+        let result = program::run(launch, command, &message.line, COMMAND_LIMIT, &false.into());
+        let result = result.map(drop).map_err(|failed| failed.why);
+        tested.push(Tested { target: Target::Command, name: command.clone(), result });
+    }
+    if let Some(webhook) = settings.webhook().filter(|_| settings.has(Target::Webhook)) {
+        let name = webhook.host().to_owned();
+        let result = webhook::Poster::new(webhook).post(&message).into_result();
+        tested.push(Tested { target: Target::Webhook, name, result });
+    }
+    if settings.has(Target::Desktop) {
+        let result = desktop::show(&message);
+        tested.push(Tested { target: Target::Desktop, name: "D-Bus".to_owned(), result });
+    }
+    tested
+}
+
+fn name_of(project: &Project) -> String {
+    project.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,136 @@
+//! What a webhook has not taken yet, as files in the user's state folder: one for each message, removed when it is taken. A file
+//! is locked by the process that sends it, so that no two do, and whatever becomes of that process the next one finds it.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::PathBuf;
+
+use chrono::{TimeDelta, Utc};
+use rustix::fs::{FlockOperation, flock};
+
+use super::message::Message;
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileId, own};
+use crate::project::Project;
+use crate::text::digest::sha256;
+
+/// What is older is not sent any more.
+const OLDEST: TimeDelta = TimeDelta::hours(24);
+/// A larger file is none of ours, in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// The messages of one project that wait.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    /// `None` where the user has no home: what waits is lost with the process.
+    folder: Option<PathBuf>,
+}
+
+/// A message that waits, and its file.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) message: Message,
+    /// Its path, and the lock on it.
+    file: Option<(PathBuf, File)>,
+}
+
+/// What was there.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The oldest first.
+    pub(super) entries: Vec<Entry>,
+    /// So many were too old, or could not be read.
+    pub(super) dropped: usize,
+}
+
+impl Outbox {
+    /// That of a project; its branches and workers share it.
+    pub(super) fn of(project: &Project) -> Self {
+        use std::os::unix::ffi::OsStrExt as _;
+        let root = project.main_root().unwrap_or_else(|| project.root().to_owned());
+        let name = &sha256(root.as_os_str().as_bytes())[..16];
+        Self { folder: project.outboxes().map(|outboxes| outboxes.join(name)) }
+    }
+
+    /// Keeps a message until it is taken. `None`: another process has taken it over.
+    pub(super) fn keep(&self, message: Message) -> (Option<Entry>, Option<String>) {
+        let Some(folder) = &self.folder else { return (Some(Entry { message, file: None }), None) };
+        let path = folder.join(format!("{}.json", message.id));
+        // Of text and times there is always JSON.
+        let text = serde_json::to_string(&message).unwrap_or_default();
+        let written = own::make_folders(folder).map_err(|error| error.to_string()).and_then(|()| {
+            atomic::write_own(&path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
+        });
+        match written {
+            Err(error) => (Some(Entry { message, file: None }), Some(error)),
+            Ok(_) => (lock(&path).map(|file| Entry { message, file: Some((path, file)) }), None),
+        }
+    }
+
+    /// Takes over what others have left.
+    pub(super) fn take_over(&self) -> Found {
+        let mut found = Found::default();
+        let Some(folder) = &self.folder else { return found };
+        let mut paths = own::entries(folder).unwrap_or_default();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        for path in paths {
+            let Some(file) = lock(&path) else { continue };
+            let message = own::read(&path, LARGEST).ok();
+            let message = message.and_then(|bytes| serde_json::from_slice::<Message>(&bytes).ok());
+            if let Some(message) = message.filter(|message| Utc::now() - message.at < OLDEST) {
+                found.entries.push(Entry { message, file: Some((path, file)) });
+            } else {
+                found.dropped += 1;
+                let _ = fs::remove_file(path);
+            }
+        }
+        found
+    }
+}
+
+impl Entry {
+    /// It waits no more.
+    pub(super) fn remove(self) {
+        if let Some((path, _lock)) = &self.file {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Whether it outlives this process.
+    pub(super) fn is_kept(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+/// The file, ours alone; `None` while another process has it, or when it has sent it.
+fn lock(path: &std::path::Path) -> Option<File> {
+    let file = own::open(path, OpenOptions::new().read(true)).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    FileId::of(&file).ok()?.is_at(path).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_found_once_and_the_old_and_torn_are_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("outbox");
+        let outbox = Outbox { folder: Some(folder.clone()) };
+        let ours = outbox.keep(Message { id: "2".into(), ..Message::test("p") }).0.unwrap();
+        let old = Message { id: "1".into(), at: Utc::now() - TimeDelta::hours(25), ..Message::test("p") };
+        drop(outbox.keep(old).0.unwrap());
+        fs::write(folder.join("3.json"), "{").unwrap();
+        fs::write(folder.join("4.json.x.tmp"), "{").unwrap();
+
+        let found = outbox.take_over();
+        assert_eq!((found.entries.len(), found.dropped), (0, 2), "ours is locked");
+        let message = ours.message.clone();
+        drop(ours);
+        let mut found = outbox.take_over().entries;
+        assert_eq!(found[0].message, message);
+        found.remove(0).remove();
+        assert!(outbox.take_over().entries.is_empty());
+    }
+}

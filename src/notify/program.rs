@@ -1,0 +1,51 @@
+//! A command of the user's beside a loop, with an event on its stdin.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::process::capture::{Ended, capture};
+use crate::process::launch::Launch;
+use crate::text::duration;
+use crate::text::line::last_lines;
+
+/// How many bytes of each of its two outputs are kept.
+const ROOM: usize = 16 * 1024;
+
+/// What went wrong with a command.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// In one line.
+    pub(super) why: String,
+    /// What it had printed.
+    pub(super) output: String,
+}
+
+/// Runs a command for `sh` where `launch` says, and answers what it has printed. Its whole process tree is gone then.
+pub(super) fn run(
+    launch: &Launch,
+    command: &str,
+    line: &str,
+    limit: Duration,
+    cancelled: &AtomicBool,
+) -> Result<String, Failed> {
+    let args = vec!["-c".into(), command.into()];
+    let launch = Launch { program: "sh".into(), args, ..launch.clone() };
+    let captured = capture(&launch, line.as_bytes().to_vec(), limit, ROOM, cancelled)
+        .map_err(|error| Failed { why: error.to_string(), output: String::new() })?;
+    let mut output = captured.stdout.text();
+    if !output.is_empty() && !output.ends_with('\n') {
+        output.push('\n');
+    }
+    output += &captured.stderr.text();
+    let why = match captured.end {
+        Ended::Exited(0) => return Ok(output),
+        Ended::Exited(code) => format!("exit code {code}"),
+        Ended::Signaled(signal) => format!("ended by signal {signal}"),
+        Ended::OutOfSight => "somebody killed the process that supervises it".to_owned(),
+        Ended::TimedOut => format!("it did not end within {} and was ended", duration::format(limit)),
+        Ended::Cancelled => "it was ended with the run".to_owned(),
+    };
+    let last = last_lines(&output, 1).concat();
+    let why = if last.trim().is_empty() { why } else { format!("{why}: {}", last.trim()) };
+    Err(Failed { why, output })
+}

@@ -1,0 +1,172 @@
+//! The thread that posts to a webhook: in order, again after growing pauses, and what is left when the process ends stays in
+//! the outbox.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::lane::{Load, Order, Shared};
+use super::outbox::{Entry, Found, Outbox};
+use super::webhook::{Answer, Poster};
+use crate::text::{count, jitter};
+
+/// The pause after a first failure; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+/// So often a receiver that fails is tried at the end of a run.
+const LAST_TRIES: u32 = 2;
+/// So many messages may wait, and keep a file open.
+const ROOM: usize = 100;
+
+pub(super) struct Sender {
+    poster: Poster,
+    outbox: Outbox,
+    shared: Arc<Shared>,
+    load: Arc<Load>,
+    waiting: VecDeque<Entry>,
+    /// Failures in a row.
+    failures: u32,
+    /// Of them, those since the run is over.
+    last_failures: u32,
+    next_try: Instant,
+    has_refused: bool,
+}
+
+impl Sender {
+    pub(super) fn new(poster: Poster, outbox: Outbox, shared: Arc<Shared>, load: Arc<Load>) -> Self {
+        Self {
+            poster,
+            outbox,
+            shared,
+            load,
+            waiting: VecDeque::new(),
+            failures: 0,
+            last_failures: 0,
+            next_try: Instant::now(),
+            has_refused: false,
+        }
+    }
+
+    /// Sends until the notifier is gone.
+    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+        self.take_over();
+        let mut was_finishing = false;
+        loop {
+            let order = if self.waiting.is_empty() {
+                orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                orders.recv_timeout(self.next_try.saturating_duration_since(Instant::now()))
+            };
+            match order {
+                Ok(Order::Tell(message)) => {
+                    let (entry, error) = self.outbox.keep(*message);
+                    if let Some(error) = error {
+                        self.shared.word(format!("what the webhook is to be told cannot be kept: {error}"));
+                    }
+                    match entry {
+                        Some(entry) => self.push(entry),
+                        None => self.load.remove(),
+                    }
+                    // All that is new is kept before anything is sent.
+                    continue;
+                }
+                Ok(Order::Wake) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.shared.is_finishing() && !std::mem::replace(&mut was_finishing, true) {
+                self.next_try = Instant::now();
+            }
+            if Instant::now() >= self.next_try {
+                self.send_first();
+                if was_finishing && self.last_failures >= LAST_TRIES {
+                    break;
+                }
+            }
+        }
+        self.load.end();
+        self.shared.changed();
+    }
+
+    /// What earlier processes have left.
+    fn take_over(&mut self) {
+        let Found { entries, dropped } = self.outbox.take_over();
+        if dropped > 0 {
+            let dropped = count::of(dropped as u64, "notice");
+            self.shared.word(format!(
+                "{dropped} of more than a day ago could not be sent to the webhook, and will not be"
+            ));
+        }
+        for entry in entries {
+            self.load.add();
+            self.push(entry);
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.waiting.push_back(entry);
+        if self.waiting.len() > ROOM
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            oldest.remove();
+            self.load.remove();
+            self.shared.word(format!("more than {ROOM} notices wait for the webhook: the oldest is dropped"));
+        }
+    }
+
+    fn send_first(&mut self) {
+        let Some(first) = self.waiting.front() else { return };
+        let answer = self.poster.post(&first.message);
+        let host = self.poster.host().to_owned();
+        let (why, pause) = match answer {
+            Answer::Taken => {
+                (self.failures, self.has_refused) = (0, false);
+                self.load.known(false);
+                return self.remove_first();
+            }
+            Answer::Refused(why) => {
+                if !std::mem::replace(&mut self.has_refused, true) {
+                    self.shared.word(format!("the webhook at {host} does not take what it is told: {why}"));
+                }
+                return self.remove_first();
+            }
+            Answer::Later(why, pause) => (why, pause),
+        };
+        if self.failures == 0 {
+            let kept = if first.is_kept() { "kept and tried again" } else { "tried again" };
+            self.shared
+                .word(format!("the webhook at {host} cannot be told: {why}; what it misses is {kept}"));
+        }
+        self.failures += 1;
+        let mut wait = jitter::around(pause_after(self.failures)).max(pause.unwrap_or_default());
+        if self.shared.is_finishing() {
+            self.last_failures += 1;
+            wait = FIRST_PAUSE;
+        }
+        self.next_try = Instant::now() + wait;
+    }
+
+    fn remove_first(&mut self) {
+        if let Some(first) = self.waiting.pop_front() {
+            first.remove();
+            self.load.remove();
+            self.shared.changed();
+        }
+    }
+}
+
+/// The pause after so many failures in a row.
+fn pause_after(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_stop_growing() {
+        let pauses = [1, 2, 3, 9, 10, 100].map(|failures| pause_after(failures).as_secs());
+        assert_eq!(pauses, [1, 2, 4, 256, 300, 300]);
+    }
+}

@@ -1,0 +1,123 @@
+//! What this user trusts of projects: for each a small file in the user's state folder, with a hash of the settings that were
+//! looked at. A repository must not be able to run programs, or to send data away, by being cloned.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Local};
+use serde::{Deserialize, Serialize};
+
+use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, if_there, own};
+use crate::project::Project;
+use crate::text::digest::sha256;
+
+/// The version of the file's layout.
+const VERSION: u32 = 1;
+/// A larger file is none of ours, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// A setting of the project's by its key, and its value.
+pub type Entry<'a> = (&'a str, &'a str);
+
+/// What is trusted of one project.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trusted {
+    version: u32,
+    /// The project root.
+    pub root: PathBuf,
+    /// The keys of the settings that were looked at.
+    pub settings: Vec<String>,
+    /// Of keys and values.
+    hash: String,
+    /// When.
+    pub at: DateTime<Local>,
+}
+
+/// Whether exactly these settings of the project are trusted; those of a linked work tree may be its repository's.
+#[must_use]
+pub fn is_trusted(project: &Project, settings: &[Entry<'_>]) -> bool {
+    let Some(folder) = project.trust() else { return false };
+    let hash = hash(settings);
+    let roots = [Some(project.root().to_owned()), project.main_root()];
+    roots.into_iter().flatten().any(|root| {
+        let root = resolved(&root);
+        read(&file(&folder, &root)).is_some_and(|trusted| trusted.root == root && trusted.hash == hash)
+    })
+}
+
+/// From here on these settings of the project are trusted.
+///
+/// # Errors
+/// When that cannot be written.
+pub fn trust(project: &Project, folder: &Path, settings: &[Entry<'_>]) -> Result<(), FileError> {
+    let root = resolved(project.root());
+    let keys = settings.iter().map(|(key, _)| (*key).to_owned()).collect();
+    let path = file(folder, &root);
+    let trusted = Trusted { version: VERSION, root, settings: keys, hash: hash(settings), at: Local::now() };
+    own::make_folders(folder).map_err(FileError::at(folder))?;
+    // Of text, lists and times there is always TOML.
+    let text = toml::to_string(&trusted).unwrap_or_default();
+    atomic::write_own(&path, text.as_bytes(), Durability::Synced).map(drop)
+}
+
+/// Nothing of the project at `root` is trusted any more; answers whether anything was.
+///
+/// # Errors
+/// When that cannot be written.
+pub fn forget(folder: &Path, root: &Path) -> Result<bool, FileError> {
+    let path = file(folder, &resolved(root));
+    Ok(if_there(std::fs::remove_file(&path)).map_err(FileError::at(&path))?.is_some())
+}
+
+/// All that is trusted, by the root.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn list(folder: &Path) -> Result<Vec<Trusted>, FileError> {
+    let files = own::entries(folder).map_err(FileError::at(folder))?;
+    let mut all: Vec<Trusted> = files.iter().filter_map(|path| read(path)).collect();
+    all.sort_by(|one, other| one.root.cmp(&other.root));
+    Ok(all)
+}
+
+/// A file that cannot be understood trusts nothing.
+fn read(path: &Path) -> Option<Trusted> {
+    let text = String::from_utf8(own::read(path, LARGEST).ok()?).ok()?;
+    toml::from_str(&text).ok().filter(|trusted: &Trusted| trusted.version == VERSION)
+}
+
+fn file(folder: &Path, root: &Path) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt as _;
+    folder.join(format!("{}.toml", &sha256(root.as_os_str().as_bytes())[..16]))
+}
+
+fn resolved(root: &Path) -> PathBuf {
+    root.canonicalize().unwrap_or_else(|_| root.to_owned())
+}
+
+/// Of keys and values, each with its length before it, so that none can run into the next.
+fn hash(settings: &[Entry<'_>]) -> String {
+    let mut text = String::new();
+    for word in settings.iter().flat_map(|(key, value)| [key, value]) {
+        let _ = write!(text, "{}:{word}", word.len()); // writing to a String cannot fail
+    }
+    sha256(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_settings_have_another_hash() {
+        let hashes = [
+            hash(&[("a", "b"), ("c", "d")]),
+            hash(&[("a", "b")]),
+            hash(&[("a", "bc"), ("", "d")]),
+            hash(&[("a", "b"), ("c", "e")]),
+        ];
+        let unique: std::collections::HashSet<_> = hashes.iter().collect();
+        assert_eq!(unique.len(), hashes.len());
+    }
+}

@@ -1,0 +1,39 @@
+//! Hashes and signatures in hexadecimal digits.
+
+use std::fmt::Write as _;
+
+use ring::{digest, hmac};
+
+/// The SHA-256 of these bytes.
+#[must_use]
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
+}
+
+/// The HMAC-SHA256 of these bytes.
+#[must_use]
+pub(crate) fn hmac_sha256(key: &[u8], bytes: &[u8]) -> String {
+    hex(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), bytes).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // writing to a String cannot fail
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_the_published_ones() {
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        // RFC 4231, test case 2.
+        assert_eq!(
+            hmac_sha256(b"Jefe", b"what do ya want for nothing?"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+    }
+}
