@@ -17,6 +17,7 @@ mod status_board;
 pub(crate) mod status_line;
 mod terminal;
 pub(crate) mod voice;
+pub(crate) mod watch;
 pub(crate) mod worker_lines;
 pub(crate) mod worker_status;
 
