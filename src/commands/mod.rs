@@ -29,6 +29,7 @@ mod starter;
 mod status;
 mod target;
 mod task;
+pub mod watch;
 mod worker;
 
 use std::io::Write as _;
@@ -58,6 +59,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Demo(args) => demo::run(args.dir.as_deref(), args.tasks, args.quiet),
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => status::list(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Report(args) => report::report(&args),
         Command::History(args) => report::history(&args),

@@ -166,6 +166,7 @@ fn read(mut known: Vec<(String, Project)>, extent: Extent) -> Vec<Loop> {
 }
 
 /// Whether a loop at these places is part of a project: so are those in the work trees of its branches.
-pub(super) fn belongs_to(places: &Project, here: &Project) -> bool {
+#[must_use]
+pub fn belongs_to(places: &Project, here: &Project) -> bool {
     places.root() == here.root() || places.root().starts_with(here.root().join(".worktrees"))
 }

@@ -194,9 +194,10 @@ fn draw_foot(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) -> Op
             let mut text = String::new();
             for hint in HINTS {
                 let longer = format!("{text}  {hint}");
-                if longer.width() <= usize::from(area.width) {
-                    text = longer;
+                if longer.width() > usize::from(area.width) {
+                    break;
                 }
+                text = longer;
             }
             paint.put(buffer, area, (0, 0), &text[2.min(text.len())..], FAINT);
         }

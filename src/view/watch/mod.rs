@@ -9,7 +9,7 @@ mod list;
 pub(crate) mod model;
 mod paint;
 pub(crate) mod row;
-mod scroll;
+pub(crate) mod scroll;
 mod side;
 
 #[cfg(test)]
