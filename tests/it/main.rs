@@ -87,6 +87,8 @@ mod tmux_panes;
 mod usage_limits;
 mod users_files;
 mod verbs;
+mod watch;
+mod watch_faults;
 mod worker_cells;
 mod worker_kinds;
 mod worker_matrix;

@@ -134,7 +134,7 @@ fn named(numbers: &[u8], last: u8) -> Option<Key> {
 fn paste(rest: &[u8]) -> Begins {
     let Some(at) = rest.windows(PASTE.1.len()).position(|window| window == PASTE.1) else {
         // What never ends is no paste.
-        return if rest.len() > LONGEST { Begins::WithNothing(rest.len()) } else { Begins::Unfinished };
+        return if rest.len() > LONGEST { Begins::WithNothing(PASTE.0.len() + rest.len()) } else { Begins::Unfinished };
     };
     let text = String::from_utf8_lossy(&rest[..at]).replace('\r', "\n");
     Begins::With(Key::Paste(text), PASTE.0.len() + at + PASTE.1.len())

@@ -109,7 +109,7 @@ fn fit(model: &mut Model, places: &Places) {
     }
 }
 
-/// `ralph watch · PROJECT · 3 running, 1 waiting, 2 done · $12.40`
+/// `ralph watch · PROJECT · $12.40 · 3 running, 1 waiting, 2 done`
 fn draw_head(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) {
     let mut counts: Vec<(u8, &str, usize)> = Vec::new();
     for row in &model.rows {
@@ -123,7 +123,8 @@ fn draw_head(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) {
         counts.iter().map(|(_, word, count)| format!("{count} {}", word.replace('_', " "))).collect();
     let cost: Vec<f64> = model.rows.iter().filter_map(|row| row.cost).collect();
     let filter = if model.filter.is_empty() { String::new() } else { format!("filter: {}", model.filter) };
-    let parts = [model.of.clone(), filter, counts.join(", "), money(Some(cost.iter().sum())).unwrap_or_default()];
+    let cost = money(Some(cost.iter().sum())).unwrap_or_default();
+    let parts = [model.of.clone(), filter, cost, counts.join(", ")];
     let column = paint.put(buffer, area, (0, 0), " ralph watch", STRONG);
     let parts: String = parts.iter().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect();
     paint.put(buffer, area, (column, 0), &parts, Style::new());
@@ -132,9 +133,11 @@ fn draw_head(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) {
 fn draw_selected(model: &Model, paint: Paint, now: DateTime<Local>, buffer: &mut Buffer, places: &Places) {
     let name = model.selected().map(|row| row.name.clone()).unwrap_or_default();
     let above = |area: Rect| Rect { y: area.y - 1, height: 1, ..area };
-    rule(paint, buffer, above(places.about), 0, &[(STRONG, plain(&name))]);
-    draw_about(model, paint, now, buffer, places.about);
     let both = places.transcript.is_some() && places.history.is_some();
+    // It stands in the line below the list.
+    let more = |is_below: bool| (FAINT, if is_below { list::more(model) } else { String::new() });
+    rule(paint, buffer, above(places.about), 0, &[(STRONG, plain(&name)), more(!both)]);
+    draw_about(model, paint, now, buffer, places.about);
     for (side, place, pages) in [
         (Side::Transcript, places.transcript, &model.transcript),
         (Side::History, places.history, &model.history),
@@ -149,6 +152,7 @@ fn draw_selected(model: &Model, paint: Paint, now: DateTime<Local>, buffer: &mut
             word(Side::Transcript, "transcript"),
             word(Side::History, "history"),
             (NOTE, below(pages)),
+            more(both && side == Side::History),
         ];
         rule(paint, buffer, above(place), 0, &words);
         draw_pages(model, side, paint, buffer, place);

@@ -56,10 +56,13 @@ pub(super) fn draw(model: &Model, paint: Paint, now: DateTime<Utc>, buffer: &mut
         let plain = if row.is_alive || row.rank() == 0 { Style::new() } else { FAINT };
         paint.put(buffer, area, (column, line), &format!(" {text}"), style(plain));
     }
-    if let Some(more) = listed.len().checked_sub(top + height).filter(|more| *more > 0) {
-        let text = format!(" {more} more ");
-        let column = area.width.saturating_sub(u16::try_from(text.width()).unwrap_or(u16::MAX));
-        paint.put(buffer, area, (column, area.height - 1), &text, FAINT);
+}
+
+/// How many are not seen, in words.
+pub(super) fn more(model: &Model) -> String {
+    match model.listed().len().saturating_sub(model.list_height) {
+        0 => String::new(),
+        more => format!("{more} more in the list"),
     }
 }
 

@@ -8,7 +8,7 @@ use chrono::{DateTime, Local, Utc};
 
 use crate::engine::outcome::Status;
 use crate::record::state::State;
-use crate::text::{duration, timestamp};
+use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
 use crate::view::report::{money, sign};
 use crate::view::status::LoopSnapshot;
@@ -172,10 +172,7 @@ fn ago(span: Duration) -> String {
 
 fn progress(state: &State) -> String {
     match &state.at_task {
-        Some(at) => {
-            let failed = if at.tasks_failed > 0 { format!(", {} failed", at.tasks_failed) } else { String::new() };
-            format!("{}/{} tasks{failed}", at.tasks_done, at.tasks_total)
-        }
+        Some(at) => format!("{}/{} tasks", at.tasks_done, at.tasks_total),
         None => {
             let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
             format!("{}{of}", state.tally.iteration)
@@ -204,8 +201,11 @@ fn facts(state: &State) -> Vec<String> {
     if read + written > 0 {
         parts.push(format!("{} tokens read, {} written", amount(read), amount(written)));
     }
+    if let Some(failed) = state.at_task.as_ref().map(|at| at.tasks_failed).filter(|failed| *failed > 0) {
+        parts.push(format!("{} failed", count::of(failed, "task")));
+    }
     if state.tally.failed > 0 {
-        parts.push(format!("{} failed", state.tally.failed));
+        parts.push(format!("{} failed", count::of(state.tally.failed, "iteration")));
     }
     facts.push(parts.join(" · "));
     facts
