@@ -113,9 +113,18 @@ pub struct LogsArgs {
     /// Begin with the last N lines [default: all]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true)]
     pub lines: Option<String>,
-    /// The session log: everything the agents wrote
+    /// What the agents said and did in the newest run, as the display shows it
     #[arg(long)]
     pub agent: bool,
+    /// Everything that the agents wrote, byte by byte: the session log
+    #[arg(long, conflicts_with = "attempt")]
+    pub raw: bool,
+    /// Only the Nth attempt of the run, as the report counts them
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub attempt: Option<String>,
+    /// Of this run, instead of the newest: its id, or as much of it as is needed
+    #[arg(long, value_name = "RUN", conflicts_with = "follow")]
+    pub run: Option<String>,
 }
 
 /// `report`.

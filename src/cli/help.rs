@@ -83,7 +83,10 @@ Examples:
   ralph logs                     The newest loop of this project
   ralph logs build --lines 5     The last five lines
   ralph logs build --follow      And what comes, until the loop ends
-  ralph logs --agent --follow    What its agents write, or what the pane of a worker shows, as it comes";
+  ralph logs --agent --follow    What its agents say and do, or what the pane of a worker shows, as it comes
+  ralph logs feature/export --agent --attempt 3
+                                 Only the third attempt of its newest run
+  ralph logs --raw               Everything that they wrote, byte by byte";
 
 pub(super) const RESUME_HELP: &str = "\
 Examples:

@@ -4,7 +4,9 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
 
 use crate::job::Refused;
@@ -78,6 +80,14 @@ impl Stream {
             } else {
                 writeln!(self.stdout, "{text}")
             };
+        }
+        self.result.is_ok()
+    }
+
+    /// Prints a piece of text that is harmless to a terminal, and has it seen at once. Answers whether anybody wants to read on.
+    pub(super) fn piece(&mut self, text: &str) -> bool {
+        if self.result.is_ok() {
+            self.result = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush());
         }
         self.result.is_ok()
     }
@@ -172,11 +182,6 @@ impl Copy {
         }
         self.stdout.flush()
     }
-
-    /// For who wants to know whether anybody still reads.
-    pub(super) fn stdout(&self) -> &io::StdoutLock<'static> {
-        &self.stdout
-    }
 }
 
 /// What a verb has to say, for whoever shows it.
@@ -204,6 +209,18 @@ impl Said {
 /// A line for the user.
 pub(super) fn say(text: &str) {
     let _ = writeln!(anstream::stdout(), "{}", message(text));
+}
+
+/// Waits a moment, or until nobody reads any more what is printed.
+pub(super) fn nobody_reads(wait: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
+    let out = io::stdout();
+    let mut fds = [PollFd::new(&out, PollFlags::empty())];
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL))
 }
 
 /// A line for the user that is no answer: on stderr.

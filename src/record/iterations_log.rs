@@ -8,6 +8,7 @@ use crate::engine::policy::Limits;
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile};
+use crate::text::line::one_line;
 use crate::text::{duration, timestamp};
 
 /// The mode of a worker.
@@ -81,7 +82,8 @@ impl IterationsLog {
                 let has_failed = tag == "FAIL" && report.status != AttemptStatus::Interrupted;
                 let then = self.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
                 let then = then.unwrap_or_else(|| format!("duration={}", duration::elapsed(report.duration)));
-                format!("[{tag}] iteration {} exit={exit} {then}", tally.iteration)
+                let why = report.failure.as_ref().map(|failure| failure.message.as_str());
+                format!("[{tag}] iteration {} exit={exit} {then}{}", tally.iteration, reason(why))
             }
             Event::Paused { tally } => format!("[PAUSE] loop paused at iteration {}", tally.iteration),
             Event::LoopEnded { outcome: Outcome::Detached, .. } => {
@@ -90,9 +92,10 @@ impl IterationsLog {
             Event::LoopEnded { outcome, tally, .. } if self.is_worker && outcome.worker_word().is_none() => {
                 format!("[PAUSE] loop paused at iteration {}", tally.iteration)
             }
-            Event::LoopEnded { outcome, tally, .. } => {
-                let reason = outcome.worker_word().filter(|_| self.is_worker).unwrap_or(outcome.word());
-                format!("[DONE] loop complete after {} iterations reason={reason}", tally.iteration)
+            Event::LoopEnded { outcome, detail, tally, .. } => {
+                let word = outcome.worker_word().filter(|_| self.is_worker).unwrap_or(outcome.word());
+                let why = reason(detail);
+                format!("[DONE] loop complete after {} iterations reason={word}{why}", tally.iteration)
             }
             _ => return Ok(()),
         };
@@ -100,6 +103,11 @@ impl IterationsLog {
         self.file.write(format!("{time} {line}\n").as_bytes())?;
         self.file.flush()
     }
+}
+
+/// What went wrong, at the end of a line.
+fn reason(why: Option<&str>) -> String {
+    why.map(|why| format!(": {}", one_line(why))).unwrap_or_default()
 }
 
 /// What follows a failure in a loop that backs off: `attempt=3/5 backoff=4s`.

@@ -5,6 +5,7 @@ pub mod earlier;
 pub mod ending;
 pub mod event_json;
 pub mod event_line;
+pub mod event_lines;
 pub mod events_log;
 pub mod iterations_log;
 pub mod lock;

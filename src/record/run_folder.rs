@@ -3,6 +3,7 @@
 //! `run.json` says what was started, `end.json` what it came to; beside them are the logs of its loop, or a folder with
 //! those of each of its branches.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -96,6 +97,30 @@ pub fn write_end(project: &Project, run: &str, line: &str) -> Result<(), FileErr
 pub fn read_end(folder: &Path) -> Option<String> {
     let text = if_there(own::read(&folder.join(END), LARGEST)).ok()??;
     String::from_utf8(text).ok()
+}
+
+/// The events logs in a folder of logs, the oldest first: one that was removed while its loop ran goes on in another.
+#[must_use]
+pub fn event_logs(folder: &Path) -> Vec<PathBuf> {
+    let is_log = |path: &PathBuf| path.to_string_lossy().ends_with(".events.jsonl");
+    let mut logs: Vec<PathBuf> =
+        own::entries(folder).unwrap_or_default().into_iter().filter(is_log).collect();
+    // Shorter names are older.
+    logs.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    logs
+}
+
+/// The folders in that of a run which have logs: its own, or one for each of its branches.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn loop_folders(run: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let mut folders: Vec<PathBuf> = own::entries(run)?.into_iter().filter(is_folder).collect();
+    folders.push(run.to_owned());
+    folders.retain(|folder| !event_logs(folder).is_empty());
+    folders.sort();
+    Ok(folders)
 }
 
 fn milliseconds<S: serde::Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {

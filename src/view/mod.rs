@@ -16,6 +16,7 @@ mod status_area;
 mod status_board;
 pub(crate) mod status_line;
 mod terminal;
+pub(crate) mod transcript;
 pub(crate) mod voice;
 pub(crate) mod watch;
 pub(crate) mod worker_lines;

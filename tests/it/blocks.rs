@@ -173,10 +173,10 @@ fn the_iterations_log_has_a_line_per_step() {
     assert_eq!(
         steps,
         "[START] iteration 1/5\n\
-         [FAIL] iteration 1 exit=9 duration=Ns\n\
+         [FAIL] iteration 1 exit=9 duration=Ns: claude exited with code 9\n\
          [START] iteration 1/5\n\
-         [FAIL] iteration 1 exit=9 duration=Ns\n\
-         [DONE] loop complete after 1 iterations reason=failed\n\
+         [FAIL] iteration 1 exit=9 duration=Ns: claude exited with code 9\n\
+         [DONE] loop complete after 1 iterations reason=failed: claude exited with code 9\n\
          [START] iteration 1/5\n\
          [END] iteration 1 exit=0 duration=Ns\n\
          [DONE] loop complete after 1 iterations reason=complete\n"

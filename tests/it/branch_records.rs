@@ -66,7 +66,7 @@ fn records_outlive_work_trees() {
     assert!(!scratch.path(".worktrees/one").exists());
 
     assert_eq!((said("logs one"), said("logs one --agent"), said("status feature/two --json")), before);
-    assert!(before.0.contains("iteration 2/20") && before.1.contains("ITERATION 2"), "{before:?}");
+    assert!(before.0.contains("iteration 2/20") && before.1.contains("▶ Iteration 2 · "), "{before:?}");
     assert!(said("ls").contains("feature/two"));
     assert_eq!(said("status --json").matches("\"name\":").count(), 2);
     let run = scratch.run("revert one");
@@ -136,7 +136,7 @@ fn what_the_first_version_left_outlives_its_work_tree() {
     assert!(!scratch.path(".worktrees/one").exists());
     assert!(good(&scratch.run("status one")).contains("Status: interrupted\n"));
     assert!(good(&scratch.run("logs one")).contains("[START] iteration 2"));
-    assert!(good(&scratch.run("logs one --agent")).contains("ITERATION 2"));
+    assert!(good(&scratch.run("logs one --agent")).contains("▶ Iteration 2 · "));
     let run = scratch.run("loop build");
     assert!(run.stderr.contains("resuming at iteration 2"), "{run:?}");
     assert_eq!((run.code, project.calls("one")), (Some(0), 3), "{run:?}");

@@ -49,12 +49,14 @@ fn logs_of_agents() {
         .agent("claude", &format!("echo {} >&2\n{says}\necho {}", dollar_quoted(&raw), dollar_quoted(&raw)));
     let end = on_terminal(&scratch, "prompt p.md 1");
     assert!(end.bytes.contains("end"), "{end:?}");
-    for verb in ["logs --agent", "logs --agent --lines 40", "logs"] {
+    for verb in ["logs --agent", "logs --agent --lines 40", "logs --raw", "logs"] {
         on_terminal(&scratch, verb);
     }
-    let end = on_terminal(&scratch, "logs --agent");
-    assert!(end.bytes.contains("\x1b[31mred\x1b[0m ") && end.bytes.contains("end"), "{end:?}");
-    let run = scratch.run("logs --agent");
+    for verb in ["logs --agent", "logs --raw"] {
+        let end = on_terminal(&scratch, verb);
+        assert!(end.bytes.contains("\x1b[31mred\x1b[0m ") && end.bytes.contains("end"), "{end:?}");
+    }
+    let run = scratch.run("logs --raw");
     assert!(run.stdout.contains(&raw), "a pipe gets it as it is: {run:?}");
 }
 
@@ -211,7 +213,6 @@ fn nobody_else_writes_to_the_terminal() {
     found.sort();
     let expected = [
         "src/commands/output.rs",
-        "src/commands/worker/output.rs",
         // It reads there, where somebody reads what the view writes.
         "src/job/terminal.rs",
         // To ralph, by a pipe.

@@ -84,6 +84,7 @@ mod terminal;
 mod tmux;
 mod tmux_control;
 mod tmux_panes;
+mod transcripts;
 mod usage_limits;
 mod users_files;
 mod verbs;

@@ -2,7 +2,7 @@
 
 mod gather;
 mod history;
-mod pick;
+pub(super) mod pick;
 
 use std::io::Write as _;
 

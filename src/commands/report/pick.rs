@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 
 use crate::project::Project;
 use crate::record::lookup;
-use crate::record::report::RunReport;
+use crate::record::report::{LoopReport, RunReport};
 
 /// A run, and where it is.
 pub(in crate::commands) struct Picked {
@@ -60,6 +60,17 @@ fn unknown(word: &str) -> String {
 /// The folders of all runs, newest first.
 pub(super) fn runs_of(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
     project.all_runs().with_context(|| format!("cannot read {}", project.runs().display()))
+}
+
+/// The loops of a run, each with the folder of its logs.
+///
+/// # Errors
+/// When its folder cannot be read.
+pub(in crate::commands) fn loops(picked: &Picked) -> anyhow::Result<Vec<(String, PathBuf)>> {
+    let report = RunReport::read(&picked.folder);
+    let report = report.with_context(|| format!("cannot read {}", picked.folder.display()))?;
+    let has_logs = |one: &LoopReport| !one.folder.as_os_str().is_empty();
+    Ok(report.loops.into_iter().filter(has_logs).map(|one| (one.name, one.folder)).collect())
 }
 
 fn has_loop(folder: &Path, name: &str) -> bool {

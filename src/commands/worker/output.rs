@@ -1,6 +1,6 @@
 //! `ralph logs --agent` for a worker: what its pane has shown, and what it shows.
 
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use anyhow::bail;
 
 use crate::agent::worker::held::Held;
 use crate::commands::logs;
-use crate::commands::output::print;
+use crate::commands::output::{nobody_reads, print};
 use crate::process::pane::Pane;
 use crate::record::lookup::Loop;
 use crate::tmux::control::Event;
@@ -71,7 +71,7 @@ fn follow(found: &Loop, pane: &mut Shown) -> anyhow::Result<()> {
             }
         }
         // Between two iterations.
-        if is_closed(LOOK)? {
+        if nobody_reads(LOOK)? {
             return Ok(());
         }
     }
@@ -98,17 +98,13 @@ fn follow_pane(
         if let Ok(lines) = pane.look(window) {
             put(&lines)?;
         }
-        if is_closed(Duration::ZERO)? {
+        if nobody_reads(Duration::ZERO)? {
             return Ok(false);
         }
         if !is_there {
             return Ok(true);
         }
     }
-}
-
-fn is_closed(wait: Duration) -> anyhow::Result<bool> {
-    Ok(logs::is_closed(&io::stdout().lock(), wait)?)
 }
 
 /// What of a pane has been printed.

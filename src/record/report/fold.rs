@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chrono::{DateTime, FixedOffset};
 use serde::Deserialize;
 
-use super::lines::each_line;
 use super::{AttemptReport, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
-use crate::files::own;
 use crate::record::event_line::{AttemptEnded, EventLine, Fact, LineTask, LoopEnded, WaitReason, Word};
+use crate::record::event_lines::each_line;
+use crate::record::run_folder::event_logs;
 use crate::text::line::{last_lines, one_line};
 
 /// So much of what was said last is kept of an attempt, in characters.
@@ -24,20 +24,14 @@ const REASON: usize = 3;
 /// So much of pieces of a text is kept until it ends, in bytes.
 const PIECES: usize = 1 << 20;
 
-/// The loop whose logs are in a folder; `None` where there are none.
-pub(super) fn of_folder(folder: &Path, is_running: bool) -> io::Result<Option<LoopReport>> {
-    let is_log = |path: &PathBuf| path.to_string_lossy().ends_with(".events.jsonl");
-    let mut logs: Vec<PathBuf> = own::entries(folder)?.into_iter().filter(is_log).collect();
-    if logs.is_empty() {
-        return Ok(None);
-    }
-    // One that was removed while the loop ran goes on in another; shorter names are older.
-    logs.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+/// The loop whose logs are in a folder.
+pub(super) fn of_folder(folder: &Path, is_running: bool) -> io::Result<LoopReport> {
+    let logs = event_logs(folder);
     let mut fold = Fold::default();
     for log in &logs {
         each_line(log, |event, line| fold.take(event, line))?;
     }
-    Ok(Some(fold.finish(folder, is_running)))
+    Ok(fold.finish(folder, is_running))
 }
 
 /// What is known so far.

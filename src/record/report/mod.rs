@@ -4,7 +4,6 @@
 //! work trees since.
 
 mod fold;
-mod lines;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -269,10 +268,10 @@ impl RunReport {
         let end = end.as_deref().and_then(|line| EventLine::read(line).ok());
         let is_running = end.is_none() && start.as_ref().is_some_and(|start| start.process.is_alive());
         let read = |logs: &PathBuf| (logs.clone(), fold::of_folder(logs, is_running));
-        let folders = loop_folders(folder)?;
+        let folders = run_folder::loop_folders(folder)?;
         let mut loops: Vec<LoopReport> = Vec::new();
         for (logs, report) in parallel::each(&folders, &read) {
-            loops.extend(report?.map(|report| LoopReport { folder: logs, ..report }));
+            loops.push(LoopReport { folder: logs, ..report? });
         }
         if let Some(EventLine { fact: Fact::BuildEnded { branches, .. }, .. }) = &end {
             loops = in_order_of(branches, loops);
@@ -294,18 +293,6 @@ impl RunReport {
             folder: folder.to_owned(),
         })
     }
-}
-
-/// The folders with events logs: that of the run, or one for each of its branches.
-fn loop_folders(run: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut folders: Vec<PathBuf> = own::entries(run)?.into_iter().filter(|entry| is_folder(entry)).collect();
-    folders.push(run.to_owned());
-    folders.sort();
-    Ok(folders)
-}
-
-fn is_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// The loops of branches as the plan has them, those included whose turn never came, without those that were done before.

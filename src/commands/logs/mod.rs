@@ -1,4 +1,6 @@
-//! `ralph logs`: a loop's iterations log, or its session log.
+//! `ralph logs`: a loop's iterations log, or what its agents did.
+
+mod transcript;
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -6,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::output::Copy;
+use super::output::{Copy, nobody_reads, remark, width};
 use super::target::{self, count};
 use super::worker;
 use crate::cli::LogsArgs;
 use crate::files::own;
+use crate::project::Project;
 use crate::record::lookup::Loop;
 
 /// How often a followed log is looked at.
@@ -21,22 +23,39 @@ const LOOK: Duration = Duration::from_millis(100);
 /// `ralph logs`.
 pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     let lines = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
+    if args.agent && !args.raw {
+        return transcript::run(args, lines);
+    }
     let (here, loops) = target::recorded(&args.target)?;
-    let Some(found) = loops.first() else {
-        bail!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display());
-    };
+    let found = newest(&here, &loops)?;
     if args.agent && found.project.is_of_worker() {
         return worker::show(found, session_log(found)?.as_deref(), lines, args.follow);
     }
-    let path = if args.agent { session_log(found)? } else { Some(found.project.iterations_log()) };
+    let path = if args.raw { session_log(found)? } else { Some(found.project.iterations_log()) };
     let Some(path) = path.filter(|path| path.symlink_metadata().is_ok()) else {
-        let kind = if args.agent { "session" } else { "iteration" };
+        let kind = if args.raw { "session" } else { "iteration" };
         let what = if found.project.is_of_worker() { "worker " } else { "" };
         bail!("no {kind} log found for {what}'{}' in {}", found.name, found.project.records().display());
     };
+    whose(&found.name, &path);
     show(&path, lines, args.follow.then_some(found))?
         .with_context(|| format!("cannot read {}", path.display()))?;
     Ok(0)
+}
+
+/// The newest of these loops.
+fn newest<'a>(here: &Project, loops: &'a [Loop]) -> anyhow::Result<&'a Loop> {
+    let found = loops.first();
+    found.with_context(|| {
+        format!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display())
+    })
+}
+
+/// Tells a person at a terminal whose log follows.
+fn whose(name: &str, path: &Path) {
+    if width().is_some() {
+        remark(&format!("loop '{name}': {}", path.display()));
+    }
 }
 
 /// The session log of the loop's latest run, else the newest one there.
@@ -88,7 +107,7 @@ fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> anyhow::Res
             Ok(is_read) => is_read,
             Err(error) => return Ok(Err(error)),
         };
-        if is_over || !is_read || is_closed(out.stdout(), LOOK)? {
+        if is_over || !is_read || nobody_reads(LOOK)? {
             return Ok(Ok(()));
         }
     }
@@ -97,17 +116,6 @@ fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> anyhow::Res
 fn is_same_run(before: &Loop, now: &Loop) -> bool {
     let run = |found: &Loop| found.alive().map(|state| state.run.clone());
     run(now).is_some_and(|run_now| before.state.as_ref().is_ok_and(|state| state.run == run_now))
-}
-
-/// Waits a moment, or until nobody reads what we print any more.
-pub(super) fn is_closed(out: &io::StdoutLock<'_>, wait: Duration) -> io::Result<bool> {
-    let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
-    let mut fds = [PollFd::new(out, PollFlags::empty())];
-    match poll(&mut fds, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL))
 }
 
 /// Where the last `lines` lines of a file begin.

@@ -1,0 +1,150 @@
+//! The lines of an events log, read as fast as a disk gives them: most are what agents said, and are only looked at.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
+use std::path::Path;
+
+use crate::files::own;
+
+/// So much is read at once, in bytes.
+const CHUNK: usize = 256 << 10;
+/// A longer line is none of ours, in bytes.
+const LONGEST: u64 = 64 << 20;
+/// The event's name stands in the beginning of a line, behind what every line has.
+const HEAD: usize = 4 << 10;
+/// What stands before the name. No text can hold it: its quotes would be written as `\"`.
+const BEFORE_NAME: &[u8] = b"\"event\":\"";
+
+/// Gives each line of an events log to `take`, with the name of its event; an empty name where that is not to be seen.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn each_line(path: &Path, mut take: impl FnMut(&str, &[u8])) -> io::Result<()> {
+    let mut lines = BufReader::with_capacity(CHUNK, own::open_to_read(path)?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if (&mut lines).take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        take(event_of(&line), &line);
+    }
+}
+
+/// An events log to which lines are added while it is read.
+#[derive(Debug)]
+pub struct Follower {
+    file: File,
+    /// The beginning of a line whose end is not written yet.
+    held: Vec<u8>,
+}
+
+impl Follower {
+    /// Follows the log from its beginning on.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: own::open_to_read(path)?, held: Vec::new() })
+    }
+
+    /// Follows it from the first line that begins at most `room` bytes before its end.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn near_end(path: &Path, room: u64) -> io::Result<Self> {
+        let mut follower = Self::open(path)?;
+        let length = follower.file.metadata()?.len();
+        if length > room {
+            follower.file.seek(SeekFrom::Start(length - room - 1))?;
+            // The end of a line whose beginning lies before.
+            let mut lines = BufReader::with_capacity(CHUNK, &mut follower.file);
+            lines.skip_until(b'\n')?;
+            let at = lines.stream_position()?;
+            follower.file.seek(SeekFrom::Start(at))?;
+        }
+        Ok(follower)
+    }
+
+    /// Gives each line that was added to `take`, with the name of its event. It stops where that answers `false`: what came
+    /// behind it comes next.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn rest(&mut self, mut take: impl FnMut(&str, &[u8]) -> bool) -> io::Result<()> {
+        let mut lines = BufReader::with_capacity(CHUNK, &mut self.file);
+        loop {
+            let room = LONGEST.saturating_sub(self.held.len() as u64);
+            let read = (&mut lines).take(room).read_until(b'\n', &mut self.held)?;
+            let is_whole = self.held.ends_with(b"\n") || self.held.len() as u64 >= LONGEST;
+            if read == 0 && !is_whole {
+                return Ok(());
+            }
+            if is_whole {
+                let goes_on = take(event_of(&self.held), &self.held);
+                self.held.clear();
+                if !goes_on {
+                    let at = lines.stream_position()?;
+                    self.file.seek(SeekFrom::Start(at))?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// The name of a line's event.
+#[must_use]
+pub fn event_of(line: &[u8]) -> &str {
+    let head = &line[..line.len().min(HEAD)];
+    let begin = head.windows(BEFORE_NAME.len()).position(|window| window == BEFORE_NAME);
+    let name = begin.map(|begin| &head[begin + BEFORE_NAME.len()..]).unwrap_or_default();
+    let end = name.iter().position(|byte| *byte == b'"').unwrap_or_default();
+    std::str::from_utf8(&name[..end]).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_followed_as_they_are_written() {
+        use std::io::Write as _;
+
+        let mut log = tempfile::NamedTempFile::new().unwrap();
+        let mut follower = Follower::open(log.path()).unwrap();
+        let rest = |follower: &mut Follower| {
+            let mut lines = Vec::new();
+            let take = |event: &str, line: &[u8]| {
+                lines.push((event.to_owned(), line.len()));
+                true
+            };
+            follower.rest(take).map(|()| lines).unwrap()
+        };
+        assert_eq!(rest(&mut follower), []);
+        log.write_all(b"{\"event\":\"a\"}\n{\"event").unwrap();
+        assert_eq!(rest(&mut follower), [("a".to_owned(), 14)]);
+        log.write_all(b"\":\"b\"}").unwrap();
+        assert_eq!(rest(&mut follower), []);
+        log.write_all(b"\nend\n").unwrap();
+        assert_eq!(rest(&mut follower), [("b".to_owned(), 14), (String::new(), 4)]);
+
+        let near = |room| rest(&mut Follower::near_end(log.path(), room).unwrap()).len();
+        assert_eq!([4, 5, 17, 18, 32, 100].map(near), [1, 1, 1, 2, 3, 3]);
+
+        // One that has enough goes on behind it.
+        let mut follower = Follower::open(log.path()).unwrap();
+        follower.rest(|_, _| false).unwrap();
+        assert_eq!(rest(&mut follower).len(), 2);
+    }
+
+    #[test]
+    fn the_name_of_an_event_is_found_without_reading_the_line() {
+        let event = |line: &str| event_of(line.as_bytes()).to_owned();
+        assert_eq!(event(r#"{"agent":"a","event":"text","text":"x"}"#), "text");
+        assert_eq!(event(r#"{"agent":"\"event\":\"tool\"","event":"text"}"#), "text");
+        assert_eq!(event(r#"{"agent":"a","event":"te"#), "");
+        assert_eq!(event("[]"), "");
+        assert_eq!(event(""), "");
+    }
+}

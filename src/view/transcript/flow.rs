@@ -1,0 +1,87 @@
+//! A transcript as text with colours, each entry on lines of its own and what comes in pieces put together.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+
+use super::{Entry, Kind};
+use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, STRONG};
+use crate::text::terminal::{clean, message};
+
+/// Where the text of a transcript stands.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// What the agent said so far does not end in a newline.
+    mid_line: bool,
+    /// The same of its thoughts.
+    mid_thought: bool,
+}
+
+impl Flow {
+    /// The text of the next entry.
+    pub(crate) fn take(&mut self, entry: &Entry) -> String {
+        let mut text = String::new();
+        match entry.kind {
+            Kind::Piece => {
+                text += if std::mem::take(&mut self.mid_thought) { "\n" } else { "" };
+                text += &clean(&entry.text);
+                self.mid_line = !entry.text.ends_with('\n');
+            }
+            Kind::Thought => {
+                text += if std::mem::take(&mut self.mid_line) { "\n" } else { "" };
+                text += &faint_lines(&clean(&entry.text));
+                self.mid_thought = !entry.text.ends_with('\n');
+            }
+            Kind::Text => {
+                text += self.end();
+                text += &clean(&entry.text);
+                text += if entry.text.ends_with('\n') { "" } else { "\n" };
+            }
+            Kind::Tool => {
+                text += self.end();
+                let (name, input) = (message(&entry.mark), message(&entry.text));
+                // Writing to a String cannot fail.
+                let _ = writeln!(text, "{STRONG}▸ {name}{STRONG:#} {FAINT}{input}{FAINT:#}");
+            }
+            kind => {
+                text += self.end();
+                let style = style_of(kind);
+                let mut lines = entry.text.lines();
+                let first = message(lines.next().unwrap_or_default());
+                let _ = writeln!(text, "{style}{} {first}{style:#}", entry.mark);
+                for line in lines {
+                    let _ = writeln!(text, "    {}", message(line));
+                }
+            }
+        }
+        text
+    }
+
+    /// What has to stand before a line can begin.
+    pub(crate) fn end(&mut self) -> &'static str {
+        let is_within = std::mem::take(&mut self.mid_line) | std::mem::take(&mut self.mid_thought);
+        if is_within { "\n" } else { "" }
+    }
+}
+
+/// The style of an entry's line.
+fn style_of(kind: Kind) -> Style {
+    match kind {
+        Kind::Begin | Kind::Tool => STRONG,
+        Kind::Good => GOOD,
+        Kind::Error => ERROR,
+        Kind::Note => NOTE,
+        Kind::Faint | Kind::Thought => FAINT,
+        Kind::Text | Kind::Piece => Style::new(),
+    }
+}
+
+/// Each line by itself: a colour that runs over a line's end runs into what somebody else prints.
+fn faint_lines(text: &str) -> String {
+    let mut faint = String::new();
+    for line in text.split_inclusive('\n') {
+        let words = line.trim_end_matches('\n');
+        let _ = write!(faint, "{FAINT}{words}{FAINT:#}{}", &line[words.len()..]);
+    }
+    faint
+}

@@ -1,0 +1,88 @@
+//! `ralph logs --agent`: what agents said and did, attempt by attempt.
+
+use std::fs;
+
+use crate::scratch::{Scratch, claude_says};
+
+/// A project whose agent fails once, and then says what its iteration is.
+fn with_a_retry() -> Scratch {
+    let scratch = Scratch::new();
+    let says = claude_says("This is the second try. <promise>COMPLETE</promise>");
+    scratch.agent(
+        "claude",
+        &format!("if [ ! -e tried ]; then touch tried; echo broken >&2; exit 9; fi\n{says}"),
+    );
+    let run = scratch.run("prompt p.md 3 --max-retries 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    scratch
+}
+
+/// The lines of a transcript without its times.
+fn lines(scratch: &Scratch, args: &str) -> Vec<String> {
+    let run = scratch.run(args);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let untimed = |line: &str| match line.split_once(" · 20") {
+        Some((begin, _)) => begin.to_owned(),
+        None => line.split(" · ").next().unwrap_or_default().to_owned(),
+    };
+    run.stdout.lines().map(untimed).collect()
+}
+
+#[test]
+fn a_transcript_has_every_attempt_or_one() {
+    let scratch = with_a_retry();
+    let all = lines(&scratch, "logs --agent");
+    assert_eq!(all[0], "▶ Iteration 1");
+    assert!(all[1].starts_with("✗ Iteration 1 failed after "), "{all:?}");
+    assert!(all[1].ends_with(": claude exited with code 9: broken"), "{all:?}");
+    assert_eq!(all[3], "▶ Iteration 1, retry 1, attempt 2");
+    assert_eq!(all[4], "This is the second try. <promise>COMPLETE</promise>");
+    assert!(all[5].starts_with("✓ Iteration 1 completed in "), "{all:?}");
+    assert_eq!((all[6].as_str(), all.len()), ("■ done", 7));
+
+    assert_eq!(lines(&scratch, "logs --agent --attempt 1"), all[..3]);
+    assert_eq!(lines(&scratch, "logs prompt --agent --attempt 2"), all[3..]);
+    assert_eq!(lines(&scratch, "logs --agent --lines 2"), all[5..]);
+    let run = scratch.run("logs --agent --attempt 3");
+    assert_eq!(run.code, Some(1));
+    assert_eq!(run.stderr, "error: --attempt 3: 'prompt' has made 2 attempts in this run\n");
+    assert!(scratch.run("logs --agent --attempt 0").stderr.contains("whole number"));
+}
+
+#[test]
+fn a_transcript_outlives_its_state_and_can_be_of_an_earlier_run() {
+    let scratch = with_a_retry();
+    let before = lines(&scratch, "logs --agent");
+    let first = fs::read_dir(scratch.path(".ralph/runs")).unwrap().next().unwrap().unwrap().file_name();
+    let first = first.to_str().unwrap().to_owned();
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    assert_ne!(lines(&scratch, "logs --agent"), before);
+    assert_eq!(lines(&scratch, &format!("logs --agent --run {first}")), before);
+    assert_eq!(lines(&scratch, &format!("logs {first} --agent")), before);
+    let run = scratch.run("logs --agent --run 20260101");
+    assert!(run.code == Some(1) && run.stderr.contains("'ralph history' lists"), "{run:?}");
+    let run = scratch.run(&format!("logs nobody --agent --run {first}"));
+    assert_eq!(run.stderr, format!("error: run {first} has the loops prompt: say which\n"), "{run:?}");
+
+    assert_eq!(scratch.run("clean").code, Some(0));
+    assert_eq!(lines(&scratch, "logs prompt --agent").last().map(String::as_str), Some("■ done"));
+    let run = scratch.run("logs nobody --agent");
+    assert!(run.code == Some(1) && run.stderr.contains("no loop is called 'nobody'"), "{run:?}");
+}
+
+#[test]
+fn torn_foreign_and_newer_lines_are_passed_over() {
+    let scratch = with_a_retry();
+    let whole = lines(&scratch, "logs --agent");
+    let logs = scratch.session_logs();
+    let events = logs[0].with_extension("events.jsonl").canonicalize().unwrap();
+    let text = fs::read_to_string(&events).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let newer = first.replace("\"v\":1", "\"v\":2");
+    let odd = format!("{first}\n{newer}\n[]\n\u{0}\u{1f980}\nnoise\n{rest}{{\"agent\":\"cla");
+    fs::write(&events, odd).unwrap();
+    assert_eq!(lines(&scratch, "logs --agent"), whole);
+    // Without any, there is still what the agents wrote.
+    fs::remove_file(&events).unwrap();
+    assert!(scratch.run("logs --agent").stdout.contains("SESSION SUMMARY"));
+}
