@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rexpect::process::{PtyProcess, WaitStatus};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcgetsid, tcsetwinsize};
 
 use crate::scratch::wait_for;
 
@@ -87,9 +87,9 @@ impl Terminal {
         self.seen.lock().unwrap().screen.screen().cursor_position()
     }
 
-    /// The process on the terminal.
+    /// The program that the terminal was opened for.
     pub(crate) fn pid(&self) -> u32 {
-        self.process.child_pid.as_raw().unsigned_abs()
+        tcgetsid(&self.tty).unwrap().as_raw_nonzero().get().unsigned_abs()
     }
 
     /// How the terminal is set.

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::transcript::Transcript;
 use crate::commands::worker::snapshot;
 use crate::project::Project;
 use crate::record::lookout::Lookout;
@@ -13,6 +12,7 @@ use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
 use crate::view::watch::model::Model;
 use crate::view::watch::row::{Key, Row};
 use crate::view::watch::scroll::Paragraph;
+use crate::view::watch::telling::Telling;
 
 /// Programs of workers, which no file tells of, are looked at so often.
 const WORKERS: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ pub(super) struct Looks {
 /// The loop whose logs are read.
 struct Followed {
     key: Key,
-    transcript: Option<(Tail, Transcript)>,
+    transcript: Option<(Tail, Telling)>,
     history: Tail,
     steps: Vec<Step>,
 }
@@ -97,7 +97,7 @@ impl Followed {
         // A loop that is started again has another log.
         if self.transcript.as_ref().is_none_or(|(tail, _)| tail.path() != log) {
             model.forget_transcript();
-            self.transcript = Some((Tail::new(log), Transcript::default()));
+            self.transcript = Some((Tail::new(log), Telling::default()));
         }
         let Some((tail, transcript)) = &mut self.transcript else { return false };
         let news = match tail.read() {
@@ -111,7 +111,7 @@ impl Followed {
         model.misses((!is_there).then(|| format!("its log is not there: {}", log.display())));
         if news.is_anew {
             model.forget_transcript();
-            *transcript = Transcript::default();
+            *transcript = Telling::default();
         }
         for line in &news.lines {
             transcript.take(line, model);
@@ -149,5 +149,6 @@ fn told(step: &Step) -> Paragraph {
     let word = if step.word == "start" { "running" } else { &step.word };
     let rest = step.rest.strip_prefix("exit=0 ").unwrap_or(&step.rest);
     let rest = rest.strip_prefix("duration=").unwrap_or(rest);
-    Paragraph { style, sign, text: format!("{} {number}{word} {rest}", step.at.format("%H:%M")) }
+    let text = format!("{} {number}{word} {rest}", step.at.format("%H:%M"));
+    Paragraph { style, sign: sign.to_owned(), text }
 }

@@ -7,7 +7,6 @@ mod looks;
 mod marker;
 mod screen;
 mod sights;
-mod transcript;
 mod typing;
 
 use std::io::IsTerminal as _;

@@ -11,6 +11,7 @@ mod paint;
 pub(crate) mod row;
 pub(crate) mod scroll;
 mod side;
+pub(crate) mod telling;
 
 #[cfg(test)]
 mod tests;

@@ -199,7 +199,7 @@ fn facts(state: &State) -> Vec<String> {
     }
     let (read, written) = (state.tally.input_tokens, state.tally.output_tokens);
     if read + written > 0 {
-        parts.push(format!("{} tokens read, {} written", amount(read), amount(written)));
+        parts.push(format!("{} tokens read, {} written", count::short(read), count::short(written)));
     }
     if let Some(failed) = state.at_task.as_ref().map(|at| at.tasks_failed).filter(|failed| *failed > 0) {
         parts.push(format!("{} failed", count::of(failed, "task")));
@@ -209,15 +209,6 @@ fn facts(state: &State) -> Vec<String> {
     }
     facts.push(parts.join(" · "));
     facts
-}
-
-/// `950`, `12k`, `3.4M`.
-fn amount(count: u64) -> String {
-    match count {
-        0..1000 => count.to_string(),
-        1000..1_000_000 => format!("{}k", count / 1000),
-        _ => format!("{}.{}M", count / 1_000_000, count / 100_000 % 10),
-    }
 }
 
 fn trouble(state: &State, is_alive: bool) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use anstyle::Style;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::paint::shown;
 use crate::text::wrap::wrapped;
@@ -19,7 +20,7 @@ const LONGEST: usize = 16 << 10;
 pub(crate) struct Paragraph {
     pub(crate) style: Style,
     /// Its first line begins with this, the others stand below what follows it.
-    pub(crate) sign: &'static str,
+    pub(crate) sign: String,
     /// One or more lines, whoever wrote them: they are shown harmless.
     pub(crate) text: String,
 }
@@ -142,7 +143,7 @@ impl Pages {
 }
 
 fn lines_of(paragraph: &Paragraph, width: usize) -> Vec<(Style, String)> {
-    let indent = paragraph.sign.chars().count();
+    let indent = paragraph.sign.width();
     let room = width.saturating_sub(indent).max(1);
     let mut lines: Vec<String> = Vec::new();
     for line in paragraph.text.lines() {
@@ -152,7 +153,7 @@ fn lines_of(paragraph: &Paragraph, width: usize) -> Vec<(Style, String)> {
         }
         lines.extend(wrapped(shown(&line.replace('\t', "    ")).trim_end(), room, OF_ONE));
     }
-    let sign = |at: usize| if at == 0 { paragraph.sign.to_owned() } else { " ".repeat(indent) };
+    let sign = |at: usize| if at == 0 { paragraph.sign.clone() } else { " ".repeat(indent) };
     lines.into_iter().enumerate().map(|(at, line)| (paragraph.style, sign(at) + &line)).collect()
 }
 
@@ -168,7 +169,7 @@ mod tests {
     }
 
     fn paragraph(text: &str) -> Paragraph {
-        Paragraph { style: Style::new(), sign: "", text: text.to_owned() }
+        Paragraph { style: Style::new(), sign: String::new(), text: text.to_owned() }
     }
 
     fn seen(pages: &Pages) -> Vec<&str> {
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn paragraphs_are_wrapped_to_the_width_and_again_to_another() {
         let mut pages = pages(0);
-        pages.push(Paragraph { sign: "▸ ", ..paragraph("some words that go on\n日本語日本語") });
+        pages.push(Paragraph { sign: "▸ ".to_owned(), ..paragraph("some words that go on\n日本語日本語") });
         pages.fit(12, 10);
         assert_eq!(seen(&pages), ["▸ some words", "  that go on", "  日本語日本", "  語"]);
         pages.fit(30, 10);

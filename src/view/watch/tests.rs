@@ -64,13 +64,13 @@ fn model() -> Model {
     let steps = [(1, "✓ "), (2, "✗ "), (3, "▶ ")];
     model.has_been(
         steps
-            .map(|(number, sign)| Paragraph { style: GOOD, sign, text: format!("18:5{number} #{number} end 5m42s") })
+            .map(|(number, sign)| Paragraph { style: GOOD, sign: sign.to_owned(), text: format!("18:5{number} #{number} end 5m42s") })
             .into(),
     );
     for number in 1..=30 {
         let text = format!("Step {number}: I read the module and its tests, עברית, 👩‍👩‍👧, \u{1b}[31mred\u{1b}[0m, then I go on.");
-        model.add(Paragraph { style: Style::new(), sign: "", text });
-        model.add(Paragraph { style: FAINT, sign: "· ", text: format!("Bash cargo test --all -- {number}") });
+        model.add(Paragraph { style: Style::new(), sign: String::new(), text });
+        model.add(Paragraph { style: FAINT, sign: "▸ ".to_owned(), text: format!("Bash cargo test --all -- {number}") });
     }
     model
 }
