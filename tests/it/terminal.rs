@@ -99,7 +99,6 @@ impl Terminal {
         let screen = seen.screen.screen();
         Modes {
             has_lines: line.contains(LocalModes::ICANON),
-            has_echo: line.contains(LocalModes::ECHO),
             has_signals: line.contains(LocalModes::ISIG),
             is_alternate: screen.alternate_screen(),
             hides_cursor: screen.hide_cursor(),
@@ -136,7 +135,6 @@ impl Terminal {
 #[expect(clippy::struct_excessive_bools, reason = "that is how terminals are")]
 pub(crate) struct Modes {
     pub has_lines: bool,
-    pub has_echo: bool,
     pub has_signals: bool,
     pub is_alternate: bool,
     pub hides_cursor: bool,
@@ -147,7 +145,6 @@ impl Modes {
     /// As a shell finds it.
     pub(crate) const USUAL: Self = Self {
         has_lines: true,
-        has_echo: true,
         has_signals: true,
         is_alternate: false,
         hides_cursor: false,

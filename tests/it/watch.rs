@@ -64,7 +64,7 @@ fn loops_are_seen_and_steered() {
             && is_selected(screen, "three")
             && screen.contains("this is three")
     });
-    assert!(terminal.modes().is_alternate && !terminal.modes().has_echo, "{:?}", terminal.modes());
+    assert!(terminal.modes().is_alternate && !terminal.modes().has_lines, "{:?}", terminal.modes());
     terminal.press("\x1b[B");
     terminal.wait_for("the next one", |screen| is_selected(screen, "two") && screen.contains("this is two"));
     terminal.press("j");
@@ -85,7 +85,7 @@ fn loops_are_seen_and_steered() {
     terminal.wait_for("a loop that goes on", |screen| {
         last_row(screen).contains("resumed ralph loop for two") && row(screen, "two").contains("running")
     });
-    wait_for("the second attempt", || scratch.read_if_there(".ralph-two/state.toml").contains("iteration = 2").then_some(()));
+    wait_for("the second attempt", || scratch.read_if_there(".ralph-two/.ralph/state.toml").contains("iteration = 2").then_some(()));
 
     terminal.press("n");
     terminal.wait_for("a line to type in", |screen| last_row(screen).starts_with("note to two:"));
@@ -224,7 +224,7 @@ fn ctrl_z_goes_to_the_shell_and_back() {
     terminal.wait_for("a shell that works", |screen| screen.contains("hello\n"));
     terminal.press("fg\r");
     terminal.wait_for("the loop again", |screen| is_selected(screen, "one") && screen.contains("this is one"));
-    assert!(terminal.modes().is_alternate && !terminal.modes().has_echo);
+    assert!(terminal.modes().is_alternate && !terminal.modes().has_lines);
     terminal.press("q");
     terminal.wait_for("the shell", |screen| last_row(screen).starts_with("shell>"));
     terminal.press("exit 3\r");
@@ -294,7 +294,7 @@ fn other_verbs_are_shown_in_its_place() {
         terminal.press(key);
         terminal.wait_for("the pager", |screen| screen.contains("that is all"));
         let modes = terminal.modes();
-        assert!(modes.has_echo && !modes.is_alternate, "{modes:?}");
+        assert!(modes.has_lines && !modes.is_alternate, "{modes:?}");
         // Ctrl+C is the pager's.
         terminal.press_ctrl_c();
         terminal.wait_for("a way back", |screen| {

@@ -9,7 +9,7 @@ use crate::watch::{at_work, last_row, watch};
 
 /// The events log of the loop in this ralph dir.
 fn events_log(scratch: &Scratch, name: &str) -> PathBuf {
-    let state: toml::Table = scratch.read(&format!(".ralph-{name}/state.toml")).parse().unwrap();
+    let state: toml::Table = scratch.read(&format!(".ralph-{name}/.ralph/state.toml")).parse().unwrap();
     PathBuf::from(state["session_log"].as_str().unwrap()).with_extension("events.jsonl")
 }
 
@@ -50,13 +50,13 @@ fn a_project_without_loops_is_waited_with() {
 
 #[test]
 fn states_that_cannot_be_read_are_told_as_that() {
-    let (scratch, _loops) = at_work(&["one", "two", "three", "four"]);
+    let (scratch, mut loops) = at_work(&["one", "two", "three", "four"]);
     let mut terminal = watch(&scratch, "one", 30, 100);
     let row = |screen: &str, name: &str| {
         screen.lines().find(|line| line.contains(&format!(" {name} "))).unwrap_or_default().to_owned()
     };
     terminal.wait_for("the loops", |screen| row(screen, "four").contains("running"));
-    let state = |name: &str| scratch.path(&format!(".ralph-{name}/state.toml"));
+    let state = |name: &str| scratch.path(&format!(".ralph-{name}/.ralph/state.toml"));
     fs::write(state("one"), "version = 1\nrun = ").unwrap();
     let newer = fs::read_to_string(state("two")).unwrap().replace("version = 1\n", "version = 99\n");
     fs::write(state("two"), newer).unwrap();
@@ -69,6 +69,7 @@ fn states_that_cannot_be_read_are_told_as_that() {
     terminal.press("p");
     terminal.wait_for("no answer", |screen| last_row(screen).contains("one does not run (unknown)"));
     // The one that is selected goes, with all it has left.
+    drop(loops.remove(0));
     fs::remove_dir_all(scratch.path(".ralph-one")).unwrap();
     terminal.wait_for("another one", |screen| {
         last_row(screen).contains("one is not there any more") && screen.contains('>')
@@ -81,9 +82,9 @@ fn states_that_cannot_be_read_are_told_as_that() {
 fn a_log_that_is_cut_removed_or_foreign_does_no_harm() {
     let (scratch, _loops) = at_work(&["one"]);
     let log = events_log(&scratch, "one");
-    let lines = fs::read_to_string(&log).unwrap();
     let mut terminal = watch(&scratch, "one", 24, 80);
     terminal.wait_for("what it says", |screen| screen.contains("this is one"));
+    let lines = fs::read_to_string(&log).unwrap();
     let text = lines.lines().find(|line| line.contains("this is one")).unwrap();
     // In place: the loop has it open.
     fs::write(&log, format!("{}\ntorn {{\n{}\n", text.replace("this is one", "cut"), "\0".repeat(9000))).unwrap();

@@ -70,7 +70,9 @@ impl Screen {
 
     /// Has everything drawn anew.
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // `Terminal::clear` would ask the terminal where its cursor is, and wait for an answer among the keys.
+        let area = self.terminal.size()?.into();
+        self.terminal.resize(area)
     }
 
     /// Draws what has changed.

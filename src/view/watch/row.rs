@@ -149,9 +149,9 @@ impl Row {
         parts.join(" · ")
     }
 
-    /// Whether it is meant by this filter: all its words are somewhere in what is told of it.
+    /// Whether it is meant by this filter: all its words are in its name, its project, or where it stands.
     pub(super) fn is_meant(&self, filter: &str) -> bool {
-        let text = format!("{} {} {} {}", self.name, self.project, self.word, self.facts.join(" "));
+        let text = format!("{} {} {}", self.name, self.project, self.word.replace('_', " "));
         let text = text.to_lowercase();
         filter.to_lowercase().split_whitespace().all(|word| text.contains(word))
     }
