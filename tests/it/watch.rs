@@ -127,7 +127,7 @@ fn the_list_is_filtered_and_sorted_and_one_is_selected_by_name() {
     terminal.press("\r");
     terminal.wait_for("the filter", |screen| screen.lines().next().unwrap().contains("filter: th"));
     terminal.press("\x1b");
-    terminal.wait_for("all loops", |screen| !row(screen, "one").is_empty() && !screen.contains("filter"));
+    terminal.wait_for("all loops", |screen| !row(screen, "one").is_empty() && !screen.contains("filter: "));
     terminal.press("s");
     terminal.wait_for("another order", |screen| {
         let at = |name: &str| screen.find(&format!(" {name} "));
