@@ -88,8 +88,7 @@ pub(super) fn end(found: &Loop, now: bool, prefix: &str) -> anyhow::Result<Vec<S
     let iteration = state.tally.iteration;
     let request = if now { Request::CancelNow } else { Request::Cancel };
     let is_done = |state: &State| !state.active || (!now && state.pending == Some(Pending::Stop));
-    let cancelled =
-        |iteration| Said::Answer(format!("{prefix}cancelled (was at iteration {iteration})"));
+    let cancelled = |iteration| Said::Answer(format!("{prefix}cancelled (was at iteration {iteration})"));
     Ok(match ask(found, request, &is_done)? {
         Answer::Taken(state) if state.active && state.tally.in_attempt && !now => {
             let more = "the current attempt may end by itself; 'ralph cancel --now' ends it";

@@ -45,7 +45,7 @@ const TOPICS: &[Topic] = topics! {
     "validation": "a command that looks whether the work is good",
     "stopping": "Ctrl+C, signals, and what becomes of the agent",
     "failures": "what can go wrong, and what ralph does then",
-    "watch": "loops on the whole screen, and the keys that steer them",
+    "watching": "loops on the whole screen, and the keys that steer them",
     "control": "status, logs, notes, pause, resume, cancel, revert, clean",
     "commands": "every verb and every flag",
     "settings": "config files, environment, and every setting",

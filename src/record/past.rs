@@ -57,10 +57,8 @@ torn
 2026-11-22T18:06:10 [START] iteration 3/20";
         let mut steps = Vec::new();
         log.lines().filter_map(Step::read).for_each(|step| step.add_to(&mut steps));
-        let told: Vec<String> = steps
-            .iter()
-            .map(|step| format!("{:?} {} {}", step.iteration, step.word, step.rest))
-            .collect();
+        let told: Vec<String> =
+            steps.iter().map(|step| format!("{:?} {} {}", step.iteration, step.word, step.rest)).collect();
         assert_eq!(
             told,
             [

@@ -136,7 +136,13 @@ mod tests {
     use super::*;
 
     fn append(path: &Path, text: &str) {
-        fs::OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
     }
 
     fn lines(tail: &mut Tail) -> (bool, Vec<String>) {

@@ -24,8 +24,10 @@ pub(crate) fn at_work(names: &[&str]) -> (Scratch, Vec<Started>) {
 
 fn start_loop(scratch: &Scratch, name: &str) -> Started {
     scratch.write(&format!("{name}.md"), format!("{name} says <promise>COMPLETE</promise>.\n"));
-    let started =
-        Started::new(scratch, &format!("prompt {name}.md 5 --agent claude --name {name} --ralph-dir .ralph-{name}"));
+    let started = Started::new(
+        scratch,
+        &format!("prompt {name}.md 5 --agent claude --name {name} --ralph-dir .ralph-{name}"),
+    );
     wait_for("a loop at work", || scratch.outside().join(format!("prompt-{name}")).exists().then_some(()));
     started
 }
@@ -85,7 +87,9 @@ fn loops_are_seen_and_steered() {
     terminal.wait_for("a loop that goes on", |screen| {
         last_row(screen).contains("resumed ralph loop for two") && row(screen, "two").contains("running")
     });
-    wait_for("the second attempt", || scratch.read_if_there(".ralph-two/.ralph/state.toml").contains("iteration = 2").then_some(()));
+    wait_for("the second attempt", || {
+        scratch.read_if_there(".ralph-two/.ralph/state.toml").contains("iteration = 2").then_some(())
+    });
 
     terminal.press("n");
     terminal.wait_for("a line to type in", |screen| last_row(screen).starts_with("note to two:"));
@@ -100,14 +104,18 @@ fn loops_are_seen_and_steered() {
     terminal.press("\t");
     terminal.wait_for("its history", |screen| screen.contains("#1 end") && screen.contains("#3 running"));
     terminal.press("c");
-    terminal.wait_for("a question", |screen| last_row(screen).contains("two: cancel it after the current attempt?"));
+    terminal.wait_for("a question", |screen| {
+        last_row(screen).contains("two: cancel it after the current attempt?")
+    });
     terminal.press("n");
     terminal.wait_for("nothing", |screen| last_row(screen) == "nothing was done");
     terminal.press("C");
-    terminal.wait_for("a question", |screen| last_row(screen).contains("two: cancel it now and end its agent?"));
+    terminal
+        .wait_for("a question", |screen| last_row(screen).contains("two: cancel it now and end its agent?"));
     terminal.press("y");
     terminal.wait_for("the end of a loop", |screen| {
-        last_row(screen).contains("two: cancelled (was at iteration 3)") && row(screen, "two").contains("cancelled")
+        last_row(screen).contains("two: cancelled (was at iteration 3)")
+            && row(screen, "two").contains("cancelled")
     });
     terminal.press("q");
     let end = terminal.end();
@@ -153,9 +161,12 @@ fn it_follows_the_size_of_the_terminal() {
     for (rows, columns) in [(50, 200), (24, 80), (10, 40), (1, 1), (20, 60), (200, 500)] {
         terminal.resize(rows, columns);
         if rows < 20 {
-            terminal.wait_for("few words", |screen| !is_there(screen) && (columns < 9 || screen.starts_with("too small")));
+            terminal.wait_for("few words", |screen| {
+                !is_there(screen) && (columns < 9 || screen.starts_with("too small"))
+            });
         } else {
-            terminal.wait_for("all of it", |screen| is_there(screen) && last_row(screen).starts_with("? help"));
+            terminal
+                .wait_for("all of it", |screen| is_there(screen) && last_row(screen).starts_with("? help"));
         }
         assert!(terminal.screen().lines().all(|line| line.chars().count() <= columns.into()));
     }
@@ -166,9 +177,7 @@ fn it_follows_the_size_of_the_terminal() {
 #[test]
 fn every_end_gives_the_terminal_back() {
     let (scratch, _loops) = at_work(&["one"]);
-    for (signal, code) in
-        [(Signal::TERM, 130), (Signal::HUP, 130), (Signal::INT, 130), (Signal::QUIT, 130)]
-    {
+    for (signal, code) in [(Signal::TERM, 130), (Signal::HUP, 130), (Signal::INT, 130), (Signal::QUIT, 130)] {
         let terminal = watch(&scratch, "", 24, 80);
         terminal.wait_for("the loop", |screen| is_selected(screen, "one"));
         send(terminal.pid(), signal);
@@ -189,7 +198,10 @@ fn after_a_kill_the_next_command_tells_of_reset_once() {
     let (scratch, _loops) = at_work(&["one"]);
     let mut command = scratch.command("bash");
     command
-        .args(["-c", "\"$0\" watch; stty sane; printf '\\e[?1049l'; \"$0\" ls; echo first; \"$0\" ls; echo second"])
+        .args([
+            "-c",
+            "\"$0\" watch; stty sane; printf '\\e[?1049l'; \"$0\" ls; echo first; \"$0\" ls; echo second",
+        ])
         .arg(env!("CARGO_BIN_EXE_ralph"))
         .env("TERM", "xterm");
     let terminal = Terminal::start(&command, 24, 120);
@@ -211,19 +223,25 @@ fn after_a_kill_the_next_command_tells_of_reset_once() {
 fn ctrl_z_goes_to_the_shell_and_back() {
     let (scratch, _loops) = at_work(&["one"]);
     let mut command = scratch.command("bash");
-    command.args(["--norc", "--noprofile", "-i"]).env("TERM", "xterm").env("PS1", "shell> ").env("R", env!("CARGO_BIN_EXE_ralph"));
+    command
+        .args(["--norc", "--noprofile", "-i"])
+        .env("TERM", "xterm")
+        .env("PS1", "shell> ")
+        .env("R", env!("CARGO_BIN_EXE_ralph"));
     let mut terminal = Terminal::start(&command, 24, 80);
     terminal.wait_for("a shell", |screen| last_row(screen).starts_with("shell>"));
     terminal.press("$R watch\r");
     terminal.wait_for("the loop", |screen| is_selected(screen, "one"));
     terminal.press("\x1a");
-    terminal.wait_for("the shell", |screen| screen.contains("Stopped") && last_row(screen).starts_with("shell>"));
+    terminal
+        .wait_for("the shell", |screen| screen.contains("Stopped") && last_row(screen).starts_with("shell>"));
     assert!(!terminal.modes().is_alternate && !terminal.modes().hides_cursor, "{:?}", terminal.modes());
     assert_eq!(marks(&scratch), 0, "it has given it back");
     terminal.press("echo hel''lo\r");
     terminal.wait_for("a shell that works", |screen| screen.contains("hello\n"));
     terminal.press("fg\r");
-    terminal.wait_for("the loop again", |screen| is_selected(screen, "one") && screen.contains("this is one"));
+    terminal
+        .wait_for("the loop again", |screen| is_selected(screen, "one") && screen.contains("this is one"));
     assert!(terminal.modes().is_alternate && !terminal.modes().has_lines);
     terminal.press("q");
     terminal.wait_for("the shell", |screen| last_row(screen).starts_with("shell>"));
@@ -260,7 +278,9 @@ fn several_watch_at_once_and_loops_come_and_go() {
     send(loops[0].pid(), Signal::KILL);
     second.wait_for("that it was killed", |screen| row(screen, "one").contains("killed"));
     second.press("p");
-    second.wait_for("what to do", |screen| last_row(screen).contains("one does not run (killed): 'ralph resume one'"));
+    second.wait_for("what to do", |screen| {
+        last_row(screen).contains("one does not run (killed): 'ralph resume one'")
+    });
     second.press("q");
     assert_eq!(second.end().code, Some(0));
 }
@@ -301,7 +321,9 @@ fn other_verbs_are_shown_in_its_place() {
             is_selected(screen, "one") || last_row(screen).starts_with("Enter: back to ralph watch")
         });
         terminal.press("\r");
-        terminal.wait_for("the loop", |screen| is_selected(screen, "one") && last_row(screen).starts_with("? help"));
+        terminal.wait_for("the loop", |screen| {
+            is_selected(screen, "one") && last_row(screen).starts_with("? help")
+        });
     }
     terminal.press("q");
     let end = terminal.end();

@@ -41,7 +41,9 @@ fn a_project_without_loops_is_waited_with() {
     for key in ["p", "d", "l", "n", "\t", "s", "j"] {
         terminal.press(key);
     }
-    let run = scratch.agent("claude", "cat > /dev/null; say '<promise>COMPLETE</promise>'; result").run("prompt p.md 1 --agent claude");
+    let run = scratch
+        .agent("claude", "cat > /dev/null; say '<promise>COMPLETE</promise>'; result")
+        .run("prompt p.md 1 --agent claude");
     assert_eq!(run.code, Some(0), "{run:?}");
     terminal.wait_for("a loop", |screen| screen.contains("✓ prompt"));
     terminal.press("q");
@@ -88,7 +90,9 @@ fn a_log_that_is_cut_removed_or_foreign_does_no_harm() {
     let text = lines.lines().find(|line| line.contains("this is one")).unwrap();
     // In place: the loop has it open.
     fs::write(&log, format!("{}\n", text.replace("this is one", "cut"))).unwrap();
-    terminal.wait_for("the log that was cut", |screen| screen.lines().any(|line| line.trim_end() == "cut") && !screen.contains("this is one"));
+    terminal.wait_for("the log that was cut", |screen| {
+        screen.lines().any(|line| line.trim_end() == "cut") && !screen.contains("this is one")
+    });
     let unknown = text.replace("\"event\":\"text\"", "\"event\":\"of_a_later_release\"");
     let hostile = text.replace("this is one", r"\u001b]0;title\u0007\u001b[31mred\u001b[2J\u202e日本 <b>");
     let newer = text.replace("\"v\":1", "\"v\":2").replace("this is one", "of another version");
@@ -99,7 +103,9 @@ fn a_log_that_is_cut_removed_or_foreign_does_no_harm() {
     assert!(!terminal.screen().contains("of another version"));
     fs::remove_file(&log).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", &log).unwrap();
-    wait_for("that it goes on", || Some(terminal.press("\t")).filter(|()| terminal.screen().contains("#1 running")));
+    wait_for("that it goes on", || {
+        Some(terminal.press("\t")).filter(|()| terminal.screen().contains("#1 running"))
+    });
     assert!(!terminal.screen().contains("root:"));
     terminal.press("q");
     let end = terminal.end();

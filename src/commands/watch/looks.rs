@@ -80,7 +80,8 @@ impl Looks {
         if is_another {
             model.forget();
             let history = Tail::new(&row.iterations_log);
-            self.followed = Some(Followed { key: row.key.clone(), transcript: None, history, steps: Vec::new() });
+            self.followed =
+                Some(Followed { key: row.key.clone(), transcript: None, history, steps: Vec::new() });
         }
         let Some(followed) = &mut self.followed else { return is_another };
         let is_news = followed.read_transcript(&row, model) | followed.read_history(model);

@@ -81,7 +81,9 @@ fn character(bytes: &[u8]) -> Begins {
     };
     let whole = &bytes[..length.min(bytes.len())];
     match std::str::from_utf8(whole) {
-        Ok(text) => text.chars().next().map_or(Begins::WithNothing(1), |char| Begins::With(Key::Char(char), length)),
+        Ok(text) => {
+            text.chars().next().map_or(Begins::WithNothing(1), |char| Begins::With(Key::Char(char), length))
+        }
         Err(error) if error.error_len().is_none() => Begins::Unfinished,
         Err(_) => Begins::WithNothing(1),
     }
@@ -134,7 +136,11 @@ fn named(numbers: &[u8], last: u8) -> Option<Key> {
 fn paste(rest: &[u8]) -> Begins {
     let Some(at) = rest.windows(PASTE.1.len()).position(|window| window == PASTE.1) else {
         // What never ends is no paste.
-        return if rest.len() > LONGEST { Begins::WithNothing(PASTE.0.len() + rest.len()) } else { Begins::Unfinished };
+        return if rest.len() > LONGEST {
+            Begins::WithNothing(PASTE.0.len() + rest.len())
+        } else {
+            Begins::Unfinished
+        };
     };
     let text = String::from_utf8_lossy(&rest[..at]).replace('\r', "\n");
     Begins::With(Key::Paste(text), PASTE.0.len() + at + PASTE.1.len())
@@ -159,13 +165,10 @@ mod tests {
         assert_eq!(keys(b"\x1b[A\x1bOB\x1b[1;5A"), [Key::Up, Key::Down, Key::Up]);
         assert_eq!(keys(b"\x1b[5~\x1b[6~"), [Key::PageUp, Key::PageDown]);
         assert_eq!(keys(b"\x1b[H\x1b[4~\x1bOF\x1b[1~"), [Key::Home, Key::End, Key::End, Key::Home]);
-        assert_eq!(keys(b"\r\t\x7f\x03\x1a"), [
-            Key::Enter,
-            Key::Tab,
-            Key::Backspace,
-            Key::Ctrl('c'),
-            Key::Ctrl('z')
-        ]);
+        assert_eq!(
+            keys(b"\r\t\x7f\x03\x1a"),
+            [Key::Enter, Key::Tab, Key::Backspace, Key::Ctrl('c'), Key::Ctrl('z')]
+        );
         assert_eq!(keys(b"\x1b"), [Key::Escape]);
         assert_eq!(keys(b"\x1b\x1b"), [Key::Escape, Key::Escape]);
         assert_eq!(keys(b"\x1b[3~\x1b[I\x1bx\x00\xff\xc3("), [Key::Char('(')], "means nothing here");

@@ -100,9 +100,7 @@ fn places(model: &Model, area: Rect, now: DateTime<Local>) -> Places {
 /// Has the pages fit their places.
 fn fit(model: &mut Model, places: &Places) {
     model.list_height = places.list.height.into();
-    for (pages, place) in
-        [(&mut model.transcript, places.transcript), (&mut model.history, places.history)]
-    {
+    for (pages, place) in [(&mut model.transcript, places.transcript), (&mut model.history, places.history)] {
         if let Some(place) = place {
             pages.fit(place.width.into(), place.height.into());
         }
@@ -126,7 +124,8 @@ fn draw_head(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) {
     let cost = money(Some(cost.iter().sum())).unwrap_or_default();
     let parts = [model.of.clone(), filter, cost, counts.join(", ")];
     let column = paint.put(buffer, area, (0, 0), " ralph watch", STRONG);
-    let parts: String = parts.iter().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect();
+    let parts: String =
+        parts.iter().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect();
     paint.put(buffer, area, (column, 0), &parts, Style::new());
 }
 

@@ -273,7 +273,10 @@ impl Model {
         }
         if !row.is_alive {
             let (word, way) = (row.word, format!("'ralph resume {name}'"));
-            self.tell(format!("{name} does not run ({word}): {way} in another terminal goes on where that can be"), true);
+            self.tell(
+                format!("{name} does not run ({word}): {way} in another terminal goes on where that can be"),
+                true,
+            );
             return None;
         }
         match deed? {

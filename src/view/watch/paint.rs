@@ -20,9 +20,11 @@ impl Paint {
     pub(super) fn style(self, style: anstyle::Style) -> Style {
         let mut own = Style::new();
         let effects = style.get_effects();
-        for (effect, modifier) in
-            [(Effects::BOLD, Modifier::BOLD), (Effects::DIMMED, Modifier::DIM), (Effects::INVERT, Modifier::REVERSED)]
-        {
+        for (effect, modifier) in [
+            (Effects::BOLD, Modifier::BOLD),
+            (Effects::DIMMED, Modifier::DIM),
+            (Effects::INVERT, Modifier::REVERSED),
+        ] {
             if effects.contains(effect) {
                 own = own.add_modifier(modifier);
             }

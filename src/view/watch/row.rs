@@ -120,7 +120,9 @@ impl Row {
     pub(super) fn clock(&self, now: DateTime<Utc>) -> String {
         let since = |at: DateTime<Utc>| (now - at).to_std().unwrap_or_default();
         match (self.until, self.heard.or(self.started)) {
-            (Some(until), _) => format!("{} left", duration::rough((until - now).to_std().unwrap_or_default())),
+            (Some(until), _) => {
+                format!("{} left", duration::rough((until - now).to_std().unwrap_or_default()))
+            }
             (None, Some(heard)) if self.is_alive => duration::rough(since(heard)),
             _ => self.ended.map(|at| format!("{} ago", ago(since(at)))).unwrap_or_default(),
         }

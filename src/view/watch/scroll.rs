@@ -198,7 +198,9 @@ mod tests {
     #[test]
     fn paragraphs_are_wrapped_to_the_width_and_again_to_another() {
         let mut pages = pages(0);
-        pages.push(Paragraph { sign: "▸ ".to_owned(), ..paragraph("some words that go on\n日本語日本語") });
+        pages.push(Paragraph {
+            sign: "▸ ".to_owned(), ..paragraph("some words that go on\n日本語日本語")
+        });
         pages.fit(12, 10);
         assert_eq!(seen(&pages), ["▸ some words", "  that go on", "  日本語日本", "  語"]);
         pages.fit(30, 10);

@@ -38,11 +38,11 @@ impl Telling {
 
 fn paragraph(entry: Entry) -> Paragraph {
     match entry.kind {
-        Kind::Tool => Paragraph {
-            style: FAINT,
-            sign: "▸ ".to_owned(),
-            text: format!("{} {}", entry.mark, entry.text),
-        },
+        Kind::Tool => {
+            Paragraph {
+                style: FAINT, sign: "▸ ".to_owned(), text: format!("{} {}", entry.mark, entry.text)
+            }
+        }
         kind if entry.mark.is_empty() => {
             Paragraph { style: style_of(kind), sign: String::new(), text: entry.text }
         }

@@ -64,13 +64,23 @@ fn model() -> Model {
     let steps = [(1, "✓ "), (2, "✗ "), (3, "▶ ")];
     model.has_been(
         steps
-            .map(|(number, sign)| Paragraph { style: GOOD, sign: sign.to_owned(), text: format!("18:5{number} #{number} end 5m42s") })
+            .map(|(number, sign)| Paragraph {
+                style: GOOD,
+                sign: sign.to_owned(),
+                text: format!("18:5{number} #{number} end 5m42s"),
+            })
             .into(),
     );
     for number in 1..=30 {
-        let text = format!("Step {number}: I read the module and its tests, עברית, 👩‍👩‍👧, \u{1b}[31mred\u{1b}[0m, then I go on.");
+        let text = format!(
+            "Step {number}: I read the module and its tests, עברית, 👩‍👩‍👧, \u{1b}[31mred\u{1b}[0m, then I go on."
+        );
         model.add(Paragraph { style: Style::new(), sign: String::new(), text });
-        model.add(Paragraph { style: FAINT, sign: "▸ ".to_owned(), text: format!("Bash cargo test --all -- {number}") });
+        model.add(Paragraph {
+            style: FAINT,
+            sign: "▸ ".to_owned(),
+            text: format!("Bash cargo test --all -- {number}"),
+        });
     }
     model
 }
@@ -136,7 +146,10 @@ fn without_colour_there_is_none() {
         let cells = &terminal.backend().buffer().content;
         let has_colour = cells.iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
         assert_eq!(has_colour, colour);
-        assert!(cells.iter().any(|cell| cell.modifier.contains(Modifier::REVERSED)), "the selected one shows");
+        assert!(
+            cells.iter().any(|cell| cell.modifier.contains(Modifier::REVERSED)),
+            "the selected one shows"
+        );
     }
 }
 
@@ -175,7 +188,11 @@ fn the_selection_follows_the_loop_and_not_the_place() {
     let mut model = model();
     assert_eq!(model.selected().unwrap().name, "feature/export");
     model.press(Key::Down);
-    assert_eq!(model.selected().unwrap().name, "feature/import-of-tables", "what is at work, then what waits");
+    assert_eq!(
+        model.selected().unwrap().name,
+        "feature/import-of-tables",
+        "what is at work, then what waits"
+    );
     press(&mut model, "ss");
     assert_eq!(model.selected().unwrap().name, "feature/import-of-tables");
     assert_eq!(model.listed()[0].name, "refactor", "the dearest one first");
