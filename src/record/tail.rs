@@ -171,7 +171,8 @@ mod tests {
     fn of_a_long_log_the_end_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let text: String = (0..100_000).map(|number| format!("line {number}\n")).collect();
+        let lines_there: Vec<String> = (0..100_000).map(|number| format!("line {number}")).collect();
+        let text = lines_there.join("\n") + "\n";
         append(&path, &text);
         let mut tail = Tail::new(&path);
         let (_, all) = lines(&mut tail);

@@ -35,6 +35,7 @@ pub(super) struct Events {
 
 /// What came.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "any of them may come at once")]
 pub(super) struct Heard {
     pub(super) keys: Vec<Key>,
     /// The signal that ends it, or [`GONE`].

@@ -124,9 +124,8 @@ fn draw_head(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) {
     let cost = money(Some(cost.iter().sum())).unwrap_or_default();
     let parts = [model.of.clone(), filter, cost, counts.join(", ")];
     let column = paint.put(buffer, area, (0, 0), " ralph watch", STRONG);
-    let parts: String =
-        parts.iter().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect();
-    paint.put(buffer, area, (column, 0), &parts, Style::new());
+    let known: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    paint.put(buffer, area, (column, 0), &format!(" · {}", known.join(" · ")), Style::new());
 }
 
 fn draw_selected(model: &Model, paint: Paint, now: DateTime<Local>, buffer: &mut Buffer, places: &Places) {
@@ -188,24 +187,26 @@ fn draw_foot(model: &Model, paint: Paint, buffer: &mut Buffer, area: Rect) -> Op
         }
         Mode::Choosing | Mode::Help => {}
     }
-    match &model.told {
-        Some(told) => {
-            let style = if told.is_trouble { ERROR } else { Style::new() };
-            paint.put(buffer, area, (0, 0), &told.text, style);
-        }
-        None => {
-            let mut text = String::new();
-            for hint in HINTS {
-                let longer = format!("{text}  {hint}");
-                if longer.width() > usize::from(area.width) {
-                    break;
-                }
-                text = longer;
-            }
-            paint.put(buffer, area, (0, 0), &text[2.min(text.len())..], FAINT);
-        }
+    if let Some(told) = &model.told {
+        let style = if told.is_trouble { ERROR } else { Style::new() };
+        paint.put(buffer, area, (0, 0), &told.text, style);
+    } else {
+        paint.put(buffer, area, (0, 0), &hints(area.width.into()), FAINT);
     }
     None
+}
+
+/// As many hints as fit.
+fn hints(width: usize) -> String {
+    let mut text = HINTS[0].to_owned();
+    for hint in &HINTS[1..] {
+        let longer = format!("{text}  {hint}");
+        if longer.width() > width {
+            break;
+        }
+        text = longer;
+    }
+    text
 }
 
 /// A line that is typed: its end is seen. Answers the column behind it.

@@ -81,7 +81,7 @@ fn cells(row: &Row, whole_machine: bool, now: DateTime<Utc>) -> [String; CELLS] 
         &money(row.cost).unwrap_or_default(),
         &row.clock(now),
     ];
-    cells.map(|cell| shown(cell))
+    cells.map(shown)
 }
 
 /// How wide each cell is; 0 where there is no room for it, or nothing in it.

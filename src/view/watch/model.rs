@@ -147,9 +147,9 @@ impl Model {
     /// Another loop is selected: what was seen of the last one goes.
     pub(crate) fn forget(&mut self) {
         self.transcript.clear();
-        self.transcript.to_end();
+        self.transcript.go_to_end();
         self.history.clear();
-        self.history.to_end();
+        self.history.go_to_end();
         self.missing = None;
     }
 
@@ -182,9 +182,9 @@ impl Model {
     pub(crate) fn press(&mut self, key: Key) -> Option<Wish> {
         self.told = None;
         match key {
-            Key::Ctrl('c') => return Some(Wish::Leave { interrupted: true }),
-            Key::Ctrl('z') => return Some(Wish::Suspend),
-            Key::Ctrl('l') => return Some(Wish::Redraw),
+            Key::Ctrl('c') => Some(Wish::Leave { interrupted: true }),
+            Key::Ctrl('z') => Some(Wish::Suspend),
+            Key::Ctrl('l') => Some(Wish::Redraw),
             key => match std::mem::replace(&mut self.mode, Mode::Choosing) {
                 Mode::Choosing => self.choose(&key),
                 Mode::Help => self.leave_help(&key),
@@ -205,7 +205,7 @@ impl Model {
             Key::Char('/') => self.mode = Mode::Filtering,
             Key::Escape => {
                 self.filter.clear();
-                self.to_end();
+                self.go_to_end();
             }
             Key::Char('s') => {
                 self.sort = self.sort.next();
@@ -215,8 +215,8 @@ impl Model {
             Key::Down | Key::Char('j') => self.step(1),
             Key::PageUp | Key::Char('b') => self.pages().page(-1),
             Key::PageDown | Key::Char(' ') => self.pages().page(1),
-            Key::Home | Key::Char('g') => self.pages().to_begin(),
-            Key::End | Key::Char('G') => self.to_end(),
+            Key::Home | Key::Char('g') => self.pages().go_to_begin(),
+            Key::End | Key::Char('G') => self.go_to_end(),
             Key::Tab => {
                 self.side = if self.side == Side::Transcript { Side::History } else { Side::Transcript };
             }
@@ -234,8 +234,8 @@ impl Model {
         }
     }
 
-    fn to_end(&mut self) {
-        self.pages().to_end();
+    fn go_to_end(&mut self) {
+        self.pages().go_to_end();
     }
 
     /// Keys that want something of the selected loop.

@@ -173,13 +173,11 @@ fn ago(span: Duration) -> String {
 }
 
 fn progress(state: &State) -> String {
-    match &state.at_task {
-        Some(at) => format!("{}/{} tasks", at.tasks_done, at.tasks_total),
-        None => {
-            let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
-            format!("{}{of}", state.tally.iteration)
-        }
+    if let Some(at) = &state.at_task {
+        return format!("{}/{} tasks", at.tasks_done, at.tasks_total);
     }
+    let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
+    format!("{}{of}", state.tally.iteration)
 }
 
 /// Facts that no clock changes.

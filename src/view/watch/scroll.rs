@@ -57,7 +57,9 @@ impl Pages {
     pub(super) fn replace(&mut self, paragraphs: Vec<Paragraph>) {
         let (width, height, top) = (self.width, self.height, self.top);
         *self = Self { width, height, top, ..Self::default() };
-        paragraphs.into_iter().for_each(|paragraph| self.push(paragraph));
+        for paragraph in paragraphs {
+            self.push(paragraph);
+        }
     }
 
     pub(super) fn clear(&mut self) {
@@ -111,11 +113,11 @@ impl Pages {
         self.scroll(by * page);
     }
 
-    pub(super) fn to_begin(&mut self) {
+    pub(super) fn go_to_begin(&mut self) {
         self.top = (self.first < self.last_top()).then_some(self.first);
     }
 
-    pub(super) fn to_end(&mut self) {
+    pub(super) fn go_to_end(&mut self) {
         self.top = None;
     }
 
@@ -188,10 +190,10 @@ mod tests {
         pages.page(-1);
         pages.page(-1);
         assert_eq!(seen(&pages), ["line 0", "line 1", "line 2"]);
-        pages.to_end();
+        pages.go_to_end();
         pages.push(paragraph("last"));
         assert_eq!(seen(&pages), ["new", "newer", "last"]);
-        pages.to_begin();
+        pages.go_to_begin();
         assert_eq!(seen(&pages), ["line 0", "line 1", "line 2"]);
     }
 
@@ -213,9 +215,9 @@ mod tests {
     fn the_last_one_goes_on_and_the_oldest_are_dropped() {
         let mut pages = pages(2 * LINES);
         assert_eq!(pages.lines.len(), LINES);
-        pages.to_begin();
+        pages.go_to_begin();
         assert_eq!(seen(&pages)[0], format!("line {LINES}"));
-        pages.to_end();
+        pages.go_to_end();
         assert_eq!(pages.pop().unwrap().text, format!("line {}", 2 * LINES - 1));
         assert_eq!(seen(&pages)[2], format!("line {}", 2 * LINES - 2));
     }
