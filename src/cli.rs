@@ -18,8 +18,8 @@ mod worker_args;
 use clap::{Parser, Subcommand};
 
 pub use control_args::{
-    CancelArgs, CleanArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ReportArgs, ResumeArgs,
-    RevertArgs, StatusArgs, TargetArgs, WatchArgs,
+    CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ReportArgs,
+    ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
@@ -112,6 +112,9 @@ pub enum Command {
     /// List the runs of this project: when, what, how they ended, what they cost
     #[command(after_help = help::HISTORY_EXAMPLES)]
     History(HistoryArgs),
+    /// Show what the work of a loop, a task or a run has changed, as 'git diff' does
+    #[command(after_help = help::DIFF_EXAMPLES)]
+    Diff(DiffArgs),
     /// Let a running loop hold after its current attempt
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Pause(TargetArgs),

@@ -158,6 +158,20 @@ pub struct HistoryArgs {
     pub ralph_dir: Option<PathBuf>,
 }
 
+/// `diff`.
+#[derive(Debug, Clone, Args)]
+pub struct DiffArgs {
+    /// The name of a loop, the id of a task, or that of a run or as much of it as is needed [default: the newest run]
+    #[arg(value_name = "NAME|TASK|RUN")]
+    pub target: Option<String>,
+    /// Only how much each file has changed
+    #[arg(long)]
+    pub stat: bool,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
 /// `cancel`.
 #[derive(Debug, Clone, Args)]
 pub struct CancelArgs {

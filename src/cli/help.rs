@@ -361,6 +361,13 @@ Examples:
   ralph report --md | gh pr comment --body-file -
   ralph report --json | jq '.loops[] | select(.end != \"done\") | .name'";
 
+pub(super) const DIFF_EXAMPLES: &str = "\
+Examples:
+  ralph diff                     What the newest run has committed
+  ralph diff feature/export      All that this branch has, in the newest of its runs and those before
+  ralph diff t-3f9a01 --stat     How much the work on a task has changed
+  ralph diff build               While it runs also what is not committed yet";
+
 pub(super) const HISTORY_EXAMPLES: &str = "\
 Examples:
   ralph history                                 Every run that is kept

@@ -9,6 +9,7 @@ pub mod completions;
 pub mod config;
 mod control;
 pub mod demo;
+mod diff;
 pub mod doctor;
 mod feature;
 mod guide;
@@ -61,6 +62,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Ls(args) => status::list(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Report(args) => report::report(&args),
         Command::History(args) => report::history(&args),
         Command::Pause(args) => control::pause(&args),

@@ -1,19 +1,25 @@
 //! `ralph` alone: where the loops of this project stand and what to type next, or how to begin.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
-use super::output::print;
+use super::output::{print, width};
+use super::report::{gathered, pick};
+use super::status::sight;
 use super::worker::snapshot;
 use crate::cli::{Cli, layout};
 use crate::engine::outcome::Status;
 use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
+use crate::record::report::RunReport;
 use crate::record::state::State;
 use crate::text::line::joined;
 use crate::text::terminal::message;
 use crate::text::timestamp;
 use crate::view::next_step::{next_step, shell_word};
+use crate::view::report::text;
+use crate::view::status_table;
 
 /// So many loops are told of.
 const SHOWN: usize = 10;
@@ -39,13 +45,41 @@ const EVERY_VERB: &str = "\n'ralph --help' lists every command.";
 pub fn overview() -> anyhow::Result<u8> {
     let here = locate(None)?;
     let loops = lookup::of_project(&here);
-    let text = match loops.as_slice() {
-        [] if is_set_up(&here) => layout::on_terminal(&format!("{NO_LOOP_YET}{EVERY_VERB}")),
-        [] if here.in_git() => layout::on_terminal(&format!("{NOT_SET_UP}{EVERY_VERB}")),
-        [] => return print(|out| std::io::Write::write_all(out, Cli::short_help().as_bytes())),
-        loops => standing(loops),
-    };
-    print(|out| std::io::Write::write_all(out, format!("{}\n", text.trim_end()).as_bytes()))
+    if loops.iter().any(|found| found.alive().is_some()) {
+        return told(&at_work(&here, &loops));
+    }
+    if let Ok(picked) = pick::run(&here, None)
+        && let Ok(report) = gathered(&here, &picked.folder, false)
+    {
+        return told(&came_to(&report));
+    }
+    match loops.as_slice() {
+        [] if is_set_up(&here) => told(&layout::on_terminal(&format!("{NO_LOOP_YET}{EVERY_VERB}"))),
+        [] if here.in_git() => told(&layout::on_terminal(&format!("{NOT_SET_UP}{EVERY_VERB}"))),
+        [] => print(|out| out.write_all(Cli::short_help().as_bytes())),
+        loops => told(&standing(loops)),
+    }
+}
+
+fn told(text: &str) -> anyhow::Result<u8> {
+    print(|out| writeln!(out, "{}", text.trim_end()))
+}
+
+/// The loops that are at work, and how to look at them.
+fn at_work(here: &Project, loops: &[Loop]) -> String {
+    let alive = loops.iter().filter(|found| found.alive().is_some());
+    let rows: Vec<_> = alive.map(|found| (snapshot(found), sight(here, found))).collect();
+    let next = rows.first().and_then(|(one, _)| next(one.found));
+    let next = next.map(|next| format!("  {next}  What comes next\n")).unwrap_or_default();
+    let rest = "  ralph status  All loops of this project\n  ralph report  What came of it so far";
+    status_table::table(&rows, width()) + "\n" + &layout::on_terminal(&format!("{next}{rest}"))
+}
+
+/// What the newest run came to, in short.
+fn came_to(report: &RunReport) -> String {
+    let width = width();
+    let rest = "  ralph report   Why, and what to do about each\n  ralph history  Earlier runs";
+    text::head(report) + &text::short(report, width) + "\n" + &layout::on_terminal(rest)
 }
 
 /// Whether there is anything that people write for ralph.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 
 use super::output::{print_as_it_is, remark};
 use super::plain_loop::count;
-use super::task;
+use super::{report, task};
 use crate::cli::RunArgs;
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::sqlite::SqliteStore;
@@ -78,6 +78,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     }
     let verifier = source.verifier(command, asks);
     let log_dir = args.log_dir.as_ref().map(|dir| LogDir::open(&project.cwd().join(dir))).transpose()?;
+    let folder = project.run(&run);
     let ready = Ready {
         name: name_of(&scope),
         person: if args.flags.json { None } else { AtTerminal::find() },
@@ -85,7 +86,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
         validator: Some(Box::new(verifier)),
         ..Ready::new(&workspace, Verb::Tasks, &preflight, (agent, run), source)
     };
-    ready.run(&args.flags, Frame::Lines(RunLines::default()))
+    let code = ready.run(&args.flags, Frame::Lines(RunLines::default()))?;
+    if !args.flags.json {
+        report::tasks(project, &folder)?;
+    }
+    Ok(code)
 }
 
 /// Whether the target is a task or a feature, or none that could be called otherwise.

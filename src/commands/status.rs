@@ -4,15 +4,29 @@ use std::io::{self, Write as _};
 
 use serde_json::Value;
 
-use super::output::{print, remark};
+use super::output::{print, remark, width};
 use super::target;
 use super::worker::snapshot;
 use crate::cli::{ListArgs, ListFormat, StatusArgs};
+use crate::engine::event::TaskCounts;
+use crate::engine::outcome::Status;
+use crate::files::theirs;
 use crate::job::workspace::locate;
 use crate::parallel;
-use crate::record::lookup;
-use crate::record::state::Extent;
+use crate::plan;
+use crate::project::Project;
+use crate::record::event_line::EventLine;
+use crate::record::event_lines::Follower;
+use crate::record::lookup::{self, Loop};
+use crate::record::run_folder;
+use crate::record::state::{Extent, State};
+use crate::text::line;
 use crate::view::status::{LoopSnapshot, write_table, write_text};
+use crate::view::status_table::{self, Sight};
+use crate::view::transcript::{Entry, Kind, Transcript};
+
+/// So much of the end of an events log is looked at for what an agent did last, in bytes.
+const TAIL: u64 = 64 << 10;
 
 /// `ralph status`.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
@@ -25,13 +39,65 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
     print(|out| match (args.json, snapshots.as_slice()) {
         (true, [one]) => write_json(&one.json(), out),
         (true, several) => write_json(&several.iter().map(LoopSnapshot::json).collect(), out),
-        (false, several) => several.iter().enumerate().try_for_each(|(at, snapshot)| {
-            if at > 0 {
-                writeln!(out)?;
-            }
-            write_text(snapshot, out)
-        }),
+        (false, []) => Ok(()),
+        (false, [one]) if args.target.name.is_some() => write_text(one, out),
+        (false, _) => {
+            let sights = parallel::each(&loops, &|found| sight(&here, found));
+            let loops: Vec<_> = snapshots.into_iter().zip(sights).collect();
+            write!(out, "{}", status_table::table(&loops, width()))
+        }
     })
+}
+
+/// What is to be seen of a loop besides its state.
+pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
+    let Ok(state) = &found.state else { return Sight::default() };
+    let of_target = state.at_task.as_ref().map(|at| TaskCounts {
+        done: at.tasks_done,
+        failed: at.tasks_failed,
+        total: at.tasks_total,
+    });
+    let tasks = of_target.or_else(|| found.project.is_of_branch().then(|| of_branch(here, found)).flatten());
+    if found.alive().is_none() {
+        return Sight { tasks, ..Sight::default() };
+    }
+    let is_at_work = state.tally.in_attempt && state.status == Status::Running;
+    let silent = state.session_log.as_ref().filter(|_| is_at_work);
+    let silent = silent.and_then(|log| log.metadata().ok()?.modified().ok()?.elapsed().ok());
+    Sight { tasks, activity: last_activity(found, state), silent }
+}
+
+/// The tasks of a branch: those in its work tree where that is there, else those in the project's plan.
+fn of_branch(here: &Project, found: &Loop) -> Option<TaskCounts> {
+    let read = |places: &Project| theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok();
+    let text = String::from_utf8(read(&found.project).or_else(|| read(here))?).ok()?;
+    let tasks = plan::tasks(&text, &found.name).ok()?;
+    let done = tasks.iter().filter(|task| task.ticked).count() as u64;
+    Some(TaskCounts { done, failed: 0, total: tasks.len() as u64 })
+}
+
+/// What the agent of a loop did last, as its transcript has it.
+fn last_activity(found: &Loop, state: &State) -> Option<String> {
+    let log = run_folder::event_logs(&found.project.in_run(&state.run).logs()).pop()?;
+    let mut transcript = Transcript::default();
+    let mut last: Option<Entry> = None;
+    let mut follower = Follower::near_end(&log, TAIL).ok()?;
+    let read = follower.rest(|_, line| {
+        let line = std::str::from_utf8(line).ok().and_then(|line| EventLine::read(line).ok());
+        if let Some(entry) = line.and_then(|line| transcript.entry(&line)) {
+            match &mut last {
+                Some(before) if before.kind == Kind::Piece && entry.kind == Kind::Piece => {
+                    before.text += &entry.text;
+                }
+                last => *last = Some(entry),
+            }
+        }
+        true
+    });
+    read.ok()?;
+    let last = last?;
+    let words = line::last_lines(&last.text, 1).pop().unwrap_or_default().to_owned();
+    Some(if last.kind == Kind::Tool { format!("{} {words}", last.mark) } else { words })
 }
 
 fn write_json(value: &Value, out: &mut dyn io::Write) -> io::Result<()> {

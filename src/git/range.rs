@@ -1,6 +1,7 @@
 //! What lies between two commits, in numbers.
 
 use std::path::Path;
+use std::process::Command;
 
 use super::{LIMIT, run};
 
@@ -32,6 +33,41 @@ pub fn between(root: &Path, from: Option<&str>, to: &str) -> Option<Amount> {
     let from = from.map(str::to_owned).or_else(|| no_files(root))?;
     let stat = text(&["diff", "--shortstat", "--end-of-options", from.trim(), to, "--"])?;
     Some(Amount { commits, ..of_stat(&stat) })
+}
+
+/// What lies between two commits, or between one and what is in the work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The commit before; `None`: there was none.
+    pub from: Option<String>,
+    /// The commit after; `None`: what is in the work tree.
+    pub to: Option<String>,
+}
+
+impl Difference {
+    /// Whether git has both commits in the repository of `root`.
+    #[must_use]
+    pub fn is_there(&self, root: &Path) -> bool {
+        let is_there =
+            |commit: &String| run(root, &["cat-file", "-e", &format!("{commit}^{{commit}}")], LIMIT).is_ok();
+        self.from.iter().chain(&self.to).all(is_there)
+    }
+}
+
+/// Shows a difference as the user's own git does, by its pager and in its colours where stdout is a terminal; with `stat` only
+/// how much each file has changed.
+#[must_use]
+pub fn diff(root: &Path, difference: &Difference, stat: bool) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(root).arg("diff").args(stat.then_some("--stat")).arg("--end-of-options");
+    git.args(difference.from.clone().or_else(|| no_files(root))).args(&difference.to).arg("--");
+    git
+}
+
+/// Whether `commit` is `of` or one of those that it builds on.
+#[must_use]
+pub fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {
+    run(root, &["merge-base", "--is-ancestor", commit, of], LIMIT).is_ok()
 }
 
 /// The tree without a file, as git names it here: its name depends on how the repository names things.

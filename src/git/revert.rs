@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::change::change;
 use super::keep::hidden;
 use super::progress::{Operation, in_progress};
+use super::range::is_ancestor;
 use super::{GitError, LIMIT, head_file, run};
 use crate::files::theirs;
 use crate::text::list::some_of;
@@ -127,10 +128,6 @@ fn commit(line: &str) -> Option<Commit> {
     let mut fields = line.split('\0');
     let (id, parents, subject) = (fields.next()?, fields.next()?, fields.next()?);
     Some(Commit { id: id.to_owned(), is_merge: parents.contains(' '), subject: subject.to_owned() })
-}
-
-fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {
-    run(root, &["merge-base", "--is-ancestor", commit, of], LIMIT).is_ok()
 }
 
 /// Where each commit stands in HEAD's history: no parent before its child, and of others the newer one first.

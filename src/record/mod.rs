@@ -19,6 +19,7 @@ pub mod recorder;
 pub mod registry;
 pub mod report;
 pub mod requests;
+pub mod retention;
 pub mod run_folder;
 mod session;
 pub mod session_log;

@@ -139,6 +139,9 @@ pub struct State {
     /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
+    /// How much it may cost, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
     /// What it was asked for and has not done yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
@@ -292,6 +295,7 @@ impl State {
             ended_at: None,
             waiting_until: None,
             max_iterations: None,
+            max_cost_usd: None,
             pending: None,
             agent_command: None,
             agent_model: None,
@@ -478,6 +482,7 @@ impl State {
             Event::LoopStarted { tally, limits, .. } => {
                 self.tally = tally.clone();
                 self.max_iterations = limits.max_iterations;
+                self.max_cost_usd = limits.max_cost_usd;
                 Durability::Synced
             }
             Event::AttemptStarted { tally, .. } | Event::Resumed { tally } => {

@@ -250,18 +250,6 @@ pub(crate) fn table(rows: &[BranchRow], width: Option<usize>) -> String {
     text
 }
 
-/// What to type next; `None`: all is done.
-#[must_use]
-pub(crate) fn next_step(rows: &[BranchRow]) -> Option<String> {
-    let failed = rows.iter().find(|row| row.built == Built::Failed);
-    let look = failed.map(|row| {
-        let name = shlex::try_quote(&row.name).unwrap_or_else(|_| (&row.name).into());
-        format!("ralph logs {name} --agent && ralph loop build")
-    });
-    let is_open = rows.iter().any(|row| row.built != Built::Done);
-    look.or_else(|| is_open.then(|| "ralph loop build".to_owned()))
-}
-
 /// Every note once, with the branches it is about.
 fn notes(rows: &[BranchRow]) -> Vec<(&str, Vec<&str>)> {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();

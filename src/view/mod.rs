@@ -3,6 +3,7 @@
 
 pub(crate) mod branch_table;
 mod cells;
+mod columns;
 pub(crate) mod console;
 pub(crate) mod json;
 pub(crate) mod next_step;
@@ -15,6 +16,7 @@ pub(crate) mod status;
 mod status_area;
 mod status_board;
 pub(crate) mod status_line;
+pub(crate) mod status_table;
 mod terminal;
 pub(crate) mod transcript;
 pub(crate) mod voice;

@@ -20,7 +20,7 @@ const VALIDATION: usize = 3;
 /// Where a loop stands at this moment.
 #[derive(Debug)]
 pub(crate) struct LoopSnapshot<'a> {
-    pub(super) found: &'a Loop,
+    pub(crate) found: &'a Loop,
     /// Whether its process is at work.
     pub(super) alive: bool,
     /// Of a worker, what is to be seen beside its state.
@@ -157,6 +157,7 @@ impl<'a> LoopSnapshot<'a> {
             "project": project,
             "ralph_dir": ralph_dir,
         });
+        object["max_cost_usd"] = state.max_cost_usd.into();
         object["attempts"] = tally.durations.count.into();
         object["failed_attempts"] = tally.error_count.into();
         object["validation_error"] = tally.validation_error.as_deref().into();

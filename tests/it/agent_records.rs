@@ -33,7 +33,7 @@ fn model_and_session_are_known_from_the_first_event() {
     });
     assert_eq!((&known["status"], &known["agent_session"]), (&"running".into(), &"s-1".into()));
     assert!(known["agent_command"].as_str().unwrap().starts_with("claude --dangerously"), "{known}");
-    let text = scratch.run("status").stdout;
+    let text = scratch.run("status prompt").stdout;
     assert!(text.contains("\nModel: opus-9\n"), "{text}");
     scratch.write("go", "");
     assert_eq!(running.finish().code, Some(0));
@@ -139,7 +139,7 @@ fn how_full_the_context_is() {
         (&status(&scratch)["context_tokens"], &status(&scratch)["context_window"]),
         (&json!(159_999), &json!(200_000))
     );
-    assert!(scratch.run("status").stdout.contains("\nContext: 159999 of 200000 tokens (79 %)\n"));
+    assert!(scratch.run("status prompt").stdout.contains("\nContext: 159999 of 200000 tokens (79 %)\n"));
     assert!(scratch.session_log().contains("\nContext: 159999 of 200000 tokens (79 %)\n"));
 
     reads(&scratch, 160_000);

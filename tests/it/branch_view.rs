@@ -105,12 +105,13 @@ fn each_branch_has_its_line_below_what_scrolls_by() {
     assert_eq!(end.code, Some(0), "{}", end.history);
     assert_tidy(&end);
     assert_lines(&end.history);
-    let table = last_rows(end.history.trim_end(), 3);
-    assert!(table[0].starts_with("BRANCH  RESULT  ITERATIONS  TIME"), "{}", end.history);
-    for (row, branch) in table[1..].iter().zip(BRANCHES) {
-        assert!(row.starts_with(&format!("{branch:<6}  done    1 ")), "{}", end.history);
-        assert!(row.contains("https://example.com/pr/"), "{}", end.history);
+    // It is closed by what `ralph report` tells: two lines for each, and the total.
+    let report = last_rows(end.history.trim_end(), 5);
+    for (rows, branch) in report.chunks(2).zip(BRANCHES) {
+        assert!(rows[0].starts_with(&format!("✓ {branch:<6}  done  1/1  +")), "{}", end.history);
+        assert!(rows[1].trim_start().starts_with("https://example.com/pr/"), "{}", end.history);
     }
+    assert!(report[4].starts_with("2 loops: 2 done · +"), "{}", end.history);
     assert!(end.bytes.contains("\x1b[35mone    │\x1b[0m line 1 of one"), "{:?}", end.bytes);
 }
 
@@ -186,8 +187,7 @@ fn ctrl_c_once_lets_the_attempts_finish() {
     for branch in BRANCHES {
         assert_eq!(project.calls(branch), 1);
         assert!(end.history.contains(&format!("{branch:<6} │ finished")), "{}", end.history);
-        let row = end.history.lines().rfind(|row| row.starts_with(&format!("{branch:<6}  ")));
-        assert!(row.is_some_and(|row| row.contains("  interrupted  ")), "{row:?}");
+        assert!(end.history.contains(&format!("\n■ {branch:<6}  interrupted  ")), "{}", end.history);
     }
 }
 
@@ -206,7 +206,8 @@ fn ctrl_c_twice_ends_the_agents_and_thrice_kills_them() {
     let end = terminal.end();
     assert_eq!(end.code, Some(130), "{}", end.history);
     assert_tidy(&end);
-    assert!(end.history.contains("BRANCH  RESULT"), "{}", end.history);
+    assert!(end.history.contains("■ one     interrupted  0/1"), "{}", end.history);
+    assert!(end.history.contains("\nNext: ralph loop build"), "{}", end.history);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn a_loop_in_a_container_is_seen_and_reached_from_outside() {
     let container = container.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for("the agent's words", || scratch.events().contains("working").then_some(()));
 
-    let status = scratch.run("status");
+    let status = scratch.run("status prompt");
     assert!(status.stdout.contains("Status: running"), "{status:?}");
     let second = scratch.run("prompt p.md 3");
     assert!(second.code == Some(1) && second.stderr.contains("another loop is running here"), "{second:?}");
@@ -105,7 +105,7 @@ fn a_loop_in_a_container_is_seen_and_reached_from_outside() {
     assert!(cancel.stdout.contains("cancelled (was at iteration 1)"), "{cancel:?}");
     let run = finish(container);
     assert!(run.stdout.contains("Successful: 1\nFailed: 0"), "{run:?}");
-    let status = scratch.run("status");
+    let status = scratch.run("status prompt");
     assert!(!status.stdout.contains("Status: running"), "{status:?}");
     scratch.assert_nothing_left();
 }

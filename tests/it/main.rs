@@ -28,6 +28,7 @@ mod clean_worktrees;
 mod completions;
 mod config;
 mod control;
+mod diff;
 mod disk_full;
 mod docs;
 mod doctor;

@@ -194,7 +194,7 @@ fn what_the_agent_gets_is_shown() {
     let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let started = events.iter().find(|event| event["event"] == "agent_started").unwrap();
     assert_eq!(started["command"], line);
-    let status = scratch.run("status");
+    let status = scratch.run("status prompt");
     assert!(status.stdout.contains(&format!("\nAgent command: {line}\n")), "{status:?}");
     let status: Value = serde_json::from_str(&scratch.run("status --json").stdout).unwrap();
     assert_eq!(status["agent_command"], line);

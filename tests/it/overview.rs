@@ -45,17 +45,23 @@ fn where_loops_are_it_says_how_they_stand_and_what_to_type_next() {
     scratch.agent("claude", &claude_says("on it"));
     assert_eq!(scratch.run("build 1 --name 'one").code, Some(0));
     let told = bare(&scratch).stdout;
-    assert!(told.starts_with("'one  limit ") && told.contains(" iteration 1/1 "), "{told}");
-    assert!(told.contains(&format!("\n  ralph resume {} --max-iterations 2  ", r#""'one""#)), "{told}");
+    assert!(told.starts_with("ralph build, ") && told.contains("\n■ 'one  limit  "), "{told}");
+    assert!(told.contains(&format!("\nNext: ralph resume {} --max-iterations 2\n", r#""'one""#)), "{told}");
+    assert!(told.contains("\n  ralph report   Why, "), "{told}");
 
     scratch.agent("claude", "cat > /dev/null; sleep 60");
     let ralph = Started::new(&scratch, "build --name two");
-    wait_for("a loop at work", || bare(&scratch).stdout.starts_with("two  running").then_some(()));
+    wait_for("a loop at work", || bare(&scratch).stdout.contains("\ntwo   running  ").then_some(()));
     let told = bare(&scratch).stdout;
-    assert!(told.contains("\n  ralph logs two --follow  "), "{told}");
+    assert!(told.starts_with("NAME  STATUS ") && told.contains("\n  ralph logs two --follow  "), "{told}");
     drop(ralph);
-    wait_for("a loop that was killed", || bare(&scratch).stdout.starts_with("two  killed").then_some(()));
-    assert!(bare(&scratch).stdout.contains("\n  ralph resume two  "));
+    wait_for("a loop that was killed", || bare(&scratch).stdout.contains("\n✗ two  killed").then_some(()));
+    assert!(bare(&scratch).stdout.contains("\nNext: ralph resume two\n"));
+
+    // Also where all that is known are the states of an earlier version.
+    fs::remove_dir_all(scratch.path(".ralph/runs")).unwrap();
+    let told = bare(&scratch).stdout;
+    assert!(told.starts_with("two  killed  ") && told.contains("\n  ralph resume two  "), "{told}");
 }
 
 #[test]

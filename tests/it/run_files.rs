@@ -236,7 +236,7 @@ fn a_silent_agent_that_tidies_up_does_not_hide_its_loop() {
     let ralph = Started::new(&scratch, "prompt p.md 1");
     wait_for("the tidying", || scratch.path("cleaned").exists().then_some(()));
     wait_for("the state", || scratch.path(".ralph/state.toml").exists().then_some(()));
-    let status = scratch.run("status");
+    let status = scratch.run("status prompt");
     assert!(status.stdout.contains("Status: running"), "{status:?}");
     let second = scratch.run("prompt p.md 1 --name other");
     assert!(second.code == Some(1) && second.stderr.contains("another loop is running here"), "{second:?}");

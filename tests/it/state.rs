@@ -38,7 +38,7 @@ fn killed_while_the_agent_runs_it_tells_the_truth_and_goes_on() {
     assert_eq!(dead["status"], "killed", "{dead}");
     assert_eq!(dead["exit_reason"], "killed");
     assert_eq!((&dead["pid"], &dead["current_iteration"]), (&Value::Null, &2.into()));
-    let text = scratch.run("status").stdout;
+    let text = scratch.run("status prompt").stdout;
     assert!(text.contains("Exit reason: killed (ralph was killed; 'ralph resume prompt'"), "{text}");
     let run = scratch.run("pause prompt");
     assert!(run.code == Some(1) && run.stderr.contains("is not running"), "{run:?}");

@@ -47,7 +47,7 @@ fn status_and_the_status_line_name_the_task_at_hand() {
         let line = screen.lines().last().unwrap_or_default();
         line.starts_with("0/2 tasks · iteration 1 · ") && line.contains(" · opus · title: thinking · ")
     });
-    let status = scratch.run("status").stdout;
+    let status = scratch.run("status tasks").stdout;
     assert!(status.contains("\nTasks: 0/2 done\nTask: "), "{status}");
     assert!(status.contains(&format!("\nTask: {id} ")), "{status}");
     std::fs::write(scratch.root().parent().unwrap().join("go"), "").unwrap();

@@ -156,7 +156,7 @@ fn a_wait_survives_being_stopped_and_continued() {
 fn a_wait_without_a_named_end_can_be_looked_at_and_cancelled() {
     let scratch = project("bad 429 x 'You have hit your limit'");
     let child = scratch.start("prompt p.md 3");
-    wait_for("the wait", || scratch.run("status").stdout.contains("Status: waiting").then_some(()));
+    wait_for("the wait", || scratch.run("status prompt").stdout.contains("Status: waiting").then_some(()));
     assert_eq!(scratch.state()["status"].as_str(), Some("waiting"));
     let run = scratch.run("cancel");
     assert!(run.stdout.contains("cancelled (was at iteration 1)"), "{run:?}");

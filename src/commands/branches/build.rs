@@ -10,6 +10,7 @@ use super::planned::{self, Planned};
 use super::tree::{Tracked, Tree, worktree_identity};
 use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
+use crate::commands::report;
 use crate::commands::target::count;
 use crate::engine::board::Board;
 use crate::engine::event::{Event, LoopIdentity};
@@ -32,13 +33,15 @@ use crate::project::{BRANCH_PLAN, Project};
 use crate::prompt;
 use crate::record::lock::Lock;
 use crate::record::recorder;
+use crate::record::report::RunReport;
 use crate::record::run_folder::{self, RunStart};
 use crate::settings::Verb;
 use crate::source::branch::main_plan::MainPlan;
 use crate::source::branch::{Branch, Facts, Made, Publisher};
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::View;
-use crate::view::branch_table::{BranchRow, Built, json, next_step, table};
+use crate::view::branch_table::{BranchRow, Built, json, table};
+use crate::view::report::text;
 use crate::view::screen::Screen;
 
 pub(super) const VERB: &str = "loop build";
@@ -195,15 +198,6 @@ impl Building<'_> {
     }
 
     fn show(&self, code: u8, rows: &[BranchRow], was_all_done: bool) {
-        let width = Screen::width();
-        self.screen.say(&table(rows, width));
-        if let Some(next) = next_step(rows).filter(|_| width.is_some()) {
-            self.screen.say(&format!("next  {next}\n"));
-        }
-        if was_all_done {
-            self.screen
-                .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
-        }
         let identity = LoopIdentity {
             run: self.run.clone(),
             name: VERB.to_owned(),
@@ -211,10 +205,17 @@ impl Building<'_> {
             agent: self.preflight.agent_name().to_owned(),
         };
         let end = json(&identity, code, rows);
-        self.screen.say_json(&end);
         if !was_all_done && let Err(error) = self.record(&end) {
             self.screen.warn(&error.to_string());
         }
+        let width = Screen::width();
+        let report = if was_all_done || width.is_none() { None } else { self.report() };
+        self.screen.say(&report.map_or_else(|| table(rows, width), |report| text::body(&report, width)));
+        if was_all_done {
+            self.screen
+                .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
+        }
+        self.screen.say_json(&end);
         let heard = self.signals.count();
         self.screen.finish(|| self.signals.count() > heard);
     }
@@ -222,6 +223,12 @@ impl Building<'_> {
     /// Keeps what came of everything, in one line.
     fn record(&self, end: &str) -> Result<(), FileError> {
         run_folder::write_end(&self.workspace.project, &self.run, end)
+    }
+
+    /// What it came to, as `ralph report` tells it; `None` where that cannot be read.
+    fn report(&self) -> Option<RunReport> {
+        let project = &self.workspace.project;
+        report::gathered(project, &project.run(&self.run), false).ok()
     }
 
     /// One branch from its work tree to its pull request; with its exit code.

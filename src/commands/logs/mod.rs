@@ -16,6 +16,7 @@ use crate::cli::LogsArgs;
 use crate::files::own;
 use crate::project::Project;
 use crate::record::lookup::Loop;
+use crate::record::retention;
 
 /// How often a followed log is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -61,15 +62,17 @@ fn whose(name: &str, path: &Path) {
 /// The session log of the loop's latest run, else the newest one there.
 fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     let known = found.state.as_ref().ok().and_then(|state| state.session_log.clone());
-    if let Some(known) = known.filter(|path| path.symlink_metadata().is_ok()) {
+    let compressed = known.as_ref().map(|path| path.with_extension("log.zst"));
+    if let Some(known) =
+        [known, compressed].into_iter().flatten().find(|path| path.symlink_metadata().is_ok())
+    {
         return Ok(Some(known));
     }
     let mut paths = Vec::new();
     for folder in found.project.all_logs() {
         let entries = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        paths.extend(
-            entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "log")),
-        );
+        let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "log" || end == "zst");
+        paths.extend(entries.into_iter().filter(is_log));
     }
     // Their names sort by time.
     Ok(paths.into_iter().max_by_key(|path| path.file_name().map(std::ffi::OsStr::to_owned)))
@@ -82,7 +85,7 @@ pub(super) fn show_all(path: &Path, lines: Option<usize>) -> anyhow::Result<()> 
 
 /// The log, from where its last `lines` begin.
 fn open(path: &Path, lines: Option<usize>) -> io::Result<File> {
-    let mut file = own::open_to_read(path)?;
+    let mut file = retention::open_log(path)?;
     if let Some(lines) = lines {
         let start = tail(&mut file, lines)?;
         file.seek(SeekFrom::Start(start))?;

@@ -5,6 +5,7 @@ mod history;
 pub(super) mod pick;
 
 use std::io::Write as _;
+use std::path::Path;
 
 pub(super) use gather::gathered;
 pub(super) use history::history;
@@ -12,6 +13,7 @@ pub(super) use history::history;
 use super::output::{print, width};
 use crate::cli::ReportArgs;
 use crate::job::workspace::locate;
+use crate::project::Project;
 use crate::view::report::{markdown::markdown, text};
 
 /// `ralph report`.
@@ -21,6 +23,10 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
     let mut report = gathered(&picked.project, &picked.folder, args.json)?;
     if let Some(name) = &picked.name {
         report.loops.retain(|one| one.name == *name);
+    }
+    if let Some(id) = &picked.task {
+        report.loops.iter_mut().for_each(|one| one.task_list.retain(|task| task.id == *id));
+        report.loops.retain(|one| !one.task_list.is_empty());
     }
     print(|out| {
         if args.json {
@@ -32,4 +38,12 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
         }
         write!(out, "{}{}", text::head(&report), text::body(&report, width()))
     })
+}
+
+/// At the end of a run over tasks: what became of each, for a person at a terminal.
+pub(super) fn tasks(project: &Project, folder: &Path) -> anyhow::Result<()> {
+    let Some(width) = width() else { return Ok(()) };
+    // The records are written; what cannot be told now, 'ralph report' tells later.
+    let Ok(report) = gathered(project, folder, false) else { return Ok(()) };
+    print(|out| write!(out, "{}", text::tasks(&report, Some(width)))).map(drop)
 }

@@ -16,41 +16,61 @@ pub(in crate::commands) struct Picked {
     pub(in crate::commands) folder: PathBuf,
     /// Only the loop of this name is meant.
     pub(in crate::commands) name: Option<String>,
+    /// Only the task of this id is meant.
+    pub(in crate::commands) task: Option<String>,
 }
 
-/// The run that a word means: the newest one without a word, the one whose id begins so, else the newest one with a loop of
-/// that name.
+/// The run that a word means: the newest one without a word, the one whose id begins so, else the newest one with a loop or a
+/// task of that name.
 pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Result<Picked> {
     let runs = runs_of(here)?;
     let Some(word) = word else {
         let Some(newest) = runs.into_iter().next() else {
             bail!("no run in {}: a loop has to be started first", here.root().display());
         };
-        return Ok(Picked { project: here.clone(), folder: newest, name: None });
+        return Ok(Picked { project: here.clone(), folder: newest, name: None, task: None });
     };
     let begins_so =
         |folder: &&PathBuf| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(word));
     let is_id = word.len() >= 8 && word.starts_with(|first: char| first.is_ascii_digit());
     let found: Vec<&PathBuf> = runs.iter().filter(begins_so).filter(|_| is_id).collect();
     match found.as_slice() {
-        [one] => return Ok(Picked { project: here.clone(), folder: (*one).clone(), name: None }),
+        [one] => return Ok(Picked { project: here.clone(), folder: (*one).clone(), name: None, task: None }),
         [] => {}
         several => bail!(
             "{} runs begin with '{word}': give more of the id, as 'ralph history' shows it",
             several.len()
         ),
     }
-    if let Some(folder) = runs.into_iter().find(|folder| has_loop(folder, word)) {
-        return Ok(Picked { project: here.clone(), folder, name: Some(word.to_owned()) });
+    let known = runs.into_iter().find_map(|folder| what_is(&folder, word).map(|what| (folder, what)));
+    if let Some((folder, what)) = known {
+        return Ok(picked(here.clone(), folder, what, word));
     }
     let elsewhere =
         lookup::named(here, word).with_context(|| format!("no run and no loop of a run is called '{word}'"));
     let project = elsewhere.map_err(|_| anyhow::anyhow!(unknown(word)))?.project;
-    let folder = runs_of(&project)?.into_iter().find(|folder| has_loop(folder, word));
-    let folder = folder.with_context(|| {
+    let known =
+        runs_of(&project)?.into_iter().find_map(|folder| what_is(&folder, word).map(|what| (folder, what)));
+    let (folder, what) = known.with_context(|| {
         format!("loop '{word}' has left no run: it is of an earlier version, or its runs were removed")
     })?;
-    Ok(Picked { project, folder, name: Some(word.to_owned()) })
+    Ok(picked(project, folder, what, word))
+}
+
+/// What a word is the name of.
+#[derive(Clone, Copy)]
+enum What {
+    Loop,
+    Task,
+}
+
+fn picked(project: Project, folder: PathBuf, what: What, word: &str) -> Picked {
+    let [mut name, mut task] = [None, None];
+    match what {
+        What::Loop => name = Some(word.to_owned()),
+        What::Task => task = Some(word.to_owned()),
+    }
+    Picked { project, folder, name, task }
 }
 
 fn unknown(word: &str) -> String {
@@ -73,7 +93,12 @@ pub(in crate::commands) fn loops(picked: &Picked) -> anyhow::Result<Vec<(String,
     Ok(report.loops.into_iter().filter(has_logs).map(|one| (one.name, one.folder)).collect())
 }
 
-fn has_loop(folder: &Path, name: &str) -> bool {
-    let report = RunReport::kept(folder).map_or_else(|| RunReport::read(folder), Ok);
-    report.is_ok_and(|report| report.loops.iter().any(|one| one.name == name))
+/// What a word names in a run; `None`: nothing.
+fn what_is(folder: &Path, word: &str) -> Option<What> {
+    let report = RunReport::kept(folder).map_or_else(|| RunReport::read(folder), Ok).ok()?;
+    let has_task = |one: &LoopReport| one.task_list.iter().any(|task| task.id == word);
+    if report.loops.iter().any(|one| one.name == word) {
+        return Some(What::Loop);
+    }
+    report.loops.iter().any(has_task).then_some(What::Task)
 }

@@ -70,14 +70,6 @@ fn nothing_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn what_is_not_done_is_gone_on_with() {
-    let rows = rows();
-    assert_eq!(next_step(&rows).as_deref(), Some("ralph logs '日本' --agent && ralph loop build"));
-    assert_eq!(next_step(&rows[1..2]).as_deref(), Some("ralph loop build"));
-    assert_eq!(next_step(&rows[..1]), None);
-}
-
-#[test]
 fn what_nobody_knows_takes_no_room() {
     assert_eq!(
         without_colours(&table(&[BranchRow::new("fix-a")], None)),

@@ -1,16 +1,14 @@
 //! The runs of a project, one line each.
 
-use std::fmt::Write as _;
-
 use anstyle::Style;
 use serde_json::{Value, json};
-use unicode_width::UnicodeWidthStr as _;
 
 use super::{money, sign};
 use crate::record::report::{LoopReport, RunReport};
 use crate::text::palette::FAINT;
 use crate::text::timestamp;
-use crate::view::cells::{cut, pad, plain};
+use crate::view::cells::plain;
+use crate::view::columns::Columns;
 
 /// Cells of a line: id, when, what, ends, iterations, commits, cost.
 const CELLS: usize = 7;
@@ -18,7 +16,6 @@ const CELLS: usize = 7;
 const ENDS: usize = 3;
 /// In the order in which they are left out: commits, iterations, cost, when.
 const LEAST_TELLING: [usize; 4] = [5, 4, 6, 1];
-const GAP: usize = 2;
 /// Beginnings of an id: the second in which the run began (in UTC), the millisecond, and all but the process.
 const IDS: [usize; 3] = [15, 18, 24];
 
@@ -28,34 +25,18 @@ pub(crate) fn table(reports: &[RunReport], width: Option<usize>) -> String {
     if reports.is_empty() {
         return String::new();
     }
-    let heads = ["RUN", "STARTED", "COMMAND", "ENDED", "ITERATIONS", "COMMITS", "COST"].map(str::to_owned);
-    let mut rows = vec![heads];
+    let mut rows =
+        vec![["RUN", "STARTED", "COMMAND", "ENDED", "ITERATIONS", "COMMITS", "COST"].map(str::to_owned)];
     rows.extend(reports.iter().map(|report| cells(report, &ids(reports, report))));
-    let widest = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
-    let widths: [usize; CELLS] = std::array::from_fn(widest);
-    let mut shown: Vec<usize> =
-        (0..CELLS).filter(|&column| rows[1..].iter().any(|row| !row[column].is_empty())).collect();
-    let needed = |shown: &[usize]| shown.iter().map(|&column| widths[column] + GAP).sum::<usize>();
-    for column in LEAST_TELLING {
-        if width.is_some_and(|width| needed(&shown) > width + GAP) {
-            shown.retain(|kept| *kept != column);
+    for column in 0..CELLS {
+        if rows[1..].iter().all(|row| row[column].is_empty()) {
+            rows[0][column].clear();
         }
     }
-    let mut text = String::new();
-    for (row, report) in rows.iter().zip([None].into_iter().chain(reports.iter().map(Some))) {
-        let mut room = width.unwrap_or(usize::MAX);
-        let mut line = String::new();
-        for &column in &shown {
-            let cell = cut(&pad(&row[column], widths[column]), room);
-            room = room.saturating_sub(cell.width() + GAP);
-            let style = match report {
-                None => FAINT,
-                Some(report) if column == ENDS => style(report),
-                Some(_) => Style::new(),
-            };
-            let _ = write!(line, "{style}{cell}{style:#}  ");
-        }
-        text += line.trim_end();
+    let columns = Columns::fitting(&rows, &LEAST_TELLING, (ENDS, usize::MAX), width);
+    let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
+    for (row, report) in rows[1..].iter().zip(reports) {
+        text += &columns.line(row, |column| if column == ENDS { style(report) } else { Style::new() });
         text += "\n";
     }
     text

@@ -12,7 +12,7 @@ use anstyle::Style;
 use crate::engine::event::TaskCounts;
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
-use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, STRONG};
+use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
 use crate::text::{count, duration};
 
 /// One loop, or one task of a loop over tasks.
@@ -77,13 +77,14 @@ pub(in crate::view) fn sign(end: &str) -> (Style, &'static str) {
         "unproven" => (ERROR, "?"),
         "failed" | "error" | "empty" | "killed" => (ERROR, "✗"),
         "running" => (STRONG, "▶"),
+        "needs_attention" => (QUESTION, "?"),
         "queued" => (FAINT, "·"),
         _ => (NOTE, "■"),
     }
 }
 
 /// `2/3`, and `2/3, 1 failed`.
-fn done_of(tasks: TaskCounts) -> String {
+pub(super) fn done_of(tasks: TaskCounts) -> String {
     let failed = if tasks.failed > 0 { format!(", {} failed", tasks.failed) } else { String::new() };
     format!("{}/{}{failed}", tasks.done, tasks.total)
 }

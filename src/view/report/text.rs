@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::{Line, changes, done_of, lines, money, sign, span, total};
 use crate::record::report::RunReport;
@@ -12,14 +11,15 @@ use crate::text::line::joined;
 use crate::text::palette::{FAINT, STRONG};
 use crate::text::timestamp;
 use crate::text::wrap::wrapped;
-use crate::view::cells::{cut, pad, plain};
+use crate::view::cells::plain;
+use crate::view::columns::Columns;
 
 /// Cells of a line: name, end, tasks, changes, commits, time, cost.
 const CELLS: usize = 7;
 /// In the order in which they are left out: time, commits, changes, cost, tasks.
 const LEAST_TELLING: [usize; 5] = [5, 4, 3, 6, 2];
-/// What stands between two of them.
-const GAP: usize = 2;
+/// The column of how it ended.
+const END: usize = 1;
 /// The sign and the blank behind it.
 const SIGN: usize = 2;
 /// So many lines of a reason are shown.
@@ -49,42 +49,77 @@ fn report_day(report: &RunReport) -> chrono::DateTime<chrono::Local> {
 /// terminal's; without one nothing is broken or left out.
 #[must_use]
 pub(crate) fn body(report: &RunReport, width: Option<usize>) -> String {
-    let lines = lines(report);
-    let rows: Vec<[String; CELLS]> = lines.iter().map(cells).collect();
-    let columns = Columns::fitting(&rows, width);
-    let mut text = String::new();
-    for (line, row) in lines.iter().zip(&rows) {
-        let (style, sign) = sign(line.end);
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{style}{sign}{style:#} {}", columns.line(row, style));
-        for (style, below) in below(line) {
-            for part in
-                wrapped(&below, width.map_or(usize::MAX, |width| width.saturating_sub(SIGN + 2)), REASON)
-            {
-                let _ = writeln!(text, "    {style}{part}{style:#}");
-            }
-        }
-    }
+    let mut text = rows(report, width, Detail::Reasons);
     for note in notes(report) {
         text += &wrapped(&note, width.unwrap_or(usize::MAX), REASON).join("\n");
         text += "\n";
     }
-    if let Some(total) = total(report) {
-        text += &wrapped(&total, width.unwrap_or(usize::MAX), usize::MAX).join("\n");
-        text += "\n";
-    }
-    if let Some(next) = &report.next {
-        let _ = writeln!(text, "{STRONG}Next:{STRONG:#} {}", plain(next));
+    text + &sum(report, width) + &next(report)
+}
+
+/// The same in short: a line for each, the total, and the next command.
+#[must_use]
+pub(crate) fn short(report: &RunReport, width: Option<usize>) -> String {
+    rows(report, width, Detail::None) + &sum(report, width) + &next(report)
+}
+
+/// What became of each task, for the end of a run over several; empty where that says no more than its loop.
+#[must_use]
+pub(crate) fn tasks(report: &RunReport, width: Option<usize>) -> String {
+    let is_of_many = report.loops.iter().map(|one| one.task_list.len()).sum::<usize>() > 1;
+    if is_of_many { rows(report, width, Detail::Reasons) + &sum(report, width) } else { String::new() }
+}
+
+/// What is told of each line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// No more than fits on it.
+    None,
+    /// Why it ended so, and what to do about it.
+    Reasons,
+}
+
+fn rows(report: &RunReport, width: Option<usize>, detail: Detail) -> String {
+    let lines = lines(report);
+    let rows: Vec<[String; CELLS]> = lines.iter().map(cells).collect();
+    let room = width.map(|width| width.saturating_sub(SIGN));
+    let columns = Columns::fitting(&rows, &LEAST_TELLING, (0, usize::MAX), room);
+    let mut text = String::new();
+    for (line, row) in lines.iter().zip(&rows) {
+        let (style, sign) = sign(line.end);
+        let cells = columns.line(row, |column| if column == END { style } else { Style::new() });
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{style}{sign}{style:#} {cells}");
+        let below = if detail == Detail::Reasons { below(line) } else { Vec::new() };
+        for (style, below) in below {
+            let room = width.map_or(usize::MAX, |width| width.saturating_sub(SIGN + 2));
+            for part in wrapped(&below, room, REASON) {
+                let _ = writeln!(text, "    {style}{part}{style:#}");
+            }
+        }
     }
     text
+}
+
+/// The total; empty where there is none.
+fn sum(report: &RunReport, width: Option<usize>) -> String {
+    let total =
+        total(report).map(|total| wrapped(&total, width.unwrap_or(usize::MAX), usize::MAX).join("\n"));
+    total.map(|total| total + "\n").unwrap_or_default()
+}
+
+/// The next command; empty where there is none.
+fn next(report: &RunReport) -> String {
+    let next = report.next.as_ref();
+    next.map(|next| format!("{STRONG}Next:{STRONG:#} {}\n", plain(next))).unwrap_or_default()
 }
 
 /// What stands below a line: its task's title, why it ended so, what to do.
 fn below(line: &Line<'_>) -> Vec<(Style, String)> {
     let title = line.title.map(|title| (Style::new(), plain(title)));
     let is_done = line.end == "done";
-    let reason =
-        line.reason.filter(|_| !is_done || line.title.is_none()).map(|why| (Style::new(), plain(why)));
+    let says_more = |why: &&str| (!is_done || line.title.is_none()) && *why != line.end;
+    let reason = line.reason.filter(says_more).map(|why| (Style::new(), plain(why)));
     let address = line.pull_request.map(|address| (Style::new(), plain(address)));
     let next = line.next.map(|next| (FAINT, format!("→ {}", plain(next))));
     title.into_iter().chain(reason).chain(address).chain(next).collect()
@@ -115,42 +150,4 @@ fn cells(line: &Line<'_>) -> [String; CELLS] {
         if line.duration_s > 0.0 { span(line.duration_s) } else { String::new() },
         money(line.cost_usd).unwrap_or_default(),
     ]
-}
-
-/// Which cells there is room for, and how wide they are.
-struct Columns {
-    shown: Vec<usize>,
-    widths: [usize; CELLS],
-}
-
-impl Columns {
-    fn fitting(rows: &[[String; CELLS]], width: Option<usize>) -> Self {
-        let widest = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
-        let mut widths: [usize; CELLS] = std::array::from_fn(widest);
-        let mut shown: Vec<usize> = (0..CELLS).filter(|&column| widths[column] > 0).collect();
-        let Some(width) = width else { return Self { shown, widths } };
-        let needed = |shown: &[usize]| SIGN + shown.iter().map(|&column| widths[column] + GAP).sum::<usize>();
-        for column in LEAST_TELLING {
-            if needed(&shown) > width + GAP {
-                shown.retain(|kept| *kept != column);
-            }
-        }
-        let too_much = needed(&shown).saturating_sub(width + GAP);
-        widths[0] = widths[0].saturating_sub(too_much).max(1);
-        Self { shown, widths }
-    }
-
-    fn line(&self, row: &[String; CELLS], end: Style) -> String {
-        let mut line = String::new();
-        for (place, &column) in self.shown.iter().enumerate() {
-            let width = self.widths[column];
-            let text = pad(&cut(&row[column], width), width);
-            let text = if place + 1 == self.shown.len() { text.trim_end().to_owned() } else { text };
-            // How it ended is the second.
-            let style = if column == 1 { end } else { Style::new() };
-            let gap = if place > 0 { " ".repeat(GAP) } else { String::new() };
-            let _ = write!(line, "{gap}{style}{text}{style:#}");
-        }
-        line
-    }
 }

@@ -1,0 +1,116 @@
+//! `ralph diff`: what the work of a loop, a task or a run has changed, shown by git itself.
+
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+
+use super::output::print;
+use super::report::pick::{self, Picked};
+use crate::cli::DiffArgs;
+use crate::git::range::{self, Difference};
+use crate::job::workspace::locate;
+use crate::project::Project;
+use crate::record::report::{LoopReport, RunReport, Work};
+use crate::text;
+
+/// One piece of work, and what it is called.
+struct Piece {
+    name: String,
+    /// Where its commits are, and what is not committed yet.
+    tree: PathBuf,
+    difference: Difference,
+}
+
+/// `ralph diff`.
+pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
+    let here = locate(args.ralph_dir.as_ref())?;
+    let picked = pick::run(&here, args.target.as_deref())?;
+    let report = RunReport::read(&picked.folder);
+    let report = report.with_context(|| format!("cannot read {}", picked.folder.display()))?;
+    let pieces = pieces(&picked, &report);
+    if let Some(piece) = pieces.iter().find(|piece| !piece.difference.is_there(&piece.tree)) {
+        bail!(
+            "git does not know the commits of '{}' any more: its branch was removed, and they with it, or they are of another clone",
+            piece.name
+        );
+    }
+    match pieces.as_slice() {
+        [] => bail!("{} committed nothing: 'ralph report {}' tells what happened", what(&picked), report.run),
+        [one] => {
+            let error = range::diff(&one.tree, &one.difference, args.stat).exec();
+            Err(error).context("cannot run git")
+        }
+        several if args.stat => stats(several),
+        several => {
+            let names: Vec<&str> = several.iter().map(|piece| piece.name.as_str()).collect();
+            let names = text::list::some_of(&names, names.len());
+            bail!(
+                "run {} has the work of {names}: name one, or give --stat to see how much each is",
+                report.run
+            )
+        }
+    }
+}
+
+fn what(picked: &Picked) -> String {
+    let name = picked.task.as_ref().or(picked.name.as_ref());
+    name.map_or_else(|| "this run".to_owned(), |name| format!("'{name}'"))
+}
+
+/// The work that is meant.
+fn pieces(picked: &Picked, report: &RunReport) -> Vec<Piece> {
+    let project = &picked.project;
+    let is_meant = |one: &&LoopReport| picked.name.as_ref().is_none_or(|name| one.name == *name);
+    let loops = report.loops.iter().filter(is_meant);
+    if let Some(id) = &picked.task {
+        let tasks = loops.flat_map(|one| &one.task_list).filter(|task| task.id == *id);
+        return tasks.filter_map(|task| Some(piece(project, &task.id, task.work.as_ref()?))).collect();
+    }
+    loops.filter_map(|one| of_loop(picked, one, report.is_running)).collect()
+}
+
+/// What a loop has changed: a branch against what it builds on, any other one against what it began with; while it runs, with
+/// what is not committed yet.
+fn of_loop(picked: &Picked, one: &LoopReport, is_running: bool) -> Option<Piece> {
+    let project = &picked.project;
+    let tree = project.worktree(&one.name);
+    let is_of_branch = one.folder.file_name() != project.run(&one.run).file_name();
+    let tree = if is_of_branch && tree.is_dir() { tree } else { project.root().to_owned() };
+    if is_running && one.end == "running" {
+        let from = one.iteration_list.first()?.attempts.first()?.head_before.clone();
+        return Some(Piece { name: one.name.clone(), tree, difference: Difference { from, to: None } });
+    }
+    let work = one.work.as_ref()?;
+    let from =
+        if is_of_branch && picked.name.is_some() { base(project, one, work) } else { work.from.clone() };
+    let difference = Difference { from, to: Some(work.to.clone()) };
+    Some(Piece { name: one.name.clone(), tree: project.root().to_owned(), difference })
+}
+
+/// What a branch began with in the first of its runs that are kept.
+fn base(project: &Project, one: &LoopReport, work: &Work) -> Option<String> {
+    let runs = project.all_runs().unwrap_or_default();
+    let kept = runs.iter().filter_map(|folder| RunReport::kept(folder));
+    let before = kept.flat_map(|run| run.loops).filter(|before| before.name == one.name);
+    let mut from = before.filter_map(|before| before.work?.from);
+    // The oldest is the last.
+    from.rfind(|from| range::is_ancestor(project.root(), from, &work.to)).or_else(|| work.from.clone())
+}
+
+fn piece(project: &Project, name: &str, work: &Work) -> Piece {
+    let difference = Difference { from: work.from.clone(), to: Some(work.to.clone()) };
+    Piece { name: name.to_owned(), tree: project.root().to_owned(), difference }
+}
+
+/// How much each piece of work has changed.
+fn stats(pieces: &[Piece]) -> anyhow::Result<u8> {
+    let mut text = Vec::new();
+    for piece in pieces {
+        let output = range::diff(&piece.tree, &piece.difference, true).output().context("cannot run git")?;
+        writeln!(text, "{}", piece.name)?;
+        text.extend_from_slice(&output.stdout);
+    }
+    print(|out| out.write_all(&text))
+}

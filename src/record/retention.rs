@@ -1,0 +1,220 @@
+//! Which runs are kept: the newest ones, up to a number and a size. The session logs of older ones are compressed.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::run_folder::{self, RunStart};
+use crate::files::own;
+use crate::project::Project;
+use crate::threads;
+
+/// The session logs of so many runs stay as they are: those are what people open.
+const PLAIN: usize = 10;
+/// One that nobody has ended, and whose process cannot be looked at, is left alone for so long.
+const UNCLEAR: Duration = Duration::from_hours(24);
+/// How hard logs are compressed: as fast as a disk reads, to about a tenth.
+const LEVEL: i32 = 3;
+
+/// What is kept of the runs of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// At most so many; `None`: no limit.
+    pub runs: Option<u64>,
+    /// At most so many bytes; `None`: no limit.
+    pub bytes: Option<u64>,
+}
+
+/// Removes what is not kept and compresses the logs of older runs, beside the run that has just begun and is not looked at. What
+/// cannot be done now is done at the start of another one.
+pub fn tidy(project: &Project, current: &str, kept: Kept) {
+    let (project, current) = (project.clone(), current.to_owned());
+    let _ = threads::start(move || {
+        let Ok(runs) = project.all_runs() else { return };
+        let runs: Vec<PathBuf> = runs.into_iter().filter(|run| !run.ends_with(&current)).collect();
+        let left = remove(&runs, kept);
+        remove_dangling(&project.links_to_logs());
+        for run in left.iter().skip(PLAIN).filter(|run| is_over(run)) {
+            for folder in [run.clone()].into_iter().chain(own::entries(run).unwrap_or_default()) {
+                compress_logs(&folder, &project.links_to_logs());
+            }
+        }
+    });
+}
+
+/// Removes the runs that are too many or too much, the oldest first; answers the others. `runs`: newest first.
+fn remove(runs: &[PathBuf], kept: Kept) -> Vec<PathBuf> {
+    let most = kept.runs.map_or(usize::MAX, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
+    let mut room = kept.bytes.unwrap_or(u64::MAX);
+    let mut left = Vec::new();
+    // The run that has just begun is one of them.
+    for (place, run) in (1..).zip(runs) {
+        let size = size(run);
+        let fits = place < most && size <= room;
+        // What does not fit makes no room for older ones.
+        room = if fits { room - size } else { 0 };
+        if fits || !is_over(run) || fs::remove_dir_all(run).is_err() {
+            left.push(run.clone());
+        }
+    }
+    left
+}
+
+/// The bytes of all files of a run.
+fn size(run: &Path) -> u64 {
+    let entries = own::entries(run).unwrap_or_default();
+    let sizes = entries.into_iter().filter_map(|path| {
+        let found = path.symlink_metadata().ok()?;
+        Some(if found.is_dir() { size(&path) } else { found.size() })
+    });
+    sizes.sum()
+}
+
+/// Whether nobody writes into the folder of a run any more.
+fn is_over(run: &Path) -> bool {
+    if run_folder::read_end(run).is_some() {
+        return true;
+    }
+    if RunStart::read(run).is_some_and(|start| start.process.is_alive()) {
+        return false;
+    }
+    // A process of another machine or container cannot be looked at.
+    let newest = newest(run);
+    newest.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > UNCLEAR)
+}
+
+/// When something in the folder was last written.
+fn newest(run: &Path) -> Option<SystemTime> {
+    let entries = own::entries(run).ok()?;
+    let changed = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
+    let within =
+        entries.iter().filter(|path| !path.is_symlink() && path.is_dir()).filter_map(|path| newest(path));
+    entries.iter().filter_map(|path| changed(path)).chain(within).chain(changed(run)).max()
+}
+
+/// Removes links to logs that are gone.
+fn remove_dangling(links: &Path) {
+    for link in own::entries(links).unwrap_or_default() {
+        let is_ours = fs::read_link(&link).is_ok_and(|target| target.starts_with("../runs"));
+        if is_ours && !link.exists() {
+            let _ = fs::remove_file(&link);
+        }
+    }
+}
+
+/// Compresses the session logs in a folder, and has the links lead to them.
+fn compress_logs(folder: &Path, links: &Path) {
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "log") && !path.is_symlink();
+    for log in own::entries(folder).unwrap_or_default().into_iter().filter(is_log) {
+        if let Ok(compressed) = compress(&log) {
+            let _ = move_link(links, &log, &compressed);
+        }
+    }
+}
+
+/// Puts a compressed file in the place of a log.
+fn compress(log: &Path) -> io::Result<PathBuf> {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".zst");
+    let compressed = PathBuf::from(name);
+    let written = own::create_filled(&compressed, |path| {
+        let mut encoder = zstd::Encoder::new(File::create(path)?, LEVEL)?;
+        encoder.include_checksum(true)?;
+        io::copy(&mut own::open_to_read(log)?, &mut encoder)?;
+        encoder.finish().map(drop)
+    });
+    match written {
+        // Whoever was cut off had written all of it.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    fs::remove_file(log)?;
+    Ok(compressed)
+}
+
+fn move_link(links: &Path, log: &Path, compressed: &Path) -> io::Result<()> {
+    let (Some(name), Some(new_name)) = (log.file_name(), compressed.file_name()) else { return Ok(()) };
+    let link = links.join(name);
+    let target = fs::read_link(&link)?.with_file_name(new_name);
+    symlink(target, links.join(new_name))?;
+    fs::remove_file(link)
+}
+
+/// Opens a session log to be read, also one that was compressed since: then it is unpacked into a nameless file.
+///
+/// # Errors
+/// When it cannot be read, or is not what was written.
+pub fn open_log(log: &Path) -> io::Result<File> {
+    if log.extension().is_none_or(|end| end != "zst") {
+        return own::open_to_read(log);
+    }
+    let mut file = tempfile::tempfile()?;
+    zstd::stream::copy_decode(own::open_to_read(log)?, &mut file)?;
+    io::Seek::rewind(&mut file)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that has ended, with logs of this size.
+    fn run(folder: &Path, name: &str, size: usize) -> PathBuf {
+        let run = folder.join(name);
+        fs::create_dir_all(run.join("branch")).unwrap();
+        fs::write(run.join("end.json"), "{}").unwrap();
+        fs::write(run.join("branch/session.log"), "x".repeat(size)).unwrap();
+        run
+    }
+
+    fn left(folder: &Path, runs: &[PathBuf], kept: Kept) -> Vec<String> {
+        let runs: Vec<PathBuf> = runs.iter().filter(|run| run.exists()).cloned().collect();
+        let answered = remove(&runs, kept);
+        let there: Vec<&PathBuf> = runs.iter().filter(|run| run.exists()).collect();
+        assert_eq!(there, answered.iter().collect::<Vec<_>>());
+        let name = |run: &PathBuf| run.strip_prefix(folder).unwrap().display().to_string();
+        answered.iter().map(name).collect()
+    }
+
+    #[test]
+    fn the_oldest_runs_go_and_none_that_may_be_running() {
+        let dir = tempfile::tempdir().unwrap();
+        let runs: Vec<PathBuf> = (0..6).map(|n| run(dir.path(), &format!("run-{n}"), 1000)).collect();
+        // Nobody has ended it, and it was written to just now.
+        fs::remove_file(runs[4].join("end.json")).unwrap();
+        let kept = |runs, bytes| Kept { runs, bytes };
+        assert_eq!(left(dir.path(), &runs, kept(None, None)).len(), 6);
+        assert_eq!(
+            left(dir.path(), &runs, kept(Some(6), Some(10_000))),
+            ["run-0", "run-1", "run-2", "run-3", "run-4"]
+        );
+        assert_eq!(left(dir.path(), &runs, kept(None, Some(2_100))), ["run-0", "run-1", "run-4"]);
+        assert_eq!(left(dir.path(), &runs[..2], kept(Some(1), None)), [""; 0]);
+    }
+
+    #[test]
+    fn logs_are_compressed_and_read_as_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = run(dir.path(), "runs/1", 100_000);
+        let links = dir.path().join("logs");
+        fs::create_dir(&links).unwrap();
+        symlink("../runs/1/branch/session.log", links.join("session.log")).unwrap();
+        symlink("../runs/2/gone.log", links.join("gone.log")).unwrap();
+        symlink("/nowhere", links.join("theirs")).unwrap();
+        compress_logs(&run.join("branch"), &links);
+        remove_dangling(&links);
+        let mut names: Vec<_> =
+            own::entries(&links).unwrap().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        names.sort();
+        assert_eq!(names, ["session.log.zst", "theirs"]);
+        let compressed = run.join("branch/session.log.zst");
+        assert!(!run.join("branch/session.log").exists());
+        assert!(compressed.metadata().unwrap().len() < 1000);
+        assert_eq!(io::read_to_string(open_log(&compressed).unwrap()).unwrap(), "x".repeat(100_000));
+        // A torn one is no log.
+        fs::write(&compressed, &fs::read(&compressed).unwrap()[..20]).unwrap();
+        assert!(open_log(&compressed).is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! Tables whose least telling columns are left out where the terminal is too narrow for all.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::cells::{cut, pad};
+
+/// What stands between two columns, in cells.
+const GAP: usize = 2;
+
+/// Which columns of a table there is room for, and how wide they are.
+#[derive(Debug)]
+pub(super) struct Columns<const N: usize> {
+    shown: Vec<usize>,
+    widths: [usize; N],
+}
+
+impl<const N: usize> Columns<N> {
+    /// The columns of rows in which something stands, as many as fit into `width` cells; `None`: all. First the column
+    /// `gives.0` gives way until it has `gives.1` cells, then those of `least_telling` are left out one after the other, and
+    /// where that is not enough, `gives.0` is cut further.
+    pub(super) fn fitting(
+        rows: &[[String; N]],
+        least_telling: &[usize],
+        gives: (usize, usize),
+        width: Option<usize>,
+    ) -> Self {
+        let widest = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
+        let mut widths: [usize; N] = std::array::from_fn(widest);
+        let mut shown: Vec<usize> = (0..N).filter(|&column| widths[column] > 0).collect();
+        let Some(width) = width else { return Self { shown, widths } };
+        let (gives, least) = gives;
+        let wanted = widths[gives];
+        widths[gives] = wanted.min(least);
+        let needed = |shown: &[usize], widths: &[usize; N]| {
+            (shown.iter().map(|&column| widths[column] + GAP).sum::<usize>()).saturating_sub(GAP)
+        };
+        for column in least_telling {
+            if needed(&shown, &widths) > width {
+                shown.retain(|kept| kept != column);
+            }
+        }
+        let others = needed(&shown, &widths) - if shown.contains(&gives) { widths[gives] } else { 0 };
+        widths[gives] = wanted.min(width.saturating_sub(others)).max(1);
+        Self { shown, widths }
+    }
+
+    /// The line of a row, without a newline; `style` is that of each column.
+    pub(super) fn line(&self, row: &[String; N], style: impl Fn(usize) -> Style) -> String {
+        let mut line = String::new();
+        // Blanks at the end of a line are no part of it.
+        let last = self.shown.iter().rposition(|&column| !row[column].is_empty());
+        for (place, &column) in self.shown.iter().enumerate().take_while(|(place, _)| Some(*place) <= last) {
+            let width = self.widths[column];
+            let text = cut(&row[column], width);
+            let text = if Some(place) == last { text } else { pad(&text, width) };
+            let gap = if place > 0 { " ".repeat(GAP) } else { String::new() };
+            let style = style(column);
+            // Writing to a String cannot fail.
+            let _ = write!(line, "{gap}{style}{text}{style:#}");
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(width: Option<usize>, least: usize) -> Vec<String> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned);
+        let rows = [row(["name", "3", "", "long text"]), row(["日本語のなまえ", "10", "", ""])];
+        let columns = Columns::fitting(&rows, &[1], (3, least), width);
+        rows.iter().map(|row| columns.line(row, |_| Style::new())).collect()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_then_cut() {
+        let shown = |width| table(Some(width), usize::MAX);
+        assert_eq!(table(None, 0), ["name            3   long text", "日本語のなまえ  10"]);
+        assert_eq!(shown(29), table(None, 0));
+        assert_eq!(shown(28), ["name            long text", "日本語のなまえ"]);
+        assert_eq!(shown(20), ["name            lon…", "日本語のなまえ"]);
+        assert_eq!(shown(1), ["name            …", "日本語のなまえ"]);
+        // What may give way does so first.
+        assert_eq!(table(Some(26), 4), ["name            3   long …", "日本語のなまえ  10"]);
+        assert_eq!(table(Some(23), 4), ["name            long t…", "日本語のなまえ"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Where the loops of a project stand: a line for each, of which a narrow terminal shows as much as there is room for.
+
+use std::time::Duration;
+
+use anstyle::Style;
+use chrono::{Local, Utc};
+
+use super::cells::{cut, plain};
+use super::columns::Columns;
+use super::next_step::shell_word;
+use super::report;
+use super::status::LoopSnapshot;
+use crate::engine::event::TaskCounts;
+use crate::engine::outcome::Status;
+use crate::record::state::State;
+use crate::text::palette::FAINT;
+use crate::text::wrap::wrapped;
+use crate::text::{duration, timestamp};
+
+/// Columns: name, word, tasks, iteration, cost, silence, activity.
+const CELLS: usize = 7;
+/// The column of the word.
+const WORD: usize = 1;
+/// The one that is cut.
+const ACTIVITY: usize = 6;
+/// With less room than this an activity says nothing, in cells.
+const LEAST_ACTIVITY: usize = 12;
+/// In the order in which they are left out: cost, iteration, silence, tasks.
+const LEAST_TELLING: [usize; 4] = [4, 3, 5, 2];
+/// A name is cut behind so many cells where there is a terminal.
+const LONGEST_NAME: usize = 24;
+
+/// What is to be seen of a loop besides its state.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sight {
+    /// Of the tasks of its branch or its target.
+    pub(crate) tasks: Option<TaskCounts>,
+    /// What its agent did last.
+    pub(crate) activity: Option<String>,
+    /// Since when its agent has written nothing.
+    pub(crate) silent: Option<Duration>,
+}
+
+/// A table of loops, and below it how to end a wait. `width` is the terminal's; without one nothing is cut.
+#[must_use]
+pub(crate) fn table(loops: &[(LoopSnapshot<'_>, Sight)], width: Option<usize>) -> String {
+    let heads = ["NAME", "STATUS", "TASKS", "ITERATION", "COST", "SILENT", "ACTIVITY"].map(str::to_owned);
+    let mut rows: Vec<[String; CELLS]> = vec![heads];
+    rows.extend(loops.iter().map(|(snapshot, sight)| cells(snapshot, sight, width.is_some())));
+    for column in 0..CELLS {
+        if rows[1..].iter().all(|row| row[column].is_empty()) {
+            rows[0][column].clear();
+        }
+    }
+    let columns = Columns::fitting(&rows, &LEAST_TELLING, (ACTIVITY, LEAST_ACTIVITY), width);
+    let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
+    for (row, (snapshot, _)) in rows[1..].iter().zip(loops) {
+        let (style, _) = report::sign(snapshot.word());
+        text += &columns.line(row, |column| if column == WORD { style } else { Style::new() });
+        text += "\n";
+    }
+    for line in hints(loops) {
+        text += &wrapped(&line, width.unwrap_or(usize::MAX), usize::MAX).join("\n");
+        text += "\n";
+    }
+    text
+}
+
+fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, is_cut: bool) -> [String; CELLS] {
+    let name = plain(snapshot.name());
+    let name = if is_cut { cut(&name, LONGEST_NAME) } else { name };
+    let state = match &snapshot.found.state {
+        Ok(state) => state,
+        Err(why) => {
+            let [tasks, iteration, cost, silent] = [const { String::new() }; 4];
+            return [name, snapshot.word().to_owned(), tasks, iteration, cost, silent, plain(why)];
+        }
+    };
+    let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
+    [
+        name,
+        snapshot.word().to_owned(),
+        sight.tasks.filter(|tasks| tasks.total > 0).map(report::done_of).unwrap_or_default(),
+        format!("{}{of}", state.tally.iteration),
+        cost(state),
+        sight.silent.map(duration::rough).unwrap_or_default(),
+        plain(&activity(snapshot, state, sight)),
+    ]
+}
+
+/// `$1.20`, and where there is a budget `$1.20/$5.00`.
+fn cost(state: &State) -> String {
+    let spent = state.tally.cost_usd.filter(|cost| *cost > 0.0);
+    match (spent, state.max_cost_usd) {
+        (spent, Some(budget)) => format!("${:.2}/${budget:.2}", spent.unwrap_or_default()),
+        (Some(spent), None) => format!("${spent:.2}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// What it does, what it waits for, or when it ended.
+fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String {
+    if !snapshot.alive {
+        let pane = snapshot.worker.as_ref().filter(|worker| worker.runs).map(|_| "its agent works on");
+        let ended = state.ended_at.map(|at| format!("ended {}", timestamp::nearby(&at, Local::now())));
+        return pane.map(str::to_owned).or(ended).unwrap_or_default();
+    }
+    if let Some(until) = state.waiting_until {
+        let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
+        return format!("until {} ({left})", timestamp::nearby(&until, Local::now()));
+    }
+    let does = match (&state.status, &state.at_task, &sight.activity) {
+        (Status::Paused, ..) => "until 'ralph resume'".to_owned(),
+        (_, Some(at), Some(activity)) if at.task_became.is_none() => format!("{}: {activity}", at.task),
+        (_, _, Some(activity)) => activity.clone(),
+        (..) => String::new(),
+    };
+    format!("{does}{}", snapshot.pending(state))
+}
+
+/// How to end waits, and where there is more.
+fn hints(loops: &[(LoopSnapshot<'_>, Sight)]) -> Vec<String> {
+    let waits = |snapshot: &LoopSnapshot<'_>| {
+        let state = snapshot.found.state.as_ref().ok().filter(|_| snapshot.alive);
+        state.is_some_and(|state| state.waiting_until.is_some())
+    };
+    let mut waiting = loops.iter().map(|(snapshot, _)| snapshot).filter(|snapshot| waits(snapshot));
+    let hint = match (waiting.next(), waiting.next()) {
+        (Some(one), None) => Some(format!("'ralph resume {}' tries now", shell_word(one.name()))),
+        (Some(_), Some(_)) => Some("'ralph resume' tries now, for all that wait".to_owned()),
+        (None, _) => None,
+    };
+    hint.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests;

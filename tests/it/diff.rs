@@ -1,0 +1,89 @@
+//! `ralph diff`: what the work of a loop, a task or a run has changed, as git itself shows it.
+
+use std::fs;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{Scratch, Started, claude_says, wait_for};
+
+/// A project whose agent commits a file for each of its iterations.
+fn committing() -> Scratch {
+    let scratch = Scratch::new();
+    let says = claude_says("on it");
+    let commits = "echo more >> made; git add made; git commit -qm more";
+    scratch.agent("claude", &format!("cat > /dev/null\n{commits}\n{says}"));
+    scratch
+}
+
+#[test]
+fn the_newest_run_or_one_by_its_id() {
+    let scratch = committing();
+    let run = scratch.run("diff");
+    assert!(run.code == Some(1) && run.stderr.contains("a loop has to be started first"), "{run:?}");
+    assert_eq!(scratch.run("prompt p.md 2").code, Some(0));
+    let first = scratch.run("diff").stdout;
+    assert!(first.contains("+++ b/made\n") && first.contains("\n+more\n+more\n"), "{first}");
+    assert_eq!(scratch.run("prompt p.md 1 --name other").code, Some(0));
+    let second = scratch.run("diff other").stdout;
+    assert!(second.contains("\n more\n more\n+more\n"), "{second}");
+    assert_eq!(scratch.run("diff").stdout, second);
+    assert_eq!(scratch.run("diff prompt").stdout, first);
+    let stat = scratch.run("diff --stat").stdout;
+    assert!(stat.ends_with(" 1 file changed, 1 insertion(+)\n"), "{stat}");
+    let mut runs: Vec<String> = fs::read_dir(scratch.path(".ralph/runs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    runs.sort();
+    assert_eq!(scratch.run(&format!("diff {}", runs[0])).stdout, first);
+
+    // git's own settings hold.
+    scratch.git(&["config", "diff.noprefix", "true"]);
+    assert!(scratch.run("diff").stdout.contains("+++ made\n"));
+    let run = scratch.run("diff nothing");
+    assert!(run.code == Some(1) && run.stderr.contains("'ralph history' lists"), "{run:?}");
+    // What is gone is told.
+    scratch.git(&["update-ref", "-d", "HEAD"]);
+    scratch.git(&["rm", "--quiet", "--cached", "made"]);
+    scratch.git(&["reflog", "expire", "--expire=now", "--all"]);
+    scratch.git(&["gc", "--prune=now", "--quiet"]);
+    let run = scratch.run("diff");
+    assert!(
+        run.code == Some(1) && run.stderr.contains("does not know the commits of 'other' any more"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn a_running_loop_also_shows_what_is_not_committed() {
+    let scratch = Scratch::new();
+    scratch.write("kept", "before\n");
+    scratch.git(&["add", "kept"]);
+    scratch.git(&["commit", "--quiet", "-m", "kept"]);
+    scratch.agent("claude", "cat > /dev/null; echo after > kept; touch written; sleep 60");
+    let ralph = Started::new(&scratch, "prompt p.md 1");
+    wait_for("the agent's work", || scratch.path("written").exists().then_some(()));
+    let diff = scratch.run("diff prompt").stdout;
+    assert!(diff.contains("\n-before\n+after\n"), "{diff}");
+    drop(ralph);
+    let run = wait_for("its end", || {
+        let run = scratch.run("diff prompt");
+        (run.code == Some(1)).then_some(run)
+    });
+    assert!(run.stderr.contains("'prompt' committed nothing"), "{run:?}");
+}
+
+#[test]
+fn branches_one_by_one_or_how_much_each_is() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
+    let scratch = &project.scratch;
+    assert_eq!(scratch.run("loop build").code, Some(0));
+    let run = scratch.run("diff");
+    assert!(run.code == Some(1) && run.stderr.contains("has the work of one, two: name one"), "{run:?}");
+    let stat = scratch.run("diff --stat").stdout;
+    assert!(stat.starts_with("one\n ") && stat.contains("\ntwo\n "), "{stat}");
+    let one = scratch.run("diff one").stdout;
+    assert!(one.starts_with("diff --git "), "{one}");
+    // Whatever becomes of the work tree.
+    assert_eq!(scratch.run("clean --worktrees").code, Some(0));
+    assert_eq!(scratch.run("diff one").stdout, one);
+}
