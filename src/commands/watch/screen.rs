@@ -137,3 +137,45 @@ pub(super) fn stop_group() {
 pub(super) fn stop() {
     let _ = emulate_default_handler(SIGTSTP);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::process::Command;
+
+    use rexpect::process::PtyProcess;
+    use rustix::termios::LocalModes;
+
+    use super::*;
+
+    /// The test below starts this one as a process of its own on a terminal; by itself it does nothing.
+    #[test]
+    fn panic_on_a_terminal() {
+        if std::env::var_os("RALPH_TEST_PANIC").is_none() {
+            return;
+        }
+        let events = Events::listen().unwrap();
+        let _screen = Screen::open(None, &events).unwrap();
+        let other = std::thread::spawn(|| panic!("of another thread"));
+        assert!(other.join().is_err() && taken().is_some(), "the screen is still there");
+        panic!("of the screen");
+    }
+
+    #[test]
+    fn a_panic_is_told_on_the_terminal_as_it_was() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "--nocapture", "commands::watch::screen::tests::panic_on_a_terminal"]);
+        command.env("RALPH_TEST_PANIC", "1").env("TERM", "xterm");
+        let process = PtyProcess::new(command).unwrap();
+        let mut tty = process.get_file_handle().unwrap();
+        let mut seen = Vec::new();
+        // The last writer is gone when reading fails.
+        let _ = tty.read_to_end(&mut seen);
+        let seen = String::from_utf8_lossy(&seen);
+        let at = |text: &str| seen.find(text).unwrap_or_else(|| panic!("no {text:?} in {seen:?}"));
+        assert!(at("\x1b[?1049h") < at("\x1b[?1049l") && at("\x1b[?25h") < at("of the screen"), "{seen:?}");
+        assert!(at("\x1b[?1049l") < at("of the screen"), "{seen:?}");
+        assert!(!seen.contains("of another thread"), "{seen:?}");
+        assert!(tcgetattr(&tty).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ISIG));
+    }
+}
