@@ -113,10 +113,14 @@ fn restore() {
 fn restore_in_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        let is_ours = taken().as_ref().is_some_and(|(_, thread)| *thread == std::thread::current().id());
-        if is_ours {
-            restore();
-            before(info);
+        let owner = taken().as_ref().map(|(_, thread)| *thread);
+        match owner {
+            Some(thread) if thread != std::thread::current().id() => {}
+            Some(_) => {
+                restore();
+                before(info);
+            }
+            None => before(info),
         }
     }));
 }
