@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::scratch::{Scratch, wait_for};
+use crate::scratch::Scratch;
 use crate::terminal::{Modes, Terminal};
 use crate::watch::{at_work, last_row, watch};
 
@@ -96,16 +96,15 @@ fn a_log_that_is_cut_removed_or_foreign_does_no_harm() {
     let unknown = text.replace("\"event\":\"text\"", "\"event\":\"of_a_later_release\"");
     let hostile = text.replace("this is one", r"\u001b]0;title\u0007\u001b[31mred\u001b[2J\u202e日本 <b>");
     let newer = text.replace("\"v\":1", "\"v\":2").replace("this is one", "of another version");
-    let mut log_text = fs::read_to_string(&log).unwrap();
-    log_text += &format!("torn {{\n{}\n{unknown}\n{newer}\n{hostile}\n", "\0".repeat(9000));
-    fs::write(&log, log_text).unwrap();
+    let nothing = "\0".repeat(9000);
+    let before = fs::read_to_string(&log).unwrap();
+    fs::write(&log, format!("{before}torn {{\n{nothing}\n{unknown}\n{newer}\n{hostile}\n")).unwrap();
     terminal.wait_for("the rest", |screen| screen.contains("red") && screen.contains("日本 <b>"));
     assert!(!terminal.screen().contains("of another version"));
     fs::remove_file(&log).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", &log).unwrap();
-    wait_for("that it goes on", || {
-        Some(terminal.press("\t")).filter(|()| terminal.screen().contains("#1 running"))
-    });
+    terminal.press("\t");
+    terminal.wait_for("its history", |screen| screen.contains("#1 running"));
     assert!(!terminal.screen().contains("root:"));
     terminal.press("q");
     let end = terminal.end();

@@ -179,7 +179,7 @@ fn nothing_that_drives_a_terminal_gets_into_a_cell() {
             let drives = |char: char| matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}');
             cell.symbol().chars().any(|char| char.is_control() || drives(char))
         });
-        assert_eq!(bad.map(|cell| cell.symbol()), None);
+        assert_eq!(bad.map(ratatui::buffer::Cell::symbol), None);
     }
 }
 
