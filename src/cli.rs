@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 
 pub use control_args::{
     CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ReportArgs,
-    ResumeArgs, RevertArgs, StatusArgs, TargetArgs,
+    ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
@@ -102,6 +102,9 @@ pub enum Command {
     /// List every loop of this machine
     #[command(after_help = help::LS_HELP, visible_alias = "list")]
     Ls(ListArgs),
+    /// Show loops on the whole screen as they work, and steer them
+    #[command(after_help = help::WATCH_HELP)]
+    Watch(WatchArgs),
     /// Print a loop's history: one line per step, or all that its agents wrote
     #[command(after_help = help::LOGS_EXAMPLES)]
     Logs(LogsArgs),

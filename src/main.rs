@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     if let Some(code) = hidden_verb(&argv) {
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
+    commands::watch::hint();
     let is_bare = argv.len() < 2;
     let result = match cli::Cli::read(argv) {
         _ if is_bare => commands::overview(),

@@ -31,6 +31,10 @@ pub(crate) const BRANCH_PLAN: &str = "IMPLEMENTATION_PLAN.md";
 const PLAN: &str = "implementation_plan.md";
 /// The usual name of the ralph dir, and of a run dir in another folder.
 const DOT_RALPH: &str = ".ralph";
+/// Where the user's state is: the variable that names it, and where it is without that.
+const STATE_HOME: (&str, &str) = ("XDG_STATE_HOME", ".local/state");
+/// The folder in it of the marks of terminals.
+const WATCHED_TERMINALS: &str = "ralph/watch";
 /// Stands in a `.ralph` that is not a ralph dir but the run dir of the folder around it.
 const RUN_DIR_MARK: &str = "run-files-only";
 const RUN_DIR_TEXT: &[u8] =
@@ -146,14 +150,9 @@ impl Project {
         let is_named = named.is_some();
         let ralph_dir = named.unwrap_or_else(|| default_ralph_dir(&root, exe));
         let run_dir = run_dir(&root, &ralph_dir);
-        let home = |xdg: &str, fallback: &str| {
-            // The XDG rules: a relative path in these variables is to be ignored.
-            let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
-            absolute(xdg).or_else(|| absolute("HOME").map(|home| home.join(fallback)))
-        };
         Ok(Self {
-            config_home: home("XDG_CONFIG_HOME", ".config"),
-            state_home: home("XDG_STATE_HOME", ".local/state"),
+            config_home: home(env, "XDG_CONFIG_HOME", ".config"),
+            state_home: home(env, STATE_HOME.0, STATE_HOME.1),
             cwd,
             is_named,
             exe: exe.map(Path::to_path_buf),
@@ -433,6 +432,26 @@ impl Project {
     pub fn outboxes(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/outbox"))
     }
+
+    /// The folder of the marks of terminals that `ralph watch` has taken over, `~/.local/state/ralph/watch`; `None` without a
+    /// home directory.
+    #[must_use]
+    pub fn watched_terminals(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join(WATCHED_TERMINALS))
+    }
+
+    /// The same for a user with this environment, wherever they are.
+    #[must_use]
+    pub fn watched_terminals_of(env: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        Some(home(env, STATE_HOME.0, STATE_HOME.1)?.join(WATCHED_TERMINALS))
+    }
+}
+
+/// A folder of the user's own, by this variable or below their home.
+fn home(env: &dyn Fn(&str) -> Option<OsString>, xdg: &str, fallback: &str) -> Option<PathBuf> {
+    // The XDG rules: a relative path in these variables is to be ignored.
+    let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(xdg).or_else(|| absolute("HOME").map(|home| home.join(fallback)))
 }
 
 /// The ralph dir where neither flag nor environment names one.

@@ -109,6 +109,17 @@ pub enum ListFormat {
     Names,
 }
 
+/// `watch`.
+#[derive(Debug, Clone, Args)]
+pub struct WatchArgs {
+    /// Which loop is selected first.
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Every loop of this machine, not only those of this project
+    #[arg(long)]
+    pub all: bool,
+}
+
 /// `logs`.
 #[derive(Debug, Clone, Args)]
 pub struct LogsArgs {

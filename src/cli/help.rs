@@ -44,6 +44,16 @@ Examples:
 
 The file must mention <promise>COMPLETE</promise>: it tells the agent how to end the loop.";
 
+pub(super) const WATCH_HELP: &str = "\
+Examples:
+  ralph watch                  The loops of this project
+  ralph watch feature/export   The same, with this one selected
+  ralph watch --all            Every loop of this machine
+
+Keys: arrows select, p pauses, r resumes, c cancels, C cancels now, n is for a note, d shows the diff, l the log,
+R the report, a attaches to a worker's window, / filters, s sorts, ? tells all keys, q leaves. Loops go on, whether
+somebody watches or not.";
+
 pub(super) const STATUS_EXAMPLES: &str = "\
 Examples:
   ralph status                       Every loop of this project

@@ -8,8 +8,7 @@ use super::loop_args::MAX_ITERATIONS;
 use crate::text::list::some_of;
 
 /// Verbs of other programs, with what does the same here.
-const OTHER_WORDS: [(&str, &str); 3] = [
-    ("watch", "'ralph status' shows where loops stand, 'ralph logs --follow' what they do"),
+const OTHER_WORDS: [(&str, &str); 2] = [
     ("stop", "'ralph cancel' ends a loop, 'ralph pause' lets it hold"),
     (
         "start",
@@ -169,8 +168,7 @@ mod tests {
 
     #[test]
     fn verbs_of_other_programs_suggest_what_is_meant() {
-        for (word, meant) in [("watch", "logs --follow"), ("stop", "ralph cancel"), ("start", "ralph resume")]
-        {
+        for (word, meant) in [("stop", "ralph cancel"), ("start", "ralph resume")] {
             let line = ["ralph", word, "x"].map(OsString::from).to_vec();
             let error = one_line(&Cli::read(line).unwrap_err());
             assert!(error.starts_with(&format!("there is no 'ralph {word}': ")), "{error}");

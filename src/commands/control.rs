@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use super::output::{remark, say, warn};
+use super::output::{Said, say};
 use super::target;
 use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
@@ -31,34 +31,36 @@ pub(super) enum Answer {
 /// `ralph pause`.
 pub(super) fn pause(args: &TargetArgs) -> anyhow::Result<u8> {
     for found in running(args)? {
-        let Some(state) = found.alive() else { continue };
-        let name = &found.name;
-        if state.holds() {
-            warn(&format!("{} '{name}' is already paused", noun(state)));
-            continue;
-        }
-        // Outside of an attempt it holds at once.
-        let is_done = |state: &State| match state.pending {
-            Some(Pending::Pause) => state.tally.in_attempt,
-            Some(Pending::Stop) => true,
-            None => state.status == Status::Paused,
-        };
-        match ask(&found, Request::Pause, &is_done)? {
-            Answer::Taken(state) if state.status == Status::Paused => {
-                say(&format!("paused ralph loop for {name}"));
-            }
-            Answer::Taken(state) if state.pending == Some(Pending::Stop) => {
-                warn(&format!("loop '{name}' has been asked to end"));
-            }
-            Answer::Taken(_) => {
-                say(&format!("paused ralph loop for {name}"));
-                remark(&format!("{name} holds after the current attempt"));
-            }
-            Answer::Pending => not_yet(&found),
-            Answer::Over => bail!("loop '{name}' ended before it could be paused: see 'ralph status {name}'"),
-        }
+        hold(&found)?.iter().for_each(Said::print);
     }
     Ok(0)
+}
+
+/// Has a running loop hold.
+pub(super) fn hold(found: &Loop) -> anyhow::Result<Vec<Said>> {
+    let Some(state) = found.alive() else { return Ok(Vec::new()) };
+    let name = &found.name;
+    if state.holds() {
+        return Ok(vec![Said::Warning(format!("{} '{name}' is already paused", noun(state)))]);
+    }
+    // Outside of an attempt it holds at once.
+    let is_done = |state: &State| match state.pending {
+        Some(Pending::Pause) => state.tally.in_attempt,
+        Some(Pending::Stop) => true,
+        None => state.status == Status::Paused,
+    };
+    let paused = || Said::Answer(format!("paused ralph loop for {name}"));
+    Ok(match ask(found, Request::Pause, &is_done)? {
+        Answer::Taken(state) if state.status == Status::Paused => vec![paused()],
+        Answer::Taken(state) if state.pending == Some(Pending::Stop) => {
+            vec![Said::Warning(format!("loop '{name}' has been asked to end"))]
+        }
+        Answer::Taken(_) => {
+            vec![paused(), Said::Remark(format!("{name} holds after the current attempt"))]
+        }
+        Answer::Pending => vec![not_yet(found)],
+        Answer::Over => bail!("loop '{name}' ended before it could be paused: see 'ralph status {name}'"),
+    })
 }
 
 /// What messages call it.
@@ -73,26 +75,30 @@ pub(super) fn cancel(args: &CancelArgs) -> anyhow::Result<u8> {
     if active.is_empty() {
         return cancel_cut_off(&loops);
     }
-    let request = if args.now { Request::CancelNow } else { Request::Cancel };
     for found in &active {
-        let Some(state) = found.alive() else { continue };
-        let iteration = state.tally.iteration;
-        let is_done = |state: &State| !state.active || (!args.now && state.pending == Some(Pending::Stop));
-        let answer = ask(found, request.clone(), &is_done)?;
         let prefix = if active.len() > 1 { format!("{}: ", found.name) } else { String::new() };
-        match answer {
-            Answer::Taken(state) => {
-                say(&format!("{prefix}cancelled (was at iteration {})", state.tally.iteration));
-                if state.active && state.tally.in_attempt && !args.now {
-                    say("the current attempt may end by itself; 'ralph cancel --now' ends it");
-                }
-            }
-            Answer::Pending => not_yet(found),
-            // It came to its end by itself.
-            Answer::Over => say(&format!("{prefix}cancelled (was at iteration {iteration})")),
-        }
+        end(found, args.now, &prefix)?.iter().for_each(Said::print);
     }
     Ok(0)
+}
+
+/// Has a running loop end, now or after its attempt; `prefix` comes before the answer.
+pub(super) fn end(found: &Loop, now: bool, prefix: &str) -> anyhow::Result<Vec<Said>> {
+    let Some(state) = found.alive() else { return Ok(Vec::new()) };
+    let iteration = state.tally.iteration;
+    let request = if now { Request::CancelNow } else { Request::Cancel };
+    let is_done = |state: &State| !state.active || (!now && state.pending == Some(Pending::Stop));
+    let cancelled = |iteration| Said::Answer(format!("{prefix}cancelled (was at iteration {iteration})"));
+    Ok(match ask(found, request, &is_done)? {
+        Answer::Taken(state) if state.active && state.tally.in_attempt && !now => {
+            let more = "the current attempt may end by itself; 'ralph cancel --now' ends it";
+            vec![cancelled(state.tally.iteration), Said::Answer(more.to_owned())]
+        }
+        Answer::Taken(state) => vec![cancelled(state.tally.iteration)],
+        Answer::Pending => vec![not_yet(found)],
+        // It came to its end by itself.
+        Answer::Over => vec![cancelled(iteration)],
+    })
 }
 
 /// Ends loops that were cut off and would go on: nobody is there to be asked.
@@ -138,14 +144,19 @@ pub(super) fn note(args: NoteArgs) -> anyhow::Result<u8> {
         bail!("the note is empty: say what the agent should know");
     }
     for found in running(&TargetArgs { name, ralph_dir: args.ralph_dir })? {
-        let name = &found.name;
-        match ask(&found, Request::Note(text.clone()), &|_| true)? {
-            Answer::Taken(_) => say(&format!("noted for the next prompt of {name}")),
-            Answer::Pending => not_yet(&found),
-            Answer::Over => bail!("loop '{name}' ended before it could take the note"),
-        }
+        give(&found, &text)?.iter().for_each(Said::print);
     }
     Ok(0)
+}
+
+/// Gives a running loop a note.
+pub(super) fn give(found: &Loop, text: &str) -> anyhow::Result<Vec<Said>> {
+    let name = &found.name;
+    Ok(match ask(found, Request::Note(text.to_owned()), &|_| true)? {
+        Answer::Taken(_) => vec![Said::Answer(format!("noted for the next prompt of {name}"))],
+        Answer::Pending => vec![not_yet(found)],
+        Answer::Over => bail!("loop '{name}' ended before it could take the note"),
+    })
 }
 
 /// The running loops that are meant.
@@ -212,8 +223,11 @@ pub(super) fn ask(
     }
 }
 
-/// Tells that a loop has not reacted.
-pub(super) fn not_yet(found: &Loop) {
+/// That a loop has not reacted.
+pub(super) fn not_yet(found: &Loop) -> Said {
     let pid = found.alive().map_or(0, |state| state.process.pid);
-    warn(&format!("loop '{}' (process {pid}) has not reacted yet; it will as soon as it can", found.name));
+    Said::Warning(format!(
+        "loop '{}' (process {pid}) has not reacted yet; it will as soon as it can",
+        found.name
+    ))
 }

@@ -45,6 +45,7 @@ const TOPICS: &[Topic] = topics! {
     "validation": "a command that looks whether the work is good",
     "stopping": "Ctrl+C, signals, and what becomes of the agent",
     "failures": "what can go wrong, and what ralph does then",
+    "watching": "loops on the whole screen, and the keys that steer them",
     "control": "status, logs, notes, pause, resume, cancel, revert, clean",
     "reports": "what happened in a run: reports, a page of it, history, differences, transcripts",
     "notices": "being told by a command, a webhook, the desktop or the bell; hooks; trust",

@@ -32,6 +32,7 @@ mod status;
 mod target;
 mod task;
 mod trust;
+pub mod watch;
 mod worker;
 
 use std::io::Write as _;
@@ -61,6 +62,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Demo(args) => demo::run(args.dir.as_deref(), args.tasks, args.quiet),
         Command::Status(args) => status::status(&args),
         Command::Ls(args) => status::list(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Report(args) => report::report(&args),

@@ -233,6 +233,28 @@ impl Copy {
     }
 }
 
+/// What a verb has to say, for whoever shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// An answer.
+    Answer(String),
+    /// What is no answer.
+    Remark(String),
+    /// What is not as it was wanted.
+    Warning(String),
+}
+
+impl Said {
+    /// Prints it where it belongs.
+    pub(super) fn print(&self) {
+        match self {
+            Self::Answer(text) => say(text),
+            Self::Remark(text) => remark(text),
+            Self::Warning(text) => warn(text),
+        }
+    }
+}
+
 /// A line for the user.
 pub(super) fn say(text: &str) {
     let _ = writeln!(anstream::stdout(), "{}", broken(text, &io::stdout()));

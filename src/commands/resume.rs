@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use super::control::{Answer, ask, not_yet, noun};
-use super::output::{say, warn};
+use super::output::{Said, warn};
 use super::plain_loop::count as number;
 use super::target;
 use crate::agent::pane::done::DonePattern;
@@ -52,7 +52,9 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
         bail!("loop '{}' has not ended: {flag} is for one that has", found.name);
     }
     if !running.is_empty() {
-        running.into_iter().try_for_each(|found| go_on(found, limit))?;
+        for found in running {
+            go_on(found, limit)?.iter().for_each(Said::print);
+        }
         return Ok(0);
     }
     let states = || loops.iter().filter_map(|found| Some((found, found.state.as_deref().ok()?)));
@@ -109,26 +111,28 @@ fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
 }
 
 /// Has a living loop go by a new limit, and lets it go on.
-fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<()> {
-    let Some(state) = found.alive() else { return Ok(()) };
+pub(super) fn go_on(found: &Loop, limit: Option<u64>) -> anyhow::Result<Vec<Said>> {
+    let mut said = Vec::new();
+    let Some(state) = found.alive() else { return Ok(said) };
     let name = &found.name;
     let holds = state.holds();
     if let Some(change) = change(name, state, limit)? {
         match ask(found, Request::Change(change), &|_| true)? {
             Answer::Taken(_) => {}
-            Answer::Pending => not_yet(found),
+            Answer::Pending => said.push(not_yet(found)),
             Answer::Over => {
                 bail!("loop '{name}' ended before it could be changed: see 'ralph status {name}'")
             }
         }
     }
     if let Some(limit) = limit {
-        say(&format!("loop '{name}' runs at most {} now", count::of(limit, "iteration")));
+        said.push(Said::Answer(format!("loop '{name}' runs at most {} now", count::of(limit, "iteration"))));
         if state.status == Status::Running && !holds {
-            return Ok(());
+            return Ok(said);
         }
     }
-    release(found, state, holds)
+    said.push(release(found, state, holds)?);
+    Ok(said)
 }
 
 /// What a living loop is to go by from here on; `None`: it is as before.
@@ -145,30 +149,27 @@ fn change(name: &str, state: &State, limit: Option<u64>) -> anyhow::Result<Optio
 }
 
 /// Lets a living loop go on.
-fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<()> {
+fn release(found: &Loop, state: &State, holds: bool) -> anyhow::Result<Said> {
     let name = &found.name;
     if state.status == Status::Running && state.tally.in_attempt && !holds {
-        warn(&format!("{} '{name}' is not paused", noun(state)));
-        return Ok(());
+        return Ok(Said::Warning(format!("{} '{name}' is not paused", noun(state))));
     }
     if state.word() == "queued" && !holds {
-        warn(&format!("loop '{name}' waits until fewer others are at work"));
-        return Ok(());
+        return Ok(Said::Warning(format!("loop '{name}' waits until fewer others are at work")));
     }
     let was = state.status;
     let is_done = |state: &State| {
         let goes_on = was == Status::Running || state.status != was;
         goes_on && state.pending != Some(Pending::Pause)
     };
-    match ask(found, Request::Resume, &is_done)? {
+    Ok(match ask(found, Request::Resume, &is_done)? {
         Answer::Taken(_) if was == Status::Waiting => {
-            say(&format!("resumed ralph loop for {name}: it waits no longer"));
+            Said::Answer(format!("resumed ralph loop for {name}: it waits no longer"))
         }
-        Answer::Taken(_) => say(&format!("resumed ralph loop for {name}")),
+        Answer::Taken(_) => Said::Answer(format!("resumed ralph loop for {name}")),
         Answer::Pending => not_yet(found),
         Answer::Over => bail!("loop '{name}' ended before it could go on: see 'ralph status {name}'"),
-    }
-    Ok(())
+    })
 }
 
 /// Becomes the loop: its own command line, where it was started, with `--resume`.

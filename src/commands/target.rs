@@ -19,6 +19,11 @@ pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
     Ok((here, loops))
 }
 
+/// The project around the current directory.
+pub(super) fn place(ralph_dir: Option<&std::path::PathBuf>) -> anyhow::Result<Project> {
+    locate(ralph_dir)
+}
+
 /// The same for a verb that needs records; where there are none of that name, it says so in the words for workers.
 pub(super) fn recorded(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
     loops(args).map_err(|error| match error.downcast_ref() {

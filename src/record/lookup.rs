@@ -54,9 +54,7 @@ impl Loop {
         let (name, state) = match state::read(&project.state(), extent) {
             Ok(Found::Nothing) => return None,
             Ok(Found::State(mut state)) => {
-                // Not by its process: that of a project's copy is at work in the original.
-                let holder = || lock::holder(&project.lock()).ok().flatten();
-                state.is_held = state.active && holder().is_some_and(|holder| holder.run_id == state.run);
+                state.is_held = is_held(&project, &state);
                 (state.name.clone(), Ok(state))
             }
             Ok(Found::Unknown(why)) => {
@@ -71,6 +69,14 @@ impl Loop {
     #[must_use]
     pub fn again(&self) -> Option<Self> {
         Self::at(self.project.clone(), &self.name)
+    }
+
+    /// Looks again whether its process is there, with the state as it was read; answers whether that is another than before.
+    pub(super) fn look_for_process(&mut self) -> bool {
+        let Ok(state) = &mut self.state else { return false };
+        let was_held = state.is_held;
+        state.is_held = is_held(&self.project, state);
+        state.is_held != was_held
     }
 
     /// Its state while its process is at work.
@@ -94,6 +100,12 @@ impl Loop {
         let standing = if self.alive().is_some() { "running" } else { "ended" };
         format!("{} ({standing})", self.project.ralph_dir().display())
     }
+}
+
+/// Whether the run of this state is at work. Not by its process: that of a project's copy is at work in the original.
+fn is_held(project: &Project, state: &State) -> bool {
+    let holder = || lock::holder(&project.lock()).ok().flatten();
+    state.active && holder().is_some_and(|holder| holder.run_id == state.run)
 }
 
 /// All loops of the machine, newest start first. With [`Extent::Head`], what their states lack is at its default.
@@ -131,7 +143,7 @@ pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
 }
 
 /// Where loops are, and what each is called.
-fn known(here: &Project) -> Vec<(String, Project)> {
+pub(super) fn known(here: &Project) -> Vec<(String, Project)> {
     let entries = here.registry().map(|folder| registry::list(&folder).0).unwrap_or_default();
     // Links on the way to each are looked up.
     let registered: Vec<(String, Project)> =
@@ -154,6 +166,7 @@ fn read(mut known: Vec<(String, Project)>, extent: Extent) -> Vec<Loop> {
 }
 
 /// Whether a loop at these places is part of a project: so are those in the work trees of its branches.
-fn belongs_to(places: &Project, here: &Project) -> bool {
+#[must_use]
+pub fn belongs_to(places: &Project, here: &Project) -> bool {
     places.root() == here.root() || places.root().starts_with(here.root().join(".worktrees"))
 }

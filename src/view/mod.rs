@@ -21,6 +21,7 @@ pub(crate) mod status_table;
 mod terminal;
 pub(crate) mod transcript;
 pub(crate) mod voice;
+pub(crate) mod watch;
 pub(crate) mod worker_lines;
 pub(crate) mod worker_status;
 

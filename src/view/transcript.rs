@@ -6,7 +6,7 @@ mod flow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-pub(crate) use flow::Flow;
+pub(crate) use flow::{Flow, style_of};
 
 use crate::engine::report::AttemptStatus;
 use crate::record::event_line::{AttemptEnded, EventLine, Fact, WaitReason, Word};
@@ -57,11 +57,18 @@ impl Entry {
 pub(crate) struct Transcript {
     /// How many attempts have begun.
     attempts: u64,
+    /// Those before the first line are not counted.
+    is_within: bool,
     /// The error of the agent, or the failure of an attempt, that was told last: nothing tells it again.
     told: String,
 }
 
 impl Transcript {
+    /// Of a log whose beginning is not read: attempts have no numbers.
+    pub(crate) fn from_within() -> Self {
+        Self { is_within: true, ..Self::default() }
+    }
+
     /// The number of the attempt at hand; 0 before the first one.
     pub(crate) fn attempt(&self) -> u64 {
         self.attempts
@@ -74,7 +81,7 @@ impl Transcript {
                 self.attempts += 1;
                 self.told.clear();
                 let retry = if *retry > 0 { format!(", retry {retry}") } else { String::new() };
-                let number = if self.attempts == *iteration {
+                let number = if self.is_within || self.attempts == *iteration {
                     String::new()
                 } else {
                     format!(", attempt {}", self.attempts)

@@ -99,6 +99,8 @@ mod trust;
 mod usage_limits;
 mod users_files;
 mod verbs;
+mod watch;
+mod watch_faults;
 mod webdriver;
 mod worker_cells;
 mod worker_kinds;

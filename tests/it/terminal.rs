@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rexpect::process::{PtyProcess, WaitStatus};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcgetsid, tcsetwinsize};
 
 use crate::scratch::wait_for;
 
@@ -87,6 +87,25 @@ impl Terminal {
         self.seen.lock().unwrap().screen.screen().cursor_position()
     }
 
+    /// The program that the terminal was opened for.
+    pub(crate) fn pid(&self) -> u32 {
+        tcgetsid(&self.tty).unwrap().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// How the terminal is set.
+    pub(crate) fn modes(&self) -> Modes {
+        let line = tcgetattr(&self.tty).unwrap().local_modes;
+        let seen = self.seen.lock().unwrap();
+        let screen = seen.screen.screen();
+        Modes {
+            has_lines: line.contains(LocalModes::ICANON),
+            has_signals: line.contains(LocalModes::ISIG),
+            is_alternate: screen.alternate_screen(),
+            hides_cursor: screen.hide_cursor(),
+            brackets_paste: screen.bracketed_paste(),
+        }
+    }
+
     /// Waits until the screen is as it should be.
     pub(crate) fn wait_for(&self, what: &str, is: impl Fn(&str) -> bool) {
         wait_for(&format!("{what} on the screen"), || {
@@ -104,11 +123,33 @@ impl Terminal {
             WaitStatus::Exited(_, code) => Some(code),
             _ => None,
         };
-        let (screen, cursor) = (self.screen(), self.cursor());
+        let (screen, cursor, modes) = (self.screen(), self.cursor(), self.modes());
         let mut seen = self.seen.lock().unwrap();
         let bytes = String::from_utf8_lossy(&seen.bytes).into_owned();
-        End { code, cursor, history: history(&mut seen.screen) + &screen, bytes }
+        End { code, cursor, modes, history: history(&mut seen.screen) + &screen, bytes }
     }
+}
+
+/// How a terminal is set: by its line discipline, and by what programs have written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "that is how terminals are")]
+pub(crate) struct Modes {
+    pub has_lines: bool,
+    pub has_signals: bool,
+    pub is_alternate: bool,
+    pub hides_cursor: bool,
+    pub brackets_paste: bool,
+}
+
+impl Modes {
+    /// As a shell finds it.
+    pub(crate) const USUAL: Self = Self {
+        has_lines: true,
+        has_signals: true,
+        is_alternate: false,
+        hides_cursor: false,
+        brackets_paste: false,
+    };
 }
 
 /// What a program left on its terminal.
@@ -116,6 +157,7 @@ impl Terminal {
 pub(crate) struct End {
     pub code: Option<i32>,
     pub cursor: (u16, u16),
+    pub modes: Modes,
     /// What can be read when one scrolls up, and the screen.
     pub history: String,
     /// As it was written.

@@ -72,7 +72,7 @@ fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
 }
 
 /// The sign before a name and its colour.
-pub(super) fn sign(end: &str) -> (Style, &'static str) {
+pub(in crate::view) fn sign(end: &str) -> (Style, &'static str) {
     match end {
         "done" => (GOOD, "✓"),
         "unproven" => (ERROR, "?"),
@@ -95,7 +95,7 @@ fn changes(work: &Work) -> Option<String> {
     Some(format!("+{} −{}", work.insertions?, work.deletions?))
 }
 
-fn money(cost: Option<f64>) -> Option<String> {
+pub(in crate::view) fn money(cost: Option<f64>) -> Option<String> {
     cost.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"))
 }
 

@@ -65,7 +65,7 @@ impl Flow {
 }
 
 /// The style of an entry's line.
-fn style_of(kind: Kind) -> Style {
+pub(crate) fn style_of(kind: Kind) -> Style {
     match kind {
         Kind::Begin | Kind::Tool => STRONG,
         Kind::Good => GOOD,

@@ -1,0 +1,155 @@
+//! Looks at loops and their logs, as often as somebody can see.
+
+use std::time::{Duration, Instant};
+
+use crate::commands::worker::snapshot;
+use crate::project::Project;
+use crate::record::lookout::Lookout;
+use crate::record::lookup::Loop;
+use crate::record::past::Step;
+use crate::record::tail::Tail;
+use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
+use crate::view::watch::model::Model;
+use crate::view::watch::row::{Key, Row};
+use crate::view::watch::scroll::Paragraph;
+use crate::view::watch::telling::Telling;
+
+/// Programs of workers, which no file tells of, are looked at so often.
+const WORKERS: Duration = Duration::from_secs(2);
+/// So many steps of the history are kept.
+const STEPS: usize = 1000;
+
+/// What is looked at.
+pub(super) struct Looks {
+    lookout: Lookout,
+    workers_seen: Instant,
+    followed: Option<Followed>,
+}
+
+/// The loop whose logs are read.
+struct Followed {
+    key: Key,
+    transcript: Option<(Tail, Telling)>,
+    history: Tail,
+    steps: Vec<Step>,
+}
+
+impl Looks {
+    pub(super) fn new(here: Project, whole_machine: bool) -> Self {
+        Self { lookout: Lookout::new(here, whole_machine), workers_seen: Instant::now(), followed: None }
+    }
+
+    /// The loop of that place as it is now.
+    pub(super) fn find(&self, key: &Key) -> Option<Loop> {
+        self.lookout.loops().into_iter().find(|found| found.project.records() == *key)?.again()
+    }
+
+    /// Looks at all loops; answers whether anything has changed.
+    pub(super) fn look(&mut self, model: &mut Model) -> bool {
+        let is_news = self.lookout.look();
+        let wants_workers = self.workers_seen.elapsed() >= WORKERS;
+        if is_news || wants_workers {
+            self.show(model);
+        }
+        is_news
+    }
+
+    /// A second has gone by; answers whether that is seen.
+    pub(super) fn tick(&mut self, model: &mut Model) -> bool {
+        let is_at_work = self.lookout.loops().iter().any(|found| found.alive().is_some());
+        if is_at_work {
+            self.show(model);
+        }
+        is_at_work
+    }
+
+    fn show(&mut self, model: &mut Model) {
+        self.workers_seen = Instant::now();
+        let loops = self.lookout.loops();
+        let row = |found: &&Loop| {
+            let heard = found.alive().and_then(|_| found.heard_at());
+            Row::of(&snapshot(found), heard)
+        };
+        model.see(loops.iter().map(row).collect());
+    }
+
+    /// Reads on in the logs of the selected loop; answers whether there was anything new.
+    pub(super) fn follow(&mut self, model: &mut Model) -> bool {
+        let Some(row) = model.selected().cloned() else { return self.followed.take().is_some() };
+        let is_another = self.followed.as_ref().is_none_or(|followed| followed.key != row.key);
+        if is_another {
+            model.forget();
+            let history = Tail::new(&row.iterations_log);
+            self.followed =
+                Some(Followed { key: row.key.clone(), transcript: None, history, steps: Vec::new() });
+        }
+        let Some(followed) = &mut self.followed else { return is_another };
+        let is_news = followed.read_transcript(&row, model) | followed.read_history(model);
+        is_another || is_news
+    }
+}
+
+impl Followed {
+    fn read_transcript(&mut self, row: &Row, model: &mut Model) -> bool {
+        let Some(log) = &row.events_log else {
+            model.misses(Some("it has no log that could be shown".to_owned()));
+            return false;
+        };
+        // A loop that is started again has another log.
+        if self.transcript.as_ref().is_none_or(|(tail, _)| tail.path() != log) {
+            model.forget_transcript();
+            self.transcript = Some((Tail::new(log), Telling::default()));
+        }
+        let Some((tail, transcript)) = &mut self.transcript else { return false };
+        let news = match tail.read() {
+            Ok(news) => news,
+            Err(error) => {
+                model.misses(Some(format!("its log cannot be read: {error}")));
+                return false;
+            }
+        };
+        let is_there = log.exists();
+        model.misses((!is_there).then(|| format!("its log is not there: {}", log.display())));
+        if news.is_anew {
+            model.forget_transcript();
+            *transcript = Telling::default();
+        }
+        for line in &news.lines {
+            transcript.take(line, model);
+        }
+        news.is_anew || !news.lines.is_empty()
+    }
+
+    fn read_history(&mut self, model: &mut Model) -> bool {
+        let Ok(news) = self.history.read() else { return false };
+        if news.is_anew {
+            self.steps.clear();
+        }
+        if !news.is_anew && news.lines.is_empty() {
+            return false;
+        }
+        for step in news.lines.iter().filter_map(|line| Step::read(line)) {
+            step.add_to(&mut self.steps);
+        }
+        self.steps.drain(..self.steps.len().saturating_sub(STEPS));
+        model.has_been(self.steps.iter().map(told).collect());
+        true
+    }
+}
+
+/// `18:05 #3 end exit=0 duration=5m42s`
+fn told(step: &Step) -> Paragraph {
+    let (style, sign) = match step.word.as_str() {
+        "start" => (anstyle::Style::new(), "▶ "),
+        "end" => (GOOD, "✓ "),
+        "fail" | "timeout" => (ERROR, "✗ "),
+        "done" => (FAINT, "■ "),
+        _ => (NOTE, "■ "),
+    };
+    let number = step.iteration.map(|number| format!("#{number} ")).unwrap_or_default();
+    let word = if step.word == "start" { "running" } else { &step.word };
+    let rest = step.rest.strip_prefix("exit=0 ").unwrap_or(&step.rest);
+    let rest = rest.strip_prefix("duration=").unwrap_or(rest);
+    let text = format!("{} {number}{word} {rest}", step.at.format("%H:%M"));
+    Paragraph { style, sign: sign.to_owned(), text }
+}

@@ -1,0 +1,185 @@
+//! The terminal while `ralph watch` has it: taken over as a whole, and given back as it was, however it ends.
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread::ThreadId;
+
+use chrono::Local;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::QueueableCommand as _;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::style::ResetColor;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use rustix::process::{Signal, getpgrp, getppid, getsid, kill_current_process_group};
+use rustix::stdio::stdin;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use signal_hook::consts::SIGTSTP;
+use signal_hook::low_level::emulate_default_handler;
+
+use super::events::{Events, Tty};
+use super::marker::Marker;
+use crate::view::watch::draw;
+use crate::view::watch::model::Model;
+
+/// How the terminal was, while it is taken over, and by which thread: for one that panics.
+static TAKEN: Mutex<Option<(Termios, ThreadId)>> = Mutex::new(None);
+
+/// The terminal.
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Tty>>>,
+    colour: bool,
+    marker: Marker,
+}
+
+impl Screen {
+    /// Takes the terminal over. `marks` is where that is noted, for whoever comes after a `kill -9`.
+    pub(super) fn open(marks: Option<PathBuf>, events: &Events) -> io::Result<Self> {
+        restore_in_panics();
+        let tty = BufWriter::with_capacity(32 << 10, Tty::new(events.is_ended()));
+        let terminal = Terminal::new(CrosstermBackend::new(tty))?;
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let mut screen = Self { terminal, colour, marker: Marker::of_terminal(marks) };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    /// Takes the terminal over; also where somebody else has changed it meanwhile.
+    pub(super) fn enter(&mut self) -> io::Result<()> {
+        // What it was before is known already where only another program has come between.
+        let before = taken().as_ref().map(|(before, _)| before.clone());
+        let before = before.map_or_else(|| tcgetattr(stdin()), Ok)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        self.marker.set();
+        *taken() = Some((before, std::thread::current().id()));
+        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+        let out = self.terminal.backend_mut();
+        out.queue(EnterAlternateScreen)?.queue(EnableBracketedPaste)?.queue(Hide)?;
+        io::Write::flush(out)?;
+        self.clear()
+    }
+
+    /// Gives the terminal back.
+    pub(super) fn leave(&mut self) {
+        restore();
+        self.marker.unset();
+    }
+
+    /// Has everything drawn anew.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        // `Terminal::clear` would ask the terminal where its cursor is, and wait for an answer among the keys.
+        let area = self.terminal.size()?.into();
+        self.terminal.resize(area)
+    }
+
+    /// Draws what has changed.
+    pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
+        let colour = self.colour;
+        self.terminal.draw(|frame| draw(model, colour, Local::now(), frame)).map(drop)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn taken() -> std::sync::MutexGuard<'static, Option<(Termios, ThreadId)>> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives the terminal back, where it is taken over. One that takes nothing more gets back what can be without writing.
+fn restore() {
+    let Some((before, _)) = taken().take() else { return };
+    let mut bytes = Vec::new();
+    let queued = bytes
+        .queue(DisableBracketedPaste)
+        .and_then(|out| out.queue(ResetColor))
+        .and_then(|out| out.queue(Show))
+        .and_then(|out| out.queue(LeaveAlternateScreen))
+        .map(drop);
+    // Writing to a vector cannot fail; a terminal that is gone needs nothing.
+    if queued.is_ok() {
+        let _ = Tty::new(std::sync::Arc::new(true.into())).write_all(&bytes);
+    }
+    let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
+}
+
+/// A panic is told on the screen that was there before. That of another thread is none of the screen's.
+fn restore_in_panics() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let owner = taken().as_ref().map(|(_, thread)| *thread);
+        match owner {
+            Some(thread) if thread != std::thread::current().id() => {}
+            Some(_) => {
+                restore();
+                before(info);
+            }
+            None => before(info),
+        }
+    }));
+}
+
+/// Whether a shell is there that has started us as a job, and would let us go on.
+pub(super) fn can_be_continued() -> bool {
+    let Some(parent) = getppid() else { return false };
+    let is_near = matches!((getsid(Some(parent)), getsid(None)), (Ok(its), Ok(ours)) if its == ours);
+    is_near && rustix::process::getpgid(Some(parent)).is_ok_and(|its| its != getpgrp())
+}
+
+/// Has the whole job stop, as a terminal does for Ctrl+Z. We hear it as a signal.
+pub(super) fn stop_group() {
+    let _ = kill_current_process_group(Signal::TSTP);
+}
+
+/// Stops, until somebody lets us go on.
+pub(super) fn stop() {
+    let _ = emulate_default_handler(SIGTSTP);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::process::Command;
+
+    use rexpect::process::PtyProcess;
+    use rustix::termios::LocalModes;
+
+    use super::*;
+
+    /// The test below starts this one as a process of its own on a terminal; by itself it does nothing.
+    #[test]
+    fn panic_on_a_terminal() {
+        if std::env::var_os("RALPH_TEST_PANIC").is_none() {
+            return;
+        }
+        let events = Events::listen().unwrap();
+        let _screen = Screen::open(None, &events).unwrap();
+        let other = std::thread::spawn(|| panic!("of another thread"));
+        assert!(other.join().is_err() && taken().is_some(), "the screen is still there");
+        panic!("of the screen");
+    }
+
+    #[test]
+    fn a_panic_is_told_on_the_terminal_as_it_was() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "--nocapture", "commands::watch::screen::tests::panic_on_a_terminal"]);
+        command.env("RALPH_TEST_PANIC", "1").env("TERM", "xterm");
+        let process = PtyProcess::new(command).unwrap();
+        let mut tty = process.get_file_handle().unwrap();
+        let mut seen = Vec::new();
+        // The last writer is gone when reading fails.
+        let _ = tty.read_to_end(&mut seen);
+        let seen = String::from_utf8_lossy(&seen);
+        let at = |text: &str| seen.find(text).unwrap_or_else(|| panic!("no {text:?} in {seen:?}"));
+        assert!(at("\x1b[?1049h") < at("\x1b[?1049l") && at("\x1b[?25h") < at("of the screen"), "{seen:?}");
+        assert!(at("\x1b[?1049l") < at("of the screen"), "{seen:?}");
+        assert!(!seen.contains("of another thread"), "{seen:?}");
+        assert!(tcgetattr(&tty).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ISIG));
+    }
+}

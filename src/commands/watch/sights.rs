@@ -1,0 +1,132 @@
+//! What is shown in place of the screen for a while: other verbs of ralph, as programs in the foreground.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, Write as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use super::events::Events;
+use crate::job::workspace::find_program;
+use crate::record::lookup::Loop;
+use crate::view::watch::keys::Sight;
+
+const OWN_EXECUTABLE: &str = "/proc/self/exe";
+/// How often we look whether the other program has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// What is over so soon nobody has read.
+const SOON: Duration = Duration::from_millis(400);
+
+/// Shows something of a loop, until the person at the keys has seen enough.
+pub(super) fn show(found: &Loop, sight: Sight, events: &mut Events) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let status = match sight {
+        Sight::Attach | Sight::Diff => foreground(&mut verb(found, sight), events),
+        Sight::Log | Sight::Report => paged(verb(found, sight), events),
+    }?;
+    let is_unread = sight != Sight::Attach && (began.elapsed() < SOON || !has_pager());
+    if is_unread || status.is_none_or(|status| !status.success()) {
+        await_enter(events);
+    }
+    events.forget_interrupts();
+    Ok(())
+}
+
+/// The verb's command line, in the project of the loop.
+fn verb(found: &Loop, sight: Sight) -> Command {
+    let mut command = Command::new(OWN_EXECUTABLE);
+    let words: &[&str] = match sight {
+        Sight::Diff => &["diff"],
+        Sight::Log => &["logs", "--agent"],
+        Sight::Attach => &["attach"],
+        Sight::Report => &["report"],
+    };
+    command.args(words).arg(&found.name);
+    let project = &found.project;
+    // The loop of a branch belongs to the project that builds it.
+    let place = match project.runs().parent() {
+        Some(run_dir) if project.is_of_branch() => run_dir.to_owned(),
+        _ => project.root().to_owned(),
+    };
+    if place.is_dir() {
+        command.current_dir(place);
+    }
+    if !project.is_of_branch() && !project.is_of_worker() {
+        command.env("RALPH_DIR", project.ralph_dir());
+    }
+    // Otherwise a pager ends by itself where there is but a page.
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", "R");
+    }
+    command
+}
+
+fn pager() -> Option<OsString> {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    let wanted = std::env::var_os("PAGER").filter(|pager| !pager.is_empty());
+    wanted.or_else(|| find_program("less", &search_path).map(|_| "less".into()))
+}
+
+fn has_pager() -> bool {
+    pager().is_some()
+}
+
+/// Runs a program on this terminal; `None` where a signal has ended the wait.
+fn foreground(command: &mut Command, events: &mut Events) -> anyhow::Result<Option<ExitStatus>> {
+    let mut child = command.spawn().with_context(|| format!("cannot run {OWN_EXECUTABLE}"))?;
+    wait(&mut child, events)
+}
+
+/// Runs a verb with its output in a pager, in colour where that is wanted.
+fn paged(mut verb: Command, events: &mut Events) -> anyhow::Result<Option<ExitStatus>> {
+    let Some(pager) = pager() else { return foreground(&mut verb, events) };
+    if std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+        verb.env("CLICOLOR_FORCE", "1");
+    }
+    verb.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut writer = verb.spawn().with_context(|| format!("cannot run {OWN_EXECUTABLE}"))?;
+    let text = writer.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let mut reader = Command::new("sh");
+    reader.arg("-c").arg(&pager).stdin(text);
+    if std::env::var_os("LESS").is_none() {
+        reader.env("LESS", "R");
+    }
+    let shown = foreground(&mut reader, events).context("the pager cannot be shown");
+    drop(reader);
+    // It has nobody left to write to.
+    if !matches!(writer.try_wait(), Ok(Some(_))) {
+        let _ = writer.kill();
+        writer.wait().ok();
+        return shown;
+    }
+    let written = writer.wait().ok();
+    shown.map(|shown| if written.is_some_and(|status| !status.success()) { written } else { shown })
+}
+
+/// Waits for its end. A signal that ends us ends it as well.
+fn wait(child: &mut Child, events: &mut Events) -> anyhow::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if events.wait_outside(LOOK)? {
+            let _ = rustix::process::kill_process(
+                rustix::process::Pid::from_child(child),
+                rustix::process::Signal::TERM,
+            );
+            let _ = child.wait();
+            return Ok(None);
+        }
+    }
+}
+
+/// Lets it be read before the screen is drawn over it.
+fn await_enter(events: &mut Events) {
+    if events.wait_outside(Duration::ZERO).unwrap_or(true) {
+        return;
+    }
+    let mut stdout = io::stdout();
+    let _ = write!(stdout, "\nEnter: back to ralph watch ").and_then(|()| stdout.flush());
+    let _ = io::stdin().lock().read_line(&mut String::new());
+}

@@ -1,0 +1,130 @@
+//! Loops that are kept in view: what has not changed since the last look is not read again.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::lookup::{self, Loop};
+use crate::parallel;
+use crate::project::Project;
+
+/// Loops that are kept in view.
+#[derive(Debug)]
+pub struct Lookout {
+    here: Project,
+    whole_machine: bool,
+    /// The folders in which loops come and go, as they were when the places were listed.
+    folders: Option<Vec<Option<Stamp>>>,
+    places: Vec<Place>,
+}
+
+/// Where a loop may be, and what was read there.
+#[derive(Debug)]
+struct Place {
+    name: String,
+    project: Project,
+    stamp: Option<Stamp>,
+    found: Option<Loop>,
+}
+
+/// What tells one content of a file from the next: states are replaced as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let found: Metadata = path.symlink_metadata().ok()?;
+        let modified = (found.mtime(), found.mtime_nsec());
+        Some(Self { device: found.dev(), inode: found.ino(), size: found.size(), modified })
+    }
+}
+
+impl Lookout {
+    /// Over the loops of this project, or of the whole machine. Nothing is read before the first look.
+    #[must_use]
+    pub fn new(here: Project, whole_machine: bool) -> Self {
+        Self { here, whole_machine, folders: None, places: Vec::new() }
+    }
+
+    /// Looks, and answers whether anything is another than at the last look.
+    pub fn look(&mut self) -> bool {
+        let is_listed = self.list();
+        let stale: Vec<usize> = (0..self.places.len()).filter(|at| self.places[*at].is_stale()).collect();
+        let read = parallel::each(&stale, &|at| self.places[*at].read());
+        let has_news = !stale.is_empty();
+        for (at, (stamp, found)) in stale.iter().zip(read) {
+            let place = &mut self.places[*at];
+            (place.stamp, place.found) = (stamp, found);
+        }
+        let mut has_ended = false;
+        for (at, place) in self.places.iter_mut().enumerate() {
+            if let Some(found) = place.found.as_mut().filter(|_| stale.binary_search(&at).is_err()) {
+                has_ended |= found.alive().is_some() && found.look_for_process();
+            }
+        }
+        is_listed || has_news || has_ended
+    }
+
+    /// The loops that were there at the last look, newest start first.
+    #[must_use]
+    pub fn loops(&self) -> Vec<&Loop> {
+        let mut loops: Vec<&Loop> = self.places.iter().filter_map(|place| place.found.as_ref()).collect();
+        loops.sort_by_key(|found| std::cmp::Reverse(found.state.as_ref().ok().map(|state| state.started_at)));
+        loops
+    }
+
+    /// Lists the places anew where loops have come or gone; answers whether it did.
+    fn list(&mut self) -> bool {
+        let folders = [self.here.registry(), Some(self.here.runs().join("branches"))];
+        let folders = folders.iter().map(|folder| Stamp::of(folder.as_deref()?)).collect();
+        if self.folders.as_ref() == Some(&folders) {
+            return false;
+        }
+        self.folders = Some(folders);
+        let mut known: HashMap<PathBuf, Place> =
+            self.places.drain(..).map(|place| (place.project.records(), place)).collect();
+        let mut seen = HashSet::new();
+        for (name, project) in lookup::known(&self.here) {
+            let is_wanted = self.whole_machine || lookup::belongs_to(&project, &self.here);
+            if is_wanted && seen.insert(project.records()) {
+                let before = known.remove(&project.records()).filter(|place| place.project == project);
+                let place = before.unwrap_or(Place { name, project, stamp: None, found: None });
+                self.places.push(place);
+            }
+        }
+        true
+    }
+}
+
+impl Place {
+    fn is_stale(&self) -> bool {
+        Stamp::of(&self.project.state()) != self.stamp
+    }
+
+    fn read(&self) -> (Option<Stamp>, Option<Loop>) {
+        // First the stamp: what is written meanwhile is read at the next look.
+        let stamp = Stamp::of(&self.project.state());
+        (stamp, stamp.and_then(|_| Loop::at(self.project.clone(), &self.name)))
+    }
+}
+
+impl Loop {
+    /// The events log of its latest run.
+    #[must_use]
+    pub fn events_log(&self) -> Option<PathBuf> {
+        Some(self.state.as_ref().ok()?.session_log.as_ref()?.with_extension("events.jsonl"))
+    }
+
+    /// When it was last heard of: the latest event.
+    #[must_use]
+    pub fn heard_at(&self) -> Option<SystemTime> {
+        self.events_log()?.metadata().ok()?.modified().ok()
+    }
+}

@@ -1,0 +1,50 @@
+//! Which loops are listed, and in which order.
+
+use super::row::Row;
+
+/// The order of the list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// What wants somebody first, what is over last; among these the newest first.
+    #[default]
+    Standing,
+    Name,
+    Cost,
+    /// The newest first.
+    Start,
+}
+
+impl Sort {
+    pub(super) fn next(self) -> Self {
+        match self {
+            Self::Standing => Self::Name,
+            Self::Name => Self::Cost,
+            Self::Cost => Self::Start,
+            Self::Start => Self::Standing,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Standing => "where they stand",
+            Self::Name => "name",
+            Self::Cost => "cost",
+            Self::Start => "start",
+        }
+    }
+}
+
+/// The rows that the filter means, in order. They come newest start first.
+pub(super) fn listed<'a>(rows: &'a [Row], filter: &str, sort: Sort) -> Vec<&'a Row> {
+    let mut listed: Vec<&Row> = rows.iter().filter(|row| row.is_meant(filter)).collect();
+    match sort {
+        Sort::Standing => listed.sort_by_key(|row| row.rank()),
+        Sort::Name => listed.sort_by_cached_key(|row| row.name.to_lowercase()),
+        Sort::Cost => listed.sort_by(|a, b| {
+            let cost = |row: &Row| row.cost.unwrap_or_default();
+            cost(b).total_cmp(&cost(a))
+        }),
+        Sort::Start => {}
+    }
+    listed
+}

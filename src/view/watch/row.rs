@@ -1,0 +1,221 @@
+//! One loop as it was seen at a moment: what the list and the lines about the selected one tell.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use anstyle::Style;
+use chrono::{DateTime, Local, Utc};
+
+use crate::engine::outcome::Status;
+use crate::record::state::State;
+use crate::text::{count, duration, timestamp};
+use crate::view::cells::plain;
+use crate::view::report::{money, sign};
+use crate::view::status::LoopSnapshot;
+
+/// What tells one loop from another: the folder of its records.
+pub(crate) type Key = PathBuf;
+
+/// One loop.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) key: Key,
+    /// What it is called.
+    pub(crate) name: String,
+    /// The folder of its project.
+    pub(crate) project: String,
+    /// Where it stands, or how it has ended.
+    pub(crate) word: &'static str,
+    /// Its process is at work.
+    pub(crate) is_alive: bool,
+    /// Its agents are windows of tmux.
+    pub(crate) is_worker: bool,
+    /// Where its latest events are.
+    pub(crate) events_log: Option<PathBuf>,
+    /// Where its iterations are.
+    pub(crate) iterations_log: PathBuf,
+    /// When it began.
+    pub(crate) started: Option<DateTime<Utc>>,
+    /// In US dollars.
+    pub(crate) cost: Option<f64>,
+    /// `2/8` of its tasks, else `3/20` of its iterations.
+    pub(crate) progress: String,
+    pub(super) ended: Option<DateTime<Utc>>,
+    pub(super) heard: Option<DateTime<Utc>>,
+    pub(super) until: Option<DateTime<Utc>>,
+    pub(super) pending: &'static str,
+    /// Lines of facts that no clock changes, the most telling first.
+    pub(super) facts: Vec<String>,
+    /// What went wrong, or why nothing is known.
+    pub(super) trouble: Option<String>,
+}
+
+impl Row {
+    /// Of what was seen; `heard` is when its latest event was written.
+    #[must_use]
+    pub(crate) fn of(seen: &LoopSnapshot<'_>, heard: Option<SystemTime>) -> Self {
+        let found = seen.found;
+        let project = &found.project;
+        let root = project.root().file_name().map(|name| name.to_string_lossy().into_owned());
+        let mut row = Self {
+            key: project.records(),
+            name: found.name.clone(),
+            project: root.unwrap_or_default(),
+            word: seen.word(),
+            is_alive: seen.alive,
+            is_worker: project.is_of_worker(),
+            events_log: found.events_log(),
+            iterations_log: project.iterations_log(),
+            started: None,
+            cost: None,
+            progress: String::new(),
+            ended: None,
+            heard: heard.map(DateTime::from),
+            until: None,
+            pending: "",
+            facts: Vec::new(),
+            trouble: None,
+        };
+        match &found.state {
+            Ok(state) => row.tell(seen, state),
+            Err(why) => row.trouble = Some(why.clone()),
+        }
+        row
+    }
+
+    fn tell(&mut self, seen: &LoopSnapshot<'_>, state: &State) {
+        self.started = Some(state.started_at);
+        self.ended = state.ended_at.filter(|_| !seen.alive);
+        self.until = state.waiting_until.filter(|_| seen.alive && state.status == Status::Waiting);
+        self.cost = state.tally.cost_usd;
+        self.pending = seen.pending(state);
+        self.progress = progress(state);
+        self.facts = facts(state);
+        self.trouble = trouble(state, seen.alive);
+    }
+
+    /// The sign before its name and its colour.
+    pub(super) fn sign(&self) -> (Style, &'static str) {
+        match self.word {
+            "running" if !self.is_alive => sign("killed"),
+            "waiting" => (sign("waiting").0, "…"),
+            "paused" => (sign("paused").0, "‖"),
+            "needs_attention" | "unknown" => (sign("failed").0, "!"),
+            word => sign(word),
+        }
+    }
+
+    /// In which group it stands when they are sorted by where they stand: what wants somebody first, what is over last.
+    pub(super) fn rank(&self) -> u8 {
+        match self.word {
+            "needs_attention" | "unknown" => 0,
+            _ if !self.is_alive => 4,
+            "paused" => 1,
+            "waiting" | "queued" => 3,
+            _ => 2,
+        }
+    }
+
+    /// What there is to say about time in a cell: how long it still waits, how long it has been silent, when it ended.
+    pub(super) fn clock(&self, now: DateTime<Utc>) -> String {
+        let since = |at: DateTime<Utc>| (now - at).to_std().unwrap_or_default();
+        match (self.until, self.heard.or(self.started)) {
+            (Some(until), _) => {
+                format!("{} left", duration::rough((until - now).to_std().unwrap_or_default()))
+            }
+            (None, Some(heard)) if self.is_alive => duration::rough(since(heard)),
+            _ => self.ended.map(|at| format!("{} ago", ago(since(at)))).unwrap_or_default(),
+        }
+    }
+
+    /// Where it stands, in a line.
+    pub(super) fn standing(&self, now: DateTime<Local>) -> String {
+        let mut parts = vec![format!("{}{}", self.word.replace('_', " "), self.pending)];
+        if !self.progress.is_empty() {
+            parts.push(self.progress.clone());
+        }
+        if let Some(started) = self.started {
+            let end = self.ended.unwrap_or(now.to_utc());
+            parts.push(duration::rough((end - started).to_std().unwrap_or_default()));
+        }
+        parts.extend(money(self.cost));
+        if let Some(until) = self.until {
+            let left = duration::rough((until - now.to_utc()).to_std().unwrap_or_default());
+            parts.push(format!("until {}, {left} left, r tries now", timestamp::nearby(&until, now)));
+        } else if self.is_alive
+            && let Some(silent) = self.heard.and_then(|heard| (now.to_utc() - heard).to_std().ok())
+            && silent >= SILENT
+        {
+            parts.push(format!("silent for {}", duration::rough(silent)));
+        }
+        parts.join(" · ")
+    }
+
+    /// Whether it is meant by this filter: all its words are in its name, its project, or where it stands.
+    pub(super) fn is_meant(&self, filter: &str) -> bool {
+        let text = format!("{} {} {}", self.name, self.project, self.word.replace('_', " "));
+        let text = text.to_lowercase();
+        filter.to_lowercase().split_whitespace().all(|word| text.contains(word))
+    }
+}
+
+/// A loop that says nothing for so long is called silent.
+const SILENT: Duration = Duration::from_secs(30);
+
+/// The largest unit alone: `42s`, `16m`, `5h`, `3d`.
+fn ago(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds @ 3600..86_400 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn progress(state: &State) -> String {
+    if let Some(at) = &state.at_task {
+        return format!("{}/{} tasks", at.tasks_done, at.tasks_total);
+    }
+    let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
+    format!("{}{of}", state.tally.iteration)
+}
+
+/// Facts that no clock changes.
+fn facts(state: &State) -> Vec<String> {
+    let mut facts = Vec::new();
+    if let Some(at) = &state.at_task {
+        let what = match &at.task_became {
+            Some(word) => format!("{word}: "),
+            None if at.task_verifies => "verifying ".to_owned(),
+            None => String::new(),
+        };
+        facts.push(format!("{what}{} {}", at.task, at.task_title));
+    }
+    let mut parts = vec![format!("{} with {}", state.mode, state.agent)];
+    parts.extend(state.agent_model.clone());
+    parts.extend(state.agent_context.map(|context| format!("context {context}")));
+    if state.at_task.is_some() || state.max_iterations.is_none() {
+        parts.push(format!("iteration {}", state.tally.iteration));
+    }
+    let (read, written) = (state.tally.input_tokens, state.tally.output_tokens);
+    if read + written > 0 {
+        parts.push(format!("{} tokens read, {} written", count::short(read), count::short(written)));
+    }
+    if let Some(failed) = state.at_task.as_ref().map(|at| at.tasks_failed).filter(|failed| *failed > 0) {
+        parts.push(format!("{} failed", count::of(failed, "task")));
+    }
+    if state.tally.failed > 0 {
+        parts.push(format!("{} failed", count::of(state.tally.failed, "iteration")));
+    }
+    facts.push(parts.join(" · "));
+    facts
+}
+
+fn trouble(state: &State, is_alive: bool) -> Option<String> {
+    let error = || state.tally.last_error.as_deref().map(plain);
+    match state.true_exit_reason().filter(|_| !is_alive) {
+        Some(_) if state.exit_code == Some(0) => None,
+        Some(reason) => Some(error().unwrap_or_else(|| reason.replace('_', " "))),
+        None => error().filter(|_| state.tally.consecutive_errors > 0 || state.tally.retries > 0),
+    }
+}

@@ -1,0 +1,69 @@
+//! What is told of the selected loop: where it stands, its transcript, its history.
+
+use anstyle::Style;
+use chrono::{DateTime, Local};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::model::{Model, Side};
+use super::paint::Paint;
+use super::scroll::Pages;
+use crate::text::palette::{ERROR, FAINT, STRONG};
+
+/// So many lines are told of a loop at most, with its name.
+pub(super) const LINES: u16 = 5;
+
+/// The lines about the selected loop: its name, where it stands, facts, what went wrong.
+pub(super) fn about(model: &Model, now: DateTime<Local>) -> Vec<(Style, String)> {
+    let Some(row) = model.selected() else { return Vec::new() };
+    let mut lines = vec![(row.sign().0, row.standing(now))];
+    lines.extend(row.trouble.iter().map(|trouble| (ERROR, trouble.clone())));
+    lines.extend(row.facts.iter().map(|fact| (Style::new(), fact.clone())));
+    lines
+}
+
+/// Draws the lines about the selected loop.
+pub(super) fn draw_about(model: &Model, paint: Paint, now: DateTime<Local>, buffer: &mut Buffer, area: Rect) {
+    for (line, (style, text)) in (0..area.height).zip(about(model, now)) {
+        paint.put(buffer, area, (1, line), &text, style);
+    }
+}
+
+/// A line across, with words in it.
+pub(super) fn rule(paint: Paint, buffer: &mut Buffer, area: Rect, row: u16, words: &[(Style, String)]) {
+    let line = "─".repeat(usize::from(area.width));
+    paint.put(buffer, area, (0, row), &line, FAINT);
+    let mut column = 2;
+    for (style, word) in words.iter().filter(|(_, word)| !word.is_empty()) {
+        column = paint.put(buffer, area, (column, row), &format!(" {word} "), *style) + 1;
+    }
+}
+
+/// Draws transcript or history below a line that names it.
+pub(super) fn draw_pages(model: &Model, which: Side, paint: Paint, buffer: &mut Buffer, area: Rect) {
+    let (pages, nothing) = match which {
+        Side::Transcript => {
+            (&model.transcript, model.missing.as_deref().unwrap_or("its agents have shown nothing yet"))
+        }
+        Side::History => (&model.history, "no iteration has begun yet"),
+    };
+    if pages.is_empty() && model.selected().is_some() {
+        paint.put(buffer, area, (1, 0), nothing, FAINT);
+    }
+    for (line, (style, text)) in (0..area.height).zip(pages.seen()) {
+        paint.put(buffer, area, (0, line), text, *style);
+    }
+}
+
+/// How much is below what is seen, in words.
+pub(super) fn below(pages: &Pages) -> String {
+    match pages.below() {
+        0 => String::new(),
+        below => format!("{below} more below, G goes there"),
+    }
+}
+
+/// The style of a name in a rule.
+pub(super) fn style_of(is_active: bool) -> Style {
+    if is_active { STRONG } else { FAINT }
+}

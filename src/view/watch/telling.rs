@@ -1,0 +1,51 @@
+//! The lines of an events log become paragraphs: what agents say in pieces is put together.
+
+use super::model::Model;
+use super::scroll::Paragraph;
+use crate::record::event_line::EventLine;
+use crate::text::palette::FAINT;
+use crate::view::transcript::{Entry, Kind, Transcript, style_of};
+
+/// What goes on from one line to the next.
+#[derive(Debug)]
+pub(crate) struct Telling {
+    transcript: Transcript,
+    /// What the last paragraph is, where it may go on.
+    open: Option<Kind>,
+}
+
+impl Default for Telling {
+    fn default() -> Self {
+        // Of a long log only the end is read.
+        Self { transcript: Transcript::from_within(), open: None }
+    }
+}
+
+impl Telling {
+    /// Adds what a line shows. What is no line of ours, or of another version, shows nothing.
+    pub(crate) fn take(&mut self, line: &str, model: &mut Model) {
+        let entry = EventLine::read(line).ok().and_then(|line| self.transcript.entry(&line));
+        let Some(entry) = entry else { return };
+        let goes_on = matches!(entry.kind, Kind::Piece | Kind::Thought);
+        let before = if goes_on && self.open == Some(entry.kind) { model.take_last() } else { None };
+        self.open = goes_on.then_some(entry.kind);
+        model.add(match before {
+            Some(before) => Paragraph { text: before.text + &entry.text, ..before },
+            None => paragraph(entry),
+        });
+    }
+}
+
+fn paragraph(entry: Entry) -> Paragraph {
+    match entry.kind {
+        Kind::Tool => {
+            Paragraph {
+                style: FAINT, sign: "▸ ".to_owned(), text: format!("{} {}", entry.mark, entry.text)
+            }
+        }
+        kind if entry.mark.is_empty() => {
+            Paragraph { style: style_of(kind), sign: String::new(), text: entry.text }
+        }
+        kind => Paragraph { style: style_of(kind), sign: format!("{} ", entry.mark), text: entry.text },
+    }
+}
