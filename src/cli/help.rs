@@ -14,7 +14,8 @@ Examples:
 
 Pages of the guide ('ralph help' says what each is about, 'ralph help PAGE' prints it):
 prompts, ralph-md, branches, tasks, features, workers, agents, acp, filters, scripted-agent, limits, validation,
-stopping, failures, control, commands, settings, exit-codes, files, events, safety, troubleshooting
+stopping, failures, watching, control, reports, notices, commands, settings, exit-codes, files, events, safety,
+troubleshooting
 
 Exit codes:
   0    done, or a limit reached

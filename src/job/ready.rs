@@ -34,6 +34,7 @@ use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::record::recorder::Recorder;
+use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
 use crate::record::worker::Worker;
 use crate::settings::{Settings, Verb};
@@ -189,6 +190,9 @@ impl<'a> Ready<'a> {
         let secrets = &self.settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
         let mut recorder = Recorder::open(project, &identity, setup, &argv)?;
+        if !project.is_of_branch() {
+            retention::tidy(project, &identity.run, kept(self.settings));
+        }
         if let Some(started) = self.started {
             recorder.began(started);
         }
@@ -253,6 +257,11 @@ impl<'a> Ready<'a> {
         recorder.close();
         Ok(end)
     }
+}
+
+/// What is kept of earlier runs.
+pub(crate) fn kept(settings: &Settings) -> Kept {
+    Kept { runs: settings.keep_runs, bytes: settings.keep_size }
 }
 
 /// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back.

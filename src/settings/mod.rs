@@ -110,6 +110,10 @@ pub struct Settings {
     pub max_limit_wait: Duration,
     /// How much of a file system has to be free before an attempt.
     pub free_space_floor: Floor,
+    /// How many runs are kept; `None`: all.
+    pub keep_runs: Option<u64>,
+    /// How many bytes of runs are kept; `None`: all.
+    pub keep_size: Option<u64>,
     /// Folder of the specifications, from the project root.
     pub specs_dir: String,
     /// What happens to branches and their work trees.
@@ -216,6 +220,8 @@ impl Settings {
             timeout: values.get("loop.timeout", Resolved::duration)?,
             inactivity_timeout: values.get("loop.inactivity_timeout", Resolved::duration_or_zero)?,
             max_limit_wait: values.get("loop.max_limit_wait", Resolved::duration)?,
+            keep_runs: Some(values.get("records.keep_runs", Resolved::count)?).filter(|runs| *runs > 0),
+            keep_size: values.get("records.keep_size", Resolved::size)?,
             free_space_floor: values.maybe("loop.free_space_floor", Resolved::room)?.unwrap_or_default(),
             specs_dir: values.get("paths.specs", Resolved::name)?,
             git: GitSettings::of(&values)?,

@@ -79,6 +79,15 @@ impl Resolved {
         })
     }
 
+    /// An amount of bytes; `None`: no limit.
+    pub(super) fn size(&self) -> Result<Option<u64>, SettingsError> {
+        let size = bytes::parse(&self.value);
+        let size = size.ok_or_else(|| {
+            self.invalid(format!("`{}` is no amount such as 2 GB or 500 MB, nor 0 for no limit", self.value))
+        })?;
+        Ok((size > 0).then_some(size))
+    }
+
     /// How much of a file system has to be free.
     pub(super) fn room(&self) -> Result<Floor, SettingsError> {
         let percent = |text: &str| text.trim().parse().ok().filter(|percent| (1..=99).contains(percent));

@@ -76,6 +76,8 @@ pub enum ValueKind {
     Money,
     /// An amount of room on a disk, `1 GB` or `5%`, or `0`.
     Room,
+    /// An amount of bytes, `2 GB`, or `0` for no limit.
+    Size,
     /// On or off: `true` or `false`. As a flag it has no value and means `true`.
     Switch,
     /// Words; a list in TOML, separated by blanks elsewhere. May be none.

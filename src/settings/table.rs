@@ -436,6 +436,24 @@ pub const TABLE: &[Setting] = &[
         ..Setting::ROW
     },
     Setting {
+        key: "records.keep_runs",
+        shell: "KEEP_RUNS",
+        env: &["RALPH_KEEP_RUNS"],
+        default: "100",
+        kind: ValueKind::Count { least: 0 },
+        doc: "How many runs are kept in runs/, 0 for all; the oldest are removed when another one begins",
+        ..Setting::ROW
+    },
+    Setting {
+        key: "records.keep_size",
+        shell: "KEEP_SIZE",
+        env: &["RALPH_KEEP_SIZE"],
+        default: "2 GB",
+        kind: ValueKind::Size,
+        doc: "How much room the runs that are kept may take; the oldest are removed when another one begins",
+        ..Setting::ROW
+    },
+    Setting {
         key: "paths.specs",
         shell: "SPECS_DIR",
         env: &["RALPH_SPECS_DIR"],

@@ -94,11 +94,16 @@ fn scalar(setting: &Setting, value: &DeValue) -> Result<String, String> {
             | ValueKind::Secret
             | ValueKind::Override
             | ValueKind::Duration
-            | ValueKind::Room,
+            | ValueKind::Room
+            | ValueKind::Size,
             DeValue::String(text),
         ) => Ok(text.to_string()),
         (
-            ValueKind::Count { .. } | ValueKind::Duration | ValueKind::Money | ValueKind::Room,
+            ValueKind::Count { .. }
+            | ValueKind::Duration
+            | ValueKind::Money
+            | ValueKind::Room
+            | ValueKind::Size,
             DeValue::Integer(number),
         ) => i128::from_str_radix(number.as_str(), number.radix())
             .map(|number| number.to_string())
@@ -119,6 +124,7 @@ fn wanted(kind: ValueKind) -> &'static str {
         ValueKind::Money => "a number without quotes",
         ValueKind::Switch => "true or false",
         ValueKind::Room => "an amount like \"1 GB\" or \"5%\", or 0",
+        ValueKind::Size => "an amount like \"2 GB\", or 0",
         ValueKind::Duration => "a duration like \"30s\", \"5m\", \"2h\", or seconds",
     }
 }

@@ -68,6 +68,7 @@ mod redaction;
 mod refusals;
 mod report_page;
 mod reports;
+mod retention;
 mod revert;
 mod run_files;
 mod run_folders;

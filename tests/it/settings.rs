@@ -29,7 +29,7 @@ fn sample(setting: &Setting) -> &'static str {
         ValueKind::Name | ValueKind::Text | ValueKind::Secret | ValueKind::Override => "sample",
         ValueKind::Count { .. } => "77",
         ValueKind::Duration => "77s",
-        ValueKind::Room => "77 MB",
+        ValueKind::Room | ValueKind::Size => "77 MB",
         ValueKind::Money => "7.5",
         ValueKind::Switch if setting.default == "true" => "false",
         ValueKind::Switch => "true",
@@ -46,7 +46,8 @@ fn toml_sample(setting: &Setting) -> String {
         | ValueKind::Secret
         | ValueKind::Override
         | ValueKind::Duration
-        | ValueKind::Room => {
+        | ValueKind::Room
+        | ValueKind::Size => {
             format!("'{text}'")
         }
         ValueKind::Count { .. } | ValueKind::Money | ValueKind::Switch => text.to_owned(),

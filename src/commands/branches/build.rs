@@ -22,7 +22,7 @@ use crate::git::{self, GitError};
 use crate::job::Refused;
 use crate::job::agent_choice::Choice;
 use crate::job::preflight::Preflight;
-use crate::job::ready::{Ready, notifier, own_command_line, run_id};
+use crate::job::ready::{Ready, kept, notifier, own_command_line, run_id};
 use crate::job::resume::Resume;
 use crate::job::signals::Signals;
 use crate::job::variables::{agent_env, prompt_names};
@@ -35,6 +35,7 @@ use crate::prompt;
 use crate::record::lock::Lock;
 use crate::record::recorder;
 use crate::record::report::RunReport;
+use crate::record::retention;
 use crate::record::run_folder::{self, RunStart};
 use crate::settings::Verb;
 use crate::source::branch::main_plan::MainPlan;
@@ -85,6 +86,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     if branches.iter().any(|branch| !branch.section.is_done) {
         let command = own_command_line(&settings.secrets);
         RunStart::now(&run, VERB, &command, ProcessIdentity::of_self()?).write(project)?;
+        retention::tidy(project, &run, kept(settings));
     }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };

@@ -105,6 +105,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::Answered(Some("a")));
     take(Event::Answered(None));
     take(Event::Published("p"));
+    take(Event::HookEnded { hook: "on_end", ok: true, output: "o" });
     take(Event::Notice("n"));
     take(Event::LoopEnded {
         outcome: Outcome::BudgetReached,
