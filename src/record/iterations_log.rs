@@ -44,6 +44,12 @@ impl IterationsLog {
         self.file.keep()
     }
 
+    /// What went wrong, at the end of a line; those of workers stay as scripts know them.
+    fn reason(&self, why: Option<&str>) -> String {
+        let why = why.filter(|_| !self.is_worker);
+        why.map(|why| format!(": {}", one_line(why))).unwrap_or_default()
+    }
+
     /// Takes one event.
     pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
         self.is_worker = stamped.identity.mode == WORKER;
@@ -83,7 +89,7 @@ impl IterationsLog {
                 let then = self.limits.as_ref().filter(|_| has_failed).and_then(|it| back_off(it, tally));
                 let then = then.unwrap_or_else(|| format!("duration={}", duration::elapsed(report.duration)));
                 let why = report.failure.as_ref().map(|failure| failure.message.as_str());
-                format!("[{tag}] iteration {} exit={exit} {then}{}", tally.iteration, reason(why))
+                format!("[{tag}] iteration {} exit={exit} {then}{}", tally.iteration, self.reason(why))
             }
             Event::Paused { tally } => format!("[PAUSE] loop paused at iteration {}", tally.iteration),
             Event::LoopEnded { outcome: Outcome::Detached, .. } => {
@@ -94,7 +100,7 @@ impl IterationsLog {
             }
             Event::LoopEnded { outcome, detail, tally, .. } => {
                 let word = outcome.worker_word().filter(|_| self.is_worker).unwrap_or(outcome.word());
-                let why = reason(detail);
+                let why = self.reason(detail);
                 format!("[DONE] loop complete after {} iterations reason={word}{why}", tally.iteration)
             }
             _ => return Ok(()),
@@ -103,11 +109,6 @@ impl IterationsLog {
         self.file.write(format!("{time} {line}\n").as_bytes())?;
         self.file.flush()
     }
-}
-
-/// What went wrong, at the end of a line.
-fn reason(why: Option<&str>) -> String {
-    why.map(|why| format!(": {}", one_line(why))).unwrap_or_default()
 }
 
 /// What follows a failure in a loop that backs off: `attempt=3/5 backoff=4s`.

@@ -105,6 +105,9 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
         let ended = state.ended_at.map(|at| format!("ended {}", timestamp::nearby(&at, Local::now())));
         return pane.map(str::to_owned).or(ended).unwrap_or_default();
     }
+    if let Some(what) = &state.waiting_for {
+        return format!("for room: {what}");
+    }
     if let Some(until) = state.waiting_until {
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
         return format!("until {} ({left})", timestamp::nearby(&until, Local::now()));
@@ -122,7 +125,7 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
 fn hints(loops: &[(LoopSnapshot<'_>, Sight)]) -> Vec<String> {
     let waits = |snapshot: &LoopSnapshot<'_>| {
         let state = snapshot.found.state.as_ref().ok().filter(|_| snapshot.alive);
-        state.is_some_and(|state| state.waiting_until.is_some())
+        state.is_some_and(|state| state.waiting_until.is_some() || state.waiting_for.is_some())
     };
     let mut waiting = loops.iter().map(|(snapshot, _)| snapshot).filter(|snapshot| waits(snapshot));
     let hint = match (waiting.next(), waiting.next()) {

@@ -35,7 +35,7 @@ fn a_copy_of_a_running_project_leaves_the_original_alone() {
     assert!(Command::new("cp").arg("-a").args([&scratch.root(), &copy]).status().unwrap().success());
 
     // What is at work is at work in the original.
-    let status = in_copy(&scratch, &copy, "status");
+    let status = in_copy(&scratch, &copy, "status prompt");
     assert!(status.stdout.contains("Status: killed"), "{status:?}");
     let cancel = in_copy(&scratch, &copy, "cancel");
     assert!(cancel.stdout.contains("no active loop"), "{cancel:?}");

@@ -56,7 +56,10 @@ fn it_is_told_once_resume_tries_now_and_ctrl_c_ends_it() {
     let child = start(&scratch, "prompt p.md 3");
     wait_until_it_waits(&scratch);
     assert_eq!(attempts(&scratch), 0);
-    let told = scratch.run("status").stdout;
+    let table = scratch.run("status").stdout;
+    assert!(table.contains("  waiting ") && table.contains("for room: only "), "{table}");
+    assert!(table.ends_with("\n'ralph resume prompt' tries now\n"), "{table}");
+    let told = scratch.run("status prompt").stdout;
     assert!(
         told.contains("Waiting for: only ") && told.contains("'ralph resume prompt' tries now"),
         "{told}"

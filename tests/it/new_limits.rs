@@ -114,7 +114,7 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
         assert_end(&scratch, &ended, 4, reason, "paused");
         assert!(ended.stdout.contains("the last work is not proven\n"), "{ended:?}");
         assert!(ended.stdout.contains("Validation: nothing is good\n"), "{ended:?}");
-        let told = scratch.run("status").stdout;
+        let told = scratch.run("status prompt").stdout;
         assert!(
             told.contains("Status: unproven\n") && told.contains("Validation: failed: nothing is good"),
             "{told}"
@@ -122,7 +122,7 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
 
         // What is said to come next is good as it stands there.
         let overview = scratch.run("").stdout;
-        let next = overview.lines().find_map(|line| line.trim().strip_prefix("ralph resume prompt --max-"));
+        let next = overview.lines().find_map(|line| line.strip_prefix("Next: ralph resume prompt --max-"));
         let next = next.unwrap_or_else(|| panic!("{overview}")).split("  ").next().unwrap_or_default();
         std::fs::write(beside(&scratch, "good"), "").unwrap();
         let resumed = scratch.run(&format!("resume prompt --max-{next}"));

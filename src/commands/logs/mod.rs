@@ -71,7 +71,10 @@ fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     let mut paths = Vec::new();
     for folder in found.project.all_logs() {
         let entries = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "log" || end == "zst");
+        // A link leads to one that is found where it is.
+        let is_log = |path: &PathBuf| {
+            path.extension().is_some_and(|end| end == "log" || end == "zst") && !path.is_symlink()
+        };
         paths.extend(entries.into_iter().filter(is_log));
     }
     // Their names sort by time.
