@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 
 use super::output::print;
+use super::report::gathered;
 use super::report::pick::{self, Picked};
 use crate::cli::DiffArgs;
 use crate::git::range::{self, Difference};
@@ -27,8 +28,11 @@ struct Piece {
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let here = locate(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
-    let report = RunReport::read(&picked.folder);
-    let report = report.with_context(|| format!("cannot read {}", picked.folder.display()))?;
+    // That of a run that has ended is kept; that of one at work says where each loop began.
+    let report = match RunReport::kept(&picked.folder) {
+        Some(report) => report,
+        None => gathered(&picked.project, &picked.folder, true)?,
+    };
     let pieces = pieces(&picked, &report);
     if let Some(piece) = pieces.iter().find(|piece| !piece.difference.is_there(&piece.tree)) {
         bail!(
@@ -68,17 +72,17 @@ fn pieces(picked: &Picked, report: &RunReport) -> Vec<Piece> {
         let tasks = loops.flat_map(|one| &one.task_list).filter(|task| task.id == *id);
         return tasks.filter_map(|task| Some(piece(project, &task.id, task.work.as_ref()?))).collect();
     }
-    loops.filter_map(|one| of_loop(picked, one, report.is_running)).collect()
+    loops.filter_map(|one| of_loop(picked, one, report)).collect()
 }
 
 /// What a loop has changed: a branch against what it builds on, any other one against what it began with; while it runs, with
 /// what is not committed yet.
-fn of_loop(picked: &Picked, one: &LoopReport, is_running: bool) -> Option<Piece> {
+fn of_loop(picked: &Picked, one: &LoopReport, report: &RunReport) -> Option<Piece> {
     let project = &picked.project;
     let tree = project.worktree(&one.name);
-    let is_of_branch = one.folder.file_name() != project.run(&one.run).file_name();
+    let is_of_branch = report.verb.as_deref() == Some("loop build");
     let tree = if is_of_branch && tree.is_dir() { tree } else { project.root().to_owned() };
-    if is_running && one.end == "running" {
+    if report.is_running && one.end == "running" {
         let from = one.iteration_list.first()?.attempts.first()?.head_before.clone();
         return Some(Piece { name: one.name.clone(), tree, difference: Difference { from, to: None } });
     }
@@ -92,11 +96,11 @@ fn of_loop(picked: &Picked, one: &LoopReport, is_running: bool) -> Option<Piece>
 /// What a branch began with in the first of its runs that are kept.
 fn base(project: &Project, one: &LoopReport, work: &Work) -> Option<String> {
     let runs = project.all_runs().unwrap_or_default();
-    let kept = runs.iter().filter_map(|folder| RunReport::kept(folder));
-    let before = kept.flat_map(|run| run.loops).filter(|before| before.name == one.name);
+    // The oldest is the first to be looked at.
+    let reports = runs.iter().rev().filter_map(|folder| gathered(project, folder, false).ok());
+    let before = reports.flat_map(|run| run.loops).filter(|before| before.name == one.name);
     let mut from = before.filter_map(|before| before.work?.from);
-    // The oldest is the last.
-    from.rfind(|from| range::is_ancestor(project.root(), from, &work.to)).or_else(|| work.from.clone())
+    from.find(|from| range::is_ancestor(project.root(), from, &work.to)).or_else(|| work.from.clone())
 }
 
 fn piece(project: &Project, name: &str, work: &Work) -> Piece {

@@ -34,32 +34,34 @@ pub fn tidy(project: &Project, current: &str, kept: Kept) {
     let _ = threads::start(move || {
         let Ok(runs) = project.all_runs() else { return };
         let runs: Vec<PathBuf> = runs.into_iter().filter(|run| !run.ends_with(&current)).collect();
-        let left = remove(&runs, kept);
-        remove_dangling(&project.links_to_logs());
-        for run in left.iter().skip(PLAIN).filter(|run| is_over(run)) {
+        let links = project.links_to_logs();
+        for run in runs.iter().skip(PLAIN).filter(|run| is_over(run)) {
             for folder in [run.clone()].into_iter().chain(own::entries(run).unwrap_or_default()) {
-                compress_logs(&folder, &project.links_to_logs());
+                compress_logs(&folder, &links);
             }
         }
+        // Only then: what is compressed takes less room.
+        remove(&runs, kept);
+        remove_dangling(&links);
     });
 }
 
-/// Removes the runs that are too many or too much, the oldest first; answers the others. `runs`: newest first.
-fn remove(runs: &[PathBuf], kept: Kept) -> Vec<PathBuf> {
+/// Removes the runs that are too many or too much, the oldest first, but never the newest. `runs`: newest first, without the one
+/// that has just begun.
+fn remove(runs: &[PathBuf], kept: Kept) {
     let most = kept.runs.map_or(usize::MAX, |runs| usize::try_from(runs).unwrap_or(usize::MAX));
     let mut room = kept.bytes.unwrap_or(u64::MAX);
-    let mut left = Vec::new();
     // The run that has just begun is one of them.
     for (place, run) in (1..).zip(runs) {
         let size = size(run);
         let fits = place < most && size <= room;
         // What does not fit makes no room for older ones.
         room = if fits { room - size } else { 0 };
-        if fits || !is_over(run) || fs::remove_dir_all(run).is_err() {
-            left.push(run.clone());
+        if !fits && place > 1 && is_over(run) {
+            // What cannot be removed now is tried again the next time.
+            let _ = fs::remove_dir_all(run);
         }
     }
-    left
 }
 
 /// The bytes of all files of a run.
@@ -171,15 +173,13 @@ mod tests {
 
     fn left(folder: &Path, runs: &[PathBuf], kept: Kept) -> Vec<String> {
         let runs: Vec<PathBuf> = runs.iter().filter(|run| run.exists()).cloned().collect();
-        let answered = remove(&runs, kept);
-        let there: Vec<&PathBuf> = runs.iter().filter(|run| run.exists()).collect();
-        assert_eq!(there, answered.iter().collect::<Vec<_>>());
+        remove(&runs, kept);
         let name = |run: &PathBuf| run.strip_prefix(folder).unwrap().display().to_string();
-        answered.iter().map(name).collect()
+        runs.iter().filter(|run| run.exists()).map(name).collect()
     }
 
     #[test]
-    fn the_oldest_runs_go_and_none_that_may_be_running() {
+    fn the_oldest_runs_go_and_none_that_may_be_running_nor_the_newest() {
         let dir = tempfile::tempdir().unwrap();
         let runs: Vec<PathBuf> = (0..6).map(|n| run(dir.path(), &format!("run-{n}"), 1000)).collect();
         // Nobody has ended it, and it was written to just now.
@@ -191,7 +191,7 @@ mod tests {
             ["run-0", "run-1", "run-2", "run-3", "run-4"]
         );
         assert_eq!(left(dir.path(), &runs, kept(None, Some(2_100))), ["run-0", "run-1", "run-4"]);
-        assert_eq!(left(dir.path(), &runs[..2], kept(Some(1), None)), [""; 0]);
+        assert_eq!(left(dir.path(), &runs[..2], kept(Some(1), Some(10))), ["run-0"]);
     }
 
     #[test]

@@ -29,12 +29,13 @@ pub(crate) fn next_step(
         }
         (Outcome::LimitTooFar, ..) | (_, Ended::Interrupted, _) => format!("ralph resume {name}"),
         (_, Ended::Limit, _) => more(),
-        (Outcome::DurationReached | Outcome::DurationUnproven, ..) => {
-            format!("ralph resume {name} {}", longer(tally, budget)?)
-        }
-        (Outcome::BudgetReached | Outcome::BudgetUnproven, ..) => {
-            format!("ralph resume {name} {}", raised(tally, budget)?)
-        }
+        (
+            Outcome::DurationReached
+            | Outcome::DurationUnproven
+            | Outcome::BudgetReached
+            | Outcome::BudgetUnproven,
+            ..,
+        ) => format!("ralph resume {name} {}", raised_budget(outcome, tally, budget)?),
         (_, Ended::Replan | Ended::Empty, "loop plan" | "loop build") => "ralph loop plan".to_owned(),
         (Outcome::NoTasks, ..) => "ralph task add TITLE".to_owned(),
         (_, Ended::Replan | Ended::Empty, _) => "ralph plan".to_owned(),
@@ -50,6 +51,15 @@ pub(crate) fn next_step(
         // What else went wrong says what to do.
         (_, Ended::Budget | Ended::Idle | Ended::Cancelled | Ended::Killed | Ended::Error, _) => return None,
     })
+}
+
+/// The flags with which a loop that has used up its budget can go on; `None` where it has none.
+pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> Option<String> {
+    match outcome {
+        Outcome::DurationReached | Outcome::DurationUnproven => longer(tally, budget),
+        Outcome::BudgetReached | Outcome::BudgetUnproven => raised(tally, budget),
+        _ => None,
+    }
 }
 
 /// Twice the time.

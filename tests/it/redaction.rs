@@ -269,3 +269,18 @@ fn nor_have_the_records_of_branches() {
     let told = format!("{}{}", run.stdout, run.stderr);
     assert!(told.contains("[redacted:MY_TOKEN]"), "{told}");
 }
+
+#[test]
+fn reports_tell_no_secret_of_a_commit_message() {
+    let scratch = scratch();
+    let commits = "echo more >> made; git add made; git commit -qm \"use $MY_TOKEN\"";
+    let says = claude_says("<promise>COMPLETE</promise>");
+    scratch.agent("claude", &format!("cat > /dev/null\n{commits}\n{says}"));
+    assert_eq!(run(&scratch, "prompt p.md 1").code, Some(0));
+    for args in ["report", "report --md", "report --json", "report --html -"] {
+        let told = run(&scratch, args);
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert_silent(args, &told.stdout);
+    }
+    assert!(run(&scratch, "report --json").stdout.contains("\"subject\": \"use [redacted:MY_TOKEN]\""));
+}

@@ -4,16 +4,20 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
+use crate::cli::PlaceArgs;
 use crate::commands::overview;
 use crate::engine::event::TaskCounts;
 use crate::files::theirs;
 use crate::git;
+use crate::job::workspace::open_with_secrets;
 use crate::parallel;
 use crate::plan;
 use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
-use crate::view::report::next::advise;
+use crate::text::redact::Redactor;
+use crate::view::next_step::raised_budget;
+use crate::view::report::next::{Known, advise};
 
 /// So many commits of a loop are listed, the newest.
 const COMMITS: usize = 300;
@@ -37,20 +41,27 @@ pub(in crate::commands) fn gathered(
         count(project, &mut report);
         report.keep();
         if with_iterations {
-            list_commits(project.root(), &mut report);
+            list_commits(project, &mut report);
         }
         report
     };
     let newest = Loop::at(project.clone(), "");
-    let by_state = |one: &LoopReport| {
-        let is_its = |found: &&Loop| found.state.as_ref().is_ok_and(|state| state.run == one.run);
-        let found = newest.as_ref().filter(is_its)?;
-        overview::next(found)
+    let by_state = |one: &LoopReport| overview::next(newest.as_ref().filter(|found| is_of(found, one))?);
+    let raised = |one: &LoopReport| {
+        let found =
+            Loop::at(project.of_branch(&one.name, None), &one.name).filter(|found| is_of(found, one))?;
+        let state = found.state.as_deref().ok()?;
+        raised_budget(state.outcome()?, &state.tally, state.budget)
     };
     let has_remote =
         report.verb.as_deref() == Some("loop build") && git::remote::remote(project.root()).is_some();
-    advise(&mut report, has_remote, &by_state);
+    advise(&mut report, &Known { has_remote, by_state: &by_state, raised: &raised });
     Ok(report)
+}
+
+/// Whether what is found is that loop, and was not started again since.
+fn is_of(found: &Loop, one: &LoopReport) -> bool {
+    found.state.as_ref().is_ok_and(|state| state.run == one.run)
 }
 
 /// Adds what git and the plan know.
@@ -77,22 +88,27 @@ fn count(project: &Project, report: &mut RunReport) {
 }
 
 /// Adds the commits of each loop.
-fn list_commits(root: &Path, report: &mut RunReport) {
+fn list_commits(project: &Project, report: &mut RunReport) {
+    let root = project.root();
     let listed = parallel::each(&report.loops, &|one| {
         let work = one.work.as_ref()?;
         git::commits::between(root, work.from.as_deref(), &work.to, COMMITS)
     });
+    // What comes from git has not come through a loop, which takes secrets out.
+    let place = PlaceArgs { ralph_dir: Some(project.ralph_dir().to_owned()), ..PlaceArgs::default() };
+    let secrets = open_with_secrets(&place).map(|workspace| workspace.settings.secrets).unwrap_or_default();
     for (one, commits) in report.loops.iter_mut().zip(listed) {
-        one.commit_list = commits.unwrap_or_default().into_iter().map(told).collect();
+        one.commit_list =
+            commits.unwrap_or_default().into_iter().map(|commit| told(commit, &secrets)).collect();
     }
 }
 
-fn told(commit: git::commits::Commit) -> CommitReport {
+fn told(commit: git::commits::Commit, secrets: &Redactor) -> CommitReport {
     CommitReport {
         id: commit.id,
         at: commit.at,
-        author: commit.author,
-        subject: commit.subject,
+        author: secrets.text(&commit.author).into_owned(),
+        subject: secrets.text(&commit.subject).into_owned(),
         files: commit.files,
         insertions: commit.insertions,
         deletions: commit.deletions,

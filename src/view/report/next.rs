@@ -6,51 +6,68 @@ use crate::view::next_step::shell_word;
 
 const BUILD: &str = "loop build";
 
-/// Says of each loop and task of a report, and of the whole, what to type next. `has_remote`: the project has a place to which
-/// branches are pushed. `by_state`: what the state says of a loop that was not started again since.
-pub(crate) fn advise(
-    report: &mut RunReport,
-    has_remote: bool,
-    by_state: &dyn Fn(&LoopReport) -> Option<String>,
-) {
-    let verb = report.verb.clone().unwrap_or_default();
+/// What is known of loops besides their reports.
+pub(crate) struct Known<'a> {
+    /// The project has a place to which branches are pushed.
+    pub(crate) has_remote: bool,
+    /// What the state says of a loop that was not started again since.
+    pub(crate) by_state: &'a dyn Fn(&LoopReport) -> Option<String>,
+    /// The flags that raise what a branch has used up.
+    pub(crate) raised: &'a dyn Fn(&LoopReport) -> Option<String>,
+}
+
+/// Says of each loop and task of a report, and of the whole, what to type next.
+pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
+    let is_build = report.verb.as_deref() == Some(BUILD);
     for one in &mut report.loops {
-        one.next = if verb == BUILD { of_branch(one, has_remote) } else { of_loop(one, by_state) };
+        one.next = if is_build { of_branch(one, known) } else { of_loop(one, &report.run, known) };
         for task in &mut one.task_list {
             let failed = task.outcome.as_deref() == Some("failed");
             task.next = failed.then(|| format!("ralph task log {}", shell_word(&task.id)));
         }
     }
     let is_open = |one: &LoopReport| one.end != Ended::Done.word();
+    let raised = || report.loops.iter().find_map(known.raised);
     report.next = match &*report.loops {
-        _ if report.is_running && verb == BUILD => Some("ralph status".to_owned()),
-        loops if verb == BUILD && loops.iter().any(is_open) => Some("ralph loop build".to_owned()),
+        _ if report.is_running && is_build => Some("ralph status".to_owned()),
+        loops if is_build && loops.iter().any(is_open) => Some(build(raised())),
         loops => loops.iter().find_map(|one| one.next.clone()),
     };
 }
 
-fn of_branch(one: &LoopReport, has_remote: bool) -> Option<String> {
+fn build(flags: Option<String>) -> String {
+    flags.map_or_else(|| format!("ralph {BUILD}"), |flags| format!("ralph {BUILD} {flags}"))
+}
+
+fn of_branch(one: &LoopReport, known: &Known<'_>) -> Option<String> {
     let name = shell_word(&one.name);
     Some(match &*one.end {
         "done" if one.pull_request.is_some() => return None,
-        "done" if has_remote => format!("gh pr create --head {name}"),
+        "done" if known.has_remote => format!("gh pr create --head {name}"),
         "done" => format!("git merge {name}"),
         "running" => format!("ralph logs {name} --follow"),
         "failed" | "unproven" => format!("ralph logs {name} --agent"),
         "replan" => "ralph loop plan".to_owned(),
-        "error" if wants_doctor(one) => "ralph doctor".to_owned(),
-        _ => "ralph loop build".to_owned(),
+        _ if wants_doctor(one) => "ralph doctor".to_owned(),
+        // It would fail again at once.
+        _ if matches!(outcome(one), Some(Outcome::OutOfCredit | Outcome::Overloaded)) => {
+            format!("ralph logs {name} --agent")
+        }
+        _ => build((known.raised)(one)),
     })
 }
 
-fn of_loop(one: &LoopReport, by_state: &dyn Fn(&LoopReport) -> Option<String>) -> Option<String> {
+fn of_loop(one: &LoopReport, run: &str, known: &Known<'_>) -> Option<String> {
     let name = shell_word(&one.name);
-    let has_work = one.work.is_some();
-    match &*one.end {
-        "running" => Some(format!("ralph logs {name} --follow")),
-        "done" => by_state(one).or_else(|| has_work.then(|| format!("ralph diff {name}"))),
-        _ => by_state(one),
+    if one.end == "running" {
+        return Some(format!("ralph logs {name} --follow"));
     }
+    (known.by_state)(one).or_else(|| match &*one.end {
+        // By its name another run could be meant by now.
+        "done" => one.work.as_ref().map(|_| format!("ralph diff {run}")),
+        "failed" | "unproven" | "error" => Some(format!("ralph logs {name} --agent --run {run}")),
+        _ => None,
+    })
 }
 
 fn outcome(one: &LoopReport) -> Option<Outcome> {
