@@ -139,10 +139,10 @@ pub struct LogsArgs {
     #[arg(long, conflicts_with = "attempt")]
     pub raw: bool,
     /// Only the Nth attempt of the run, as the report counts them
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "agent")]
     pub attempt: Option<String>,
     /// Of this run, instead of the newest: its id, or as much of it as is needed
-    #[arg(long, value_name = "RUN", conflicts_with = "follow")]
+    #[arg(long, value_name = "RUN", requires = "agent", conflicts_with_all = ["follow", "raw"])]
     pub run: Option<String>,
 }
 

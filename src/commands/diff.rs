@@ -82,7 +82,7 @@ fn of_loop(picked: &Picked, one: &LoopReport, report: &RunReport) -> Option<Piec
     let tree = project.worktree(&one.name);
     let is_of_branch = report.verb.as_deref() == Some("loop build");
     let tree = if is_of_branch && tree.is_dir() { tree } else { project.root().to_owned() };
-    if report.is_running && one.end == "running" {
+    if report.is_running && one.is_at_work() {
         let from = one.iteration_list.first()?.attempts.first()?.head_before.clone();
         return Some(Piece { name: one.name.clone(), tree, difference: Difference { from, to: None } });
     }

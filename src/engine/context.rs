@@ -36,6 +36,16 @@ pub enum News {
 }
 
 impl News {
+    /// The same less its secrets.
+    #[must_use]
+    pub fn without(self, secrets: &Redactor) -> Self {
+        let kept = |text: &str| secrets.text(text).into_owned();
+        match self {
+            Self::Notice(text) => Self::Notice(kept(&text)),
+            Self::Hook { hook, ok, output } => Self::Hook { hook, ok, output: kept(&output) },
+        }
+    }
+
     /// The event that it is.
     #[must_use]
     pub fn event(&self) -> Event<'_> {

@@ -243,7 +243,7 @@ impl<'a> Ready<'a> {
         let end = run_engine(job);
         hooks.finish(|| is_hurried(inbox));
         let mut recorder = recorder.into_inner();
-        while let Some(news) = hooks.news() {
+        while let Some(news) = hooks.news().map(|news| news.without(secrets)) {
             if let News::Notice(text) = &news {
                 view.warn(text);
             }

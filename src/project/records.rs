@@ -84,7 +84,8 @@ impl Project {
     pub fn all_runs(&self) -> io::Result<Vec<PathBuf>> {
         let is_run = |folder: &PathBuf| {
             let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            name.starts_with(|first: char| first.is_ascii_digit()) && folder.is_dir()
+            name.starts_with(|first: char| first.is_ascii_digit())
+                && folder.symlink_metadata().is_ok_and(|found| found.is_dir())
         };
         let mut runs: Vec<PathBuf> = own::entries(&self.runs())?.into_iter().filter(is_run).collect();
         runs.sort_by(|one, other| other.cmp(one));

@@ -50,7 +50,12 @@ pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
 /// `text` with its control characters as escapes, so that it stays on its line and can still be read exactly.
 #[must_use]
 pub(crate) fn escaped(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    // Those that turn round the order of what follows would have it read otherwise.
+    let is_hidden =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = |c: char| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    let shown =
+        |c: char| if matches!(c, '\t' | '\r' | '\n') { c.escape_default().to_string() } else { shown(c) };
     text.chars().map(shown).collect()
 }
 

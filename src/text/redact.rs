@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use anstream::adapter::strip_str;
 
 /// A shorter value is never looked for, in bytes: it would be found where it does not stand.
 pub const SHORTEST: usize = 8;
@@ -95,6 +96,17 @@ impl Redactor {
     /// A whole text less its secrets, those included of which a part was cut off: at its end, or where `…` says so.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        // A value that has a colour in it can be read all the same, and others take the colours out.
+        if text.contains('\x1b') && !self.is_idle() {
+            let bare: String = strip_str(text).collect();
+            if let Cow::Owned(kept) = self.uncoloured(&bare) {
+                return Cow::Owned(kept);
+            }
+        }
+        self.uncoloured(text)
+    }
+
+    fn uncoloured<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some(known) = &self.0 else { return Cow::Borrowed(text) };
         let mut out = String::new();
         for (number, piece) in text.split_inclusive('…').enumerate() {

@@ -92,3 +92,34 @@ fn branches_one_by_one_or_how_much_each_is() {
     assert_eq!(scratch.run("clean --worktrees").code, Some(0));
     assert_eq!(scratch.run("diff one").stdout, one);
 }
+
+#[test]
+fn what_was_committed_before_a_kill_is_told_of() {
+    let scratch = Scratch::new();
+    let commits = "echo x > made; git add made; git commit -qm real";
+    scratch.agent("claude", &format!("cat > /dev/null; {commits}; touch committed; sleep 60"));
+    let ralph = Started::new(&scratch, "prompt p.md 1");
+    wait_for("the commit", || scratch.path("committed").exists().then_some(()));
+    assert!(scratch.run("report").stdout.contains("+1 −0  1 commit"), "while it is at work");
+    drop(ralph);
+    let told = wait_for("its end", || {
+        let told = scratch.run("report").stdout;
+        told.contains("✗ prompt  killed").then_some(told)
+    });
+    assert!(told.contains("+1 −0  1 commit"), "{told}");
+    assert!(scratch.run("diff prompt").stdout.contains("+++ b/made\n"));
+    // A link among the runs is no run.
+    std::os::unix::fs::symlink("..", scratch.path(".ralph/runs/20990101T000000000000000-1")).unwrap();
+    assert!(scratch.run("report").stdout.contains("✗ prompt  killed"));
+}
+
+#[test]
+fn the_end_of_a_run_is_told_where_its_log_is_torn() {
+    let scratch = committing();
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    let events = scratch.session_logs()[0].with_extension("events.jsonl").canonicalize().unwrap();
+    let text = fs::read(&events).unwrap();
+    fs::write(&events, &text[..text.len() - 100]).unwrap();
+    let told = scratch.run("report").stdout;
+    assert!(told.contains("■ prompt  limit  ") && told.contains("1 commit"), "{told}");
+}

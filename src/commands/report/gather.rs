@@ -38,6 +38,7 @@ pub(in crate::commands) fn gathered(
     } else {
         let report = RunReport::read(folder);
         let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
+        add_cut_off(project, &mut report);
         count(project, &mut report);
         report.keep();
         if with_iterations {
@@ -62,6 +63,24 @@ pub(in crate::commands) fn gathered(
 /// Whether what is found is that loop, and was not started again since.
 fn is_of(found: &Loop, one: &LoopReport) -> bool {
     found.state.as_ref().is_ok_and(|state| state.run == one.run)
+}
+
+/// Adds what loops have committed whose last attempt nobody has booked: they are at work, or were killed in it.
+fn add_cut_off(project: &Project, report: &mut RunReport) {
+    let is_build = report.verb.as_deref() == Some("loop build");
+    for one in report.loops.iter_mut().filter(|one| one.exit_code.is_none()) {
+        let Some(first) = one.iteration_list.first().and_then(|first| first.attempts.first()) else {
+            continue;
+        };
+        let places = if is_build { project.of_branch(&one.name, None) } else { project.clone() };
+        if !Loop::at(places.clone(), &one.name).is_some_and(|found| is_of(&found, one)) {
+            continue;
+        }
+        let from = first.head_before.clone();
+        if let Some(to) = git::head(places.root()).filter(|to| Some(to) != from.as_ref()) {
+            one.work = Some(Work { from, to, ..Work::default() });
+        }
+    }
 }
 
 /// Adds what git and the plan know.

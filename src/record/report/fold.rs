@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, Local};
 use serde::Deserialize;
 
 use super::{AttemptReport, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
@@ -210,9 +210,10 @@ impl Fold {
         report.ended_at = self.last_at;
         report.unreadable_lines = self.unreadable;
         if !self.ended {
-            let end = if is_running { "running" } else { Ended::Killed.word() };
+            let end = if is_running { report.standing() } else { Ended::Killed.word() };
             end.clone_into(&mut report.end);
-            let span = report.started_at.zip(report.ended_at).map(|(from, to)| to - from);
+            let until = if is_running { Some(Local::now().fixed_offset()) } else { report.ended_at };
+            let span = report.started_at.zip(until).map(|(from, to)| to - from);
             report.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
             report.reason = report.failure();
         }
@@ -295,8 +296,8 @@ impl LoopReport {
 
     fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, said: Option<String>) {
         add(&mut self.cost_usd, cost(ended));
-        self.input_tokens += ended.usage.input_tokens.unwrap_or_default();
-        self.output_tokens += ended.usage.output_tokens.unwrap_or_default();
+        self.input_tokens = self.input_tokens.saturating_add(ended.usage.input_tokens.unwrap_or_default());
+        self.output_tokens = self.output_tokens.saturating_add(ended.usage.output_tokens.unwrap_or_default());
         let has_failed =
             matches!(ended.status, Word::Known(AttemptStatus::AgentFailure | AttemptStatus::Timeout));
         self.failed_attempts += u64::from(has_failed);
@@ -362,7 +363,17 @@ impl LoopReport {
             .find_map(|attempt| attempt.failure.clone())
     }
 
-    fn ended(&mut self, ended: &LoopEnded<'_>, head: Option<&str>) {
+    /// Where one that is at work stands, in one word.
+    fn standing(&self) -> &'static str {
+        match self.waits.last().filter(|wait| wait.to.is_none()).map(|wait| &*wait.what) {
+            Some("paused") => "paused",
+            Some("needs_attention") => "needs_attention",
+            Some("queued") | None => "running",
+            Some(_) => "waiting",
+        }
+    }
+
+    pub(super) fn ended(&mut self, ended: &LoopEnded<'_>, head: Option<&str>) {
         let outcome = Outcome::recorded(&ended.exit_reason, Some(ended.exit_code));
         let known = match &ended.end {
             Some(Word::Known(end)) => Some(*end),

@@ -300,8 +300,13 @@ impl RunReport {
         for (logs, report) in parallel::each(&folders, &read) {
             loops.push(LoopReport { folder: logs, ..report? });
         }
-        if let Some(EventLine { fact: Fact::BuildEnded { branches, .. }, .. }) = &end {
-            loops = in_order_of(branches, loops);
+        match end.as_ref().map(|end| &end.fact) {
+            Some(Fact::BuildEnded { branches, .. }) => loops = in_order_of(branches, loops),
+            // The log is torn, and its last line is told here.
+            Some(Fact::LoopEnded(ended)) => {
+                loops.iter_mut().filter(|one| one.exit_code.is_none()).for_each(|one| one.ended(ended, None));
+            }
+            _ => {}
         }
         let verb = start.as_ref().map(|start| start.verb.clone());
         let of_end = || end.as_ref().map(|end| end.name.to_string()).filter(|name| name == "loop build");
@@ -333,6 +338,15 @@ fn in_order_of(branches: &[LineBranch<'_>], mut loops: Vec<LoopReport>) -> Vec<L
             None if was_done => continue,
             None => never_begun(branch),
         };
+        if report.exit_code.is_none()
+            && let Some(end) = &branch.end
+        {
+            // Its log is torn.
+            report.end = match end {
+                Word::Known(end) => end.word().to_owned(),
+                Word::Other(word) => word.clone(),
+            };
+        }
         report.pull_request = branch.pull_request.as_ref().map(ToString::to_string);
         report.notes = branch.notes.to_vec();
         ordered.push(report);
@@ -353,6 +367,12 @@ fn never_begun(branch: &LineBranch<'_>) -> LoopReport {
 }
 
 impl LoopReport {
+    /// Whether it is at work, also while it waits.
+    #[must_use]
+    pub fn is_at_work(&self) -> bool {
+        matches!(&*self.end, "running" | "waiting" | "paused" | "needs_attention")
+    }
+
     /// A loop of which nothing else is known.
     fn named(name: &str) -> Self {
         Self {

@@ -131,3 +131,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_value_with_a_colour_in_it_is_found_in_a_whole_text() {
+    let redactor = known();
+    let coloured = "KEY=\x1b[01;31m\x1b[Ksk-canary\x1b[m\x1b[K-0123456789 \x1b[2mend\x1b[0m";
+    assert_eq!(redactor.text(coloured), "KEY=[redacted:TOKEN] end");
+    let harmless = "\x1b[31mred\x1b[0m and nothing else";
+    assert_eq!(redactor.text(harmless), harmless);
+}

@@ -59,7 +59,8 @@ fn style(report: &RunReport) -> Style {
 }
 
 fn cells(report: &RunReport, id: &str) -> [String; CELLS] {
-    let sum = |of: fn(&LoopReport) -> Option<u64>| report.loops.iter().filter_map(of).sum::<u64>();
+    let sum =
+        |of: fn(&LoopReport) -> Option<u64>| report.loops.iter().filter_map(of).fold(0, u64::saturating_add);
     let commits = sum(|one| one.work.as_ref()?.commits);
     [
         plain(id),
@@ -146,7 +147,9 @@ pub(crate) struct History(Vec<HistoryRun>);
 
 impl From<&RunReport> for HistoryRun {
     fn from(report: &RunReport) -> Self {
-        let sum = |of: fn(&LoopReport) -> Option<u64>| report.loops.iter().filter_map(of).sum::<u64>();
+        let sum = |of: fn(&LoopReport) -> Option<u64>| {
+            report.loops.iter().filter_map(of).fold(0, u64::saturating_add)
+        };
         let named = |one: &LoopReport| HistoryLoop { name: one.name.clone(), end: one.end.clone() };
         Self {
             v: report.v,

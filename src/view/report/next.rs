@@ -45,7 +45,8 @@ fn of_branch(one: &LoopReport, known: &Known<'_>) -> Option<String> {
         "done" if one.pull_request.is_some() => return None,
         "done" if known.has_remote => format!("gh pr create --head {name}"),
         "done" => format!("git merge {name}"),
-        "running" => format!("ralph logs {name} --follow"),
+        "waiting" | "paused" => format!("ralph resume {name}"),
+        _ if one.is_at_work() => format!("ralph logs {name} --follow"),
         "failed" | "unproven" => format!("ralph logs {name} --agent"),
         "replan" => "ralph loop plan".to_owned(),
         _ if wants_doctor(one) => "ralph doctor".to_owned(),
@@ -59,7 +60,10 @@ fn of_branch(one: &LoopReport, known: &Known<'_>) -> Option<String> {
 
 fn of_loop(one: &LoopReport, run: &str, known: &Known<'_>) -> Option<String> {
     let name = shell_word(&one.name);
-    if one.end == "running" {
+    if matches!(&*one.end, "waiting" | "paused") {
+        return Some(format!("ralph resume {name}"));
+    }
+    if one.is_at_work() {
         return Some(format!("ralph logs {name} --follow"));
     }
     (known.by_state)(one).or_else(|| match &*one.end {

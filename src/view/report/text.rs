@@ -28,7 +28,7 @@ const REASON: usize = 3;
 /// What was started, and when: the first line of `ralph report`.
 #[must_use]
 pub(crate) fn head(report: &RunReport) -> String {
-    let verb = report.verb.as_deref().unwrap_or("a run of an earlier version");
+    let verb = report.verb.as_deref().unwrap_or("a run of another version");
     let began = report.started_at.map(|at| format!(", {}", timestamp::local(&at)));
     let ended = report.ended_at.filter(|_| !report.is_running);
     let ended = ended.map(|at| format!(" to {}", timestamp::nearby(&at, report_day(report))));

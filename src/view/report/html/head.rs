@@ -72,7 +72,7 @@ pub(super) fn badge(html: &mut Html, tone: Tone, word: &str) {
 
 /// What it all comes to, in numbers.
 fn figures(html: &mut Html, report: &RunReport) {
-    let sum = |of: fn(&LoopReport) -> u64| report.loops.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&LoopReport) -> u64| report.loops.iter().map(of).fold(0, u64::saturating_add);
     let of_work = |of: fn(&Work) -> Option<u64>| {
         let known = report.loops.iter().filter_map(|one| of(one.work.as_ref()?));
         known.reduce(|sum, one| sum + one)
@@ -91,9 +91,9 @@ fn figures(html: &mut Html, report: &RunReport) {
             ("Commits", commits.to_string(), changed)
         }),
         money((!costs.is_empty()).then(|| costs.iter().sum())).map(|cost| ("Cost", cost, None)),
-        (input + output > 0).then(|| {
+        (input.saturating_add(output) > 0).then(|| {
             let told = format!("{} in, {} out", count::short(input), count::short(output));
-            ("Tokens", count::short(input + output), Some(told))
+            ("Tokens", count::short(input.saturating_add(output)), Some(told))
         }),
     ];
     html.element("dl", &[("class", "figures")], |html| {

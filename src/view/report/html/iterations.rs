@@ -71,7 +71,7 @@ struct Frame<'a> {
 
 impl Frame<'_> {
     fn is_running(&self) -> bool {
-        self.one.end == "running"
+        self.one.is_at_work()
     }
 
     /// An iteration, folded; but the last one of a loop that did not end well is not.

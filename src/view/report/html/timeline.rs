@@ -109,7 +109,7 @@ fn millis(seconds: f64) -> i64 {
 
 /// The bars of a loop, from left to right.
 fn bars(one: &LoopReport, scale: Scale) -> Vec<Bar> {
-    let is_running = one.end == "running";
+    let is_running = one.is_at_work();
     let mut slots: Vec<Option<Bar>> = vec![None; SLOTS as usize];
     let mut count = 0;
     for iteration in &one.iteration_list {
@@ -230,7 +230,7 @@ pub(super) fn wait_word(what: &str) -> &str {
 
 /// The lane in words.
 fn summary(one: &LoopReport) -> String {
-    let is_running = one.end == "running";
+    let is_running = one.is_at_work();
     let tones: Vec<Tone> =
         one.iteration_list.iter().map(|iteration| Tone::of_iteration(iteration, is_running)).collect();
     let counts = Tone::ALL.map(|tone| (tone, tones.iter().filter(|one| **one == tone).count()));
@@ -271,7 +271,7 @@ fn axis(html: &mut Html, scale: Scale) {
 fn legend(html: &mut Html, lanes: &[&LoopReport]) {
     let is_there = |tone: Tone| {
         lanes.iter().any(|one| {
-            let is_running = one.end == "running";
+            let is_running = one.is_at_work();
             let attempts = one.iteration_list.iter().flat_map(|one| &one.attempts);
             let of_iterations = one.iteration_list.iter().map(|one| Tone::of_iteration(one, is_running));
             attempts.map(|one| Tone::of_attempt(one, is_running)).chain(of_iterations).any(|one| one == tone)
