@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 
 use super::output::print;
-use super::report::gathered;
+use super::report::measured;
 use super::report::pick::{self, Picked};
 use crate::cli::DiffArgs;
 use crate::git::range::{self, Difference};
@@ -28,11 +28,7 @@ struct Piece {
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let here = locate(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
-    // That of a run that has ended is kept; that of one at work says where each loop began.
-    let report = match RunReport::kept(&picked.folder) {
-        Some(report) => report,
-        None => gathered(&picked.project, &picked.folder, true)?,
-    };
+    let report = measured(&picked.project, &picked.folder, false)?;
     let pieces = pieces(&picked, &report);
     if let Some(piece) = pieces.iter().find(|piece| !piece.difference.is_there(&piece.tree)) {
         bail!(
@@ -97,7 +93,7 @@ fn of_loop(picked: &Picked, one: &LoopReport, report: &RunReport) -> Option<Piec
 fn base(project: &Project, one: &LoopReport, work: &Work) -> Option<String> {
     let runs = project.all_runs().unwrap_or_default();
     // The oldest is the first to be looked at.
-    let reports = runs.iter().rev().filter_map(|folder| gathered(project, folder, false).ok());
+    let reports = runs.iter().rev().filter_map(|folder| measured(project, folder, false).ok());
     let before = reports.flat_map(|run| run.loops).filter(|before| before.name == one.name);
     let mut from = before.filter_map(|before| before.work?.from);
     from.find(|from| range::is_ancestor(project.root(), from, &work.to)).or_else(|| work.from.clone())

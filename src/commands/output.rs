@@ -133,10 +133,18 @@ impl Stream {
         self.result.is_ok()
     }
 
-    /// Prints a piece of text that is harmless to a terminal, and has it seen at once. Answers whether anybody wants to read on.
+    /// Prints a piece of text that is harmless to a terminal. Answers whether anybody wants to read on.
     pub(super) fn piece(&mut self, text: &str) -> bool {
         if self.result.is_ok() {
-            self.result = self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush());
+            self.result = self.stdout.write_all(text.as_bytes());
+        }
+        self.result.is_ok()
+    }
+
+    /// Has everything seen that was printed. Answers whether anybody wants to read on.
+    pub(super) fn show(&mut self) -> bool {
+        if self.result.is_ok() {
+            self.result = self.stdout.flush();
         }
         self.result.is_ok()
     }

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use serde_json::Value;
 
 use super::output::{print, remark, width};
+use super::report::tasks_of_branch;
 use super::target;
 use super::worker::snapshot;
 use crate::cli::{ListArgs, ListFormat, StatusArgs};
@@ -13,7 +14,6 @@ use crate::engine::outcome::Status;
 use crate::files::theirs;
 use crate::job::workspace::locate;
 use crate::parallel;
-use crate::plan;
 use crate::project::Project;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
@@ -71,9 +71,7 @@ pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
 fn of_branch(here: &Project, found: &Loop) -> Option<TaskCounts> {
     let read = |places: &Project| theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok();
     let text = String::from_utf8(read(&found.project).or_else(|| read(here))?).ok()?;
-    let tasks = plan::tasks(&text, &found.name).ok()?;
-    let done = tasks.iter().filter(|task| task.ticked).count() as u64;
-    Some(TaskCounts { done, failed: 0, total: tasks.len() as u64 })
+    tasks_of_branch(&text, &found.name)
 }
 
 /// What the agent of a loop did last, as its transcript has it.

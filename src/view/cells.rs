@@ -1,8 +1,11 @@
 //! Text in the cells of a terminal.
 
+use std::fmt::Write as _;
+
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::line::one_line;
+use crate::text::palette::FAINT;
 use crate::text::terminal::message;
 
 /// `text` in at most `width` cells; `…` stands for what is left out.
@@ -27,6 +30,17 @@ pub(super) fn pad(text: &str, width: usize) -> String {
 /// `text` on one line, single blanks in it, and nothing that could drive the terminal, not even a colour.
 pub(super) fn plain(text: &str) -> String {
     one_line(&message(text))
+}
+
+/// Each line by itself, because a colour that runs over a line's end does so into what another branch says.
+pub(super) fn faint_lines(text: &str) -> String {
+    let mut faint = String::new();
+    for line in text.split_inclusive('\n') {
+        let words = line.trim_end_matches('\n');
+        // Writing to a String cannot fail.
+        let _ = write!(faint, "{FAINT}{words}{FAINT:#}{}", &line[words.len()..]);
+    }
+    faint
 }
 
 #[cfg(test)]

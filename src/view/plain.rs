@@ -380,7 +380,7 @@ impl Plain {
                     pending.push('\n');
                 }
                 self.mid_thought = !text.ends_with('\n');
-                *pending += &faint_lines(&clean(text));
+                *pending += &cells::faint_lines(&clean(text));
             }
             Show::Text(text) => {
                 *pending += self.missing_newline();
@@ -475,16 +475,6 @@ impl Plain {
         let is_within = std::mem::take(&mut self.mid_line) | std::mem::take(&mut self.mid_thought);
         if is_within { "\n" } else { "" }
     }
-}
-
-/// Each line by itself, because a colour that runs over a line's end does so into what another branch says.
-fn faint_lines(text: &str) -> String {
-    let mut faint = String::new();
-    for line in text.split_inclusive('\n') {
-        let words = line.trim_end_matches('\n');
-        let _ = write!(faint, "{FAINT}{words}{FAINT:#}{}", &line[words.len()..]);
-    }
-    faint
 }
 
 /// `■ limit: max iterations reached · 20 iterations · 1h02m03s · $1.42`

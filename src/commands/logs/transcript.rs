@@ -61,7 +61,7 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
         let is_read = logs
             .rest(&mut shown, &mut stream)
             .with_context(|| format!("cannot read the logs in {}", meant.folder.display()))?;
-        let is_read = is_read && shown.catch_up(&mut stream);
+        let is_read = is_read && shown.catch_up(&mut stream) && stream.show();
         let is_enough = attempt.is_some_and(|number| shown.transcript.attempt() > number as u64);
         if is_over || !is_read || is_enough || nobody_reads(LOOK)? {
             break;

@@ -22,8 +22,7 @@ use crate::view::report::next::{Known, advise};
 /// So many commits of a loop are listed, the newest.
 const COMMITS: usize = 300;
 
-/// The report of the run in a folder, complete; with its iterations only where they are wanted. What a run that has ended came to
-/// is kept, so that the next one who asks need not wait.
+/// The report of the run in a folder, with what to type next; with its iterations only where they are wanted.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -32,20 +31,7 @@ pub(in crate::commands) fn gathered(
     folder: &Path,
     with_iterations: bool,
 ) -> anyhow::Result<RunReport> {
-    let kept = if with_iterations { None } else { RunReport::kept(folder) };
-    let mut report = if let Some(report) = kept {
-        report
-    } else {
-        let report = RunReport::read(folder);
-        let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
-        add_cut_off(project, &mut report);
-        count(project, &mut report);
-        report.keep();
-        if with_iterations {
-            list_commits(project, &mut report);
-        }
-        report
-    };
+    let mut report = measured(project, folder, with_iterations)?;
     let newest = Loop::at(project.clone(), "");
     let by_state = |one: &LoopReport| overview::next(newest.as_ref().filter(|found| is_of(found, one))?);
     let raised = |one: &LoopReport| {
@@ -57,6 +43,30 @@ pub(in crate::commands) fn gathered(
     let has_remote =
         report.verb.as_deref() == Some("loop build") && git::remote::remote(project.root()).is_some();
     advise(&mut report, &Known { has_remote, by_state: &by_state, raised: &raised });
+    Ok(report)
+}
+
+/// The same without what to type next, for who reads many. What a run that has ended came to is kept, so that the next one who
+/// asks need not wait.
+///
+/// # Errors
+/// The same.
+pub(in crate::commands) fn measured(
+    project: &Project,
+    folder: &Path,
+    with_iterations: bool,
+) -> anyhow::Result<RunReport> {
+    if !with_iterations && let Some(report) = RunReport::kept(folder) {
+        return Ok(report);
+    }
+    let report = RunReport::read(folder);
+    let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
+    add_cut_off(project, &mut report);
+    count(project, &mut report);
+    report.keep();
+    if with_iterations {
+        list_commits(project, &mut report);
+    }
     Ok(report)
 }
 
@@ -134,8 +144,8 @@ fn told(commit: git::commits::Commit, secrets: &Redactor) -> CommitReport {
     }
 }
 
-/// The tasks of a branch in the main plan; those of an ended branch are ticked there.
-fn tasks(plan: &str, branch: &str) -> Option<TaskCounts> {
+/// The tasks of a branch in a plan; in the main plan those of an ended branch are ticked.
+pub(in crate::commands) fn tasks(plan: &str, branch: &str) -> Option<TaskCounts> {
     let tasks = plan::tasks(plan, branch).ok()?;
     let done = tasks.iter().filter(|task| task.ticked).count() as u64;
     Some(TaskCounts { done, failed: 0, total: tasks.len() as u64 })

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use super::gather::gathered;
+use super::gather::measured;
 use super::pick::runs_of;
 use crate::cli::HistoryArgs;
 use crate::commands::output::{print, remark, warn, width};
@@ -18,7 +18,7 @@ pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
     let here = locate(args.ralph_dir.as_ref())?;
     let mut folders = runs_of(&here)?;
     folders.truncate(most.unwrap_or(usize::MAX));
-    let read = parallel::each(&folders, &|folder| gathered(&here, folder, false));
+    let read = parallel::each(&folders, &|folder| measured(&here, folder, false));
     let mut reports: Vec<RunReport> = Vec::new();
     for report in read {
         match report {

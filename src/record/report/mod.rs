@@ -374,7 +374,7 @@ impl LoopReport {
     }
 
     /// A loop of which nothing else is known.
-    fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             run: String::new(),

@@ -1,6 +1,5 @@
 //! Reports that tests make, and the renders of them.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -45,36 +44,15 @@ pub(super) fn iteration(number: u64, attempts: Vec<AttemptReport>) -> IterationR
 /// A loop that is done and did nothing else.
 pub(super) fn loop_named(name: &str) -> LoopReport {
     LoopReport {
-        name: name.to_owned(),
         run: "r".to_owned(),
         mode: "build".to_owned(),
         agent: "script".to_owned(),
-        model: None,
         end: "done".to_owned(),
         exit_reason: Some("complete".to_owned()),
         exit_code: Some(0),
-        reason: None,
         started_at: Some(at(0)),
         ended_at: Some(at(0)),
-        duration_s: 0.0,
-        iterations: 0,
-        attempts: 0,
-        failed_attempts: 0,
-        cost_usd: None,
-        input_tokens: 0,
-        output_tokens: 0,
-        work: None,
-        tasks: None,
-        task_list: Vec::new(),
-        tools: BTreeMap::new(),
-        waits: Vec::new(),
-        pull_request: None,
-        next: None,
-        notes: Vec::new(),
-        iteration_list: Vec::new(),
-        commit_list: Vec::new(),
-        unreadable_lines: 0,
-        folder: PathBuf::new(),
+        ..LoopReport::named(name)
     }
 }
 

@@ -7,6 +7,7 @@ use anstyle::Style;
 use super::{Entry, Kind};
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, STRONG};
 use crate::text::terminal::{clean, message};
+use crate::view::cells::faint_lines;
 
 /// Where the text of a transcript stands.
 #[derive(Debug, Default)]
@@ -74,14 +75,4 @@ pub(crate) fn style_of(kind: Kind) -> Style {
         Kind::Faint | Kind::Thought => FAINT,
         Kind::Text | Kind::Piece => Style::new(),
     }
-}
-
-/// Each line by itself: a colour that runs over a line's end runs into what somebody else prints.
-fn faint_lines(text: &str) -> String {
-    let mut faint = String::new();
-    for line in text.split_inclusive('\n') {
-        let words = line.trim_end_matches('\n');
-        let _ = write!(faint, "{FAINT}{words}{FAINT:#}{}", &line[words.len()..]);
-    }
-    faint
 }
