@@ -102,6 +102,16 @@ impl Entry {
     }
 }
 
+/// A child this process is just starting has inherited the lock, and would keep it until it is its own program: so it is
+/// given up by name, not by closing the file.
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let Some((_, lock)) = &self.file {
+            let _ = flock(lock, FlockOperation::Unlock);
+        }
+    }
+}
+
 /// The file, ours alone; `None` while another process has it, or when it has sent it.
 fn lock(path: &std::path::Path) -> Option<File> {
     let file = own::open(path, OpenOptions::new().read(true)).ok()?;
