@@ -3,15 +3,21 @@
 //!
 //! No value has a newline in it (one of several lines is several values), so nothing is held back beyond the end of a line.
 
+mod begins;
 mod forms;
+mod fragments;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use anstream::adapter::strip_str;
+
+use self::begins::Begins;
+use self::fragments::Fragments;
 
 /// A shorter value is never looked for, in bytes: it would be found where it does not stand.
 pub const SHORTEST: usize = 8;
@@ -24,6 +30,7 @@ pub struct Redactor(Option<Arc<Known>>);
 
 struct Known {
     automaton: AhoCorasick,
+    fragments: Option<Fragments>,
     /// Each form, with the place of its name; in the order of bytes, which is also that of the automaton.
     forms: Vec<(Vec<u8>, usize)>,
     /// What stands in the place of a value, by the place of its name.
@@ -31,8 +38,7 @@ struct Known {
     names: Vec<String>,
     values: Vec<String>,
     longest: usize,
-    /// The bytes with which forms begin.
-    begins: [bool; 256],
+    begins: Begins,
 }
 
 /// One stream of bytes less its secrets, cut anywhere.
@@ -72,13 +78,11 @@ impl Redactor {
             .build(forms.iter().map(|(form, _)| form));
         // It fails only where all values together have gigabytes.
         let Some(automaton) = automaton.ok().filter(|_| !forms.is_empty()) else { return Self(None) };
-        let mut begins = [false; 256];
-        for (form, _) in &forms {
-            begins[usize::from(form[0])] = true;
-        }
+        let begins = Begins::of(forms.iter().map(|(form, _)| form));
+        let fragments = Fragments::of(&values);
         let longest = forms.iter().map(|(form, _)| form.len()).max().unwrap_or_default();
         let marks = names.iter().map(|name: &String| format!("{MARK}{name}]")).collect();
-        Self(Some(Arc::new(Known { automaton, forms, marks, names, values, longest, begins })))
+        Self(Some(Arc::new(Known { automaton, fragments, forms, marks, names, values, longest, begins })))
     }
 
     /// Whether there is nothing to take out.
@@ -108,6 +112,9 @@ impl Redactor {
 
     fn uncoloured<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some(known) = &self.0 else { return Cow::Borrowed(text) };
+        if !text.contains('…') && known.certain(text.as_bytes()) == Some(text.len()) {
+            return Cow::Borrowed(text);
+        }
         let mut out = String::new();
         for (number, piece) in text.split_inclusive('…').enumerate() {
             let piece = if number > 0 { known.without_rest(piece) } else { Cow::Borrowed(piece) };
@@ -152,6 +159,14 @@ fn split_off_cut(piece: &str) -> (&str, &str) {
 }
 
 impl Known {
+    /// How many of these bytes are certain to hold no secret; `None`: one stands among them.
+    fn certain(&self, bytes: &[u8]) -> Option<usize> {
+        let held = self.held_from(bytes, 0);
+        let may_be_in = self.fragments.as_ref().is_none_or(|fragments| fragments.may_be_in(bytes));
+        let found = may_be_in.then(|| self.automaton.find(bytes)).flatten();
+        found.is_none_or(|found| found.start() >= held).then_some(held)
+    }
+
     /// Bytes less the secrets in them, and from where on they may hold the beginning of one.
     fn replaced(&self, bytes: &[u8]) -> (Vec<u8>, usize) {
         let (mut out, mut at, mut held) = (Vec::with_capacity(bytes.len()), 0, self.held_from(bytes, 0));
@@ -179,7 +194,7 @@ impl Known {
     fn held_from(&self, bytes: &[u8], from: usize) -> usize {
         let from = from.max(bytes.len().saturating_sub(self.longest - 1));
         let line = bytes[from..].iter().rposition(|byte| *byte == b'\n').map_or(from, |at| from + at + 1);
-        let begins = |at: &usize| self.begins[usize::from(bytes[*at])] && self.begun(&bytes[*at..]).is_some();
+        let begins = |at: &usize| self.begins.may_begin(&bytes[*at..]) && self.begun(&bytes[*at..]).is_some();
         (line..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
 
@@ -218,18 +233,17 @@ impl Redaction {
     #[must_use]
     pub fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(known) = &self.redactor.0 else { return Cow::Borrowed(bytes) };
-        if self.held.is_empty() {
-            let held = known.held_from(bytes, 0);
-            let found = known.automaton.find(bytes);
-            if found.is_none_or(|found| found.start() >= held) {
-                self.held.extend_from_slice(&bytes[held..]);
-                return Cow::Borrowed(&bytes[..held]);
-            }
-            let (out, held) = known.replaced(bytes);
+        if self.held.is_empty()
+            && let Some(held) = known.certain(bytes)
+        {
             self.held.extend_from_slice(&bytes[held..]);
-            return Cow::Owned(out);
+            return Cow::Borrowed(&bytes[..held]);
         }
         self.held.extend_from_slice(bytes);
+        if let Some(held) = known.certain(&self.held) {
+            let rest = self.held.split_off(held);
+            return Cow::Owned(mem::replace(&mut self.held, rest));
+        }
         let (out, held) = known.replaced(&self.held);
         self.held.drain(..held);
         Cow::Owned(out)
@@ -238,7 +252,7 @@ impl Redaction {
     /// Nothing more comes. What was held back is no secret as a whole; where it is a good part of one, it is taken out all the same.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
-        let held = std::mem::take(&mut self.held);
+        let held = mem::take(&mut self.held);
         let Some(known) = self.redactor.0.as_ref().filter(|_| held.len() >= SHORTEST) else { return held };
         if let Ok(place) = known.forms.binary_search_by(|(form, _)| form.as_slice().cmp(&held)) {
             return known.mark(place).to_vec();
