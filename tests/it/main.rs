@@ -52,6 +52,7 @@ mod login;
 mod many_loops;
 mod models;
 mod new_limits;
+mod night_report;
 mod notify;
 mod overview;
 mod pane;

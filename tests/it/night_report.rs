@@ -1,0 +1,104 @@
+//! The morning after a night of eight branches that end in eight ways: one command tells each in its own words, and what to type.
+
+use serde_json::Value;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{Started, wait_for};
+
+/// Each branch is called like the word of its end.
+const NIGHT: &str = r#"
+fault() { printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":%s,"result":"%s"}\n' "$1" "$2"; exit 1; }
+case $RALPH_BRANCH in
+  done) work; end ;;
+  unproven) say 'All is well. <promise>COMPLETE</promise>'; result ;;
+  failed) echo 'error: no luck today' >&2; exit 1 ;;
+  error) fault 401 'Invalid API key' ;;
+  limit) work; say 'one more'; result ;;
+  idle) say 'there is nothing to do'; result ;;
+  replan) say '<promise>REPLAN</promise>'; result ;;
+  cancelled) work; touch "$HOME/at-work"; exec sleep 600 ;;
+esac"#;
+
+/// A branch, its tasks, how many of them are done, the sign of its end, and words of its reason and of what to do next.
+const BRANCHES: [(&str, usize, usize, &str, &str, &str); 8] = [
+    ("done", 2, 2, "✓", "", "git merge done"),
+    (
+        "unproven",
+        2,
+        0,
+        "?",
+        "the agent said that all is done, but nothing is committed and 2 tasks are open",
+        "ralph logs unproven --agent",
+    ),
+    ("failed", 2, 0, "✗", "error: no luck today", "ralph logs failed --agent"),
+    ("error", 2, 0, "✗", "Invalid API key", "ralph doctor"),
+    ("limit", 9, 5, "■", "max iterations reached", "ralph loop build"),
+    ("idle", 2, 0, "■", "nothing changes any more", "ralph loop build"),
+    ("replan", 2, 0, "■", "", "ralph loop plan"),
+    ("cancelled", 2, 1, "■", "", "ralph loop build"),
+];
+
+/// Runs the night, and returns what it printed at its end.
+fn night() -> (BranchProject, String) {
+    let branches = BRANCHES.map(|(name, tasks, ..)| (name, tasks));
+    let project = BranchProject::without_remote(&plan(&branches));
+    project.agent(NIGHT);
+    let ralph = Started::new(&project.scratch, "loop build -m 5 --jobs 8");
+    wait_for("the branch that is cancelled", || project.home_path("at-work").exists().then_some(()));
+    let cancelled = project.scratch.run("cancel --now cancelled");
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let run = ralph.finish();
+    assert_eq!(run.code, Some(4), "the worst of all: {run:?}");
+    (project, run.stdout)
+}
+
+fn report(project: &BranchProject, args: &str) -> String {
+    let run = project.scratch.run(&format!("report{args}"));
+    assert_eq!((run.code, &*run.stderr), (Some(0), ""), "{run:?}");
+    run.stdout
+}
+
+#[test]
+fn eight_branches_that_end_in_eight_ways_are_told_in_their_own_words() {
+    let (project, printed) = night();
+    let text = report(&project, "");
+    let json: Value = serde_json::from_str(&report(&project, " --json")).unwrap();
+    let rows = json["loops"].as_array().unwrap();
+    assert_eq!(rows.len(), BRANCHES.len());
+    for (row, (name, total, done, sign, reason, next)) in rows.iter().zip(BRANCHES) {
+        assert_eq!((&row["name"], &row["end"]), (&name.into(), &name.into()));
+        assert_eq!((&row["tasks"]["done"], &row["tasks"]["total"]), (&done.into(), &total.into()), "{name}");
+        assert!(row["reason"].as_str().unwrap_or_default().contains(reason), "{row:#}");
+        assert_eq!(row["next"], next, "{name}");
+
+        let mut lines = text.lines().skip_while(|line| line.split_whitespace().nth(1) != Some(name));
+        let line: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+        assert_eq!(line[..4], [sign, name, name, &format!("{done}/{total}")], "{text}");
+        assert_eq!(line.contains(&"commit") || line.contains(&"commits"), done > 0, "{line:?}");
+        let below: Vec<&str> = lines.take_while(|line| line.starts_with("    ")).collect();
+        let (advice, why) = below.split_last().unwrap();
+        assert_eq!(*advice, format!("    → {next}"), "{text}");
+        assert!(why.join(" ").contains(reason), "{text}");
+        assert!(printed.contains(name), "the build tells it as well: {printed}");
+    }
+    let total = text.lines().find(|line| line.starts_with("8 loops: ")).unwrap();
+    for (name, ..) in BRANCHES {
+        assert!(total.contains(&format!("1 {name}")), "{total}");
+    }
+    assert!(total.contains(" · 8 commits · "), "{total}");
+    assert_eq!(text.lines().last(), Some("Next: ralph loop build"));
+
+    // In the morning everything is cleaned away, and can still be told.
+    for clean in ["clean --worktrees --force", "clean"] {
+        let run = project.scratch.run(clean);
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    assert!(!project.scratch.path(".worktrees/done").exists());
+    assert_eq!(project.scratch.run("ls").stdout, "no loops on this machine\n");
+    assert_eq!(report(&project, ""), text);
+    let history = project.scratch.run("history").stdout;
+    assert_eq!(history.lines().count(), 2, "{history}");
+    for (name, ..) in BRANCHES {
+        assert!(history.contains(&format!("1 {name}")), "{history}");
+    }
+}
