@@ -140,6 +140,11 @@ mod tests {
         let missing = error("ralph prompt");
         assert!(missing.ends_with("<FILE [N]>...; see 'ralph prompt --help'"), "{missing}");
         assert!(error("ralph build --jsn").contains("'--json'"));
+        let lacks_value = error("ralph feature create x --max-cost");
+        assert!(
+            lacks_value.ends_with("none was supplied; see 'ralph feature create --help'"),
+            "{lacks_value}"
+        );
         assert_eq!(error("ralph task"), "no verb given: 'ralph task --help' lists them");
         assert_eq!(error("ralph task deps"), "no verb given: 'ralph task deps --help' lists them");
         assert!(error("ralph task deps ad").ends_with("see 'ralph task deps --help'"));

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::layout::laid_out;
@@ -50,8 +50,10 @@ impl Cli {
 
     /// Reads a command line as clap does, with help that fits the terminal.
     fn of_words(argv: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
         let mut definition = laid_out(Self::command());
-        let mut matches = definition.try_get_matches_from_mut(argv)?;
+        let matches = definition.try_get_matches_from_mut(&argv);
+        let mut matches = matches.map_err(|error| with_usage(error, &mut definition, &argv))?;
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut definition))
     }
 
@@ -115,6 +117,22 @@ fn help_first(argv: &mut [OsString]) {
             None => return,
         }
     }
+}
+
+/// The same, with the usage of the verb that it is about: for a value that is wrong or missing, clap names none.
+fn with_usage(mut error: clap::Error, definition: &mut clap::Command, argv: &[OsString]) -> clap::Error {
+    if !error.use_stderr() || error.get(ContextKind::Usage).is_some() {
+        return error;
+    }
+    let mut verb = definition;
+    for word in &argv[1..] {
+        if verb.find_subcommand(word).is_none() {
+            break;
+        }
+        verb = verb.find_subcommand_mut(word).expect("it was there just now");
+    }
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(verb.render_usage()));
+    error
 }
 
 /// clap's own error for a command that only has verbs.

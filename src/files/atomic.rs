@@ -105,7 +105,7 @@ fn replace(path: &Path, content: &[u8], mode: Mode, durability: Durability) -> i
     // Its error does not have the system's number, by which a machine without room is told from a fault of the folder.
     let cause =
         |error| File::open(folder).err().filter(|cause| fault_of_machine(cause).is_some()).unwrap_or(error);
-    let mut file = builder.tempfile_in(folder).map_err(cause)?;
+    let mut file = builder.tempfile_in(folder).map_err(cause).map_err(without_its_name)?;
     if let Mode::Like(permissions) = mode {
         file.as_file().set_permissions(permissions)?;
     }
@@ -118,6 +118,14 @@ fn replace(path: &Path, content: &[u8], mode: Mode, durability: Durability) -> i
         sync_folder(folder)?;
     }
     FileId::of(&file)
+}
+
+/// The error of a temporary file, whose name would tell nobody anything.
+fn without_its_name(error: io::Error) -> io::Error {
+    match error.to_string().rsplit_once(" at path ") {
+        Some((what, _)) => io::Error::new(error.kind(), what.to_owned()),
+        None => error,
+    }
 }
 
 /// Some file systems cannot sync a folder and say so; nothing is lost that could have been kept.

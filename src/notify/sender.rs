@@ -31,6 +31,7 @@ pub(super) struct Sender {
     last_failures: u32,
     next_try: Instant,
     has_refused: bool,
+    has_dropped: bool,
 }
 
 impl Sender {
@@ -45,6 +46,7 @@ impl Sender {
             last_failures: 0,
             next_try: Instant::now(),
             has_refused: false,
+            has_dropped: false,
         }
     }
 
@@ -110,7 +112,10 @@ impl Sender {
         {
             oldest.remove();
             self.load.remove();
-            self.shared.word(format!("more than {ROOM} notices wait for the webhook: the oldest is dropped"));
+            if !std::mem::replace(&mut self.has_dropped, true) {
+                self.shared
+                    .word(format!("more than {ROOM} notices wait for the webhook: the oldest are dropped"));
+            }
         }
     }
 

@@ -100,9 +100,18 @@ impl Poster {
             }
             // What the library says may name the URL.
             Err(error) => {
-                Answer::Later(error.to_string().replace(self.webhook.url.reveal(), self.webhook.host()), None)
+                Answer::Later(in_words(error).replace(self.webhook.url.reveal(), self.webhook.host()), None)
             }
         }
+    }
+}
+
+/// Why there was no answer.
+fn in_words(error: ureq::Error) -> String {
+    match error {
+        ureq::Error::Timeout(_) => format!("no answer within {} s", LIMIT.as_secs()),
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
     }
 }
 

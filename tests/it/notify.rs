@@ -304,3 +304,43 @@ fn what_is_older_than_a_day_is_dropped_with_a_word() {
     assert!(run.stderr.contains("2 notices of more than a day ago could not be sent"), "{run:?}");
     assert_eq!((receiver.requests().len(), outbox(&scratch).len()), (before + 1, 0));
 }
+
+#[test]
+fn when_too_much_waits_the_oldest_are_dropped_which_is_said_once() {
+    let (scratch, receiver) = (done(), Receiver::start(Answer::Status(500)));
+    Scratch::finish(&mut telling(&scratch, &receiver));
+    let [path] = &outbox(&scratch)[..] else { panic!("one message") };
+    // They are sent in the order of their names.
+    for number in 0..104 {
+        fs::copy(path, path.with_file_name(format!("0-{number:03}.json"))).unwrap();
+    }
+    let run = Scratch::finish(&mut telling(&scratch, &receiver));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stderr.matches("more than 100 notices wait for the webhook").count(), 1, "{run:?}");
+    let kept = outbox(&scratch);
+    assert_eq!(kept.len(), 100);
+    assert!(!path.with_file_name("0-005.json").exists() && path.with_file_name("0-006.json").exists());
+    assert!(path.exists(), "{kept:?}");
+}
+
+#[test]
+fn over_https_only_who_can_prove_itself_is_told() {
+    let (receiver, authority) = Receiver::secure(Answer::Status(200));
+    let scratch = done();
+    let run = Scratch::finish(&mut telling(&scratch, &receiver));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stderr.matches("invalid peer certificate").count(), 1, "{run:?}");
+    assert_eq!((receiver.requests().len(), outbox(&scratch).len()), (0, 1));
+
+    scratch.write("authority.pem", authority);
+    let mut command = telling(&scratch, &receiver);
+    command.env("RALPH_NOTIFY_WEBHOOK_SECRET_ENV", "MY_SECRET").env("MY_SECRET", "hush");
+    let run = Scratch::finish(command.env("SSL_CERT_FILE", scratch.path("authority.pem")));
+    assert!(run.code == Some(0) && !run.stderr.contains("webhook"), "{run:?}");
+    let requests = receiver.requests();
+    assert!(
+        requests.len() == 2 && requests.iter().all(|request| request.is_signed_with("hush")),
+        "{requests:?}"
+    );
+    assert_eq!(outbox(&scratch).len(), 0);
+}

@@ -1,13 +1,15 @@
 //! A web server of the tests' own on loopback: it answers as it is told, and keeps what it was sent.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use ring::hmac;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::scratch::wait_for;
 
@@ -53,8 +55,17 @@ pub(crate) enum Answer {
     Never,
 }
 
+/// A connection.
+trait Stream: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Stream for S {}
+
+/// How a connection is opened.
+type Open = dyn Fn(TcpStream) -> Box<dyn Stream> + Send;
+
 /// The server; it ends when it is dropped.
 pub(crate) struct Receiver {
+    scheme: &'static str,
     port: u16,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -68,6 +79,30 @@ struct Shared {
 
 impl Receiver {
     pub(crate) fn start(answer: Answer) -> Self {
+        Self::open("http", answer, Box::new(|stream| Box::new(stream)))
+    }
+
+    /// One that speaks TLS, and the certificate, as PEM, of the authority that vouches for it.
+    pub(crate) fn secure(answer: Answer) -> (Self, String) {
+        let mut authority = CertificateParams::new([]).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = authority.self_signed(&key).unwrap().pem();
+        let issuer = Issuer::new(authority, key);
+        let key = KeyPair::generate().unwrap();
+        let own = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let key = key.serialize_der().try_into().unwrap();
+        let config = Arc::new(config.with_single_cert(vec![own.der().clone()], key).unwrap());
+        let open = move |stream| -> Box<dyn Stream> {
+            Box::new(StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream))
+        };
+        (Self::open("https", answer, Box::new(open)), certificate)
+    }
+
+    fn open(scheme: &'static str, answer: Answer, open: Box<Open>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared =
@@ -79,14 +114,14 @@ impl Receiver {
                 if its.is_over.load(Ordering::Relaxed) {
                     break;
                 }
-                held.extend(serve(stream.unwrap(), &its));
+                held.extend(serve(open(stream.unwrap()), &its));
             }
         });
-        Self { port, shared, thread: Some(thread) }
+        Self { scheme, port, shared, thread: Some(thread) }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        format!("{}://127.0.0.1:{}{path}", self.scheme, self.port)
     }
 
     /// From here on it answers like this.
@@ -114,10 +149,11 @@ impl Drop for Receiver {
 }
 
 /// Reads one request and answers it; a connection that is to stay open is handed back.
-fn serve(mut stream: TcpStream, shared: &Shared) -> Option<TcpStream> {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
+fn serve(mut stream: Box<dyn Stream>, shared: &Shared) -> Option<Box<dyn Stream>> {
+    let mut reader = BufReader::new(&mut stream);
     let mut line = String::new();
-    reader.read_line(&mut line).unwrap();
+    // Who does not trust the server's certificate says no more.
+    reader.read_line(&mut line).ok()?;
     let path = line.split(' ').nth(1)?.to_owned();
     assert!(line.starts_with("POST "), "{line}");
     let mut headers = BTreeMap::new();

@@ -222,7 +222,12 @@ fn a_page_is_written_whole_or_not_at_all() {
     let before = names();
     fs::create_dir(scratch.path("folder")).unwrap();
     refused(&scratch.run("report --html folder"), "it is a folder, not a file");
-    refused(&scratch.run("report --html nowhere/x.html"), "create its folder");
+    let nowhere = scratch.run("report --html nowhere/x.html");
+    refused(&nowhere, "nowhere/x.html: No such file or directory");
+    assert!(
+        nowhere.stderr.ends_with(": create its folder\n") && !nowhere.stderr.contains(".tmp"),
+        "{nowhere:?}"
+    );
     let pipe = scratch.path("pipe");
     assert!(scratch.command("mkfifo").arg(&pipe).status().unwrap().success());
     refused(&scratch.run("report --html pipe"), "pipe");

@@ -8,6 +8,9 @@ use crate::project::Project;
 use crate::record::lookup;
 use crate::record::report::{LoopReport, RunReport};
 
+/// So much of an id, in characters, is enough to mean it: its year.
+const LEAST_OF_ID: usize = 4;
+
 /// A run, and where it is.
 pub(in crate::commands) struct Picked {
     /// The places of its project.
@@ -32,7 +35,7 @@ pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Re
     };
     let begins_so =
         |folder: &&PathBuf| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(word));
-    let is_id = word.len() >= 8 && word.starts_with(|first: char| first.is_ascii_digit());
+    let is_id = word.len() >= LEAST_OF_ID && word.bytes().take(LEAST_OF_ID).all(|byte| byte.is_ascii_digit());
     let found: Vec<&PathBuf> = runs.iter().filter(begins_so).filter(|_| is_id).collect();
     match found.as_slice() {
         [one] => return Ok(Picked { project: here.clone(), folder: (*one).clone(), name: None, task: None }),
