@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::branch_project::{BranchProject, plan};
 use crate::policies::project;
-use crate::receiver::{Answer, Receiver};
+use crate::receiver::{Answer, Receiver, Request};
 use crate::scratch::{Run, Scratch, Started, await_end, finish, process_in};
 use crate::terminal::Terminal;
 
@@ -212,6 +212,33 @@ fn a_command_gets_each_event_on_stdin() {
     let run = Scratch::finish(failing.env("RALPH_NOTIFY_COMMAND", "echo no such sound >&2; exit 3"));
     let said = "the command that is to tell you has failed: exit code 3: no such sound";
     assert!(run.code == Some(0) && run.stderr.contains(said), "{run:?}");
+}
+
+#[test]
+fn the_older_keys_name_who_is_told_of_a_good_end_and_of_a_failure() {
+    let (scratch, receiver) = (done(), Receiver::start(Answer::Status(200)));
+    let file = scratch.outside().join("told");
+    let folder = scratch.outside().join("home/config/ralph");
+    fs::create_dir_all(&folder).unwrap();
+    let settings = format!(
+        "[notify]\non = []\ncommand = 'cat >> {}'\nwebhook = '{}'\n
+         [monitoring.notifications]\non_complete = 'command'\non_error = 'webhook'\n",
+        file.display(),
+        receiver.url("/")
+    );
+    fs::write(folder.join("ralph.toml"), settings).unwrap();
+    let events = |text: &str| text.lines().map(|line| line.parse::<Value>().unwrap()).collect::<Vec<_>>();
+
+    let run = scratch.run("prompt p.md 1");
+    assert_eq!((run.code, receiver.requests().len()), (Some(0), 0), "{run:?}");
+    scratch.agent("claude", "exit 3");
+    let run = scratch.run("prompt p.md 1 --max-retries 0");
+    assert_ne!(run.code, Some(0), "{run:?}");
+    let posted: Vec<Value> = receiver.requests().iter().map(Request::json).collect();
+    let told = events(&fs::read_to_string(&file).unwrap());
+    let ends = [&told, &posted].map(|events| events.iter().map(|event| &event["event"]).collect::<Vec<_>>());
+    assert_eq!(ends, [["loop_ended"], ["loop_ended"]], "{told:?} {posted:?}");
+    assert_eq!((&told[0]["exit_reason"], told[0]["reason"] == posted[0]["exit_reason"]), (&"complete".into(), false));
 }
 
 #[test]
