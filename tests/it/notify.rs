@@ -238,7 +238,10 @@ fn the_older_keys_name_who_is_told_of_a_good_end_and_of_a_failure() {
     let told = events(&fs::read_to_string(&file).unwrap());
     let ends = [&told, &posted].map(|events| events.iter().map(|event| &event["event"]).collect::<Vec<_>>());
     assert_eq!(ends, [["loop_ended"], ["loop_ended"]], "{told:?} {posted:?}");
-    assert_eq!((&told[0]["exit_reason"], told[0]["reason"] == posted[0]["exit_reason"]), (&"complete".into(), false));
+    assert_eq!(
+        (&told[0]["exit_reason"], told[0]["reason"] == posted[0]["exit_reason"]),
+        (&"complete".into(), false)
+    );
 }
 
 #[test]

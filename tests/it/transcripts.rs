@@ -1,8 +1,9 @@
 //! `ralph logs --agent`: what agents said and did, attempt by attempt.
 
-use std::fs;
+use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
 
-use crate::scratch::{Scratch, claude_says};
+use crate::scratch::{Scratch, Started, claude_says, claude_text, finish, wait_for};
 
 /// A project whose agent fails once, and then says what its iteration is.
 fn with_a_retry() -> Scratch {
@@ -85,4 +86,48 @@ fn torn_foreign_and_newer_lines_are_passed_over() {
     // Without any, there is still what the agents wrote.
     fs::remove_file(&events).unwrap();
     assert!(scratch.run("logs --agent").stdout.contains("SESSION SUMMARY"));
+}
+
+#[test]
+fn what_an_agent_says_is_followed_while_it_says_it_and_its_silence_is_told() {
+    let scratch = Scratch::new();
+    let wait = |name: &str| format!("while [ ! -e \"$HOME/{name}\" ]; do sleep 0.02; done");
+    let says = |text: &str| format!("printf '%s\\n' '{}'", claude_text(text));
+    scratch.agent(
+        "claude",
+        &[
+            says("The first."),
+            wait("go"),
+            says("The second."),
+            wait("end"),
+            claude_says("<promise>COMPLETE</promise>"),
+        ]
+        .join("\n"),
+    );
+    let home = scratch.outside().join("home");
+    let ralph = Started::new(&scratch, "prompt p.md 1");
+    wait_for("the attempt", || scratch.run("logs --agent").stdout.contains("The first.").then_some(()));
+
+    let path = scratch.outside().join("followed");
+    let mut follow = scratch.ralph("logs --agent --follow");
+    let follow = follow.stdout(File::create(&path).unwrap()).spawn().unwrap();
+    let followed = |text: &str| {
+        wait_for(text, || fs::read_to_string(&path).unwrap().contains(text).then_some(()));
+    };
+    followed("The first.");
+    // As if it had said nothing for long.
+    let log = scratch.session_logs().pop().unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(12 * 60 + 5);
+    File::options().append(true).open(log).unwrap().set_modified(long_ago).unwrap();
+    let status = scratch.run("status").stdout;
+    let [heads, row] = status.lines().collect::<Vec<_>>()[..] else { panic!("{status}") };
+    let at = heads.find("SILENT").unwrap();
+    assert!(row[at..].starts_with("12m "), "{status}");
+
+    fs::write(home.join("go"), "").unwrap();
+    followed("The second.");
+    fs::write(home.join("end"), "").unwrap();
+    followed("■ done");
+    assert_eq!((ralph.finish().code, finish(follow).code), (Some(0), Some(0)));
+    assert!(!scratch.run("status").stdout.contains("SILENT"));
 }
