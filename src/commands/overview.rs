@@ -17,7 +17,7 @@ use crate::record::state::State;
 use crate::text::line::joined;
 use crate::text::terminal::message;
 use crate::text::timestamp;
-use crate::view::next_step::{next_step, shell_word};
+use crate::view::next_step::{Ending, next_step, shell_word};
 use crate::view::report::text;
 use crate::view::status_table;
 
@@ -117,7 +117,7 @@ fn facts(state: &State) -> String {
 }
 
 /// What to type next about a loop.
-pub(super) fn next(found: &Loop) -> Option<String> {
+fn next(found: &Loop) -> Option<String> {
     let state = found.state.as_deref().ok()?;
     let name = shell_word(&found.name);
     if state.is_alive() {
@@ -128,7 +128,9 @@ pub(super) fn next(found: &Loop) -> Option<String> {
     }
     match state.outcome() {
         Some(outcome) if !state.active => {
-            next_step(&state.setup.verb, &found.name, outcome, (&state.tally, state.budget), None)
+            let spent = Some((&state.tally, state.budget));
+            let (verb, name) = (&*state.setup.verb, &*found.name);
+            next_step(&Ending { verb, name, outcome: Some(outcome), spent, ..Ending::default() })
         }
         _ => Some(format!("ralph resume {name}")),
     }

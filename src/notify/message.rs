@@ -14,7 +14,7 @@ use crate::settings::notify::Moment;
 use crate::text::count;
 use crate::text::line::one_line_within;
 use crate::text::timestamp;
-use crate::view::next_step::{next_step, shell_word};
+use crate::view::next_step::{Ending, next_step, shell_word};
 
 /// A text of others is cut to this, in characters.
 const LONGEST: usize = 300;
@@ -123,8 +123,15 @@ fn text((verb, budget): (&str, Budget), name: &str, event: &Event<'_>) -> String
     let name = one_line_within(name, LONGEST);
     match event {
         Event::LoopEnded { outcome, detail, tally, work, .. } => {
-            let from = work.and_then(|work| work.from.as_deref());
-            let next = next_step(verb, &name, *outcome, (tally, budget), from);
+            let next = next_step(&Ending {
+                verb,
+                name: &name,
+                outcome: Some(*outcome),
+                has_rest: detail.is_some(),
+                has_work: work.is_some(),
+                spent: Some((tally, budget)),
+                ..Ending::default()
+            });
             let why = detail.map(str::to_owned).or_else(|| of_outcome(*outcome));
             let why = why.map(|why| format!("\n{}", one_line_within(&why, LONGEST)));
             let next = next.map(|next| format!("\nnext: {next}"));
@@ -202,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_in_a_few_lines() {
-        let done = "✓ fix-a done: 3 iterations, $1.20, 5 commits\nnext: git diff 0123456789ab";
+        let done = "✓ fix-a done: 3 iterations, $1.20, 5 commits\nnext: ralph diff fix-a";
         assert_eq!(told(Outcome::Complete, None), done);
         let failed =
             "✗ fix-a failed: 3 iterations, $1.20, 5 commits\nboom bang\nnext: ralph logs fix-a --agent";

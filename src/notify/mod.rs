@@ -10,7 +10,6 @@ mod message;
 mod outbox;
 mod program;
 mod sender;
-mod waits;
 mod webhook;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +20,10 @@ use crate::engine::policy::Budget;
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::notify::{Moment, NotifySettings, Target};
+use crate::view::waits::Waits;
 use lane::{Lane, Shared};
 use message::Message;
 use outbox::Outbox;
-use waits::Waits;
 
 pub(crate) use hooks::Hooks;
 pub(crate) use message::Counts;

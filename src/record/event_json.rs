@@ -33,7 +33,8 @@ pub fn to_line(at: DateTime<Local>, identity: &LoopIdentity, fact: Fact<'_>) -> 
     EventLine::new(at, identity, fact).write().unwrap_or_default()
 }
 
-fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
+/// The fact that an event is; `None` for what was shown, which are many, and for raw bytes.
+pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
     Some(match *event {
         Event::LoopStarted { project, limits, .. } => Fact::LoopStarted {
             max_iterations: limits.max_iterations,

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::status_board::StatusBoard;
 use super::status_line::StatusLine;
 use super::terminal::Terminal;
+use super::total_line::TotalLine;
 use crate::threads;
 
 /// How many bytes of droppable text may wait to be written.
@@ -134,6 +135,15 @@ impl Console {
         queue.waiting += text.len();
         queue.pieces.push_back((target, text));
         self.shared.changed.notify_all();
+    }
+
+    /// Changes what all loops have come to.
+    pub(super) fn total(&self, change: impl FnOnce(&mut TotalLine)) {
+        let mut queue = self.shared.lock();
+        if queue.board.change_total(change) {
+            queue.board_is_new = true;
+            self.shared.changed.notify_all();
+        }
     }
 
     /// From now on the status line at this place says this; `None` takes it away.

@@ -8,7 +8,7 @@ pub(crate) mod console;
 pub(crate) mod fold;
 pub(crate) mod json;
 pub(crate) mod next_step;
-mod person_lines;
+pub(crate) mod person_lines;
 pub(crate) mod plain;
 pub(crate) mod report;
 pub(crate) mod run_lines;
@@ -19,8 +19,10 @@ mod status_board;
 pub(crate) mod status_line;
 pub(crate) mod status_table;
 mod terminal;
+mod total_line;
 pub(crate) mod transcript;
 pub(crate) mod voice;
+pub(crate) mod waits;
 pub(crate) mod watch;
 pub(crate) mod worker_lines;
 pub(crate) mod worker_status;
@@ -101,6 +103,7 @@ impl View {
             Event::Answered(_) => self.is_asking = false,
             _ => {}
         }
+        self.console.total(|total| total.take(self.place, &stamped.event));
         let goes_on = !self.is_asking && !matches!(stamped.event, Event::LoopEnded { .. });
         self.console.status(self.place, goes_on.then(|| status.clone()));
     }
@@ -120,6 +123,15 @@ impl View {
     /// Something the user should know before the loop starts.
     pub(crate) fn warn(&mut self, text: &str) {
         self.voice.say(Target::Stderr, format!("warning: {}\n", message(text)));
+    }
+
+    /// The loop of this name could not be started.
+    pub(crate) fn refused(&mut self, name: &str, why: &str) {
+        self.console.total(|total| total.refused(self.place));
+        match &mut self.form {
+            Form::Plain(plain) => plain.refused(name, why),
+            Form::Json => self.warn(why),
+        }
     }
 
     /// Rings the terminal's bell.

@@ -1,27 +1,28 @@
-//! What stands around the iterations on a terminal: a line at the start and the end of each, and a few at the end of the loop.
+//! What stands around the iterations on a terminal: a line at the start and the end of each, and what closes the loop.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::next_step::next_step;
-use crate::engine::event::LoopIdentity;
-use crate::engine::outcome::{Ended, Outcome};
+use super::next_step::{Ending, next_step};
+use super::report::{next::ending, text};
+use super::transcript::{Kind, attempt_ended, style_of};
+use crate::engine::event::TaskCounts;
+use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Budget, Limits};
-use crate::engine::report::{AttemptStatus, Report};
+use crate::engine::report::Report;
 use crate::engine::tally::Tally;
-use crate::engine::worktree::WorkDone;
-use crate::record::blocks;
-use crate::text::palette::{ERROR, GOOD, NOTE, STRONG};
+use crate::record::report::LoopReport;
+use crate::text::line::one_line;
+use crate::text::palette::{NOTE, STRONG};
 use crate::text::terminal::message;
 use crate::text::wrap::wrapped;
 use crate::text::{count, duration};
 
-/// What a line at the end is about, in cells.
-const FACT: usize = 12;
+/// What stands before a line of a branch besides its name: a blank and a bar, and a blank behind it.
+const PREFIX: usize = 3;
 /// With less room than this beside the head of a line, in cells, it is the terminal that breaks it.
 const LEAST_ROOM: usize = 16;
 
@@ -37,6 +38,26 @@ pub(crate) struct PersonLines {
     /// What the loop may use up besides.
     budget: Budget,
     log: Option<PathBuf>,
+    /// Of a branch.
+    tasks: Option<TaskCounter>,
+}
+
+/// Counts the tasks of a branch.
+pub(crate) struct TaskCounter(pub(crate) Box<dyn Fn() -> Option<TaskCounts> + Send>);
+
+impl fmt::Debug for TaskCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TaskCounter")
+    }
+}
+
+/// How a loop has ended.
+pub(crate) struct Closing<'a> {
+    pub(crate) report: &'a LoopReport,
+    pub(crate) outcome: Outcome,
+    /// Why, where the outcome alone does not say it.
+    pub(crate) detail: Option<&'a str>,
+    pub(crate) tally: &'a Tally,
 }
 
 /// A line that begins with `head`; where it is broken, the rest stands below what follows the head.
@@ -72,26 +93,15 @@ impl Row {
     }
 }
 
-/// How a loop has ended.
-pub(crate) struct Closing<'a> {
-    pub(crate) identity: &'a LoopIdentity,
-    pub(crate) outcome: Outcome,
-    /// Why, where the outcome alone does not say it.
-    pub(crate) detail: Option<&'a str>,
-    pub(crate) tally: &'a Tally,
-    pub(crate) duration: Duration,
-    pub(crate) work: Option<&'a WorkDone>,
-}
-
 impl PersonLines {
     /// For a loop that these words start.
     pub(crate) fn new(verb: &'static str) -> Self {
-        Self { verb, prefix: None, last: None, budget: Budget::default(), log: None }
+        Self { verb, prefix: None, last: None, budget: Budget::default(), log: None, tasks: None }
     }
 
-    /// The same for one branch out of many, whose lines begin with so many cells.
-    pub(crate) fn of_branch(verb: &'static str, prefix: usize) -> Self {
-        Self { prefix: Some(prefix), ..Self::new(verb) }
+    /// The same for one branch out of many, whose names take so many cells.
+    pub(crate) fn of_branch(verb: &'static str, name: usize, tasks: TaskCounter) -> Self {
+        Self { prefix: Some(name + PREFIX), tasks: Some(tasks), ..Self::new(verb) }
     }
 
     /// Whether it is one branch out of many.
@@ -127,9 +137,9 @@ impl PersonLines {
     /// `✓ Iteration 3 completed in 1m5s · $0.12 · 12.3k tokens in, 1.2k out`, and what went wrong.
     /// `fails`: the validation of it does. `told`: the failure that was told last, which is not told again.
     pub(crate) fn end(tally: &Tally, report: &Report, fails: bool, told: &str) -> Row {
-        let (style, mark, how) = match how_it_ended(report) {
-            (GOOD, ..) if fails => (NOTE, "?", "is not valid, after"),
-            how => how,
+        let (style, mark, how) = match attempt_ended(report.status) {
+            (Kind::Good, ..) if fails => (NOTE, "?", "is not valid, after"),
+            (kind, mark, how) => (style_of(kind), mark, how),
         };
         let took = duration::elapsed_tenths(report.duration);
         let mut facts = vec![format!("Iteration {} {how} {took}", tally.iteration)];
@@ -145,114 +155,56 @@ impl PersonLines {
         Row { style, head: format!("{mark} "), text: facts.join(" · ") + &why.unwrap_or_default() }
     }
 
-    /// The lines at the end of the loop.
-    pub(crate) fn summary(&self, closing: &Closing<'_>) -> Vec<Row> {
-        let Closing { identity, outcome, detail, tally, .. } = closing;
-        let (word, why) = (outcome.ended().word(), message(detail.unwrap_or(outcome.reason())));
-        let end = if why == word { why } else { format!("{word}: {why}") };
-        // What stands above is not told again.
-        let validation = blocks::unproven(tally, *outcome).into_iter().filter(|line| Some(*line) != *detail);
-        let from = closing.work.and_then(|work| work.from.as_deref());
-        // What is said to be done, with words about what is not.
-        let goes_on = self.verb == "build" && *outcome == Outcome::Complete && detail.is_some();
-        let next = next_step(self.verb, &identity.name, *outcome, (tally, self.budget), from);
-        let next = if goes_on { Some("ralph build".to_owned()) } else { next };
-        let facts = validation.map(|line| ("validation", message(line))).chain(
-            [
-                ("ran", Some(ran(tally, closing.duration))),
-                ("spent", spent(tally)),
-                ("committed", closing.work.map(committed)),
-                ("log", self.log.as_ref().map(|log| message(&log.display().to_string()))),
-                ("next", next.map(|next| message(&next))),
-            ]
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?))),
-        );
-        let facts = facts.map(|(name, value)| Row {
-            style: Style::new(),
-            head: format!("  {name:<FACT$}"),
-            text: value,
-        });
-        let end = Row { style: style_of(outcome.ended()), head: "■ ".to_owned(), text: end };
-        [end].into_iter().chain(facts).collect()
+    /// What closes the loop. `told` is the failure that was told last, which is not told again.
+    pub(crate) fn closing(&self, closing: &Closing<'_>, told: &str, width: usize) -> String {
+        let mut report = closing.report.clone();
+        let spent = Some((closing.tally, self.budget));
+        report.next = next_step(&Ending { spent, ..ending(&report, self.verb, None) });
+        report.reason = report.reason.map(|reason| closing.reason(reason, told));
+        let log = self.log.as_ref().map(|log| log.display().to_string());
+        text::closing(&report, log.as_deref(), Some(width))
+    }
+
+    /// The line that is left of a branch.
+    pub(crate) fn finished(&self, report: &LoopReport, width: usize) -> String {
+        let tasks = self.tasks.as_ref().and_then(|TaskCounter(count)| count());
+        let name = self.prefix.unwrap_or_default().saturating_sub(PREFIX);
+        text::finished(&LoopReport { tasks, ..report.clone() }, name, width)
     }
 }
 
-/// The colour of an end.
-pub(super) fn style_of(ended: Ended) -> Style {
-    match ended {
-        Ended::Done => GOOD,
-        Ended::Unproven | Ended::Failed | Ended::Error | Ended::Empty | Ended::Killed => ERROR,
-        Ended::Limit
-        | Ended::Budget
-        | Ended::Idle
-        | Ended::Interrupted
-        | Ended::Cancelled
-        | Ended::Replan
-        | Ended::Blocked => NOTE,
+impl Closing<'_> {
+    /// Why it ended, without what was told, and with what can be done about it.
+    fn reason(&self, reason: String, told: &str) -> String {
+        let told_too = self.detail.and_then(|detail| detail.strip_prefix(told));
+        let rest = told_too.map_or("", |rest| rest.trim_start_matches("; "));
+        match self.detail {
+            _ if told.is_empty() || reason != one_line(told) => match self.detail.map(one_line) {
+                Some(detail) if detail.starts_with(&reason) => detail,
+                _ => reason,
+            },
+            Some(_) if !rest.is_empty() => one_line(rest),
+            _ => self.outcome.reason().to_owned(),
+        }
     }
-}
-
-/// What became of an attempt: colour, sign, and the words before how long it took.
-fn how_it_ended(report: &Report) -> (Style, &'static str, &'static str) {
-    match report.status {
-        AttemptStatus::Success | AttemptStatus::Still => (GOOD, "✓", "completed in"),
-        AttemptStatus::CompleteUnproven => (NOTE, "?", "says that all is done, which is not proven, after"),
-        AttemptStatus::UsageLimit => (NOTE, "⏸", "met a usage limit after"),
-        AttemptStatus::Interrupted => (NOTE, "■", "was interrupted after"),
-        AttemptStatus::Timeout => (ERROR, "⏱", "timed out after"),
-        AttemptStatus::AgentFailure => (ERROR, "✗", "failed after"),
-    }
-}
-
-/// `20 iterations in 1h 2m (18 succeeded, 2 failed, 23 attempts)`
-fn ran(tally: &Tally, took: Duration) -> String {
-    let mut of = Vec::new();
-    if tally.failed > 0 {
-        of.push(format!("{} succeeded, {} failed", tally.succeeded, tally.failed));
-    }
-    if tally.durations.count > tally.iteration {
-        of.push(count::of(tally.durations.count, "attempt"));
-    }
-    let of = if of.is_empty() { String::new() } else { format!(" ({})", of.join(", ")) };
-    format!("{} in {}{of}", count::of(tally.iteration, "iteration"), duration::elapsed(took))
-}
-
-/// `$1.42, 1.2M tokens in, 34.0k out`; `None` where nobody has told.
-fn spent(tally: &Tally) -> Option<String> {
-    let cost = tally.cost_usd.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}"));
-    let (input, output) = (tally.input_tokens, tally.output_tokens);
-    let tokens = (input.saturating_add(output) > 0)
-        .then(|| format!("{} tokens in, {} out", count::short(input), count::short(output)));
-    let spent: Vec<String> = cost.into_iter().chain(tokens).collect();
-    (!spent.is_empty()).then(|| spent.join(", "))
-}
-
-/// `4 commits, 12 files, +412 −18`
-fn committed(work: &WorkDone) -> String {
-    let WorkDone { commits, files, insertions, deletions, .. } = work;
-    format!("{}, {}, +{insertions} −{deletions}", count::of(*commits, "commit"), count::of(*files, "file"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use anstream::adapter::strip_str;
+
     use super::*;
+    use crate::engine::report::AttemptStatus;
+    use crate::record::report::Work;
     use crate::reply::usage::{Class, Usage};
     use crate::reply::verdict::{Failure, Kind};
-
-    fn identity() -> LoopIdentity {
-        let [run, name, mode, agent] = ["r", "my loop", "build", "claude"].map(str::to_owned);
-        LoopIdentity { run, name, mode, agent }
-    }
 
     impl Row {
         fn unstyled(&self) -> String {
             format!("{}{}", self.head, self.text)
         }
-    }
-
-    fn text(rows: &[Row]) -> String {
-        rows.iter().map(|row| row.unstyled() + "\n").collect()
     }
 
     #[test]
@@ -288,52 +240,89 @@ mod tests {
         assert!(invalid.starts_with("? Iteration 3 is not valid, after 1m5s"), "{invalid}");
     }
 
-    #[test]
-    fn the_end_tells_what_there_is_to_tell_and_what_to_type_next() {
-        let mut tally =
-            Tally { iteration: 4, succeeded: 3, failed: 1, cost_usd: Some(1.5), ..Tally::default() };
-        tally.durations.count = 6;
-        let identity = identity();
-        let duration = Duration::from_mins(1);
-        let closing = |outcome, tally, work| Closing {
-            identity: &identity,
-            outcome,
-            detail: None,
-            tally,
-            duration,
-            work,
+    /// A loop that has ended so, and what it said last.
+    fn closing(report: LoopReport, outcome: Outcome, detail: Option<&str>, told: &str) -> String {
+        let tally = Tally { iteration: 4, ..Tally::default() };
+        let report = LoopReport {
+            end: outcome.ended().word().to_owned(),
+            exit_reason: Some(outcome.word().to_owned()),
+            exit_code: Some(outcome.code()),
+            iterations: 4,
+            duration_s: 60.0,
+            ..report
         };
         let mut lines = PersonLines::new("build");
         lines.log_is(Path::new("l.log"));
-        assert_eq!(
-            text(&lines.summary(&closing(Outcome::MaxIterations, &tally, None))),
-            "■ limit: max iterations reached\n  \
-             ran         4 iterations in 1m0s (3 succeeded, 1 failed, 6 attempts)\n  \
-             spent       $1.50\n  log         l.log\n  next        ralph resume 'my loop' --max-iterations 8\n"
-        );
-        let work = WorkDone { from: Some("a".repeat(40)), commits: 1, files: 2, insertions: 3, deletions: 4 };
-        let tally = Tally { iteration: 1, succeeded: 1, ..Tally::default() };
-        assert_eq!(
-            text(&PersonLines::new("build").summary(&closing(Outcome::Complete, &tally, Some(&work)))),
-            "■ done: completion signal detected\n  ran         1 iteration in 1m0s\n  \
-             committed   1 commit, 2 files, +3 −4\n  next        git diff aaaaaaaaaaaa\n"
-        );
-        let tally = Tally { validation_error: Some("one\n\ntwo\n".into()), ..Tally::default() };
-        let told = text(&lines.summary(&closing(Outcome::Unproven, &tally, None)));
-        assert!(told.contains("  validation  one\n  validation  two\n"), "{told}");
+        let closing = Closing { report: &report, outcome, detail, tally: &tally };
+        strip_str(&lines.closing(&closing, told, 80)).collect()
     }
 
     #[test]
-    fn every_end_that_is_not_the_users_own_names_a_next_step() {
-        let tally = Tally { iteration: 2, ..Tally::default() };
-        let budget =
-            Budget { max_cost_usd: Some(1.0), max_duration_seconds: Some(60.0), ..Budget::default() };
-        for outcome in Outcome::ALL {
-            let is_quiet =
-                matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed)
-                    || matches!(outcome, Outcome::PromptLost | Outcome::RecordFailed | Outcome::GitFailed);
-            let next = next_step("build", "build", outcome, (&tally, budget), None);
-            assert_eq!(next.is_none(), is_quiet, "{outcome:?}");
+    fn the_end_tells_what_there_is_to_tell_and_what_to_type_next() {
+        let mut report = LoopReport::named("my loop");
+        report.reason = Some("max iterations reached".to_owned());
+        (report.attempts, report.failed_attempts, report.cost_usd) = (6, 1, Some(1.5));
+        assert_eq!(
+            closing(report, Outcome::MaxIterations, None, ""),
+            "■ my loop  limit  1m  $1.50\n    max iterations reached\n    \
+             4 iterations, 6 attempts, 1 failed\n    log l.log\n\
+             Next: ralph resume 'my loop' --max-iterations 8\n"
+        );
+        let mut report = LoopReport::named("build");
+        report.work = Some(Work {
+            commits: Some(1),
+            files: Some(2),
+            insertions: Some(3),
+            deletions: Some(4),
+            ..Work::default()
+        });
+        (report.input_tokens, report.output_tokens) = (12_345, 678);
+        assert_eq!(
+            closing(report, Outcome::Complete, None, ""),
+            "✓ build  done  +3 −4  1 commit  1m\n    4 iterations · 2 files · 12.3k tokens in, 678 out\n    \
+             log l.log\nNext: ralph diff build\n"
+        );
+    }
+
+    #[test]
+    fn what_was_told_is_not_told_again_and_what_can_be_done_about_it_is() {
+        let report = LoopReport { reason: Some("it broke".to_owned()), ..LoopReport::named("build") };
+        let second = |detail, told| {
+            let text = closing(report.clone(), Outcome::AgentFailed, detail, told);
+            text.lines().nth(1).unwrap_or_default().trim().to_owned()
+        };
+        assert_eq!(second(None, ""), "it broke");
+        assert_eq!(second(None, "it\nbroke"), "agent failure exceeded retries");
+        assert_eq!(second(Some("it broke; mend it"), ""), "it broke; mend it");
+        assert_eq!(second(Some("it broke; mend it"), "it broke"), "mend it");
+        assert_eq!(second(Some("it broke"), "it broke"), "agent failure exceeded retries");
+    }
+
+    #[test]
+    fn a_branch_that_has_ended_leaves_one_line() {
+        let counts = TaskCounts { done: 1, failed: 0, total: 3 };
+        let lines = PersonLines::of_branch("loop build", 9, TaskCounter(Box::new(move || Some(counts))));
+        let mut report = LoopReport {
+            end: "failed".to_owned(),
+            reason: Some("claude exited with 3:\n\x1b[31mcannot make it rain".to_owned()),
+            duration_s: 61.0,
+            cost_usd: Some(0.5),
+            ..LoopReport::named("fix")
+        };
+        let line = |report: &LoopReport, width| strip_str(&lines.finished(report, width)).collect::<String>();
+        assert_eq!(
+            line(&report, 100),
+            "✗ fix        failed  1/3  1m  $0.50  claude exited with 3: cannot make it rain\n"
+        );
+        assert_eq!(line(&report, 60), "✗ fix        failed  1/3  1m  $0.50  claude exited with 3: …\n");
+        report.name = "a-branch-with-a-rather-long-name".to_owned();
+        for width in 1..100 {
+            let line = line(&report, width);
+            assert!(line.trim_end().width() <= width.max(4) && line.lines().count() == 1, "{width}: {line}");
         }
+        let at_60 = line(&report, 60);
+        assert!(at_60.contains("  claude exited with"), "why it failed is worth more than its cost: {at_60}");
+        report.end = "done".to_owned();
+        assert!(!line(&report, 100).contains("claude"));
     }
 }

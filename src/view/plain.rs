@@ -6,28 +6,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::Style;
-use chrono::{DateTime, Local, TimeDelta, Utc};
+use chrono::{DateTime, Local, Utc};
 
 use super::cells;
 use super::console::Target;
-use super::person_lines::{Closing, PersonLines, Row, style_of};
+use super::next_step::shell_word;
+use super::person_lines::{Closing, PersonLines, Row};
+use super::report::sign;
 use super::run_lines::RunLines;
 use super::terminal;
 use super::voice::Voice;
+use super::waits::Waits;
 use super::worker_lines::WorkerLines;
 use crate::engine::event::{Event, Stamped};
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
+use crate::files::room::Shortage;
 use crate::record::blocks;
+use crate::record::report::{Live, LoopReport};
 use crate::reply::show::{Leave, Show};
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
 use crate::text::terminal::{clean, message};
 use crate::text::{count, duration, timestamp};
 
-/// Waits that end within so much of each other are for one reason.
-const SAME_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// So much of an error, in characters, a failure's message quotes at least.
 const QUOTED: usize = 200;
 
@@ -48,23 +51,18 @@ pub(crate) struct Plain {
     told: String,
     /// The validation of the iteration that is about to end.
     fails: bool,
+    /// What a person is told of it in the end.
+    live: Live,
+    /// Of a branch: the agent's latest notice, which is not told yet, because it may be of the limit that all meet.
+    notice: Option<String>,
+    /// Of a branch: it waits for what all of them wait for.
+    waits_for_all: bool,
     /// What many branches wait for.
-    waits: Waits,
+    waits: SharedWaits,
 }
 
-/// The latest wait that was told, of all loops that share a screen.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Waits(Arc<Mutex<Option<DateTime<Utc>>>>);
-
-impl Waits {
-    /// Whether nobody has told of a wait that ends about then; from now on somebody has.
-    fn is_new(&self, until: DateTime<Utc>) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = told.is_none_or(|told| (told - until).abs() > SAME_WAIT);
-        *told = Some(until);
-        is_new
-    }
-}
+/// The waits that were told, of all loops that share a screen.
+pub(crate) type SharedWaits = Arc<Mutex<Waits>>;
 
 /// What stands on stdout around the iterations.
 #[derive(Debug)]
@@ -98,7 +96,7 @@ impl Frame {
 impl Plain {
     /// `quiet` leaves out what the agent does and the frame around it; the summary and what went wrong stay.
     #[must_use]
-    pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame, waits: Waits) -> Self {
+    pub(crate) fn new(voice: Voice, quiet: bool, frame: Frame, waits: SharedWaits) -> Self {
         Self {
             voice,
             quiet,
@@ -108,6 +106,9 @@ impl Plain {
             held: Vec::new(),
             told: String::new(),
             fails: false,
+            live: Live::default(),
+            notice: None,
+            waits_for_all: false,
             waits,
         }
     }
@@ -119,6 +120,9 @@ impl Plain {
         {
             self.of_worker(stamped.event, text);
             return;
+        }
+        if self.is_for_person() {
+            self.live.take(stamped);
         }
         if let Frame::Person(lines) = &mut self.frame
             && let Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } =
@@ -168,16 +172,8 @@ impl Plain {
                 let text = format!("Agent failure on iteration {iteration}, retry {retry}/{max_retries}...");
                 self.line(NOTE, "↻", &text);
             }
-            Event::Waiting { shortage: Some(shortage), .. } => {
-                let name = &stamped.identity.name;
-                let text =
-                    format!("{shortage}: waiting for room; 'ralph resume {name}' tries now, Ctrl+C stops");
-                self.line(NOTE, "⏸", &text);
-            }
-            Event::Waiting { until, tally, shortage: None } => {
-                let why =
-                    if tally.waits_for_provider() { "provider overloaded" } else { "usage limit reached" };
-                self.waits(why, until, &stamped.identity.name);
+            Event::Waiting { until, tally, shortage } => {
+                self.waits(stamped, until, shortage, tally.waits_for_provider());
             }
             Event::BackingOff { pause, .. } => {
                 let text = format!("the next iteration begins in {}", duration::format(pause));
@@ -196,15 +192,16 @@ impl Plain {
             }
             Event::Queued if !self.quiet => self.line(FAINT, "⏸", "waiting for a free place"),
             Event::Paused { .. } => self.line(NOTE, "⏸", "paused; 'ralph resume' goes on"),
+            // Its status line says so.
+            Event::Resumed { .. } if std::mem::take(&mut self.waits_for_all) => {}
             Event::Resumed { .. } | Event::Attention(None) => self.line(NOTE, "▶", "going on"),
             Event::Asked { ask, urgency } => self.asked(ask, urgency),
             // Also where much is left out: it wants an answer, which is typed on the next row.
             Event::Question(text) => self.line(QUESTION, "?", text),
             Event::Published(message) if !self.quiet => self.line(FAINT, "↑", message),
             Event::Notice(message) => self.line(NOTE, "!", message),
-            Event::LoopEnded { outcome, detail, tally, duration, work } => {
-                let identity = stamped.identity;
-                self.loop_ended(&Closing { identity, outcome, detail, tally, duration, work });
+            Event::LoopEnded { outcome, detail, tally, duration, .. } => {
+                self.loop_ended(outcome, detail, tally, duration);
             }
             _ => {}
         }
@@ -220,6 +217,11 @@ impl Plain {
 
     fn is_for_person(&self) -> bool {
         matches!(self.frame, Frame::Person(_))
+    }
+
+    /// Whether it is one branch out of many, on a terminal.
+    fn is_branch_for_person(&self) -> bool {
+        matches!(&self.frame, Frame::Person(lines) if lines.is_of_branch())
     }
 
     /// Everything that the loop's agents write is there.
@@ -256,6 +258,12 @@ impl Plain {
     /// One line with all there is to say, the error among it.
     fn iteration_ended(&mut self, tally: &Tally, report: &Report) {
         let failure = report.failure.as_ref().map_or("", |failure| failure.message.as_str());
+        // What all branches wait for is told once, by its wait.
+        if self.is_branch_for_person() && report.is_waited_for() {
+            self.held.clear();
+            self.notice = None;
+            return;
+        }
         self.held_errors(failure);
         let row = PersonLines::end(tally, report, std::mem::take(&mut self.fails), &self.told);
         failure.clone_into(&mut self.told);
@@ -265,9 +273,17 @@ impl Plain {
         }
     }
 
-    fn loop_ended(&mut self, closing: &Closing<'_>) {
-        let Closing { outcome, detail, tally, duration, .. } = *closing;
-        let style = style_of(outcome.ended());
+    fn loop_ended(&mut self, outcome: Outcome, detail: Option<&str>, tally: &Tally, duration: Duration) {
+        if let (Frame::Person(lines), Some(report)) = (&self.frame, self.live.report()) {
+            let width = terminal::size().1;
+            if lines.is_of_branch() {
+                let line = lines.finished(report, width);
+                return self.voice.say_for_all(Target::Stdout, line);
+            }
+            let closing = lines.closing(&Closing { report, outcome, detail, tally }, &self.told, width);
+            return self.block(closing);
+        }
+        let (style, _) = sign(outcome.ended().word());
         // A failure that was told is not told again; what can be done about it is.
         let detail = detail.map(|detail| match detail.strip_prefix(&self.told) {
             Some(rest) => rest.trim_start_matches("; "),
@@ -275,20 +291,32 @@ impl Plain {
         });
         let detail = detail.filter(|detail| !detail.is_empty());
         let (detail, text) = match &self.frame {
-            Frame::Person(lines) if lines.is_of_branch() => {
-                (None, self.broken(&[branch_ended(style, outcome, detail, tally, duration)]))
-            }
-            Frame::Person(lines) => (None, self.broken(&lines.summary(&Closing { detail, ..*closing }))),
             // The blocks name the reason; the lines do not.
             Frame::Blocks => (detail, blocks::summary(tally, outcome, duration)),
             Frame::Lines(lines) => (Some(detail.unwrap_or(outcome.reason())), lines.summary()),
-            Frame::Worker(_) => return,
             Frame::Branch(_) => (None, branch_ended(style, outcome, detail, tally, duration).unbroken()),
+            Frame::Person(_) | Frame::Worker(_) => return,
         };
         if let Some(detail) = detail {
             self.line(style, "■", detail);
         }
         self.block(text);
+    }
+
+    /// The loop could not be started, for this reason.
+    pub(crate) fn refused(&mut self, name: &str, why: &str) {
+        match &self.frame {
+            Frame::Person(lines) if lines.is_of_branch() => {
+                let report = LoopReport {
+                    end: Ended::Error.word().to_owned(),
+                    reason: Some(why.to_owned()),
+                    ..LoopReport::named(name)
+                };
+                let line = lines.finished(&report, terminal::size().1);
+                self.voice.say_for_all(Target::Stdout, line);
+            }
+            _ => self.voice.say(Target::Stderr, format!("warning: {}\n", message(why))),
+        }
     }
 
     /// What wants a person, with the screen below it.
@@ -300,23 +328,42 @@ impl Plain {
     }
 
     /// A wait, and how to end it. That of many branches for one limit is told once, by the first.
-    fn waits(&mut self, why: &str, until: DateTime<Utc>, name: &str) {
-        let is_branch = match &self.frame {
-            Frame::Branch(_) => true,
-            Frame::Person(lines) => lines.is_of_branch(),
-            _ => false,
-        };
-        if is_branch && !self.waits.is_new(until) {
-            return;
+    fn waits(
+        &mut self,
+        stamped: &Stamped<'_>,
+        until: DateTime<Utc>,
+        shortage: Option<Shortage>,
+        is_overload: bool,
+    ) {
+        let is_branch = matches!(self.frame, Frame::Branch(_)) || self.is_branch_for_person();
+        self.waits_for_all = self.is_branch_for_person();
+        if is_branch {
+            let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waits.is_new(is_overload || shortage.is_some(), stamped.at.to_utc(), until) {
+                return;
+            }
         }
-        let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
-        let (all, name) =
-            if is_branch { (", all branches", String::new()) } else { ("", format!(" {name}")) };
-        let until = timestamp::nearby(&until, Local::now());
-        let text = format!(
-            "{why}; waiting until {until} ({left}){all}: 'ralph resume{name}' tries now, Ctrl+C stops"
-        );
-        self.line(NOTE, "⏸", &text);
+        let (all, name) = if is_branch {
+            (", all branches", String::new())
+        } else {
+            ("", format!(" {}", shell_word(&stamped.identity.name)))
+        };
+        let why = match shortage {
+            Some(shortage) => format!("{shortage}: waiting for room{all}"),
+            None => {
+                let why = if is_overload { "provider overloaded" } else { "usage limit reached" };
+                let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
+                let until = timestamp::nearby(&until, Local::now());
+                format!("{why}; waiting until {until} ({left}){all}")
+            }
+        };
+        let text = format!("{why}: 'ralph resume{name}' tries now, Ctrl+C stops");
+        if self.is_branch_for_person() {
+            let row = Row { style: NOTE, head: "⏸ ".to_owned(), text: message(&text) };
+            self.voice.say_for_all(Target::Stderr, row.within(terminal::size().1));
+        } else {
+            self.line(NOTE, "⏸", &text);
+        }
     }
 
     fn task(&mut self, event: Event<'_>) {
@@ -340,8 +387,15 @@ impl Plain {
         }
     }
 
+    fn held_notice(&mut self) {
+        if let Some(notice) = self.notice.take() {
+            self.line(NOTE, "↻", &notice);
+        }
+    }
+
     /// Errors of the agent that `message` does not quote.
     fn held_errors(&mut self, message: &str) {
+        self.held_notice();
         for error in std::mem::take(&mut self.held) {
             let begin: String = error.chars().take(QUOTED).collect();
             // What can be done about it may follow it there.
@@ -355,6 +409,10 @@ impl Plain {
         // What came together is written together.
         let mut pending = String::new();
         for show in shows {
+            if !matches!(show, Show::Error(_)) && self.notice.is_some() {
+                self.voice.show(Target::Stderr, std::mem::take(&mut pending));
+                self.held_notice();
+            }
             if !self.held.is_empty() && !matches!(show, Show::Error(_)) {
                 // The agent went on after them.
                 self.voice.show(Target::Stderr, std::mem::take(&mut pending));
@@ -395,6 +453,7 @@ impl Plain {
                 let _ = writeln!(pending, "{STRONG}▸ {name}{STRONG:#} {FAINT}{input}{FAINT:#}");
             }
             Show::Error(said) => self.held.push(said.clone()),
+            Show::Notice(said) if self.is_branch_for_person() => self.notice = Some(said.clone()),
             Show::Notice(said) => {
                 self.voice.show(Target::Stderr, std::mem::take(pending));
                 self.line(NOTE, "↻", said);

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use super::console::{Console, Target};
 use super::fold::{columns_folded, folded};
-use super::person_lines::PersonLines;
-use super::plain::{Frame, Waits};
+use super::person_lines::{PersonLines, TaskCounter};
+use super::plain::{Frame, SharedWaits};
 use super::run_lines::RunLines;
 use super::status_line::StatusLine;
+use super::total_line::TotalLine;
 use super::voice::Voice;
 use super::{View, terminal};
 use crate::text::terminal::message;
@@ -19,7 +20,7 @@ pub(crate) struct Screen {
     pub(super) console: Arc<Console>,
     pub(super) json: bool,
     pub(super) quiet: bool,
-    pub(super) waits: Waits,
+    pub(super) waits: SharedWaits,
 }
 
 impl Screen {
@@ -28,7 +29,7 @@ impl Screen {
     /// # Errors
     /// When there is no room for it.
     pub(crate) fn start(json: bool, quiet: bool) -> std::io::Result<Self> {
-        Ok(Self { console: Arc::new(Console::start()?), json, quiet, waits: Waits::default() })
+        Ok(Self { console: Arc::new(Console::start()?), json, quiet, waits: SharedWaits::default() })
     }
 
     /// The view of the only loop.
@@ -39,18 +40,22 @@ impl Screen {
     }
 
     /// The view of one branch out of many. `place`, from 0, orders their status lines; `width` is that of the longest
-    /// name, in cells.
+    /// name, in cells; `tasks` counts those of the branch.
     #[must_use]
-    pub(crate) fn branch(&self, place: usize, name: &str, width: usize) -> View {
+    pub(crate) fn branch(&self, place: usize, name: &str, width: usize, tasks: TaskCounter) -> View {
         let status = self.shows_status().then(|| StatusLine::branch(name, width, Instant::now()));
         let voice = Voice::branch(Arc::clone(&self.console), place, name, width);
         let frame = if terminal::is_for_person() {
-            // The name, a blank and a bar, and a blank behind it.
-            Frame::Person(PersonLines::of_branch("loop build", width + 3))
+            Frame::Person(PersonLines::of_branch("loop build", width, tasks))
         } else {
             Frame::Branch(RunLines::default())
         };
         View::new(self, voice, frame, place, status)
+    }
+
+    /// All of them are so many loops, those included whose turn has not come.
+    pub(crate) fn expect(&self, loops: usize) {
+        self.console.total(|total| *total = TotalLine::of(loops));
     }
 
     /// How wide the terminal is, in cells, that a person reads standard output on; `None`: there is none.

@@ -1,66 +1,83 @@
-//! The status lines of all loops: the only one's, or one for each branch and what Ctrl+C does below them.
+//! The status lines of all loops: the only one's, or one for each branch that is at work, and below them what all have come to
+//! and what Ctrl+C does.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use chrono::Utc;
+
 use super::cells::cut;
 use super::status_line::StatusLine;
+use super::total_line::TotalLine;
 use crate::engine::stop::Urgency;
 use crate::text::list::and_more;
 
 /// So many rows of the terminal are for what scrolls by.
 const OTHER_ROWS: usize = 2;
 
-/// The status lines by place.
+/// The status lines by place, and what all loops have come to.
 #[derive(Debug, Clone, Default)]
-pub(super) struct StatusBoard(BTreeMap<usize, StatusLine>);
+pub(super) struct StatusBoard {
+    lines: BTreeMap<usize, StatusLine>,
+    total: TotalLine,
+}
 
 impl StatusBoard {
     /// Sets the line at a place, or takes it away. `false`: that changes nothing.
     pub(super) fn set(&mut self, place: usize, status: Option<StatusLine>) -> bool {
-        if self.0.get(&place) == status.as_ref() {
+        if self.lines.get(&place) == status.as_ref() {
             return false;
         }
         match status {
-            Some(status) => self.0.insert(place, status),
-            None => self.0.remove(&place),
+            Some(status) => self.lines.insert(place, status),
+            None => self.lines.remove(&place),
         };
         true
     }
 
+    /// Changes what all loops have come to. `false`: that changes nothing that is seen.
+    pub(super) fn change_total(&mut self, change: impl FnOnce(&mut TotalLine)) -> bool {
+        let before = self.total.clone();
+        change(&mut self.total);
+        !self.is_empty() && self.total != before
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lines.is_empty()
     }
 
     /// Whether these are branches, even if only one is left.
     pub(super) fn is_many(&self) -> bool {
-        self.0.values().any(StatusLine::is_branch)
+        self.lines.values().any(StatusLine::is_branch)
     }
 
     /// The lines as they read at the moment `now`, in at most `width` cells each, on a terminal of so many rows.
     pub(super) fn lines(&self, now: Instant, rows: usize, width: usize) -> Vec<String> {
-        if !self.is_many() {
-            return self.0.values().map(|status| status.text(now, width)).collect();
-        }
         let room = rows.saturating_sub(OTHER_ROWS).max(1);
-        let count = self.0.len();
-        // What Ctrl+C does takes a row, and so does `… and 5 more`.
-        let shown = if count < room { count } else { room.saturating_sub(2) };
+        // In the order in which they get a row where there are too few.
+        let total = self.total.is_of_many().then(|| self.total.text(Utc::now(), width));
+        let hint = self.is_many().then(|| cut(self.hint(), width));
+        // The line of the only loop tells both of itself and of Ctrl+C.
+        let least = usize::from(!self.is_many());
+        let below: Vec<String> = total.into_iter().chain(hint).take(room - least).collect();
+        let room = room - below.len();
+        let count = self.lines.len();
+        // `… and 5 more` takes a row, too.
+        let shown = if count <= room { count } else { room.saturating_sub(1) };
         let mut lines: Vec<String> =
-            self.0.values().take(shown).map(|status| status.text(now, width)).collect();
-        if shown < count {
+            self.lines.values().take(shown).map(|status| status.text(now, width)).collect();
+        if shown < count && room > 0 {
             lines.push(cut(&format!("…{}", and_more(count - shown)), width));
         }
-        lines.push(cut(self.hint(), width));
-        lines.truncate(room);
+        lines.extend(below);
         lines
     }
 
     /// What the next Ctrl+C does to those that it still changes.
     fn hint(&self) -> &'static str {
-        let urgency = self.0.values().map(StatusLine::urgency).min().unwrap_or_default();
+        let urgency = self.lines.values().map(StatusLine::urgency).min().unwrap_or_default();
         match urgency {
-            Urgency::None if self.0.values().any(StatusLine::is_at_work) => {
+            Urgency::None if self.lines.values().any(StatusLine::is_at_work) => {
                 "Ctrl+C: stop after the running attempts"
             }
             Urgency::None => "Ctrl+C: stop",
@@ -78,7 +95,7 @@ mod tests {
     use chrono::Local;
 
     use super::*;
-    use crate::engine::event::{Event, LoopIdentity, Stamped};
+    use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork, TaskCounts};
     use crate::engine::stop::Ask;
     use crate::engine::tally::Tally;
 
@@ -145,7 +162,38 @@ mod tests {
                 assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:?}");
             }
         }
-        assert_eq!(board.lines(now, 3, 80), ["… and 8 more"]);
+        let hint = "Ctrl+C: stop after the running attempts";
+        assert_eq!(board.lines(now, 4, 80), ["… and 8 more", hint]);
+        assert_eq!(board.lines(now, 3, 80), [hint]);
+    }
+
+    #[test]
+    fn what_all_have_come_to_stands_below_and_is_left_out_last() {
+        let now = Instant::now();
+        let mut board = board(3, now);
+        assert!(board.change_total(|total| *total = TotalLine::of(8)));
+        assert!(!board.change_total(|_| {}));
+        let (total, hint) = ("0 of 8 done", "Ctrl+C: stop after the running attempts");
+        assert_eq!(board.lines(now, 24, 80)[3..], [total, hint]);
+        assert_eq!(board.lines(now, 6, 80)[1..], ["… and 2 more", total, hint]);
+        assert_eq!(board.lines(now, 5, 80), ["… and 3 more", total, hint]);
+        assert_eq!(board.lines(now, 4, 80), [total, hint]);
+        assert_eq!(board.lines(now, 3, 80), [total]);
+        board.change_total(|total| total.refused(7));
+        assert_eq!(board.lines(now, 3, 80), ["0 of 8 done · 1 error"]);
+    }
+
+    #[test]
+    fn a_loop_over_tasks_has_its_line_and_their_total() {
+        let now = Instant::now();
+        let mut board = StatusBoard::default();
+        board.set(0, Some(StatusLine::new(now)));
+        let task = TaskAtWork { id: "t-1", title: "One", feature: None, model: None };
+        let counts = TaskCounts { done: 3, failed: 1, total: 8 };
+        board.change_total(|total| total.take(0, &Event::TaskStarted { task, verifies: false, counts }));
+        let lines = ["iteration 0 · 0s · starting · Ctrl+C: stop", "3 of 8 done · 1 failed"];
+        assert_eq!(board.lines(now, 24, 80), lines);
+        assert_eq!(board.lines(now, 3, 80), lines[..1]);
     }
 
     #[test]

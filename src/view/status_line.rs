@@ -6,7 +6,8 @@ use chrono::{DateTime, Local, Utc};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::cells::{cut, pad, plain};
-use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
+use super::report::money;
+use crate::engine::event::{Event, Stamped, TaskAtWork};
 use crate::engine::stop::Urgency;
 use crate::engine::tally::Tally;
 use crate::reply::show::Show;
@@ -29,6 +30,8 @@ pub(crate) struct StatusLine {
     /// Of the attempts so far, in seconds.
     mean: Option<f64>,
     cost_usd: Option<f64>,
+    /// What it had cost before this run.
+    cost_before: f64,
     /// Of a graph.
     task: Option<AtTask>,
     doing: Doing,
@@ -41,7 +44,8 @@ struct AtTask {
     /// Before it: that it is verified.
     title: String,
     model: Option<String>,
-    counts: TaskCounts,
+    /// Their total tells of all of them.
+    is_of_many: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +74,7 @@ impl StatusLine {
             last_iteration: None,
             mean: None,
             cost_usd: None,
+            cost_before: 0.0,
             task: None,
             doing: Doing::Starting,
             urgency: Urgency::None,
@@ -89,6 +94,9 @@ impl StatusLine {
 
     /// Takes one event.
     pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
+        if let Event::LoopStarted { tally, .. } = stamped.event {
+            self.cost_before = tally.cost_usd.unwrap_or_default();
+        }
         match stamped.event {
             Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
                 self.last_iteration = limits.last_iteration(tally);
@@ -98,15 +106,12 @@ impl StatusLine {
                 self.count(tally);
                 self.doing = Doing::Thinking;
             }
-            Event::TaskStarted { task, verifies, counts } => self.begin_task(task, verifies, counts),
-            Event::Verifying { task } => {
-                let counts = self.task.as_ref().map(|task| task.counts).unwrap_or_default();
-                self.begin_task(task, true, counts);
+            Event::TaskStarted { task, verifies, counts } => {
+                self.begin_task(task, verifies, counts.total > 1)
             }
-            Event::TaskEnded { counts, .. } => {
-                if let Some(task) = &mut self.task {
-                    task.counts = counts;
-                }
+            Event::Verifying { task } => {
+                let is_of_many = self.task.as_ref().is_some_and(|task| task.is_of_many);
+                self.begin_task(task, true, is_of_many);
             }
             Event::Shown(shows) => match shows.last() {
                 Some(Show::Tool { name, input }) => {
@@ -137,10 +142,10 @@ impl StatusLine {
         }
     }
 
-    fn begin_task(&mut self, task: TaskAtWork<'_>, verifies: bool, counts: TaskCounts) {
+    fn begin_task(&mut self, task: TaskAtWork<'_>, verifies: bool, is_of_many: bool) {
         let what = if verifies { "verifying " } else { "" };
         let title = what.to_owned() + &plain(task.title);
-        self.task = Some(AtTask { title, model: task.model.map(plain), counts });
+        self.task = Some(AtTask { title, model: task.model.map(plain), is_of_many });
         self.doing = Doing::Thinking;
     }
 
@@ -167,23 +172,25 @@ impl StatusLine {
     }
 
     fn facts(&self, now: Instant) -> String {
-        let tasks =
-            self.task.as_ref().map(|task| format!("{}/{} tasks", task.counts.done, task.counts.total));
-        let mut facts: Vec<String> = tasks.into_iter().collect();
-        facts.push(match self.last_iteration {
+        let mut facts = vec![match self.last_iteration {
             Some(last) => format!("iteration {}/{last}", self.iteration),
             None => format!("iteration {}", self.iteration),
-        });
+        }];
         facts.push(duration::elapsed(now.saturating_duration_since(self.started)));
         let mean = self.mean.filter(|_| self.name.is_none() && self.task.is_none());
         if let Some(mean) = mean.and_then(|mean| Duration::try_from_secs_f64(mean).ok()) {
             facts.push(format!("avg {}", duration::elapsed(mean)));
         }
-        if let Some(cost) = self.cost_usd.filter(|cost| *cost > 0.0) {
-            facts.push(format!("${cost:.2}"));
-        }
+        facts.extend(money(self.cost()));
         facts.extend(self.task.as_ref().and_then(|task| task.model.clone()));
         facts.join(GAP)
+    }
+
+    /// One of many tells what it costs in this run, as their total does, which tells that of a loop over tasks.
+    fn cost(&self) -> Option<f64> {
+        let is_in_total = self.task.as_ref().is_some_and(|task| task.is_of_many);
+        let before = if self.is_branch() { self.cost_before } else { 0.0 };
+        self.cost_usd.filter(|_| !is_in_total).map(|cost| cost - before)
     }
 
     fn doing(&self) -> String {
@@ -203,6 +210,8 @@ impl StatusLine {
             Doing::Validating => "validating".to_owned(),
             Doing::BetweenAttempts => "between attempts".to_owned(),
             Doing::Retrying { retry, max_retries } => format!("before retry {retry}/{max_retries}"),
+            // Their total says until when.
+            Doing::Waiting { why, .. } if self.is_branch() => (*why).to_owned(),
             Doing::Waiting { why, until } => {
                 let left = duration::elapsed((*until - Utc::now()).to_std().unwrap_or_default());
                 format!("{why}: {left} left, until {}", timestamp::nearby(until, Local::now()))
@@ -245,7 +254,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::engine::event::LoopIdentity;
+    use crate::engine::event::{LoopIdentity, TaskCounts};
     use crate::engine::policy::Limits;
     use crate::engine::stop::Ask;
 
@@ -287,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_told_with_its_model_and_how_many_are_done() {
+    fn a_task_is_told_with_its_model() {
         let tally = Tally { iteration: 8, cost_usd: Some(1.5), ..Tally::default() };
         let counts = TaskCounts { done: 7, failed: 1, total: 20 };
         let task = TaskAtWork {
@@ -300,15 +309,14 @@ mod tests {
         let attempt = Event::AttemptStarted { tally: &tally, head: None };
         assert_eq!(
             line(&[started, attempt])(61, 200),
-            "7/20 tasks · iteration 8 · 1m1s · $1.50 · opus · Parse dates of all kinds that p…: thinking · Ctrl+C: \
+            "iteration 8 · 1m1s · opus · Parse dates of all kinds that p…: thinking · Ctrl+C: \
              stop after this attempt"
         );
         let text = line(&[started, attempt, Event::Verifying { task }])(61, 200);
-        assert!(text.contains("7/20 tasks") && text.contains("verifying Parse dates"), "{text}");
-        let counts = TaskCounts { done: 8, ..counts };
-        let ended = Event::TaskEnded { task, became: "done", reason: "", counts };
-        let over = Event::Paused { tally: &tally };
-        assert!(line(&[started, attempt, ended, over])(0, 200).starts_with("8/20 tasks · "));
+        assert!(text.contains("verifying Parse dates"), "{text}");
+        let started = Event::TaskStarted { task, verifies: false, counts: TaskCounts { total: 1, ..counts } };
+        let text = line(&[started, attempt])(61, 200);
+        assert!(text.starts_with("iteration 8 · 1m1s · $1.50 · opus · "), "no total tells its cost: {text}");
     }
 
     #[test]

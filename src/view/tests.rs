@@ -12,9 +12,14 @@ use crate::engine::policy::Limits;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::tally::Tally;
 use crate::reply::show::Show;
+use crate::view::person_lines::TaskCounter;
 
 fn screen(json: bool, quiet: bool) -> Screen {
-    Screen { console: Arc::new(Console::held()), json, quiet, waits: plain::Waits::default() }
+    Screen { console: Arc::new(Console::held()), json, quiet, waits: plain::SharedWaits::default() }
+}
+
+fn branch(screen: &Screen, place: usize, name: &str, width: usize) -> View {
+    screen.branch(place, name, width, TaskCounter(Box::new(|| None)))
 }
 
 /// What has been written, without colours; `2>` marks what went to stderr.
@@ -64,7 +69,7 @@ fn a_view_may_live_in_a_thread_of_its_own() {
 #[test]
 fn every_line_of_a_branch_names_it() {
     let screen = screen(false, false);
-    let mut view = screen.branch(0, "fix", 5);
+    let mut view = branch(&screen, 0, "fix", 5);
     view.warn("no such tool");
     iteration(&mut view, "fix", &["two\n\nli", "nes and", " a half"]);
     screen.warn("of all");
@@ -89,7 +94,7 @@ a table
 #[test]
 fn quiet_leaves_the_end_and_what_went_wrong() {
     let screen = screen(false, true);
-    let mut view = screen.branch(0, "fix", 3);
+    let mut view = branch(&screen, 0, "fix", 3);
     iteration(&mut view, "fix", &["words"]);
     take(&mut view, "fix", Event::Notice("something"));
     assert_eq!(
@@ -107,7 +112,7 @@ fn branches_at_the_same_time_do_not_mix() {
     let names: Vec<String> = (0..8).map(|place| format!("branch-{place}")).collect();
     std::thread::scope(|scope| {
         for (place, name) in names.iter().enumerate() {
-            let mut view = screen.branch(place, name, 8);
+            let mut view = branch(&screen, place, name, 8);
             scope.spawn(move || {
                 let line = ["a word ", "of ", name, "\n"];
                 iteration(&mut view, name, &line.repeat(200));
@@ -127,7 +132,7 @@ fn branches_at_the_same_time_do_not_mix() {
 fn json_lines_of_all_branches_name_their_loop() {
     let screen = screen(true, true);
     for (place, name) in ["a", "b"].into_iter().enumerate() {
-        iteration(&mut screen.branch(place, name, 1), name, &["words"]);
+        iteration(&mut branch(&screen, place, name, 1), name, &["words"]);
     }
     screen.say("no table\n");
     screen.say_json("{\"event\":\"build_ended\"}\n");

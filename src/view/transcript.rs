@@ -129,15 +129,11 @@ impl Transcript {
     }
 
     fn ended(&mut self, ended: &AttemptEnded<'_>) -> Entry {
-        let (kind, mark, how) = match ended.status {
-            Word::Known(AttemptStatus::Success | AttemptStatus::Still) => (Kind::Good, "✓", "completed in"),
-            Word::Known(AttemptStatus::CompleteUnproven) => (Kind::Note, "?", "is not proven, after"),
-            Word::Known(AttemptStatus::Interrupted) => (Kind::Note, "■", "was interrupted after"),
-            Word::Known(AttemptStatus::UsageLimit) => (Kind::Note, "⏸", "was cut off after"),
-            Word::Known(AttemptStatus::AgentFailure | AttemptStatus::Timeout) | Word::Other(_) => {
-                (Kind::Error, "✗", "failed after")
-            }
+        let status = match ended.status {
+            Word::Known(status) => status,
+            Word::Other(_) => AttemptStatus::AgentFailure,
         };
+        let (kind, mark, how) = attempt_ended(status);
         let took = Duration::try_from_secs_f64(ended.duration_s).unwrap_or_default();
         let mut text = format!("Iteration {} {how} {}", ended.iteration, duration::elapsed_tenths(took));
         // Writing to a String cannot fail.
@@ -154,6 +150,20 @@ impl Transcript {
             self.told = failure.message.to_string();
         }
         Entry::new(kind, mark, text)
+    }
+}
+
+/// What became of an attempt: how its line looks, its sign, and the words before how long it took.
+pub(super) fn attempt_ended(status: AttemptStatus) -> (Kind, &'static str, &'static str) {
+    match status {
+        AttemptStatus::Success | AttemptStatus::Still => (Kind::Good, "✓", "completed in"),
+        AttemptStatus::CompleteUnproven => {
+            (Kind::Note, "?", "says that all is done, which is not proven, after")
+        }
+        AttemptStatus::UsageLimit => (Kind::Note, "⏸", "met a usage limit after"),
+        AttemptStatus::Interrupted => (Kind::Note, "■", "was interrupted after"),
+        AttemptStatus::Timeout => (Kind::Error, "⏱", "timed out after"),
+        AttemptStatus::AgentFailure => (Kind::Error, "✗", "failed after"),
     }
 }
 

@@ -57,6 +57,11 @@ impl Voice {
         self.console.say(target, text);
     }
 
+    /// The same of whole lines that are not of this branch alone: its name does not stand before them.
+    pub(crate) fn say_for_all(&self, target: Target, lines: String) {
+        self.console.say(target, lines);
+    }
+
     /// Text that may be left out when the reader is too slow.
     pub(crate) fn show(&mut self, target: Target, text: String) {
         let text = self.broken(target, text);

@@ -17,7 +17,7 @@ use crate::engine::event::{Event, LoopIdentity};
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::places::{Places, Ticket};
-use crate::files::FileError;
+use crate::files::{FileError, theirs};
 use crate::git::{self, GitError};
 use crate::job::Refused;
 use crate::job::agent_choice::Choice;
@@ -43,6 +43,7 @@ use crate::source::branch::{Branch, Facts, Made, Publisher};
 use crate::source::prompt_file::{Plan, PromptFile, REPLAN_BRANCHES, Text};
 use crate::view::View;
 use crate::view::branch_table::{BranchRow, Built, json, table};
+use crate::view::person_lines::TaskCounter;
 use crate::view::report::text;
 use crate::view::screen::Screen;
 
@@ -161,6 +162,7 @@ impl Building<'_> {
             .collect();
         // The first of the plan come first, whoever has its work tree first.
         (0..open.len()).filter(|&place| after[place].is_none()).for_each(|place| self.places.expect(place));
+        self.screen.expect(open.len());
         let width = open.iter().map(|&which| self.branches[which].section.name.chars().count()).max();
         let fates = parallel::run(
             &after,
@@ -248,14 +250,14 @@ impl Building<'_> {
     /// One branch from its work tree to its pull request; with its exit code.
     fn branch(&self, branch: &Planned, place: usize, width: usize) -> (BranchRow, u8) {
         let name = &branch.section.name;
-        let mut view = self.screen.branch(place, name, width);
+        let mut view = self.screen.branch(place, name, width, self.task_counter(name));
         let mut row = BranchRow::new(name);
         let ticket = Ticket::new(&self.places, place);
         match self.build(branch, ticket, &mut view, &mut row) {
             Ok(code) => (row, code),
             Err(error) => {
                 let why = self.workspace.settings.secrets.text(&format!("{error:#}")).into_owned();
-                view.warn(&why);
+                view.refused(name, &why);
                 row.notes.push(why);
                 row.built = Built::Failed;
                 let code = match error.downcast_ref::<GitError>() {
@@ -266,6 +268,15 @@ impl Building<'_> {
                 (row, code)
             }
         }
+    }
+
+    /// Counts the tasks of a branch, as the main plan has them.
+    fn task_counter(&self, name: &str) -> TaskCounter {
+        let (plan, name) = (self.workspace.project.branch_plan(), name.to_owned());
+        TaskCounter(Box::new(move || {
+            let text = String::from_utf8(theirs::read(&plan, theirs::MAX_TEXT).ok()?).ok()?;
+            report::tasks_of_branch(&text, &name)
+        }))
     }
 
     fn build(

@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use crate::cli::PlaceArgs;
-use crate::commands::overview;
 use crate::engine::event::TaskCounts;
 use crate::files::theirs;
 use crate::git;
@@ -16,7 +15,6 @@ use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
 use crate::text::redact::Redactor;
-use crate::view::next_step::raised_budget;
 use crate::view::report::next::{Known, advise};
 
 /// So many commits of a loop are listed, the newest.
@@ -32,17 +30,15 @@ pub(in crate::commands) fn gathered(
     with_iterations: bool,
 ) -> anyhow::Result<RunReport> {
     let mut report = measured(project, folder, with_iterations)?;
-    let newest = Loop::at(project.clone(), "");
-    let by_state = |one: &LoopReport| overview::next(newest.as_ref().filter(|found| is_of(found, one))?);
-    let raised = |one: &LoopReport| {
-        let found =
-            Loop::at(project.of_branch(&one.name, None), &one.name).filter(|found| is_of(found, one))?;
-        let state = found.state.as_deref().ok()?;
-        raised_budget(state.outcome()?, &state.tally, state.budget)
+    let is_build = report.verb.as_deref() == Some("loop build");
+    let spent = |one: &LoopReport| {
+        let places = if is_build { project.of_branch(&one.name, None) } else { project.clone() };
+        let found = Loop::at(places, &one.name).filter(|found| is_of(found, one))?;
+        let state = found.state.ok()?;
+        Some((state.tally.clone(), state.budget))
     };
-    let has_remote =
-        report.verb.as_deref() == Some("loop build") && git::remote::remote(project.root()).is_some();
-    advise(&mut report, &Known { has_remote, by_state: &by_state, raised: &raised });
+    let has_remote = is_build && git::remote::remote(project.root()).is_some();
+    advise(&mut report, &Known { has_remote, spent: &spent });
     Ok(report)
 }
 

@@ -8,8 +8,10 @@ use chrono::{DateTime, FixedOffset, Local};
 use serde::Deserialize;
 
 use super::{AttemptReport, IterationReport, LoopReport, TaskReport, ValidationReport, Wait, Work};
+use crate::engine::event::Stamped;
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
+use crate::record::event_json;
 use crate::record::event_line::{AttemptEnded, EventLine, Fact, LineTask, LoopEnded, WaitReason, Word};
 use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
@@ -227,6 +229,35 @@ impl Fold {
     }
 }
 
+/// The report of a loop that runs in this process: what its logs tell later, without what its agents said and did.
+#[derive(Default)]
+pub(crate) struct Live(Fold);
+
+impl Live {
+    /// Takes one event.
+    pub(crate) fn take(&mut self, stamped: &Stamped<'_>) {
+        let Some(fact) = event_json::fact(&stamped.event) else { return };
+        self.0.fact(&EventLine::new(stamped.at, stamped.identity, fact));
+        // Only the last ones are asked for again, and a loop may go on for weeks.
+        if let Some(report) = &mut self.0.report {
+            let (iterations, waits) = (report.iteration_list.len(), report.waits.len());
+            report.iteration_list.drain(..iterations.saturating_sub(2));
+            report.waits.drain(..waits.saturating_sub(1));
+        }
+    }
+
+    /// The report so far; `None` before the first event.
+    pub(crate) fn report(&self) -> Option<&LoopReport> {
+        self.0.report.as_ref()
+    }
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Live").field(&self.report().map(|report| &report.name)).finish()
+    }
+}
+
 /// An attempt that has begun.
 fn begun(retry: u32, started_at: DateTime<FixedOffset>) -> AttemptReport {
     AttemptReport {
@@ -374,6 +405,12 @@ impl LoopReport {
     }
 
     pub(super) fn ended(&mut self, ended: &LoopEnded<'_>, head: Option<&str>) {
+        // Of a loop that was not resumed that is all, what has proven its work included.
+        if ended.attempts == Some(self.attempts) {
+            self.cost_usd = ended.cost_usd.or(self.cost_usd);
+            self.input_tokens = self.input_tokens.max(ended.input_tokens);
+            self.output_tokens = self.output_tokens.max(ended.output_tokens);
+        }
         let outcome = Outcome::recorded(&ended.exit_reason, Some(ended.exit_code));
         let known = match &ended.end {
             Some(Word::Known(end)) => Some(*end),

@@ -14,6 +14,8 @@ use chrono::{DateTime, FixedOffset, Local};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use fold::Live;
+
 use super::event_line::{BranchResult, EventLine, Fact, LineBranch, Word};
 use super::run_folder::{self, RunStart};
 use crate::engine::event::TaskCounts;

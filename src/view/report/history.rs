@@ -84,7 +84,7 @@ fn ends(report: &RunReport) -> String {
         [] if report.is_running => "running".to_owned(),
         [] => "killed".to_owned(),
         [one] => plain(&one.end),
-        _ => super::ends(report.loops.iter().map(|one| &*one.end)),
+        _ => super::ends(report.loops.iter().map(|one| &*one.end)).join(", "),
     }
 }
 

@@ -111,7 +111,7 @@ fn total(report: &RunReport) -> Option<String> {
     if lines.len() < 2 && !is_of_tasks {
         return None;
     }
-    let ends = ends(lines.iter().map(|line| line.end));
+    let ends = ends(lines.iter().map(|line| line.end)).join(", ");
     let what = count::of(lines.len() as u64, if is_of_tasks { "task" } else { "loop" });
     let sum = |of: fn(&Work) -> Option<u64>| {
         let known: Vec<u64> = report.loops.iter().filter_map(|one| of(one.work.as_ref()?)).collect();
@@ -129,8 +129,8 @@ fn total(report: &RunReport) -> Option<String> {
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
 }
 
-/// `2 done, 1 failed`: how often there is each end; what is done first, what never began last.
-fn ends<'a>(all: impl Iterator<Item = &'a str>) -> String {
+/// `2 done` and `1 failed`: how often there is each end; what is done first, what never began last.
+pub(in crate::view) fn ends<'a>(all: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut ends: Vec<(&str, u64)> = Vec::new();
     for end in all {
         match ends.iter_mut().find(|(known, _)| *known == end) {
@@ -139,7 +139,7 @@ fn ends<'a>(all: impl Iterator<Item = &'a str>) -> String {
         }
     }
     ends.sort_by_key(|(end, _)| (*end != Ended::Done.word(), *end == "queued"));
-    ends.iter().map(|(end, count)| format!("{count} {end}")).collect::<Vec<_>>().join(", ")
+    ends.iter().map(|(end, count)| format!("{count} {end}")).collect()
 }
 
 /// From the start of the run to its end.

@@ -1,8 +1,10 @@
 //! What to type next about what a run has left.
 
 use crate::engine::outcome::{Ended, Outcome};
+use crate::engine::policy::Budget;
+use crate::engine::tally::Tally;
 use crate::record::report::{LoopReport, RunReport};
-use crate::view::next_step::shell_word;
+use crate::view::next_step::{Ending, GoesTo, build, next_step, raised_budget, shell_word};
 
 const BUILD: &str = "loop build";
 
@@ -10,74 +12,64 @@ const BUILD: &str = "loop build";
 pub(crate) struct Known<'a> {
     /// The project has a place to which branches are pushed.
     pub(crate) has_remote: bool,
-    /// What the state says of a loop that was not started again since.
-    pub(crate) by_state: &'a dyn Fn(&LoopReport) -> Option<String>,
-    /// The flags that raise what a branch has used up.
-    pub(crate) raised: &'a dyn Fn(&LoopReport) -> Option<String>,
+    /// What a loop has used up that was not started again since, and what it might.
+    pub(crate) spent: &'a dyn Fn(&LoopReport) -> Option<(Tally, Budget)>,
 }
 
 /// Says of each loop and task of a report, and of the whole, what to type next.
 pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
     let is_build = report.verb.as_deref() == Some(BUILD);
+    let mut raised = None;
     for one in &mut report.loops {
-        one.next = if is_build { of_branch(one, known) } else { of_loop(one, &report.run, known) };
+        let spent = (known.spent)(one);
+        let spent = spent.as_ref().map(|(tally, budget)| (tally, *budget));
+        raised =
+            raised.or_else(|| spent.and_then(|(tally, budget)| raised_budget(outcome(one)?, tally, budget)));
+        let name = shell_word(&one.name);
+        one.next = match &*one.end {
+            "waiting" | "paused" => Some(format!("ralph resume {name}")),
+            _ if one.is_at_work() => Some(format!("ralph logs {name} --follow")),
+            _ => {
+                // Branches are known by their names alone.
+                let is_past = spent.is_none() && !is_build;
+                let run = is_past.then_some(&*report.run);
+                let verb = report.verb.as_deref().unwrap_or(&one.mode);
+                next_step(&Ending { run, spent, ..ending(one, verb, is_build.then_some(known.has_remote)) })
+            }
+        };
         for task in &mut one.task_list {
             let failed = task.outcome.as_deref() == Some("failed");
             task.next = failed.then(|| format!("ralph task log {}", shell_word(&task.id)));
         }
     }
     let is_open = |one: &LoopReport| one.end != Ended::Done.word();
-    let raised = || report.loops.iter().find_map(known.raised);
     report.next = match &*report.loops {
         _ if report.is_running && is_build => Some("ralph status".to_owned()),
-        loops if is_build && loops.iter().any(is_open) => Some(build(raised())),
+        loops if is_build && loops.iter().any(is_open) => Some(build(raised)),
         loops => loops.iter().find_map(|one| one.next.clone()),
     };
 }
 
-fn build(flags: Option<String>) -> String {
-    flags.map_or_else(|| format!("ralph {BUILD}"), |flags| format!("ralph {BUILD} {flags}"))
-}
-
-fn of_branch(one: &LoopReport, known: &Known<'_>) -> Option<String> {
-    let name = shell_word(&one.name);
-    Some(match &*one.end {
-        "done" if one.pull_request.is_some() => return None,
-        "done" if known.has_remote => format!("gh pr create --head {name}"),
-        "done" => format!("git merge {name}"),
-        "waiting" | "paused" => format!("ralph resume {name}"),
-        _ if one.is_at_work() => format!("ralph logs {name} --follow"),
-        "failed" | "unproven" => format!("ralph logs {name} --agent"),
-        "replan" => "ralph loop plan".to_owned(),
-        _ if wants_doctor(one) => "ralph doctor".to_owned(),
-        // It would fail again at once.
-        _ if matches!(outcome(one), Some(Outcome::OutOfCredit | Outcome::Overloaded)) => {
-            format!("ralph logs {name} --agent")
-        }
-        _ => build((known.raised)(one)),
-    })
-}
-
-fn of_loop(one: &LoopReport, run: &str, known: &Known<'_>) -> Option<String> {
-    let name = shell_word(&one.name);
-    if matches!(&*one.end, "waiting" | "paused") {
-        return Some(format!("ralph resume {name}"));
+/// What a report tells of the end of a loop that a verb has started; `has_remote` is known of branches.
+pub(in crate::view) fn ending<'a>(
+    one: &'a LoopReport,
+    verb: &'a str,
+    has_remote: Option<bool>,
+) -> Ending<'a> {
+    let by_remote = |has_remote| if has_remote { GoesTo::Remote } else { GoesTo::Here };
+    let end = Ended::ALL.into_iter().find(|end| end.word() == one.end);
+    Ending {
+        verb,
+        name: &one.name,
+        end,
+        outcome: outcome(one).filter(|outcome| Some(outcome.ended()) == end),
+        has_rest: one.reason.is_some(),
+        has_work: one.work.is_some(),
+        goes_to: one.pull_request.as_ref().map(|_| GoesTo::PullRequest).or(has_remote.map(by_remote)),
+        ..Ending::default()
     }
-    if one.is_at_work() {
-        return Some(format!("ralph logs {name} --follow"));
-    }
-    (known.by_state)(one).or_else(|| match &*one.end {
-        // By its name another run could be meant by now.
-        "done" => one.work.as_ref().map(|_| format!("ralph diff {run}")),
-        "failed" | "unproven" | "error" => Some(format!("ralph logs {name} --agent --run {run}")),
-        _ => None,
-    })
 }
 
 fn outcome(one: &LoopReport) -> Option<Outcome> {
     Outcome::recorded(one.exit_reason.as_deref()?, one.exit_code)
-}
-
-fn wants_doctor(one: &LoopReport) -> bool {
-    matches!(outcome(one), Some(Outcome::NotLoggedIn | Outcome::AgentMissing))
 }

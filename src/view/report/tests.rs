@@ -13,6 +13,8 @@ use super::history::{History, HistoryRun, table};
 use super::markdown::markdown;
 use super::next::{Known, advise};
 use super::*;
+use crate::engine::policy::Budget;
+use crate::engine::tally::Tally;
 use crate::record::report::{AttemptReport, IterationReport, VERSION};
 
 /// So many seconds after midnight of a certain day.
@@ -132,7 +134,7 @@ fn text_of(report: &RunReport, width: Option<usize>) -> String {
 #[test]
 fn a_line_for_each_loop_a_total_and_what_to_type() {
     let mut report = night();
-    advise(&mut report, &Known { has_remote: true, by_state: &|_| None, raised: &|_| None });
+    advise(&mut report, &Known { has_remote: true, spent: &|_| None });
     let text = text_of(&report, None);
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(
@@ -151,7 +153,7 @@ fn a_line_for_each_loop_a_total_and_what_to_type() {
             "Next: ralph loop build",
         ]
     );
-    advise(&mut report, &Known { has_remote: false, by_state: &|_| None, raised: &|_| None });
+    advise(&mut report, &Known { has_remote: false, spent: &|_| None });
     assert_eq!(report.loops[0].next.as_deref(), Some("git merge feature/export"));
 }
 
@@ -163,15 +165,17 @@ fn what_is_not_the_newest_any_more_is_named_by_its_run_and_a_budget_is_raised() 
     report.loops[0].end = "done".to_owned();
     report.loops[0].work = Some(Work { to: "c".to_owned(), ..Work::default() });
     report.loops[1].end = "failed".to_owned();
-    let raised = |one: &LoopReport| (one.name == "two").then(|| "--max-cost 9".to_owned());
-    let known = Known { has_remote: false, by_state: &|_| None, raised: &raised };
-    advise(&mut report, &known);
+    advise(&mut report, &Known { has_remote: false, spent: &|_| None });
     assert_eq!(report.loops[0].next, Some(format!("ralph diff {run}")));
     assert_eq!(report.loops[1].next, Some(format!("ralph logs two --agent --run {run}")));
 
+    let budget = Budget { max_cost_usd: Some(4.5), ..Budget::default() };
+    let spent = Tally { cost_usd: Some(4.5), ..Tally::default() };
+    let spent = |one: &LoopReport| (one.name == "two").then(|| (spent.clone(), budget));
     report.verb = Some("loop build".to_owned());
     report.loops[1].end = "budget".to_owned();
-    advise(&mut report, &known);
+    report.loops[1].exit_reason = Some("budget".to_owned());
+    advise(&mut report, &Known { has_remote: false, spent: &spent });
     assert_eq!(report.loops[1].next.as_deref(), Some("ralph loop build --max-cost 9"));
     assert_eq!(report.next.as_deref(), Some("ralph loop build --max-cost 9"));
 }
@@ -208,10 +212,7 @@ fn tasks_stand_for_their_loop() {
         task("t-3", None, None),
     ];
     let mut report = report_of(vec![one]);
-    advise(
-        &mut report,
-        &Known { has_remote: true, by_state: &|_| Some("ralph run".to_owned()), raised: &|_| None },
-    );
+    advise(&mut report, &Known { has_remote: true, spent: &|_| Some(<(Tally, Budget)>::default()) });
     let text = text_of(&report, None);
     assert!(text.contains("✓ t-1  done    42s\n    Title of t-1\n✗ t-2"), "{text}");
     assert!(text.contains("    the tests fail\n    → ralph task log t-2\n"), "{text}");
@@ -220,7 +221,7 @@ fn tasks_stand_for_their_loop() {
         text.contains("3 tasks: 1 done, 2 failed"),
         "what was at hand stands where its loop does: {text}"
     );
-    assert!(text.ends_with("Next: ralph run\n"), "{text}");
+    assert!(text.ends_with("Next: ralph logs tasks --agent\n"), "{text}");
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn words_of_others_are_code_in_markdown() {
     let mut report = night();
     report.loops[0].pull_request = Some("https://example.com/pull/1".to_owned());
     report.loops[1].pull_request = Some("https://example.com/<script>".to_owned());
-    advise(&mut report, &Known { has_remote: true, by_state: &|_| None, raised: &|_| None });
+    advise(&mut report, &Known { has_remote: true, spent: &|_| None });
     let text = markdown(&report);
     assert!(text.starts_with("## ralph loop build\n\n2026-01-3"), "{text}");
     assert!(text.contains("| `feature/export` | **done** | 3/3 | +412 −18 | 6 | 1h 2m | $4.50 |"), "{text}");

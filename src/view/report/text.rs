@@ -2,16 +2,19 @@
 
 use std::fmt::Write as _;
 
+use anstream::adapter::strip_str;
 use anstyle::Style;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::{Line, changes, done_of, lines, money, sign, span, total};
-use crate::record::report::RunReport;
+use super::{Line, changes, done_of, lines, money, of_loop, sign, span, total};
+use crate::engine::outcome::Ended;
+use crate::record::report::{LoopReport, RunReport};
 use crate::text::count;
 use crate::text::line::joined;
 use crate::text::palette::{FAINT, STRONG};
 use crate::text::timestamp;
 use crate::text::wrap::wrapped;
-use crate::view::cells::plain;
+use crate::view::cells::{cut, pad, plain};
 use crate::view::columns::Columns;
 
 /// Cells of a line: name, end, tasks, changes, commits, time, cost.
@@ -22,6 +25,11 @@ const LEAST_TELLING: [usize; 5] = [5, 4, 3, 6, 2];
 const END: usize = 1;
 /// The sign and the blank behind it.
 const SIGN: usize = 2;
+/// What stands between two facts of a line, and what those below it begin with.
+const GAP: &str = "  ";
+const INDENT: &str = "    ";
+/// So many cells of a reason are worth more than what tells least, where it has to be on the line.
+const LEAST_REASON: usize = 20;
 /// So many lines of a reason are shown.
 const REASON: usize = 3;
 
@@ -49,25 +57,87 @@ fn report_day(report: &RunReport) -> chrono::DateTime<chrono::Local> {
 /// terminal's; without one nothing is broken or left out.
 #[must_use]
 pub(crate) fn body(report: &RunReport, width: Option<usize>) -> String {
-    let mut text = rows(report, width, Detail::Reasons);
+    let mut text = match &*report.loops {
+        [one] if one.task_list.is_empty() => single(one, report.next.as_deref(), None, width),
+        _ => rows(&lines(report), width, Detail::Reasons),
+    };
     for note in notes(report) {
         text += &wrapped(&note, width.unwrap_or(usize::MAX), REASON).join("\n");
         text += "\n";
     }
-    text + &sum(report, width) + &next(report)
+    text + &sum(report, width) + &next(report.next.as_deref())
 }
 
 /// The same in short: a line for each, the total, and the next command.
 #[must_use]
 pub(crate) fn short(report: &RunReport, width: Option<usize>) -> String {
-    rows(report, width, Detail::None) + &sum(report, width) + &next(report)
+    rows(&lines(report), width, Detail::None) + &sum(report, width) + &next(report.next.as_deref())
 }
 
 /// What became of each task, for the end of a run over several; empty where that says no more than its loop.
 #[must_use]
 pub(crate) fn tasks(report: &RunReport, width: Option<usize>) -> String {
-    let is_of_many = report.loops.iter().map(|one| one.task_list.len()).sum::<usize>() > 1;
-    if is_of_many { rows(report, width, Detail::Reasons) + &sum(report, width) } else { String::new() }
+    if !report.loops.iter().any(is_over_tasks) {
+        return String::new();
+    }
+    rows(&lines(report), width, Detail::Reasons) + &sum(report, width) + &next(report.next.as_deref())
+}
+
+/// Whether its tasks say more than it does itself.
+fn is_over_tasks(one: &LoopReport) -> bool {
+    one.task_list.len() > 1
+}
+
+/// What closes the run of a single loop: what [`body`] tells of it, the file with all that its agents wrote, and the next
+/// command. One over tasks is followed by [`tasks`], which ends with that.
+#[must_use]
+pub(crate) fn closing(one: &LoopReport, log: Option<&str>, width: Option<usize>) -> String {
+    let next = if is_over_tasks(one) { String::new() } else { next(one.next.as_deref()) };
+    single(one, one.next.as_deref(), log, width) + &next
+}
+
+/// One loop that has ended while others go on: a line of at most `width` cells, with as much of the reason as there is room
+/// for. Its name takes so many cells.
+#[must_use]
+pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
+    let line = of_loop(one);
+    let reason = line.reason.filter(|_| line.end != Ended::Done.word()).map(plain);
+    let (room, mut row) = (width.saturating_sub(SIGN), cells(&line));
+    row[0] = pad(&row[0], name);
+    let least = if reason.is_some() { LEAST_REASON + GAP.len() } else { 0 };
+    let columns = Columns::fitting(
+        std::slice::from_ref(&row),
+        &LEAST_TELLING,
+        (0, usize::MAX),
+        Some(room.saturating_sub(least)),
+    );
+    let (style, sign) = sign(line.end);
+    let facts = columns.line(&row, |column| if column == END { style } else { Style::new() });
+    let left = room.saturating_sub(strip_str(&facts).to_string().width() + GAP.len());
+    let reason = reason.filter(|_| left > 0).map(|reason| format!("{GAP}{}", cut(&reason, left)));
+    format!("{style}{sign}{style:#} {facts}{}\n", reason.unwrap_or_default())
+}
+
+/// The line of a loop, and below it all that there is to say about it: why it ended so, what it took, and where more is.
+/// What is told as the next command of all is not told of it.
+fn single(one: &LoopReport, next: Option<&str>, log: Option<&str>, width: Option<usize>) -> String {
+    let line = of_loop(one);
+    let line = Line { next: line.next.filter(|own| Some(*own) != next), ..line };
+    let log = log.map(|log| format!("log {}", plain(log)));
+    rows(&[line], width, Detail::Reasons)
+        + &below_it([Some(took(one)), log].into_iter().flatten().map(|fact| (Style::new(), fact)), width)
+}
+
+/// `20 iterations, 23 attempts, 2 failed · 12 files · 1.2M tokens in, 34.0k out`
+fn took(one: &LoopReport) -> String {
+    let mut ran = vec![count::of(one.iterations, "iteration")];
+    ran.extend((one.attempts > one.iterations).then(|| count::of(one.attempts, "attempt")));
+    ran.extend((one.failed_attempts > 0).then(|| format!("{} failed", one.failed_attempts)));
+    let files = one.work.as_ref().and_then(|work| work.files).map(|files| count::of(files, "file"));
+    let (input, output) = (one.input_tokens, one.output_tokens);
+    let tokens = (input.saturating_add(output) > 0)
+        .then(|| format!("{} tokens in, {} out", count::short(input), count::short(output)));
+    [Some(ran.join(", ")), files, tokens].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// What is told of each line.
@@ -79,8 +149,7 @@ enum Detail {
     Reasons,
 }
 
-fn rows(report: &RunReport, width: Option<usize>, detail: Detail) -> String {
-    let lines = lines(report);
+fn rows(lines: &[Line<'_>], width: Option<usize>, detail: Detail) -> String {
     let rows: Vec<[String; CELLS]> = lines.iter().map(cells).collect();
     let room = width.map(|width| width.saturating_sub(SIGN));
     let columns = Columns::fitting(&rows, &LEAST_TELLING, (0, usize::MAX), room);
@@ -90,12 +159,21 @@ fn rows(report: &RunReport, width: Option<usize>, detail: Detail) -> String {
         let cells = columns.line(row, |column| if column == END { style } else { Style::new() });
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{style}{sign}{style:#} {cells}");
-        let below = if detail == Detail::Reasons { below(line) } else { Vec::new() };
-        for (style, below) in below {
-            let room = width.map_or(usize::MAX, |width| width.saturating_sub(SIGN + 2));
-            for part in wrapped(&below, room, REASON) {
-                let _ = writeln!(text, "    {style}{part}{style:#}");
-            }
+        if detail == Detail::Reasons {
+            text += &below_it(below(line).into_iter(), width);
+        }
+    }
+    text
+}
+
+/// What stands below a line.
+fn below_it(facts: impl Iterator<Item = (Style, String)>, width: Option<usize>) -> String {
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(INDENT.len()));
+    let mut text = String::new();
+    for (style, fact) in facts {
+        for part in wrapped(&fact, room, REASON) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{INDENT}{style}{part}{style:#}");
         }
     }
     text
@@ -109,8 +187,7 @@ fn sum(report: &RunReport, width: Option<usize>) -> String {
 }
 
 /// The next command; empty where there is none.
-fn next(report: &RunReport) -> String {
-    let next = report.next.as_ref();
+fn next(next: Option<&str>) -> String {
     next.map(|next| format!("{STRONG}Next:{STRONG:#} {}\n", plain(next))).unwrap_or_default()
 }
 

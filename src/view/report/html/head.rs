@@ -52,7 +52,7 @@ fn badges(html: &mut Html, report: &RunReport) {
     }
     let words = ends(report.loops.iter().map(|one| &*one.end));
     html.element("p", &[("class", "badges")], |html| {
-        for one in words.split(", ") {
+        for one in &words {
             let (_, end) = one.split_once(' ').unwrap_or(("", one));
             let told = if report.loops.len() == 1 { end } else { one };
             badge(html, Tone::of_end(end), &plain(told));

@@ -88,7 +88,7 @@ fn anchor(place: usize) -> String {
 
 fn title(report: &RunReport) -> String {
     let verb = report.verb.as_deref().unwrap_or("report");
-    let ends = ends(report.loops.iter().map(|one| &*one.end));
+    let ends = ends(report.loops.iter().map(|one| &*one.end)).join(", ");
     let began = report.started_at.map(|at| format!(", {}", timestamp::minute(&at)));
     format!("ralph {verb}: {ends}{}", began.unwrap_or_default())
 }

@@ -1,0 +1,74 @@
+//! One wait is told once, however many loops meet it and however often it is met.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// A limit that is met again so soon behind its end is the same: nobody has named its end, or has been wrong by a little.
+const SAME_LIMIT: TimeDelta = TimeDelta::minutes(1);
+/// One that lasts so much longer than was told is worth another word.
+const MUCH_LONGER: TimeDelta = TimeDelta::minutes(10);
+/// A provider that is overloaded again within this has not recovered.
+const SAME_OVERLOAD: TimeDelta = TimeDelta::minutes(10);
+
+/// The latest waits.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    limit: Option<Told>,
+    overload: Option<DateTime<Utc>>,
+}
+
+/// A limit of which somebody knows.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// Its end when it was told.
+    until: DateTime<Utc>,
+    /// The latest one that was met.
+    last: DateTime<Utc>,
+}
+
+impl Waits {
+    /// Books a wait that begins now and lasts until then; answers whether nobody knows of it yet.
+    pub(crate) fn is_new(&mut self, is_overload: bool, now: DateTime<Utc>, until: DateTime<Utc>) -> bool {
+        if is_overload {
+            let last = self.overload.replace(until);
+            return last.is_none_or(|last| now > last + SAME_OVERLOAD);
+        }
+        match &mut self.limit {
+            Some(told) if now <= told.last + SAME_LIMIT && until <= told.until + MUCH_LONGER => {
+                told.last = told.last.max(until);
+                false
+            }
+            limit => {
+                *limit = Some(Told { until, last: until });
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_limit_is_told_once_and_the_next_one_again() {
+        let at = |minutes: i64| DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes);
+        let mut waits = Waits::default();
+        assert!(waits.is_new(false, at(0), at(60)));
+        assert!(!waits.is_new(false, at(1), at(60)), "another loop");
+        assert!(waits.is_new(false, at(1), at(90)), "it lasts longer");
+        assert!(waits.is_new(false, at(92), at(300)), "the next one");
+        assert!(waits.is_new(true, at(0), at(1)));
+        assert!(!waits.is_new(true, at(2), at(4)));
+        assert!(!waits.is_new(true, at(5), at(9)));
+        assert!(waits.is_new(true, at(20), at(21)));
+    }
+
+    #[test]
+    fn a_limit_without_a_known_end_is_told_now_and_then() {
+        let mut waits = Waits::default();
+        let at = |seconds: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        // Each try comes a moment after the end that was guessed, and the next guess is a minute.
+        let told = (0..30).filter(|wait| waits.is_new(false, at(wait * 61), at(wait * 61 + 60)));
+        assert_eq!(told.collect::<Vec<_>>(), [0, 10, 20]);
+    }
+}
