@@ -1,6 +1,6 @@
 //! The scrolling view: blocks on stdout, what the agent does on stderr.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,6 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
-use crate::files::room::Shortage;
 use crate::record::blocks;
 use crate::record::report::{Live, LoopReport};
 use crate::reply::show::{Leave, Show};
@@ -173,6 +172,7 @@ impl Plain {
                 self.line(NOTE, "↻", &text);
             }
             Event::Waiting { until, tally, shortage } => {
+                let shortage = shortage.as_ref().map(|shortage| shortage as &dyn Display);
                 self.waits(stamped, until, shortage, tally.waits_for_provider());
             }
             Event::BackingOff { pause, .. } => {
@@ -332,7 +332,7 @@ impl Plain {
         &mut self,
         stamped: &Stamped<'_>,
         until: DateTime<Utc>,
-        shortage: Option<Shortage>,
+        shortage: Option<&dyn Display>,
         is_overload: bool,
     ) {
         let is_branch = matches!(self.frame, Frame::Branch(_)) || self.is_branch_for_person();

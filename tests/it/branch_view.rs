@@ -75,30 +75,32 @@ fn each_branch_has_its_line_below_what_scrolls_by() {
         project("use_tool \"make $RALPH_BRANCH\"; wait_for go; talk; use_tool git; wait_for end; work; end");
     let terminal = start(&project, "loop build", &[]);
     terminal.wait_for("a line for each", |screen| {
-        let rows = last_rows(screen, 3);
-        rows.len() == 3
+        let rows = last_rows(screen, 4);
+        rows.len() == 4
             && rows[0].starts_with("one     iteration 1/20 · ")
             && rows[0].ends_with(" · Bash make one")
             && rows[1].starts_with("second  iteration 1/20 · ")
             && rows[1].ends_with(" · Bash make second")
-            && rows[2] == HINT
+            && rows[2] == "0 of 2 done"
+            && rows[3] == HINT
     });
     assert_eq!(terminal.cursor().1, 0);
 
     allow(&project, "go");
     terminal.wait_for("the end of the lines", |screen| {
-        last_rows(screen, 3).iter().filter(|row| row.ends_with(" · Bash git")).count() == 2
+        last_rows(screen, 4).iter().filter(|row| row.ends_with(" · Bash git")).count() == 2
     });
     let screen = terminal.screen();
     assert_eq!(status_rows(&screen).len(), 3, "{screen}");
 
     allow(&project, "end-second");
     terminal.wait_for("only the other one", |screen| {
-        let rows = last_rows(screen, 3);
-        rows.len() == 3
-            && !rows[0].contains("  iteration ")
+        let rows = last_rows(screen, 4);
+        rows.len() == 4
+            && rows[0].starts_with("✓ second  done  1/1  +1 −0  1 commit  ")
             && rows[1].starts_with("one     iteration ")
-            && rows[2] == HINT
+            && rows[2] == "1 of 2 done"
+            && rows[3] == HINT
     });
     allow(&project, "end-one");
     let end = terminal.end();
@@ -112,6 +114,16 @@ fn each_branch_has_its_line_below_what_scrolls_by() {
         assert!(rows[1].trim_start().starts_with("https://example.com/pr/"), "{}", end.history);
     }
     assert!(report[4].starts_with("2 loops: 2 done · +"), "{}", end.history);
+    for branch in BRANCHES {
+        let line = format!("✓ {branch:<6}  done  1/1  ");
+        assert_eq!(
+            end.history.matches(&line).count(),
+            2,
+            "when it ended, and in the report: {}",
+            end.history
+        );
+        assert!(!end.history.contains(&format!("{branch:<6} │ ■")), "{}", end.history);
+    }
     assert!(end.bytes.contains("\x1b[35mone    │\x1b[0m line 1 of one"), "{:?}", end.bytes);
 }
 
@@ -124,22 +136,26 @@ fn the_lines_follow_the_terminals_size() {
         terminal.resize(rows, columns);
         terminal.wait_for("lines that fit", |screen| {
             let cut = |row: &&str| row.ends_with('…') == (columns < 100);
-            let rows = last_rows(screen, 3);
-            rows.len() == 3
+            let rows = last_rows(screen, 4);
+            rows.len() == 4
                 && rows[0].starts_with("one     ite")
                 && rows[1].starts_with("second  ite")
-                && rows[2].starts_with("Ctrl+C: sto")
+                && rows[2].starts_with("0 of 2 done")
+                && rows[3].starts_with("Ctrl+C: sto")
                 && rows[..2].iter().all(cut)
                 && rows.iter().all(|row| row.chars().count() < columns.into())
         });
     }
     // There is no room for all: the rest is counted.
     terminal.resize(4, 100);
-    terminal.wait_for("what there is room for", |screen| last_rows(screen, 2) == ["… and 2 more", HINT]);
+    terminal.wait_for("what there is room for", |screen| last_rows(screen, 2) == ["0 of 2 done", HINT]);
+    terminal.resize(5, 100);
+    terminal
+        .wait_for("how many more", |screen| last_rows(screen, 3) == ["… and 2 more", "0 of 2 done", HINT]);
     terminal.resize(24, 100);
     terminal.wait_for(
         "all lines again",
-        |screen| matches!(last_rows(screen, 3)[..], [row, _, HINT] if row.starts_with("one     iteration")),
+        |screen| matches!(last_rows(screen, 4)[..], [row, _, _, HINT] if row.starts_with("one     iteration")),
     );
     allow(&project, "end");
     let end = terminal.end();
@@ -152,15 +168,16 @@ fn those_that_wait_for_a_place_say_so() {
     let project = project("use_tool make; wait_for end; work; end");
     let terminal = start(&project, "loop build --sequential", &[]);
     terminal.wait_for("the one that waits", |screen| {
-        let rows = last_rows(screen, 3);
-        rows.len() == 3
+        let rows = last_rows(screen, 4);
+        rows.len() == 4
             && rows[0].ends_with(" · Bash make")
             && rows[1].ends_with(" · waiting for a free place")
+            && rows[2] == "0 of 2 done"
     });
     allow(&project, "end-one");
     terminal.wait_for(
         "its turn",
-        |screen| matches!(last_rows(screen, 2)[..], [row, HINT] if row.ends_with(" · Bash make")),
+        |screen| matches!(last_rows(screen, 3)[..], [row, "1 of 2 done", HINT] if row.ends_with(" · Bash make")),
     );
     allow(&project, "end-second");
     let end = terminal.end();
@@ -175,7 +192,7 @@ fn ctrl_c_once_lets_the_attempts_finish() {
     for branch in BRANCHES {
         wait_for("an agent", || (!project.home("calls").is_empty()).then_some(()));
         terminal.wait_for("its tool", |screen| {
-            last_rows(screen, 3).iter().any(|row| row.starts_with(branch) && row.ends_with("Bash make"))
+            last_rows(screen, 4).iter().any(|row| row.starts_with(branch) && row.ends_with("Bash make"))
         });
     }
     terminal.press_ctrl_c();
@@ -196,7 +213,7 @@ fn ctrl_c_twice_ends_the_agents_and_thrice_kills_them() {
     let project = project("trap '' INT TERM; use_tool stubborn; while :; do sleep 0.1; done");
     let mut terminal = start(&project, "loop build", &[]);
     terminal.wait_for("both", |screen| {
-        last_rows(screen, 3).iter().filter(|row| row.ends_with(" · Bash stubborn")).count() == 2
+        last_rows(screen, 4).iter().filter(|row| row.ends_with(" · Bash stubborn")).count() == 2
     });
     terminal.press_ctrl_c();
     terminal.wait_for("the second hint", |screen| last_rows(screen, 1) == ["Ctrl+C: end the agents now"]);
@@ -208,6 +225,65 @@ fn ctrl_c_twice_ends_the_agents_and_thrice_kills_them() {
     assert_tidy(&end);
     assert!(end.history.contains("■ one     interrupted  0/1"), "{}", end.history);
     assert!(end.history.contains("\nNext: ralph loop build"), "{}", end.history);
+}
+
+/// The first attempts of all five branches meet a usage limit that lasts for ten minutes, none before all have begun.
+const LIMITED: &str = r#"
+while [ "$(wc -l < "$HOME/calls")" -lt 5 ]; do sleep 0.02; done
+if mkdir "$HOME/limit-$RALPH_BRANCH" 2> /dev/null; then
+    [ -e "$HOME/reset" ] || date -d '10 min' +%s > "$HOME/reset"
+    printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s}}\n' "$(cat "$HOME/reset")"
+    echo '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"You have hit your limit"}'
+    exit 1
+fi
+"#;
+
+#[test]
+fn a_limit_that_all_meet_is_told_once_and_those_that_end_leave_a_short_line() {
+    let names = ["one", "second", "rain", "a-branch-with-a-rather-long-name", "e"];
+    let project = BranchProject::new(&plan(&names.map(|branch| (branch, 1))));
+    project.agent(&format!(
+        "{WORDS}\n{LIMITED}\n[ $RALPH_BRANCH = rain ] && {{ echo 'cannot make it rain' >&2; exit 3; }}; wait_for end; work; end"
+    ));
+    let mut command = project.scratch.ralph("loop build");
+    command.env("TERM", "xterm-256color");
+    let terminal = Terminal::start(&command, 24, 60);
+    terminal.wait_for("all to wait", |screen| {
+        let rows = last_rows(screen, 2);
+        let waits = screen.lines().filter(|row| row.contains("  iteration 1/20 · ") && row.contains(" · us"));
+        waits.count() == names.len()
+            && rows[0].starts_with("0 of 5 done · limit until ")
+            && rows[0].ends_with(", 10m")
+            && rows[1] == "Ctrl+C: stop"
+    });
+    let run = project.scratch.run("resume");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    terminal.wait_for("the one that fails", |screen| {
+        let rows = last_rows(screen, 2);
+        rows[0] == "0 of 5 done · 1 failed" && rows[1] == HINT
+    });
+    let failed = |row: &str| {
+        row.starts_with("✗ rain") && row.contains("  failed  ") && row.contains("  claude exited")
+    };
+    let screen = terminal.screen();
+    assert_eq!(screen.lines().filter(|row| failed(row)).count(), 1, "{screen}");
+    assert!(!screen.contains("\nrain   "), "its line is gone: {screen}");
+    allow(&project, "end");
+    let end = terminal.end();
+    assert_eq!(end.code, Some(4), "{}", end.history);
+    assert_tidy(&end);
+    let (block, _) = end.history.rsplit_once("\n✓ one ").unwrap();
+    assert_eq!(end.history.matches("limit").count(), 1, "{}", end.history);
+    assert!(end.history.contains("\n⏸ usage limit reached; waiting until "), "{}", end.history);
+    assert!(!end.history.contains("going on"), "{}", end.history);
+    for name in names.iter().filter(|name| **name != "rain") {
+        let lines: Vec<&str> = block.lines().filter(|row| row.starts_with(&format!("✓ {name} "))).collect();
+        assert!(
+            matches!(lines[..], [line] if line.contains("  done  1/1  +1 −0  ")),
+            "{lines:?} {}",
+            end.history
+        );
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn the_picture_shows_a_real_run() {
     let there = fs::read_to_string(path).unwrap_or_default();
     assert_eq!(words(&there), words(&made), "the picture is stale: run scripts/picture");
     assert!(made.len() < 60_000, "{} bytes", made.len());
-    for text in ["▶ Iteration 1 of 2", "✓ Iteration 2 completed", "■ done"] {
+    for text in ["▶ Iteration 1 of 2", "✓ Iteration 2 completed", "✓ build  done  ", "Next: ralph "] {
         assert!(words(&made).iter().any(|line| line.starts_with(text)), "no {text}");
     }
 }

@@ -76,7 +76,7 @@ fn it_stays_below_what_scrolls_by_and_leaves_nothing_behind() {
     let lines: Vec<&str> = end.history.lines().filter(|line| line.starts_with("line ")).collect();
     let expected: Vec<String> = (1..=40).map(|n| format!("line {n}")).collect();
     assert_eq!(lines, expected);
-    assert!(end.history.contains("■ done: completion signal detected"), "{}", end.history);
+    assert!(end.history.contains("\n✓ prompt  done  "), "{}", end.history);
     assert_eq!(end.cursor.1, 0);
 }
 
@@ -142,7 +142,8 @@ fn it_says_what_ctrl_c_does_and_is_gone_after_the_third() {
     terminal.press_ctrl_c();
     let end = terminal.end();
     assert_eq!((end.code, status_rows(&end.history)), (Some(130), vec![]), "{}", end.history);
-    assert!(end.history.contains("■ interrupted"), "{}", end.history);
+    assert!(end.history.contains("\n■ prompt  interrupted  "), "{}", end.history);
+    assert!(end.history.ends_with("\nNext: ralph resume prompt"), "{}", end.history);
     assert_eq!(end.cursor.1, 0);
 }
 

@@ -44,14 +44,30 @@ fn status_and_the_status_line_name_the_task_at_hand() {
     command.env("TERM", "xterm-256color");
     let terminal = Terminal::start(&command, 24, 120);
     terminal.wait_for("the task", |screen| {
-        let line = screen.lines().last().unwrap_or_default();
-        line.starts_with("0/2 tasks · iteration 1 · ") && line.contains(" · opus · title: thinking · ")
+        let rows: Vec<&str> = screen.lines().collect();
+        rows.len() > 1
+            && rows[rows.len() - 2].starts_with("iteration 1 · ")
+            && rows[rows.len() - 2].contains(" · opus · title: thinking · ")
+            && rows[rows.len() - 1] == "0 of 2 done"
     });
     let status = scratch.run("status tasks").stdout;
     assert!(status.contains("\nTasks: 0/2 done\nTask: "), "{status}");
     assert!(status.contains(&format!("\nTask: {id} ")), "{status}");
     std::fs::write(scratch.root().parent().unwrap().join("go"), "").unwrap();
-    terminal.wait_for("the end", |screen| screen.contains("ran         2 iterations"));
+    let end = terminal.end();
+    assert_eq!(end.code, Some(0), "{}", end.history);
+    // The loop first, then each of its tasks, and last what to type.
+    let told: Vec<&str> = end.history.trim_end().lines().rev().take(6).collect();
+    let told: Vec<&str> = told.into_iter().rev().collect();
+    assert!(end.history.contains("\n✓ tasks  done  2/2  "), "{}", end.history);
+    assert!(
+        end.history.contains("\n    2 iterations") && end.history.contains("\n    log "),
+        "{}",
+        end.history
+    );
+    assert!(told[0].starts_with(&format!("✓ {id}  done  ")), "{told:?}");
+    assert_eq!(end.history.matches("\nNext: ").count(), 1, "{told:?}");
+    assert!(told[5].starts_with("Next: ralph diff tasks"), "{told:?}");
     let log = scratch.session_log();
     assert!(log.contains(&format!("[ralph] {id} is done (1/2 tasks)\n")), "{log}");
 }
