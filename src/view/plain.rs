@@ -348,14 +348,13 @@ impl Plain {
         } else {
             ("", format!(" {}", shell_word(&stamped.identity.name)))
         };
-        let why = match shortage {
-            Some(shortage) => format!("{shortage}: waiting for room{all}"),
-            None => {
-                let why = if is_overload { "provider overloaded" } else { "usage limit reached" };
-                let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
-                let until = timestamp::nearby(&until, Local::now());
-                format!("{why}; waiting until {until} ({left}){all}")
-            }
+        let why = if let Some(shortage) = shortage {
+            format!("{shortage}: waiting for room{all}")
+        } else {
+            let why = if is_overload { "provider overloaded" } else { "usage limit reached" };
+            let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
+            let until = timestamp::nearby(&until, Local::now());
+            format!("{why}; waiting until {until} ({left}){all}")
         };
         let text = format!("{why}: 'ralph resume{name}' tries now, Ctrl+C stops");
         if self.is_branch_for_person() {

@@ -107,7 +107,7 @@ impl StatusLine {
                 self.doing = Doing::Thinking;
             }
             Event::TaskStarted { task, verifies, counts } => {
-                self.begin_task(task, verifies, counts.total > 1)
+                self.begin_task(task, verifies, counts.total > 1);
             }
             Event::Verifying { task } => {
                 let is_of_many = self.task.as_ref().is_some_and(|task| task.is_of_many);

@@ -34,7 +34,7 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
                 let is_past = spent.is_none() && !is_build;
                 let run = is_past.then_some(&*report.run);
                 let verb = report.verb.as_deref().unwrap_or(&one.mode);
-                next_step(&Ending { run, spent, ..ending(one, verb, is_build.then_some(known.has_remote)) })
+                next_step(&Ending { spent, run, ..ending(one, verb, is_build.then_some(known.has_remote)) })
             }
         };
         for task in &mut one.task_list {
