@@ -103,7 +103,8 @@ pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     let line = of_loop(one);
     let reason = line.reason.filter(|_| line.end != Ended::Done.word()).map(plain);
     let (room, mut row) = (width.saturating_sub(SIGN), cells(&line));
-    row[0] = pad(&row[0], name);
+    // Names stand below each other, unless one of them would take the room of what there is to say.
+    row[0] = pad(&row[0], name.min(room / 2));
     let least = if reason.is_some() { LEAST_REASON + GAP.len() } else { 0 };
     let columns = Columns::fitting(
         std::slice::from_ref(&row),
