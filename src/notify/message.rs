@@ -15,6 +15,7 @@ use crate::text::count;
 use crate::text::line::one_line_within;
 use crate::text::timestamp;
 use crate::view::next_step::{Ending, next_step, shell_word};
+use crate::view::report::sign;
 
 /// A text of others is cut to this, in characters.
 const LONGEST: usize = 300;
@@ -135,7 +136,8 @@ fn text((verb, budget): (&str, Budget), name: &str, event: &Event<'_>) -> String
             let why = detail.map(str::to_owned).or_else(|| of_outcome(*outcome));
             let why = why.map(|why| format!("\n{}", one_line_within(&why, LONGEST)));
             let next = next.map(|next| format!("\nnext: {next}"));
-            let (sign, word) = (sign(*outcome), outcome.ended().word());
+            let word = outcome.ended().word();
+            let (_, sign) = sign(word);
             let facts = facts(tally, *work);
             format!("{sign} {name} {word}: {facts}{}{}", why.unwrap_or_default(), next.unwrap_or_default())
         }
@@ -155,14 +157,6 @@ fn text((verb, budget): (&str, Budget), name: &str, event: &Event<'_>) -> String
             format!("? {name} asks at its terminal: {}", one_line_within(question.trim(), LONGEST))
         }
         _ => name,
-    }
-}
-
-fn sign(outcome: Outcome) -> &'static str {
-    match outcome.ended() {
-        Ended::Done => "✓",
-        Ended::Failed | Ended::Error | Ended::Empty | Ended::Killed | Ended::Unproven => "✗",
-        _ => "■",
     }
 }
 

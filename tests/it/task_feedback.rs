@@ -47,7 +47,7 @@ fn an_answer_goes_into_the_task_s_log_and_the_next_prompt_and_the_loop_goes_on()
     );
     terminal.press("größer: use the cache\r");
     let end = terminal.end();
-    assert!(end.code == Some(0) && end.history.contains("ran         2 iterations"), "{end:?}");
+    assert!(end.code == Some(0) && end.history.contains("\n    2 iterations · "), "{end:?}");
     assert_eq!(attempts(&scratch), 2);
     assert!(prompt(&scratch, 2).contains("## Notes from the user\n\n- größer: use the cache\n"));
     assert_eq!(prompt(&scratch, 2).matches("use the cache").count(), 1);

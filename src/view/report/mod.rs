@@ -72,7 +72,7 @@ fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
 }
 
 /// The sign before a name and its colour.
-pub(in crate::view) fn sign(end: &str) -> (Style, &'static str) {
+pub(crate) fn sign(end: &str) -> (Style, &'static str) {
     match end {
         "done" => (GOOD, "✓"),
         "unproven" => (ERROR, "?"),
