@@ -315,6 +315,11 @@ mod tests {
             "✗ fix        failed  1/3  1m  $0.50  claude exited with 3: cannot make it rain\n"
         );
         assert_eq!(line(&report, 60), "✗ fix        failed  1/3  1m  $0.50  claude exited with 3: …\n");
+        let beside_long =
+            PersonLines::of_branch("loop build", 32, TaskCounter(Box::new(move || Some(counts))));
+        let at_60: String = strip_str(&beside_long.finished(&report, 60)).collect();
+        assert!(at_60.starts_with("✗ fix ") && !at_60.contains("…  failed"), "{at_60}");
+        assert!(at_60.contains("  failed  1/3  1m  $0.50  claude"), "{at_60}");
         report.name = "a-branch-with-a-rather-long-name".to_owned();
         for width in 24..100 {
             let line = line(&report, width);

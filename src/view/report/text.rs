@@ -103,18 +103,20 @@ pub(crate) fn finished(one: &LoopReport, name: usize, width: usize) -> String {
     let line = of_loop(one);
     let reason = line.reason.filter(|_| line.end != Ended::Done.word()).map(plain);
     let (room, mut row) = (width.saturating_sub(SIGN), cells(&line));
-    // Names stand below each other, unless one of them would take the room of what there is to say.
-    row[0] = pad(&row[0], name.min(room / 2));
     let least = if reason.is_some() { LEAST_REASON + GAP.len() } else { 0 };
-    let columns = Columns::fitting(
-        std::slice::from_ref(&row),
-        &LEAST_TELLING,
-        (0, usize::MAX),
-        Some(room.saturating_sub(least)),
-    );
+    let for_facts = room.saturating_sub(least);
     let (style, sign) = sign(line.end);
-    let facts = columns.line(&row, |column| if column == END { style } else { Style::new() });
-    let left = room.saturating_sub(strip_str(&facts).to_string().width() + GAP.len());
+    let facts = |row: &[String; CELLS]| {
+        let columns =
+            Columns::fitting(std::slice::from_ref(row), &LEAST_TELLING, (0, usize::MAX), Some(for_facts));
+        columns.line(row, |column| if column == END { style } else { Style::new() })
+    };
+    let cells_of = |facts: &str| strip_str(facts).to_string().width();
+    // Names stand below each other where that takes the room of nothing else.
+    let spare = for_facts.saturating_sub(cells_of(&facts(&row)));
+    row[0] = pad(&row[0], name.min(row[0].width() + spare));
+    let facts = facts(&row);
+    let left = room.saturating_sub(cells_of(&facts) + GAP.len());
     let reason = reason.filter(|_| left > 0).map(|reason| format!("{GAP}{}", cut(&reason, left)));
     format!("{style}{sign}{style:#} {facts}{}\n", reason.unwrap_or_default())
 }
