@@ -288,7 +288,7 @@ fn begin(limits: &Limits, tally: &Tally, now: Now) -> Step {
         Step::End(limits.breaker_end)
     } else if !failed && reached(tally.idle_iterations, limits.idle) {
         Step::End(if tally.unproven { Outcome::Unproven } else { Outcome::Idle })
-    } else if reached(tally.iteration.saturating_sub(tally.allowance_from), limits.max_iterations) {
+    } else if reached(tally.ran(), limits.max_iterations) {
         Step::End(match (failed && limits.last_counts, tally.unproven) {
             (true, _) => Outcome::LastFailed,
             (false, true) => Outcome::Unproven,

@@ -151,6 +151,12 @@ impl Tally {
         matches!(self.last, Last::Overloaded | Last::Failed(Class::Overload))
     }
 
+    /// Iterations begun in the current allowance: those that its time, its money and its other counts are about.
+    #[must_use]
+    pub fn ran(&self) -> u64 {
+        self.iteration.saturating_sub(self.allowance_from)
+    }
+
     /// What is kept for the prompt of the next iteration.
     #[must_use]
     pub fn upcoming(&self) -> Given {
@@ -308,17 +314,19 @@ impl Tally {
     #[must_use]
     pub fn resumed(mut self, ended: bool, now: DateTime<Utc>) -> Self {
         if ended {
-            self.allowance_from = self.iteration;
-            self.last = Last::Nothing;
-            self.unproven = false;
-            self.said_alone.clear();
-            self.retries = 0;
-            self.consecutive_errors = 0;
-            self.idle_iterations = 0;
-            self.elapsed_seconds = 0.0;
-            self.cost_usd = None;
-            self.input_tokens = 0;
-            self.output_tokens = 0;
+            // What it counts is its own: time and money of one loop beside the iterations of two would be no true sum.
+            self = Self {
+                iteration: self.iteration,
+                allowance_from: self.iteration,
+                last_error: self.last_error,
+                last_commit: self.last_commit,
+                validation_error: self.validation_error,
+                notes: self.notes,
+                given: self.given,
+                about: self.about,
+                in_attempt: self.in_attempt,
+                ..Self::default()
+            };
         } else if std::mem::take(&mut self.in_attempt) {
             self.last = Last::Cut;
         } else if let Last::Limited { reset: reset @ Some(_) } = self.last

@@ -166,7 +166,7 @@ fn of_outcome(outcome: Outcome) -> Option<String> {
 }
 
 fn facts(tally: &Tally, work: Option<&WorkDone>) -> String {
-    let mut facts = vec![count::of(tally.iteration, "iteration")];
+    let mut facts = vec![count::of(tally.ran(), "iteration")];
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         facts.push(format!("${cost:.2}"));
     }

@@ -104,7 +104,7 @@ pub fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> String {
     let mut text = format!(
         "{DOUBLE}\nSESSION SUMMARY\n{DOUBLE}\nTotal Iterations: {}\nSuccessful: {}\nFailed: {}\n\
          Total Duration: {}\nExit Reason: {}\nExit Code: {}\n",
-        tally.iteration,
+        tally.ran(),
         tally.succeeded,
         tally.failed,
         duration::in_seconds(duration),
@@ -112,7 +112,7 @@ pub fn summary(tally: &Tally, outcome: Outcome, duration: Duration) -> String {
         outcome.code()
     );
     // Writing to a String cannot fail.
-    if tally.durations.count > tally.iteration {
+    if tally.durations.count > tally.ran() {
         let _ = writeln!(text, "Attempts: {} ({} failed)", tally.durations.count, tally.error_count);
     }
     for line in unproven(tally, outcome) {

@@ -136,7 +136,7 @@ fn loop_ended<'a>(
         attempts: Some(tally.durations.count),
         end: Some(outcome.ended().into()),
         input_tokens: tally.input_tokens,
-        iterations: tally.iteration,
+        iterations: tally.ran(),
         output_tokens: tally.output_tokens,
         status: outcome.status().into(),
         succeeded: tally.succeeded,

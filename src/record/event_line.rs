@@ -509,7 +509,7 @@ pub struct LoopEnded<'a> {
     pub failed_iterations: Option<u64>,
     /// Cached ones included.
     pub input_tokens: u64,
-    /// Begun.
+    /// Begun. A loop that goes on after its end counts anew, as it does money and time, while its numbering goes on.
     pub iterations: u64,
     /// Reasoning included.
     pub output_tokens: u64,
@@ -560,9 +560,9 @@ pub struct LineBranch<'a> {
     /// As in `loop_ended`; left out in older lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Word<Ended>>,
-    /// Attempts, in earlier runs, too.
+    /// As in `loop_ended`.
     pub failed: Option<u64>,
-    /// Begun, in earlier runs, too.
+    /// As in `loop_ended`.
     pub iterations: Option<u64>,
     /// What was not done, and why.
     pub notes: Cow<'a, [String]>,

@@ -125,7 +125,7 @@ impl BranchRow {
                 self.end = Some(BranchEnd {
                     outcome,
                     detail: detail.map(str::to_owned),
-                    iterations: tally.iteration,
+                    iterations: tally.ran(),
                     failed: tally.failed,
                     failed_attempts: tally.error_count,
                     duration,

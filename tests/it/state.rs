@@ -162,6 +162,7 @@ fn a_loop_that_ended_gets_a_new_allowance() {
     assert_eq!(scratch.run("prompt p.md 2").code, Some(0));
     let run = scratch.run("prompt p.md 2 --resume");
     assert!(run.stderr.contains("the last loop had ended; a new one goes on after iteration 2"), "{run:?}");
+    assert!(run.stdout.contains("Total Iterations: 2\nSuccessful: 2\n"), "{run:?}");
     let after = status(&scratch);
     assert_eq!((&after["current_iteration"], &after["max_iterations"]), (&4.into(), &4.into()));
     assert!(scratch.read(".ralph/iterations.log").contains("[START] iteration 4/4\n"));
