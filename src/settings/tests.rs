@@ -260,6 +260,13 @@ fn unreadable_files_are_errors() {
         let scene = Scene::new();
         fs::create_dir(scene.path(name)).unwrap();
         assert_eq!(scene.refusal(), format!("cannot read {name}: it is a folder; name a file"));
+        let scene = Scene::new();
+        std::os::unix::fs::symlink("gone", scene.path(name)).unwrap();
+        assert!(
+            scene
+                .refusal()
+                .starts_with(&format!("cannot read {name}: it is a link to a file that is not there"))
+        );
         let scene = Scene::new().file(name, b"# fine\n# \xff\n");
         assert_eq!(
             scene.refusal(),

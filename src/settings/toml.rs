@@ -171,7 +171,10 @@ fn unknown(key: &str) -> String {
     let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);
     let written = key.rsplit('.').next().unwrap_or(key);
     let sections = known_keys().filter_map(|key| key.rsplit_once('.').map(|(section, _)| section));
-    let by_shell_name = TABLE.iter().find(|setting| setting.shell == written).map(|setting| setting.key);
+    // AGENT_TYPE is agent.provider here, and whoever knows the one writes agent.type.
+    let spelt = key.replace('.', "_").to_uppercase();
+    let is_shell_name = |setting: &&Setting| setting.shell == written || setting.shell == spelt;
+    let by_shell_name = TABLE.iter().find(is_shell_name).map(|setting| setting.key);
     let meant = by_shell_name
         .or_else(|| known_keys().find(|known| last(known) == written))
         .or_else(|| nearest(key, known_keys().chain(sections)))
@@ -228,6 +231,7 @@ mod tests {
             ("\ntimeout = 3", "2: unknown setting `timeout`; did you mean `loop.timeout`?"),
             ("[agent]\ntimeout = 3", "2: unknown setting `agent.timeout`; did you mean `loop.timeout`?"),
             ("AGENT_TYPE = 'x'", "1: unknown setting `AGENT_TYPE`; did you mean `agent.provider`?"),
+            ("[agent]\ntype = 'x'", "2: unknown setting `agent.type`; did you mean `agent.provider`?"),
             ("max_retrys = 1", "1: unknown setting `max_retrys`; did you mean `loop.max_retries`?"),
             (
                 "[git.worktree]\nmail = 'x'",
