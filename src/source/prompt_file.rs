@@ -171,8 +171,16 @@ impl Source for PromptFile {
     fn close(&mut self, end: End, _: &Tally, _: &mut Context<'_>) -> End {
         match &self.plan {
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
-                let open = open_tasks(&theirs::text(plan).unwrap_or_default());
-                let detail = match open {
+                let text = theirs::text(plan);
+                let is_gone = text.as_ref().map_or_else(
+                    |error| error.kind() == std::io::ErrorKind::NotFound,
+                    |text| text.trim().is_empty(),
+                );
+                let detail = match open_tasks(&text.unwrap_or_default()) {
+                    0 if is_gone => Some(format!(
+                        "the agent says so, and there is no plan any more in {}",
+                        plan.display()
+                    )),
                     0 => end.detail,
                     1 => Some("the agent says so, and 1 task of the plan is still open".to_owned()),
                     open => Some(format!("the agent says so, and {open} tasks of the plan are still open")),

@@ -318,3 +318,18 @@ fn the_scripted_agent_works_in_a_project_of_the_users_own() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("Status: success\n"), "{run:?}");
 }
+
+#[test]
+fn a_build_whose_plan_is_gone_at_the_end_says_so() {
+    for (loses, words) in [
+        ("rm .ralph/implementation_plan.md", "there is no plan any more in "),
+        (": > .ralph/implementation_plan.md", "there is no plan any more in "),
+        (":", "1 task of the plan is still open"),
+    ] {
+        let scratch = Scratch::new();
+        scratch.agent("claude", &format!("{loses}\n{}", claude_says("<promise>COMPLETE</promise>")));
+        let run = good(&scratch, "build 2 --agent claude");
+        assert!(run.stderr.contains(&format!("the agent says so, and {words}")), "{loses}: {run:?}");
+        assert!(scratch.run("report").stdout.contains(words), "{loses}");
+    }
+}
