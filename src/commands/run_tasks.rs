@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 
 use super::output::{print_as_it_is, remark};
 use super::plain_loop::count;
-use super::{report, task};
+use super::{report, starter, task};
 use crate::cli::RunArgs;
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::sqlite::SqliteStore;
@@ -146,7 +146,8 @@ fn scope(args: &RunArgs, store: &SqliteStore) -> anyhow::Result<Scope> {
         Err(error @ GraphError::UnknownFeature { nearest: Some(_), .. }) => Err(error.into()),
         Err(GraphError::UnknownFeature { .. }) => bail!(
             "TARGET '{target}' is no folder with a RALPH.md here, no task and no feature: 'ralph task list' and 'ralph feature \
-             list' show what there is, 'ralph init {target}/RALPH.md' writes a RALPH.md"
+             list' show what there is, 'ralph init {}' writes a RALPH.md",
+            starter::as_target(&Path::new(target).join("RALPH.md"))
         ),
         Err(error) => Err(error.into()),
     }

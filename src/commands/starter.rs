@@ -1,5 +1,6 @@
 //! `ralph init FILE`: one file to start from.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use anyhow::bail;
@@ -27,7 +28,7 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     let (content, next) = match file.file_name().and_then(|name| name.to_str()) {
         Some("RALPH.md") => {
             let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let target = folder.map_or_else(|| word.clone(), quoted);
+            let target = folder.map_or_else(|| word.clone(), as_target);
             let next = format!("ralph run {target} --dry-run' shows its prompt, 'ralph run {target} -n 3");
             (RALPH_MD.replace("@AGENT@", &command_line(agent)?), next)
         }
@@ -62,6 +63,12 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
     say(&format!("{} {done}.", file.display()));
     say(&format!("Edit it; then: '{next}'"));
     Ok(0)
+}
+
+/// A path as a word of ours, which is not taken for a flag.
+pub(super) fn as_target(path: &Path) -> String {
+    let is_like_a_flag = path.as_os_str().as_bytes().starts_with(b"-");
+    if is_like_a_flag { quoted(&Path::new(".").join(path)) } else { quoted(path) }
 }
 
 /// The agent's command line for a RALPH.md, without what ralph adds by itself.

@@ -326,6 +326,13 @@ fn starters_are_written_once_and_work() {
         assert_eq!(scratch.run(&format!("init {file} --force")).code, Some(0), "{file}");
     }
     assert_eq!(scratch.run("init other.md").code, Some(1));
+    for (init, run) in
+        [("init -- -x/RALPH.md", "run ./-x --dry-run"), ("init fix/RALPH.md --force", "run fix --dry-run")]
+    {
+        assert!(scratch.run(init).stdout.contains(&format!("'ralph {run}'")), "{init}");
+        assert_eq!(scratch.run(run).code, Some(0), "{run}");
+    }
+    assert!(scratch.run("run -- -y").stderr.contains("'ralph init ./-y/RALPH.md'"));
     assert!(scratch.read("fix/RALPH.md").contains("agent: codex exec"));
     let run = scratch.run("run fix --dry-run --focus parser");
     assert!(

@@ -79,7 +79,9 @@ impl Tools {
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
 fn text(root: &Path, file: &str) -> Option<String> {
-    String::from_utf8(theirs::read(&root.join(file), MAX_BYTES).ok()?).ok()
+    let text = String::from_utf8(theirs::read(&root.join(file), MAX_BYTES).ok()?).ok()?;
+    // The tools themselves take no notice of a byte order mark.
+    Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn is_there(root: &Path, file: &str) -> bool {
@@ -259,6 +261,7 @@ mod tests {
             (&[("package.json", r#"{"scripts": {"test": "jest --watch"}}"#)], None),
             (&[("package.json", r#"{"name": "x"}"#)], None),
             (&[("package.json", "[]")], None),
+            (&[("package.json", &format!("\u{feff}{TEST}"))], Some("npm test")),
             (&[("pyproject.toml", PYTEST)], Some("pytest")),
             (&[("pyproject.toml", PYTEST), ("uv.lock", "")], Some("uv run pytest")),
             (
