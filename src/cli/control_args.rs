@@ -33,14 +33,22 @@ pub struct ResumeArgs {
     /// For a loop that has ended: as much time in all
     #[arg(long, value_name = "D", requires = "name", allow_negative_numbers = true)]
     pub max_duration: Option<String>,
+    /// For a loop that has ended: wait so long at most for a usage limit
+    #[arg(long, value_name = "D", requires = "name", allow_negative_numbers = true)]
+    pub max_limit_wait: Option<String>,
 }
 
 impl ResumeArgs {
     /// The budgets that it gives, each by its flag.
     #[must_use]
     pub fn budgets(&self) -> Vec<(&'static str, &str)> {
-        let Self { max_cost, max_tokens, max_duration, .. } = self;
-        let all = [("--max-cost", max_cost), ("--max-tokens", max_tokens), ("--max-duration", max_duration)];
+        let Self { max_cost, max_tokens, max_duration, max_limit_wait, .. } = self;
+        let all = [
+            ("--max-cost", max_cost),
+            ("--max-tokens", max_tokens),
+            ("--max-duration", max_duration),
+            ("--max-limit-wait", max_limit_wait),
+        ];
         all.into_iter().filter_map(|(flag, value)| Some((flag, value.as_deref()?))).collect()
     }
 }

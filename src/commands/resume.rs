@@ -19,6 +19,7 @@ use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
 use crate::text::{count, redact};
+use crate::view::next_step::shell_word;
 
 const RESUME: &str = "--resume";
 /// What begins so is put behind it, and gives a limit that the rest of the command line does not.
@@ -80,7 +81,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
                 "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{}'",
                 found.name,
                 state.word(),
-                shown(&with_resume(&state.argv, More::default()))
+                new_allowance(&found.name, state)
             ),
         },
         ([], None) => match loops.iter().find_map(|found| found.state.as_ref().err()) {
@@ -108,6 +109,18 @@ fn left_of(limit: u64, name: &str, state: &State) -> anyhow::Result<u64> {
         None | Some(0) => bail!("loop '{name}' has run {begun} iterations: --max-iterations has to be more"),
         Some(left) => Ok(left),
     }
+}
+
+/// What to type for a loop that has ended to run as often again.
+fn new_allowance(name: &str, state: &State) -> String {
+    if has_reached_its_limit(state) {
+        let (begun, ran) = (state.tally.iteration, state.tally.ran().max(1));
+        return format!("ralph resume {} --max-iterations {}", shell_word(name), begun.saturating_add(ran));
+    }
+    // Without what we have put there ourselves.
+    let is_ours = |word: &String| word.starts_with(RESUME_MORE);
+    let own: Vec<String> = state.argv.iter().filter(|word| !is_ours(word)).cloned().collect();
+    shown(&with_resume(&own, More::default()))
 }
 
 /// Has a living loop go by a new limit, and lets it go on.

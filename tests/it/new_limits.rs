@@ -90,7 +90,15 @@ fn one_that_was_killed_or_has_reached_its_limit_runs_up_to_the_new_one() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("has run 3 iterations: --max-iterations has to be more"), "{refused:?}");
     let run = scratch.run("resume prompt --max-iterations 5");
-    assert!(said(&run).contains("Total Iterations: 5\n"), "{run:?}");
+    assert!(
+        said(&run).contains("Total Iterations: 2\nSuccessful: 2\n"),
+        "its own, as its time and cost: {run:?}"
+    );
+    let refused = scratch.run("resume");
+    assert!(
+        refused.stderr.contains("(limit)")
+            && refused.stderr.contains("'ralph resume prompt --max-iterations 7'")
+    );
     assert_eq!(starts(&scratch), ["1/2", "1/3", "2/3", "3/3", "4/5", "5/5"]);
     // It counts all that have run, also where it was raised before.
     assert_eq!(scratch.run("resume prompt --max-iterations 5").code, Some(1));

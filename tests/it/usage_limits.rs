@@ -70,6 +70,13 @@ fn a_reset_that_is_too_far_away_ends_the_loop() {
     assert!(reason.contains("until 2"), "{reason}");
     assert_eq!(run.stderr.matches("You have hit your limit").count(), 1, "{run:?}");
     assert_eq!(attempts(&scratch), 1);
+
+    // The advice can be followed.
+    let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 4 )); complete");
+    let run = scratch.run("prompt p.md 3 --max-limit-wait 1");
+    assert_end(&scratch, &run, 4, "usage_limit", "failed");
+    let run = scratch.run("resume prompt --max-limit-wait 1m");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
 }
 
 #[test]
