@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, Local};
 
 use super::event_line::{
-    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineTask, LineUsage, LineWork,
-    LoopEnded, Stopping, WaitReason,
+    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineSpent, LineTask,
+    LineUsage, LineWork, LoopEnded, Stopping, WaitReason,
 };
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
 use crate::engine::outcome::Outcome;
@@ -36,10 +36,11 @@ pub fn to_line(at: DateTime<Local>, identity: &LoopIdentity, fact: Fact<'_>) -> 
 /// The fact that an event is; `None` for what was shown, which are many, and for raw bytes.
 pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
     Some(match *event {
-        Event::LoopStarted { project, limits, .. } => Fact::LoopStarted {
+        Event::LoopStarted { project, limits, tally } => Fact::LoopStarted {
             max_iterations: limits.max_iterations,
             max_retries: limits.max_retries,
             project: project.to_string_lossy(),
+            spent: Some(spent(tally)).filter(|spent| *spent != LineSpent::default()),
         },
         Event::LimitsChanged { limits, .. } => Fact::LimitsChanged { max_iterations: limits.max_iterations },
         Event::AttemptStarted { tally, head } => Fact::AttemptStarted {
@@ -57,6 +58,7 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             head: head.map(Into::into),
             iteration: tally.iteration,
             retry: tally.retries,
+            spent: Some(spent(tally)),
             ..attempt_ended(report)
         })),
         Event::Background { tasks, at_most } => {
@@ -180,6 +182,11 @@ fn shown(show: &Show) -> Fact<'_> {
 }
 
 /// What the report alone says; the rest is empty.
+fn spent(tally: &Tally) -> LineSpent {
+    let Tally { cost_usd, input_tokens, output_tokens, .. } = *tally;
+    LineSpent { cost_usd, input_tokens, output_tokens }
+}
+
 fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
     let usage = &report.usage;
     AttemptEnded {
@@ -200,6 +207,7 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
         retry: 0,
         signal: report.signal,
         skipped_lines: report.skipped_lines,
+        spent: None,
         status: report.status.into(),
         usage: LineUsage {
             context_tokens: usage.context_tokens,

@@ -109,6 +109,9 @@ pub enum Fact<'a> {
         /// The agents' working directory.
         #[serde(borrow)]
         project: Cow<'a, str>,
+        /// Before, where the loop goes on; left out where that is nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spent: Option<LineSpent>,
     },
     /// What the loop may use up is another from here on.
     LimitsChanged {
@@ -403,11 +406,27 @@ pub struct AttemptEnded<'a> {
     pub signal: Option<i32>,
     /// Lines that were no JSON object, or too long.
     pub skipped_lines: u64,
+    /// By the loop so far, with what agents have cost that looked at its work; left out in older lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<LineSpent>,
     /// How it is booked.
     pub status: Word<AttemptStatus>,
     /// What the agent reported.
     #[serde(borrow)]
     pub usage: LineUsage<'a>,
+}
+
+/// What a loop has spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LineSpent {
+    /// In US dollars, as far as agents reported it; left out where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Cached ones included.
+    pub input_tokens: u64,
+    /// Reasoning included.
+    pub output_tokens: u64,
 }
 
 /// The account's balance, in US dollars.

@@ -12,7 +12,9 @@ use crate::engine::event::Stamped;
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::AttemptStatus;
 use crate::record::event_json;
-use crate::record::event_line::{AttemptEnded, EventLine, Fact, LineTask, LoopEnded, WaitReason, Word};
+use crate::record::event_line::{
+    AttemptEnded, EventLine, Fact, LineSpent, LineTask, LoopEnded, WaitReason, Word,
+};
 use crate::record::event_lines::each_line;
 use crate::record::run_folder::event_logs;
 use crate::text::line::{last_lines, one_line};
@@ -52,6 +54,8 @@ struct Fold {
     /// What it named last.
     last_head: Option<String>,
     unreadable: u64,
+    /// By the loop, in earlier runs, too.
+    spent: LineSpent,
 }
 
 /// The lines of what the assistant said last; read when the attempt ends.
@@ -159,13 +163,21 @@ impl Fold {
                     self.last_head = Some(head.to_string());
                 }
                 let said = self.said.words();
-                report.attempt_ended(ended, said);
+                let own = LineSpent {
+                    cost_usd: cost(ended),
+                    input_tokens: ended.usage.input_tokens.unwrap_or_default(),
+                    output_tokens: ended.usage.output_tokens.unwrap_or_default(),
+                };
+                let spent = ended.spent.map_or(own, |now| with_others(own, self.spent, now));
+                self.spent = ended.spent.unwrap_or_default();
+                report.attempt_ended(ended, spent, said);
                 let last = report.iteration_list.last().and_then(|last| last.attempts.last());
                 let before = last.and_then(|attempt| attempt.head_before.clone());
                 if let Some(task) = report.task(self.task.as_deref()) {
-                    task.spend(ended, before);
+                    task.spend(ended, spent, before);
                 }
             }
+            Fact::LoopStarted { spent, .. } => self.spent = spent.unwrap_or_default(),
             Fact::Validated { ok, output } => {
                 let output = last_lines(output, VALIDATION).join("\n");
                 if let Some(iteration) = report.iteration_list.last_mut() {
@@ -281,6 +293,20 @@ fn cost(ended: &AttemptEnded<'_>) -> Option<f64> {
     ended.usage.cost_usd.or(ended.balance.and_then(|balance| balance.spent))
 }
 
+/// What an attempt came to with the agents that looked at its work: they have no attempts of their own, and only what the loop
+/// had spent before and after tells of them.
+fn with_others(own: LineSpent, before: LineSpent, now: LineSpent) -> LineSpent {
+    let grown = now.cost_usd.unwrap_or_default() - before.cost_usd.unwrap_or_default();
+    let others = grown - own.cost_usd.unwrap_or_default();
+    // A sum is not exact, and what an attempt says of itself is.
+    let is_more = others > 1e-9;
+    LineSpent {
+        cost_usd: if is_more { Some(grown) } else { own.cost_usd },
+        input_tokens: now.input_tokens.saturating_sub(before.input_tokens).max(own.input_tokens),
+        output_tokens: now.output_tokens.saturating_sub(before.output_tokens).max(own.output_tokens),
+    }
+}
+
 fn add(sum: &mut Option<f64>, cost: Option<f64>) {
     if let Some(cost) = cost {
         *sum = Some(sum.unwrap_or_default() + cost);
@@ -288,9 +314,9 @@ fn add(sum: &mut Option<f64>, cost: Option<f64>) {
 }
 
 impl TaskReport {
-    /// An attempt at it is over; HEAD named `before` when it began.
-    fn spend(&mut self, ended: &AttemptEnded<'_>, before: Option<String>) {
-        add(&mut self.cost_usd, cost(ended));
+    /// An attempt at it is over that came to so much; HEAD named `before` when it began.
+    fn spend(&mut self, ended: &AttemptEnded<'_>, spent: LineSpent, before: Option<String>) {
+        add(&mut self.cost_usd, spent.cost_usd);
         self.duration_s += ended.duration_s;
         let Some(to) = ended.head.as_ref().filter(|after| Some(&***after) != before.as_deref()) else {
             return;
@@ -325,10 +351,10 @@ impl LoopReport {
         self.iteration_list.last_mut()?.attempts.last_mut().filter(|attempt| attempt.status.is_none())
     }
 
-    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, said: Option<String>) {
-        add(&mut self.cost_usd, cost(ended));
-        self.input_tokens = self.input_tokens.saturating_add(ended.usage.input_tokens.unwrap_or_default());
-        self.output_tokens = self.output_tokens.saturating_add(ended.usage.output_tokens.unwrap_or_default());
+    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>, spent: LineSpent, said: Option<String>) {
+        add(&mut self.cost_usd, spent.cost_usd);
+        self.input_tokens = self.input_tokens.saturating_add(spent.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(spent.output_tokens);
         let has_failed =
             matches!(ended.status, Word::Known(AttemptStatus::AgentFailure | AttemptStatus::Timeout));
         self.failed_attempts += u64::from(has_failed);

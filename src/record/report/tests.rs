@@ -315,3 +315,36 @@ fn only_the_report_of_a_run_that_has_ended_is_kept() {
     fs::write(&summary, "{").unwrap();
     assert_eq!(RunReport::kept(folder.path()), None);
 }
+
+#[test]
+fn what_the_agents_cost_that_look_at_the_work_counts() {
+    let spent =
+        |cost: f64, input: u64| json!({ "cost_usd": cost, "input_tokens": input, "output_tokens": 0 });
+    let ended = |spent: &Value| {
+        json!({
+            "balance": null, "changed": null, "complete": false, "duration_s": 10.0, "exit_code": 0, "failure": null,
+            "head": "a", "iteration": 1, "replan": false, "retry": 0, "signal": null, "skipped_lines": 0, "spent": spent,
+            "status": "success", "usage": { "cost_usd": 0.5, "input_tokens": 100, "output_tokens": 10 },
+        })
+    };
+    let task = json!({ "feature": null, "id": "t-1", "model": "m", "title": "t" });
+    let counts = json!({ "done": 0, "failed": 0, "total": 1 });
+    // It goes on after a run that had spent two dollars.
+    let run = Run { folder: tempfile::tempdir().unwrap(), lines: String::new() }
+        .add(
+            0,
+            "loop_started",
+            &json!({ "max_iterations": 9, "max_retries": 3, "project": "/p", "spent": spent(2.0, 40) }),
+        )
+        .add(0, "task_started", &json!({ "task": task, "tasks": counts, "verifies": false }))
+        .begin(0, 1, 0, "a")
+        .add(1, "attempt_ended", &ended(&spent(3.5, 1040)))
+        .begin(2, 2, 0, "a")
+        .add(3, "attempt_ended", &ended(&spent(4.0, 1140)));
+    let (report, _folder) = run.read();
+    let one = &report.loops[0];
+    assert_eq!((one.cost_usd, one.input_tokens, one.output_tokens), (Some(2.0), 1100, 20));
+    assert_eq!(one.task_list[0].cost_usd, Some(2.0));
+    let own: Vec<_> = one.iteration_list.iter().map(|iteration| iteration.attempts[0].cost_usd).collect();
+    assert_eq!(own, [Some(0.5); 2], "an attempt is what its agent has cost");
+}
