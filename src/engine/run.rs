@@ -415,7 +415,8 @@ impl Loop<'_> {
             outcome: end.outcome,
             detail: end.detail.as_deref(),
             tally: &self.job.tally,
-            duration: self.started.elapsed(),
+            // Of all its processes, as what it counts and costs is.
+            duration: self.elapsed_before + self.started.elapsed(),
             work: work.as_ref(),
         };
         self.job.context.tell_whoever_listens(event);

@@ -1,5 +1,7 @@
 //! The end of a loop that has no process which would book it.
 
+use std::time::Duration;
+
 use chrono::Local;
 
 use super::event_json::to_lines;
@@ -11,7 +13,7 @@ use crate::engine::outcome::Outcome;
 use crate::files::FileError;
 use crate::project::Project;
 
-/// Books that the loop of this `state` has ended so, in its state file and its iterations log. Its lock is to be held.
+/// Books that the loop of this `state` has ended so, in its state file, its iterations log and its run. Its lock is to be held.
 ///
 /// # Errors
 /// When one of them cannot be written.
@@ -19,15 +21,20 @@ pub fn book(project: &Project, state: &State, outcome: Outcome) -> Result<(), Fi
     let (run, name) = (state.run.clone(), state.name.clone());
     let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
     let at = Local::now();
-    let duration = (at.to_utc() - state.started_at).to_std().unwrap_or_default();
+    // Since then it was not at work.
+    let duration = Duration::try_from_secs_f64(state.tally.elapsed_seconds).unwrap_or_default();
     let mut tally = state.tally.clone();
     tally.in_attempt = false;
     let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration, work: None };
     let stamped = Stamped { at, identity: &identity, event };
     StateFile::new(&project.state(), state.clone()).take(&stamped)?;
     IterationsLog::open(&project.iterations_log())?.take(&stamped)?;
-    if project.is_of_branch() {
-        return Ok(());
+    if !project.is_of_branch() {
+        return run_folder::write_end(project, &state.run, &to_lines(&stamped));
     }
-    run_folder::write_end(project, &state.run, &to_lines(&stamped))
+    // The run is that of all branches.
+    match state.session_log.as_ref().and_then(|log| log.parent()).filter(|logs| logs.is_dir()) {
+        Some(logs) => run_folder::write_end_beside(logs, &to_lines(&stamped)),
+        None => Ok(()),
+    }
 }

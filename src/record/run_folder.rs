@@ -89,6 +89,14 @@ pub fn write_end(project: &Project, run: &str, line: &str) -> Result<(), FileErr
     own::make_folders(&folder).map_err(FileError::at(&folder))?;
     // One that was killed is told of anew.
     let _ = std::fs::remove_file(folder.join(SUMMARY));
+    write_end_beside(&folder, line)
+}
+
+/// Writes beside the logs of a branch what it came to, where its build cannot tell.
+///
+/// # Errors
+/// When that cannot be done.
+pub fn write_end_beside(folder: &Path, line: &str) -> Result<(), FileError> {
     atomic::write_own(&folder.join(END), line.as_bytes(), Durability::Synced).map(drop)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Run, await_end, executable, finish, process_in, wait_for};
+use crate::scratch::{Run, Started, await_end, executable, finish, process_in, wait_for};
 
 /// Notes begin and end of each agent, waits for `go` in its home between.
 const HELD: &str = r#"echo "+ $RALPH_BRANCH" >> "$HOME/times"
@@ -181,6 +181,29 @@ fn one_branch_is_steered_by_its_name_and_all_without() {
     let run = ended(ralph, 0);
     assert!(run.stdout.contains("  cancelled  "), "{run:?}");
     assert_eq!((project.commits("feature/b").len(), project.commits("c").len()), (2, 1));
+}
+
+#[test]
+fn branches_that_are_cancelled_after_a_kill_are_cancelled_in_every_report() {
+    let project = BranchProject::without_remote(&plan(&[("a", 2), ("feature/b", 2)]));
+    project.agent(HELD);
+    let scratch = &project.scratch;
+    let ralph = Started::new(scratch, "loop build");
+    wait_for("two agents", || (begun(&project) == 2).then_some(()));
+    drop(ralph); // kill -9
+    assert!(scratch.run("history").stdout.contains("2 killed"));
+    let run = scratch.run("cancel feature/b");
+    assert!(run.code == Some(0) && run.stdout.contains("cancelled (was at iteration 1)"), "{run:?}");
+    assert!(
+        scratch.run("history").stdout.contains("1 killed, 1 cancelled"),
+        "{}",
+        scratch.run("history").stdout
+    );
+    assert_eq!(scratch.run("cancel").code, Some(0));
+    for verb in ["history", "report", "status", "ls"] {
+        let said = scratch.run(verb).stdout;
+        assert!(said.contains("cancelled") && !said.contains("killed"), "{verb}: {said}");
+    }
 }
 
 #[test]

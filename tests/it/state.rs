@@ -156,6 +156,26 @@ exit 1"#
 }
 
 #[test]
+fn a_loop_that_goes_on_tells_of_the_time_that_its_iterations_took() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &format!("sleep 0.4\n{}", claude_says("more")));
+    assert_eq!(scratch.run("prompt p.md 9 --max-cost 0.01").code, Some(0));
+    assert_eq!(scratch.run("resume prompt --max-cost 0.02").code, Some(0));
+    let log = scratch.session_logs().pop().unwrap().with_extension("events.jsonl");
+    let lines = std::fs::read_to_string(log).unwrap();
+    let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["event"], &last["iterations"], &last["cost_usd"]),
+        (&"loop_ended".into(), &2.into(), &0.02.into())
+    );
+    assert!(last["duration_s"].as_f64().unwrap() > 0.8, "{last}");
+    let report: serde_json::Value = serde_json::from_str(&scratch.run("report --json").stdout).unwrap();
+    let one = &report["loops"][0];
+    assert_eq!((&one["iterations"], &one["cost_usd"]), (&1.into(), &0.01.into()));
+    assert!(one["duration_s"].as_f64().unwrap() < 0.8, "a report is about one run: {one}");
+}
+
+#[test]
 fn a_loop_that_ended_gets_a_new_allowance() {
     let scratch = Scratch::new();
     scratch.agent("claude", &claude_says("more"));

@@ -226,11 +226,13 @@ impl Fold {
         if !self.ended {
             let end = if is_running { report.standing() } else { Ended::Killed.word() };
             end.clone_into(&mut report.end);
-            let until = if is_running { Some(Local::now().fixed_offset()) } else { report.ended_at };
-            let span = report.started_at.zip(until).map(|(from, to)| to - from);
-            report.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
             report.reason = report.failure();
         }
+        // What its end says is about earlier runs, too, where it goes on.
+        let is_at_work = is_running && !self.ended;
+        let until = if is_at_work { Some(Local::now().fixed_offset()) } else { report.ended_at };
+        let span = report.started_at.zip(until).map(|(from, to)| to - from);
+        report.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
         if report.work.is_none()
             && let Some(to) = self.last_head
             && self.first_head.as_ref() != Some(&to)
@@ -449,8 +451,7 @@ impl LoopReport {
         };
         self.exit_reason = Some(ended.exit_reason.to_string());
         self.exit_code = Some(ended.exit_code);
-        self.duration_s = ended.duration_s;
-        self.work = ended.work.as_ref().map(|work| Work {
+        let work = ended.work.as_ref().map(|work| Work {
             commits: Some(work.commits),
             files: Some(work.files),
             insertions: Some(work.insertions),
@@ -458,6 +459,8 @@ impl LoopReport {
             from: work.from.as_ref().map(ToString::to_string),
             to: head.unwrap_or_default().to_owned(),
         });
+        // Who ends a loop that was killed has not looked.
+        self.work = work.or_else(|| self.work.take());
         let detail = ended.detail.as_ref().map(|detail| one_line(detail));
         let validation = || {
             let validation = self.iteration_list.last()?.validation.as_ref()?;

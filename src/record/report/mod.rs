@@ -300,7 +300,11 @@ impl RunReport {
         let folders = run_folder::loop_folders(folder)?;
         let mut loops: Vec<LoopReport> = Vec::new();
         for (logs, report) in parallel::each(&folders, &read) {
-            loops.push(LoopReport { folder: logs, ..report? });
+            let mut one = LoopReport { folder: logs, ..report? };
+            if one.exit_code.is_none() && one.folder != folder {
+                one.ended_later();
+            }
+            loops.push(one);
         }
         match end.as_ref().map(|end| &end.fact) {
             Some(Fact::BuildEnded { branches, .. }) => loops = in_order_of(branches, loops),
@@ -373,6 +377,15 @@ impl LoopReport {
     #[must_use]
     pub fn is_at_work(&self) -> bool {
         matches!(&*self.end, "running" | "waiting" | "paused" | "needs_attention")
+    }
+
+    /// What was said of a branch when its build had been killed.
+    fn ended_later(&mut self) {
+        let end = run_folder::read_end(&self.folder);
+        let end = end.as_deref().and_then(|line| EventLine::read(line).ok());
+        if let Some(Fact::LoopEnded(ended)) = end.map(|end| end.fact) {
+            self.ended(&ended, None);
+        }
     }
 
     /// A loop of which nothing else is known.
