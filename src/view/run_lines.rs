@@ -38,18 +38,24 @@ impl RunLines {
         let iteration = self.iteration;
         let took = duration::elapsed_tenths(report.duration);
         match report.status {
-            AttemptStatus::Success | AttemptStatus::CompleteUnproven | AttemptStatus::Still => {
+            AttemptStatus::Success | AttemptStatus::Still => {
                 self.ended.succeeded += 1;
                 format!("✓ Iteration {iteration} completed ({took})\n")
             }
+            AttemptStatus::CompleteUnproven => {
+                self.ended.succeeded += 1;
+                format!("? Iteration {iteration} says that all is done, which is not proven ({took})\n")
+            }
+            AttemptStatus::UsageLimit => format!("⏸ Iteration {iteration} met a usage limit ({took})\n"),
             AttemptStatus::Timeout => {
                 self.ended.timed_out += 1;
                 let limit = report.exceeded.unwrap_or(report.duration);
                 format!("⏱ Iteration {iteration} timed out after {}\n", duration::format(limit))
             }
             AttemptStatus::Interrupted => format!("✗ Iteration {iteration} interrupted ({took})\n"),
-            AttemptStatus::AgentFailure | AttemptStatus::UsageLimit => {
-                self.ended.failed += 1;
+            AttemptStatus::AgentFailure => {
+                // A provider that is waited for is no failure of the iteration.
+                self.ended.failed += u64::from(!report.is_waited_for());
                 let how = match (report.exit_code, report.signal) {
                     (Some(code), _) if code != 0 => format!(" with exit code {code}"),
                     (None, Some(signal)) => format!(" by signal {signal}"),
@@ -94,6 +100,18 @@ mod tests {
         lines.begin(3);
         assert_eq!(lines.end(&report(AttemptStatus::Timeout, None)), "⏱ Iteration 3 timed out after 30s\n");
         assert_eq!(lines.summary(), "Done: 3 iterations — 1 succeeded, 1 failed, 1 timed out\n");
+    }
+
+    #[test]
+    fn what_is_not_proven_is_not_ticked_and_a_limit_is_no_failure() {
+        let mut lines = RunLines::default();
+        lines.begin(1);
+        let unproven = lines.end(&report(AttemptStatus::CompleteUnproven, Some(0)));
+        assert_eq!(unproven, "? Iteration 1 says that all is done, which is not proven (1.2s)\n");
+        lines.begin(2);
+        let limited = lines.end(&report(AttemptStatus::UsageLimit, Some(1)));
+        assert_eq!(limited, "⏸ Iteration 2 met a usage limit (1.2s)\n");
+        assert_eq!(lines.summary(), "Done: 2 iterations — 1 succeeded, 0 failed, 0 timed out\n");
     }
 
     #[test]
