@@ -1,5 +1,6 @@
 //! Names of branches and what they name.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::head_file::{self, Head};
@@ -128,6 +129,14 @@ pub fn ahead(root: &Path, base: &str, of: &str) -> Option<u64> {
     let range = format!("{base}..{of}");
     let output = run(root, &["rev-list", "--count", "--end-of-options", &range, "--"], LIMIT).ok()?;
     std::str::from_utf8(&output).ok()?.trim().parse().ok()
+}
+
+/// The branches that have commits which the current one has not; `None` when git cannot tell.
+#[must_use]
+pub fn unmerged(root: &Path) -> Option<BTreeSet<String>> {
+    let arguments = ["for-each-ref", "--no-merged=HEAD", "--format=%(refname)", "refs/heads"];
+    let text = String::from_utf8(run(root, &arguments, LIMIT).ok()?).ok()?;
+    Some(text.lines().filter_map(|name| name.strip_prefix("refs/heads/")).map(str::to_owned).collect())
 }
 
 /// The commit that a reference with its full name names.

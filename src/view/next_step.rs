@@ -92,7 +92,7 @@ pub(crate) fn next_step(ending: &Ending<'_>) -> Option<String> {
         // As many again.
         (_, Ended::Limit | Ended::Unproven, _) => {
             let (tally, _) = spent?;
-            let begun = tally.iteration.saturating_sub(tally.allowance_from).max(1);
+            let begun = tally.ran().max(1);
             resume(&format!(" --max-iterations {}", tally.iteration.saturating_add(begun)))
         }
         (Some(Outcome::NoTasks), ..) => "ralph task add TITLE".to_owned(),

@@ -48,6 +48,8 @@ pub(crate) struct Plain {
     told: String,
     /// The validation of the iteration that is about to end.
     fails: bool,
+    /// An attempt is under way.
+    is_at_work: bool,
     /// What a person is told of it in the end.
     live: Live,
     /// Of a branch: the agent's latest notice, which is not told yet, because it may be of the limit that all meet.
@@ -103,6 +105,7 @@ impl Plain {
             held: Vec::new(),
             told: String::new(),
             fails: false,
+            is_at_work: false,
             live: Live::default(),
             notice: None,
             waits_for_all: false,
@@ -120,6 +123,11 @@ impl Plain {
         }
         if self.is_for_person() {
             self.live.take(stamped);
+        }
+        match stamped.event {
+            Event::AttemptStarted { .. } => self.is_at_work = true,
+            Event::AttemptEnded { .. } => self.is_at_work = false,
+            _ => {}
         }
         if let Frame::Person(lines) = &mut self.frame
             && let Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } =
@@ -158,7 +166,7 @@ impl Plain {
             Event::TaskEnded { became: "failed", .. } => self.task(stamped.event),
             Event::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
             Event::Validated { ok: false, .. } => {
-                self.line(ERROR, "✗", "the validation failed; its output goes into the next prompt");
+                self.line(ERROR, "✗", "the validation failed");
             }
             // The line of the attempt itself tells of it.
             Event::Retrying { pause, .. } if self.is_for_person() && pause < Duration::from_secs(1) => {}
@@ -383,9 +391,10 @@ impl Plain {
             (Ask::Request(Request::Pause), _) => "pausing after this attempt",
             (Ask::Request(Request::Detach), _) => "its state is cleaned away: the agent works on by itself",
             (Ask::Request(Request::Resume | Request::Change(_)), _) | (_, Urgency::None) => return,
-            (_, Urgency::AfterAttempt) => {
+            (_, Urgency::AfterAttempt) if self.is_at_work => {
                 "stopping after this attempt; press Ctrl+C again to end the agent now"
             }
+            (_, Urgency::AfterAttempt) => "stopping",
             (_, Urgency::Now) => "ending the agent; press Ctrl+C again to kill it and leave",
             (_, Urgency::AtOnce) => "killing the agent",
         };
@@ -445,11 +454,10 @@ impl Plain {
 
 /// `■ limit: max iterations reached · 20 iterations · 1h02m03s · $1.42`
 fn branch_ended(style: Style, outcome: Outcome, detail: Option<&str>, tally: &Tally, took: Duration) -> Row {
-    let mut reason = format!("{}: {}", outcome.ended().word(), outcome.reason());
-    if let Some(detail) = detail {
-        reason = format!("{reason}: {}", cells::plain(detail));
-    }
-    let mut facts = vec![reason, count::of(tally.iteration, "iteration"), duration::elapsed(took)];
+    let (word, why, detail) = (outcome.ended().word(), outcome.reason(), detail.map(cells::plain));
+    let why = Some(why).filter(|why| *why != word);
+    let reason = [Some(word), why, detail.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(": ");
+    let mut facts = vec![reason, count::of(tally.ran(), "iteration"), duration::elapsed(took)];
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         facts.push(format!("${cost:.2}"));
     }

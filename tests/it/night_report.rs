@@ -88,6 +88,11 @@ fn eight_branches_that_end_in_eight_ways_are_told_in_their_own_words() {
     assert!(total.contains(" · 8 commits · "), "{total}");
     assert_eq!(text.lines().last(), Some("Next: ralph loop build"));
 
+    // What is merged has nothing left to do.
+    project.scratch.git(&["merge", "--quiet", "done"]);
+    assert_eq!(report(&project, ""), text.replace("    → git merge done\n", ""));
+    project.scratch.git(&["reset", "--quiet", "--hard", "HEAD~2"]);
+
     // In the morning everything is cleaned away, and can still be told.
     for clean in ["clean --worktrees --force", "clean"] {
         let run = project.scratch.run(clean);

@@ -38,7 +38,8 @@ pub(in crate::commands) fn gathered(
         Some((state.tally.clone(), state.budget))
     };
     let has_remote = is_build && git::remote::remote(project.root()).is_some();
-    advise(&mut report, &Known { has_remote, spent: &spent });
+    let unmerged = is_build.then(|| git::refs::unmerged(project.root())).flatten();
+    advise(&mut report, &Known { has_remote, unmerged, spent: &spent });
     Ok(report)
 }
 

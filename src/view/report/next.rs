@@ -1,5 +1,7 @@
 //! What to type next about what a run has left.
 
+use std::collections::BTreeSet;
+
 use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::policy::Budget;
 use crate::engine::tally::Tally;
@@ -12,6 +14,8 @@ const BUILD: &str = "loop build";
 pub(crate) struct Known<'a> {
     /// The project has a place to which branches are pushed.
     pub(crate) has_remote: bool,
+    /// The branches with commits that are not merged; `None` where nobody knows.
+    pub(crate) unmerged: Option<BTreeSet<String>>,
     /// What a loop has used up that was not started again since, and what it might.
     pub(crate) spent: &'a dyn Fn(&LoopReport) -> Option<(Tally, Budget)>,
 }
@@ -29,6 +33,10 @@ pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
         one.next = match &*one.end {
             "waiting" | "paused" => Some(format!("ralph resume {name}")),
             _ if one.is_at_work() => Some(format!("ralph logs {name} --follow")),
+            // It is merged, or somebody has thrown it away.
+            "done" if is_build && known.unmerged.as_ref().is_some_and(|names| !names.contains(&one.name)) => {
+                None
+            }
             _ => {
                 // Branches are known by their names alone.
                 let is_past = spent.is_none() && !is_build;
