@@ -276,7 +276,7 @@ fn the_demo_of_tasks_brings_a_feature_from_its_brief_to_done() {
     assert_eq!(tasks.as_array().unwrap().len(), 4, "{tasks}");
     assert!(tasks.as_array().unwrap().iter().all(done), "{tasks}");
     for text in
-        ["spec of greeting: .ralph/features/greeting/spec.md", "4 task(s): t-", "has passed its verification"]
+        ["spec of greeting: .ralph/features/greeting/spec.md", "4 tasks: t-", "has passed its verification"]
     {
         assert!(run.stderr.contains(text), "{text}: {run:?}");
     }
