@@ -153,7 +153,8 @@ pub(crate) fn columns_folded(text: &str, width: usize) -> String {
 /// before it.
 fn last_column(line: &str, width: usize) -> Option<usize> {
     let has_room = |at: usize, text: &str| {
-        let widest = text.split_whitespace().map(|word| word.width()).max().unwrap_or_default();
+        let widest =
+            text.split_whitespace().map(unicode_width::UnicodeWidthStr::width).max().unwrap_or_default();
         at + widest.max(LEAST_WIDTH) <= width
     };
     let columns = line.match_indices("  ").map(|(at, _)| {
