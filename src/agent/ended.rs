@@ -15,6 +15,8 @@ use crate::text::duration;
 
 /// How much of stderr is kept for the failure message, in bytes.
 const STDERR_TAIL: usize = 4096;
+/// What a person does about an account without credit.
+const OUT_OF_CREDIT: &str = "add credit, or let another agent work (--agent)";
 /// How much of what the assistant said is kept, in bytes.
 const TEXT_TAIL: usize = 256 * 1024;
 
@@ -183,7 +185,8 @@ impl Traces {
         }
     }
 
-    /// A timeout's message names the limit, what was looked at, and how to change it; a refused login's, how to log in.
+    /// A timeout's message names the limit, what was looked at, and how to change it; those of a refused login and an
+    /// empty account, what to do about it.
     fn with_advice(&self, mut failure: Failure, agent: &str, login: &str) -> Failure {
         if failure.kind == Kind::TimedOut {
             let limit = duration::format(self.timeouts.attempt);
@@ -198,6 +201,9 @@ impl Traces {
         } else if failure.class == Class::Auth && !login.is_empty() {
             let words = failure.message.trim_end_matches('.');
             failure.message = format!("{words}; to log in, {login}");
+        } else if failure.class == Class::Billing {
+            let words = failure.message.trim_end_matches('.');
+            failure.message = format!("{words}; {OUT_OF_CREDIT}");
         }
         failure
     }

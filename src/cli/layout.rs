@@ -12,6 +12,10 @@ use crate::text::wrap::wrapped;
 const WIDEST: usize = 100;
 /// With less room than this beside a term, in cells, its explanation stands below it.
 const LEAST_ROOM: usize = 24;
+/// A terminal with less cells has no room for the usage of some verbs.
+const SHORT_USAGE: usize = 80;
+/// What clap writes before a usage.
+const USAGE_HEAD: &str = "Usage: ";
 /// So far are terms indented, and explanations below them, in cells.
 const INDENT: usize = 2;
 const BELOW: usize = 6;
@@ -58,21 +62,33 @@ pub fn blocks(text: &str) -> Vec<Block> {
 
 /// The command with all texts of its own, and those of its verbs, in lines that the terminal has room for.
 pub(super) fn laid_out(command: Command) -> Command {
-    within(command, width())
+    let name = command.get_name().to_owned();
+    within(command, &name, width())
 }
 
-fn within(command: Command, width: usize) -> Command {
+/// The same of a command that is called like this.
+fn within(command: Command, called: &str, width: usize) -> Command {
     let below = command.get_after_help().map(|text| fitted(&text.to_string(), width));
-    let usage = command.get_overridden_usage().map(|usage| usage_within(&usage.to_string(), width));
+    let usage = command.get_overridden_usage().map(ToString::to_string);
+    let usage = usage.or_else(|| (width < SHORT_USAGE).then(|| own_usage(&command, called)));
     let command = match below {
         Some(below) => command.after_help(below),
         None => command,
     };
     let command = match usage {
-        Some(usage) => command.override_usage(usage),
+        Some(usage) => command.override_usage(usage_within(&usage, width)),
         None => command,
     };
-    command.term_width(width).mut_subcommands(|verb| within(verb, width))
+    command.term_width(width).mut_subcommands(|verb| {
+        let called = format!("{called} {}", verb.get_name());
+        within(verb, &called, width)
+    })
+}
+
+/// What clap writes of a command's usage, which it does not break.
+fn own_usage(command: &Command, called: &str) -> String {
+    let usage = command.clone().bin_name(called).render_usage().to_string();
+    usage.strip_prefix(USAGE_HEAD).unwrap_or(&usage).to_owned()
 }
 
 /// A text of this form in lines that the terminal has room for.
@@ -90,10 +106,9 @@ fn width() -> usize {
 }
 
 fn usage_within(usage: &str, width: usize) -> String {
-    /// What clap writes before it.
-    const HEAD: usize = "Usage: ".len();
-    let lines = wrapped(usage, width.saturating_sub(HEAD).max(1), usize::MAX);
-    lines.join(&format!("\n{:HEAD$}", ""))
+    let head = USAGE_HEAD.len();
+    let lines = wrapped(usage, width.saturating_sub(head).max(1), usize::MAX);
+    lines.join(&format!("\n{:head$}", ""))
 }
 
 fn fitted(text: &str, width: usize) -> String {
@@ -148,7 +163,7 @@ mod tests {
             command.get_subcommands_mut().for_each(|verb| collect(verb, &name, helps));
         }
         let mut helps = Vec::new();
-        let mut root = within(Cli::command(), width);
+        let mut root = within(Cli::command(), "ralph", width);
         root.build();
         collect(&mut root, "", &mut helps);
         assert!(helps.len() > 40, "{}", helps.len());
@@ -157,7 +172,7 @@ mod tests {
 
     #[test]
     fn no_help_is_wider_than_the_terminal() {
-        for width in [60, 80, 100] {
+        for width in [45, 60, 80, 100] {
             for (verb, help) in helps(width) {
                 for line in help.lines() {
                     assert!(line.width() <= width, "{verb} at {width}: {line}");

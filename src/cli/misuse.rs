@@ -111,10 +111,12 @@ fn owners(root: &Command, flag: &str) -> Vec<(String, Arg)> {
     owners
 }
 
-/// The argument of that name, as in `--jobs` or `-j`, that the help of a verb shows.
+/// The argument of that name, as in `--jobs` or `-j`, that the help of a verb shows, by this name or another.
 fn shown<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
     command.get_arguments().filter(|arg| !arg.is_hide_set()).find(|arg| match flag.strip_prefix("--") {
-        Some(long) => arg.get_long_and_visible_aliases().is_some_and(|names| names.contains(&long)),
+        Some(long) => {
+            arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|names| names.contains(&long))
+        }
         None => arg.get_short().is_some_and(|short| flag == format!("-{short}")),
     })
 }
@@ -164,10 +166,17 @@ mod tests {
         assert!(error("ralph --jobs 3").ends_with("; see 'ralph --help'"));
         assert!(error("ralph build --unlimited").starts_with("--unlimited belongs to 'ralph loop':"));
         assert!(error("ralph send --json x").contains(" more: leave it out"));
-        for line in ["ralph build --max-iterations 5", "ralph plan -n 5", "ralph prompt p.md -m 5"] {
+        for line in [
+            "ralph build --max-iterations 5",
+            "ralph build --limit 5",
+            "ralph plan -n 5",
+            "ralph prompt p.md -m 5",
+        ] {
             assert!(error(line).contains("takes the number alone"), "{line}: {}", error(line));
         }
-        assert!(error("ralph loop build -n 5").contains("calls it --max-iterations"));
+        for line in ["ralph loop build -n 5", "ralph loop build --limit 5", "ralph loop plan --limit 5"] {
+            assert!(error(line).contains("calls it --max-iterations"), "{line}");
+        }
         assert!(error("ralph build --nonsense").starts_with("unexpected argument"));
     }
 

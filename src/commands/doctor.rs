@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::agent::preset::{self, Preset};
@@ -19,6 +18,7 @@ use crate::job::agent_choice::Choice;
 use crate::job::workspace::{Workspace, open, search_path};
 use crate::project::Project;
 use crate::settings::GitSettings;
+use crate::text::palette;
 use crate::text::terminal::message;
 
 /// The version of the JSON layout.
@@ -135,12 +135,11 @@ fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
 /// Lines with a mark in colour; a stream that is no terminal is to strip the colour.
 fn print(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     for finding in findings {
-        let (mark, colour) = match finding.status {
-            Health::Ok => ('✓', AnsiColor::Green),
-            Health::Warn => ('!', AnsiColor::Yellow),
-            Health::Fail => ('✗', AnsiColor::Red),
+        let (mark, style) = match finding.status {
+            Health::Ok => ('✓', palette::GOOD),
+            Health::Warn => ('!', palette::NOTE),
+            Health::Fail => ('✗', palette::ERROR),
         };
-        let style = Style::new().fg_color(Some(colour.into()));
         writeln!(out, "{style}{mark}{style:#} {:<12}  {}", finding.check, message(&finding.detail))?;
         if let Some(fix) = &finding.fix {
             writeln!(out, "                → {}", message(fix))?;

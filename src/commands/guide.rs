@@ -14,6 +14,9 @@ use crate::cli::Cli;
 use crate::text::nearest::nearest;
 use crate::text::palette::STRONG;
 
+/// Stands above their names.
+const PAGES: &str = "Pages of the guide";
+
 /// A page of the guide: a file in `docs/`.
 struct Topic {
     /// What it is asked for by; the file's name without `.md`.
@@ -95,9 +98,12 @@ fn overview() -> anyhow::Result<u8> {
     };
     print_for_people(|out| {
         if let Some(verbs) = verbs {
-            writeln!(out, "{}", verbs.render().ansi())?;
+            let verbs = verbs.render().ansi().to_string();
+            // Their names alone; below they stand with what they are about.
+            let others = verbs.split("\n\n").filter(|part| !part.starts_with(PAGES));
+            writeln!(out, "{}", others.collect::<Vec<_>>().join("\n\n"))?;
         }
-        write!(out, "{STRONG}Pages of the guide{STRONG:#} ('ralph help PAGE' prints one):\n{pages}")
+        write!(out, "{STRONG}{PAGES}{STRONG:#} ('ralph help PAGE' prints one):\n{pages}")
     })
 }
 

@@ -224,11 +224,15 @@ fn tell_next_steps(project: &Project, specs: &Path, out: &mut dyn Write) -> io::
         .join(" ");
     let plan = project.relative(&project.implementation_plan());
     writeln!(out, "\nNext:")?;
-    writeln!(out, "  1. Write down what you want in {0}/ ({0}/README.md says how),", shown(&specs))?;
-    writeln!(out, "     and in AGENTS.md how this project is built and tested.")?;
-    writeln!(out, "  2. git add {to_commit} && git commit -m 'Set up ralph'")?;
-    writeln!(out, "  3. ralph plan     (an agent compares specs and code and writes {})", shown(&plan))?;
-    writeln!(out, "  4. ralph build    (agents work through that plan, one task each)")
+    writeln!(
+        out,
+        "  1.  Write down what you want in {0}/ ({0}/README.md says how), and in AGENTS.md how this project is built and \
+         tested.",
+        shown(&specs)
+    )?;
+    writeln!(out, "  2.  git add {to_commit} && git commit -m 'Set up ralph'")?;
+    writeln!(out, "  3.  ralph plan     (an agent compares specs and code and writes {})", shown(&plan))?;
+    writeln!(out, "  4.  ralph build    (agents work through that plan, one task each)")
 }
 
 /// A path in a line for the user.

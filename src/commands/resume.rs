@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use super::control::{Answer, ask, not_yet, noun};
-use super::output::{Said, warn};
+use super::output::{Said, remark};
 use super::plain_loop::count as number;
 use super::target;
 use crate::agent::pane::done::DonePattern;
@@ -195,7 +195,7 @@ fn start_again(found: &Loop, state: &State, more: More<'_>) -> anyhow::Result<u8
         bail!("{} is gone, where loop '{}' was started: start it by hand", state.cwd.display(), found.name);
     }
     let line = shown(&argv);
-    warn(&format!("starting loop '{}' again in {}: {line}", found.name, state.cwd.display()));
+    remark(&format!("starting loop '{}' again in {}: {line}", found.name, state.cwd.display()));
     let exe = std::env::current_exe().context("cannot find our own executable")?;
     let ralph_dir = state.setup.started_from.as_deref().unwrap_or(found.project.ralph_dir());
     let error = Command::new(exe)

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use serde_json::Value;
 
-use super::output::{print, remark, width};
+use super::output::{print, print_for_people, remark, width};
 use super::report::tasks_of_branch;
 use super::target;
 use super::worker::snapshot;
@@ -36,11 +36,13 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         remark(&format!("no loop in {}", here.root().display()));
     }
     let snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(snapshot).collect();
+    if let (false, [one], Some(_)) = (args.json, snapshots.as_slice(), &args.target.name) {
+        return print_for_people(|out| write_text(one, out));
+    }
     print(|out| match (args.json, snapshots.as_slice()) {
         (true, [one]) => write_json(&one.json(), out),
         (true, several) => write_json(&several.iter().map(LoopSnapshot::json).collect(), out),
         (false, []) => Ok(()),
-        (false, [one]) if args.target.name.is_some() => write_text(one, out),
         (false, _) => {
             let sights = parallel::each(&loops, &|found| sight(&here, found));
             let loops: Vec<_> = snapshots.into_iter().zip(sights).collect();

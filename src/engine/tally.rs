@@ -310,7 +310,8 @@ impl Tally {
     }
 
     /// Goes on from a state file: an attempt that was cut off is run again. A loop that had `ended` gets a new
-    /// allowance, while its numbering goes on. A usage limit whose reset has passed by `now` is no reason to wait.
+    /// allowance, while its numbering goes on. What is waited for is a usage limit whose reset still lies ahead of `now`; of
+    /// any other, and of a provider, nobody knows whether it lasts.
     #[must_use]
     pub fn resumed(mut self, ended: bool, now: DateTime<Utc>) -> Self {
         if ended {
@@ -329,10 +330,12 @@ impl Tally {
             };
         } else if std::mem::take(&mut self.in_attempt) {
             self.last = Last::Cut;
-        } else if let Last::Limited { reset: reset @ Some(_) } = self.last
-            && named_reset(reset, now).is_none()
-        {
-            self.last = Last::Waited;
+        } else {
+            self.last = match self.last {
+                Last::Limited { reset } if named_reset(reset, now).is_none() => Last::Waited,
+                Last::Overloaded => Last::Waited,
+                last => last,
+            };
         }
         self.blind_waits = 0;
         self.waited_seconds = 0;

@@ -4,6 +4,7 @@
 use super::Agent;
 use super::program::Program;
 use super::work::{CHECK_FILE, FORM, title};
+use crate::text::count;
 use anyhow::{Context as _, ensure};
 use std::fmt::Write as _;
 
@@ -88,7 +89,7 @@ impl Agent<'_> {
         }
         self.tool("write", file)?;
         self.write(file, &document)?;
-        self.text(&format!("{file} has {} requirement(s).", found.len()))
+        self.text(&format!("{file} has {}.", count::of(found.len() as u64, "requirement")))
     }
 
     /// Adds a task for each requirement, one after the other.
@@ -115,7 +116,7 @@ impl Agent<'_> {
             }
             before = Some(self.run(&ralph, &words)?.trim().to_owned());
         }
-        self.text(&format!("{} task(s), one after the other.", found.len()))
+        self.text(&format!("{}, one after the other.", count::of(found.len() as u64, "task")))
     }
 
     /// The id of the task at hand, and what there is to say about it.

@@ -6,6 +6,7 @@ use crate::files::atomic::{self, Durability};
 use crate::files::theirs;
 use crate::plan::Plan;
 use crate::reply::sigil::COMPLETE;
+use crate::text::count;
 use anyhow::{Context as _, bail, ensure};
 use std::fmt::Write as _;
 use std::fs;
@@ -59,7 +60,10 @@ impl Agent<'_> {
             let why = "So that the build can take them one by one.";
             self.commit(&[&file], &format!("Plan: a task for each requirement of the specs\n\n{why}"))?;
         }
-        self.text(&format!("{count} requirement(s) that I can build; each one is in the plan.\n\n{COMPLETE}"))
+        self.text(&format!(
+            "{} that I can build; each one is in the plan.\n\n{COMPLETE}",
+            count::of(count as u64, "requirement")
+        ))
     }
 
     /// Does the first open task.
@@ -86,7 +90,10 @@ impl Agent<'_> {
         self.commit(&changed, &format!("{title}\n\nThe plan asks for it: {text}\nProven by {CHECK_FILE}."))?;
         self.text(&match open.len() - 1 {
             0 => format!("{title}: built, all checks pass. Nothing else is open.\n\n{COMPLETE}"),
-            left => format!("{title}: built, all checks pass. {left} task(s) are left for later iterations."),
+            left => {
+                let left = count::of(left as u64, "task");
+                format!("{title}: built, all checks pass. {left} to be done in later iterations.")
+            }
         })
     }
 

@@ -149,13 +149,20 @@ pub(crate) fn columns_folded(text: &str, width: usize) -> String {
     lines.collect()
 }
 
-/// Where the last column of a line begins: behind two blanks or more.
+/// Where the last column of a line begins: behind two blanks or more; where there is no room for one of its words, that
+/// before it.
 fn last_column(line: &str, width: usize) -> Option<usize> {
+    let has_room = |at: usize, text: &str| {
+        let widest =
+            text.split_whitespace().map(unicode_width::UnicodeWidthStr::width).max().unwrap_or_default();
+        at + widest.max(LEAST_WIDTH) <= width
+    };
     let columns = line.match_indices("  ").map(|(at, _)| {
         let rest = &line[at..];
         at + rest.len() - rest.trim_start_matches(' ').len()
     });
-    columns.map(|at| line[..at].width()).filter(|at| at + LEAST_WIDTH <= width).last()
+    let columns = columns.map(|at| (line[..at].width(), &line[at..]));
+    columns.filter(|(at, text)| has_room(*at, text)).map(|(at, _)| at).last()
 }
 
 #[cfg(test)]
@@ -194,6 +201,16 @@ mod tests {
         assert_eq!(columns_folded(text, 32), folded);
         assert_eq!(columns_folded(text, 22), "t-1  open   one two\nthree four five six\nshort  x\n");
         assert_eq!(columns_folded("  - one two three four", 20), "  - one two three\n  four");
+        let text = "  3.  ralph plan    writes .ralph/plan.md and no more\n";
+        assert_eq!(
+            columns_folded(text, 40),
+            "  3.  ralph plan    writes\n                    .ralph/plan.md and\n                    no more\n"
+        );
+        let text = "  3.  ralph plan    writes .ralph/implementation_plan.md\n";
+        assert_eq!(
+            columns_folded(text, 45),
+            "  3.  ralph plan    writes\n      .ralph/implementation_plan.md\n"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::next_step::shell_word;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::engine::report::{AttemptStatus, Report};
@@ -88,7 +89,7 @@ impl WorkerLines {
                 "received SIGTERM, pausing loop (current agent will complete)".to_owned()
             }
             Event::LoopEnded { outcome, tally, .. } => {
-                let over = Self::over(outcome, tally.iteration, tally.consecutive_errors);
+                let over = self.over(outcome, tally.iteration, tally.consecutive_errors);
                 match self.failed.take() {
                     Some((iteration, exit)) if !over.is_empty() => {
                         format!("iteration {iteration} failed (exit: {exit})\n[ralph] {}: {over}", self.name)
@@ -132,7 +133,7 @@ impl WorkerLines {
         }
     }
 
-    fn over(outcome: Outcome, iterations: u64, failures: u64) -> String {
+    fn over(&self, outcome: Outcome, iterations: u64, failures: u64) -> String {
         match outcome {
             // One that was never there has not failed; why is told by itself.
             Outcome::WorkerFailed if failures == 0 => String::new(),
@@ -140,7 +141,12 @@ impl WorkerLines {
             Outcome::DonePattern => "done pattern matched, stopping loop".to_owned(),
             Outcome::MaxIterations => format!("loop complete after {iterations} iterations"),
             Outcome::WorkerFailed => format!("{failures} consecutive failures, stopping loop"),
-            outcome => format!("loop stopped after {iterations} iterations: {}", outcome.reason()),
+            outcome => {
+                let goes_on = matches!(outcome, Outcome::Interrupted | Outcome::Terminated);
+                let name = shell_word(&self.name);
+                let how = if goes_on { format!(" ('ralph resume {name}' goes on)") } else { String::new() };
+                format!("loop stopped after {iterations} iterations: {}{how}", outcome.reason())
+            }
         }
     }
 }

@@ -295,6 +295,7 @@ fn help_prints_every_page() {
     let scratch = Scratch::new();
     let list = scratch.run("help");
     assert_eq!(list.code, Some(0), "{list:?}");
+    assert_eq!(list.stdout.matches("\nPages of the guide").count(), 1, "{list:?}");
     for (path, text) in markdown("docs") {
         let name = path.file_stem().unwrap().to_str().unwrap();
         let run = scratch.run(&format!("help {name}"));

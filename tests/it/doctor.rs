@@ -261,6 +261,18 @@ fn nobody_waits_for_an_agent_that_does_not_answer() {
     assert!(run.elapsed < Duration::from_secs(40), "{run:?}");
 }
 
+/// Each question would take as long.
+#[test]
+fn an_agent_that_does_not_tell_its_version_is_asked_nothing_else() {
+    let scratch = scratch();
+    scratch.agent("claude", "exec sleep 600");
+    let run = Scratch::finish(&mut doctor(&scratch, ""));
+    let said = finding(&run, "agent");
+    assert!(said.starts_with("warn: ") && said.contains("no version (no answer within 10s)"), "{said}");
+    assert_eq!((finding(&run, "flags"), finding(&run, "login")), (String::new(), String::new()));
+    assert!(run.elapsed < Duration::from_secs(20), "{run:?}");
+}
+
 #[test]
 fn who_commits_and_whether_that_can_be_signed() {
     let scratch = scratch();

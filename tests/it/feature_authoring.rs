@@ -253,7 +253,7 @@ fn a_task_comes_from_a_brief_on_stdin() {
     ends(&scratch, &run_, 0, "complete");
     assert!(prompt(&scratch, 1).contains("## What the user wants\n\nDates before 1970\nare wrong.\n"));
     assert_eq!(titles(&scratch, "task list"), ["Reject old dates"]);
-    assert!(run_.stderr.contains("↑ 1 task(s): t-"), "{run_:?}");
+    assert!(run_.stderr.contains("↑ 1 task: t-"), "{run_:?}");
     nothing_is_left(&scratch);
 }
 

@@ -132,3 +132,19 @@ fn the_table_names_what_is_there_and_nothing_else() {
     let unused = rows.filter(|(module, known)| !arrows.contains_key(&((*module).clone(), (*known).clone())));
     assert_eq!(unused.collect::<Vec<_>>(), [], "these need not be known");
 }
+
+/// What is readable on black and on white is decided in one place; a whole screen shows agents' own colours, too.
+#[test]
+fn colours_are_those_of_the_palette() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let names_colours = |file: &&PathBuf| code(file).contains("AnsiColor::");
+    let naming: BTreeSet<&Path> =
+        files.iter().filter(names_colours).map(|file| file.strip_prefix(&root).unwrap()).collect();
+    assert_eq!(naming, ["text/palette.rs", "view/watch/paint.rs"].map(Path::new).into());
+    let palette = code(&root.join("text/palette.rs"));
+    for colour in ["Yellow", "Cyan", "Blue", "White", "Bright"] {
+        assert!(!palette.contains(colour), "{colour}");
+    }
+}

@@ -69,7 +69,18 @@ fn a_terminal_gets_lines_that_fit() {
     let scratch = Scratch::new();
     fs::remove_dir_all(scratch.path(".ralph")).unwrap();
     let colours = Regex::new("\x1b\\[[0-9;]*m").unwrap();
-    for (args, columns) in [("", 45), ("", 80), ("clean --help", 45), ("clean --help", 80)] {
+    for (args, columns) in [
+        ("", 45),
+        ("", 80),
+        ("clean --help", 45),
+        ("clean --help", 80),
+        ("init --force --agent codex", 45),
+        ("init --force --agent codex", 60),
+        ("init --force --agent codex", 80),
+        ("feature create --help", 45),
+        ("help reports", 80),
+        ("help stopping", 45),
+    ] {
         let end = Terminal::start(&scratch.ralph(args), 200, columns).end();
         assert_eq!(end.code, Some(0), "{args}");
         let plain = colours.replace_all(&end.bytes, "").into_owned();

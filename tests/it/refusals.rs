@@ -45,7 +45,7 @@ fn what_waiting_does_not_mend_ends_the_loop_with_the_agents_words() {
             1,
             "",
             "out_of_credit",
-            "Credit balance is too low",
+            "Credit balance is too low; add credit, or let another agent work (--agent)\n",
         ),
         (
             "codex",
@@ -190,4 +190,17 @@ fn an_error_that_the_agent_recovers_from_is_told_where_it_was() {
     scratch.agent("gemini", &format!("cat > /dev/null\n{}\n{error}\n{end}", text("one")));
     let run = scratch.run("prompt p.md 1 --agent gemini");
     assert!(run.stderr.starts_with("one\n✗ a tool is missing\n"), "{run:?}");
+}
+
+/// Nobody knows whether it still is.
+#[test]
+fn a_loop_that_an_overload_has_ended_is_resumed_by_another_attempt_at_once() {
+    let scratch = project("[ $n -lt 2 ] && bad 529 x Overloaded; complete");
+    let run = scratch.run("prompt p.md 1 --max-limit-wait 1s");
+    assert_end(&scratch, &run, 4, "overloaded", "failed");
+    let run = scratch.run("resume");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert_eq!((attempts(&scratch), number(&scratch, "iteration")), (2, 1));
+    // That is what was asked for, and nothing to be warned of.
+    assert!(run.stderr.contains("starting loop") && !run.stderr.contains("warning"), "{run:?}");
 }

@@ -116,7 +116,7 @@ fn what_a_killed_process_had_claimed_is_given_back_at_the_next_look() {
     drop(writer);
     let look = scratch.run("task list --ready");
     assert!(look.stdout.starts_with(&id), "{look:?}");
-    assert_eq!(look.stderr, "1 task(s) of runs that are gone can be claimed again\n");
+    assert_eq!(look.stderr, "1 task of runs that are gone can be claimed again\n");
     let shown = show();
     assert_eq!((shown["status"].as_str(), shown["claimed_by"].as_str()), (Some("pending"), None));
     assert_eq!(shown["log"][0]["message"], "released: run-of-a-test, which had claimed it, is gone");

@@ -262,7 +262,29 @@ fn demo_runs_the_whole_loop() {
     assert!(run.stderr.starts_with("error: ") && run.stderr.contains("a-file"), "{run:?}");
 }
 
-/// What the first try left behind must not refuse the second, with git.
+/// Three branches, of which one fails; a limit that all of them meet; the table; and what can be typed where it was started.
+#[test]
+fn the_demo_ends_with_the_table_and_a_next_step_that_can_be_typed() {
+    let scratch = bare();
+    let exe = std::path::Path::new(env!("CARGO_BIN_EXE_ralph"));
+    let mut command = scratch.ralph("demo");
+    command.arg(scratch.outside().join("demo")).current_dir(exe.parent().unwrap().parent().unwrap());
+    let run = Scratch::finish(command.env("CI", "1"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let typed = format!("./{}/ralph init\n", exe.parent().unwrap().file_name().unwrap().display());
+    let after = |text: &str, word: &str| {
+        let (_, rest) = text.split_once(word).unwrap_or_else(|| panic!("{word}: {run:?}"));
+        rest.to_owned()
+    };
+    let words =
+        ["$ ralph plan 3", "$ ralph build 10", "It works.", "$ ralph loop build", "\nweather  failed "];
+    let last = words.into_iter().fold(run.stdout.clone(), |text, word| after(&text, word));
+    assert!(last.ends_with(&format!("\nIn a project of your own:\n    {typed}")), "{run:?}");
+    assert_eq!(run.stderr.matches("usage limit reached; waiting").count(), 1, "{run:?}");
+    let typed = Scratch::finish(scratch.command("sh").args(["-c", "exec \"$0\" init"]).arg(exe));
+    assert_eq!(typed.code, Some(0), "{typed:?}");
+}
+
 #[test]
 fn the_demo_of_tasks_brings_a_feature_from_its_brief_to_done() {
     let scratch = bare();
@@ -276,7 +298,7 @@ fn the_demo_of_tasks_brings_a_feature_from_its_brief_to_done() {
     assert_eq!(tasks.as_array().unwrap().len(), 4, "{tasks}");
     assert!(tasks.as_array().unwrap().iter().all(done), "{tasks}");
     for text in
-        ["spec of greeting: .ralph/features/greeting/spec.md", "4 task(s): t-", "has passed its verification"]
+        ["spec of greeting: .ralph/features/greeting/spec.md", "4 tasks: t-", "has passed its verification"]
     {
         assert!(run.stderr.contains(text), "{text}: {run:?}");
     }
@@ -287,6 +309,7 @@ fn the_demo_of_tasks_brings_a_feature_from_its_brief_to_done() {
     assert_eq!(String::from_utf8_lossy(&log.stdout).lines().count(), 5, "one commit for each task");
 }
 
+/// What the first try left behind must not refuse the second, with git.
 #[test]
 fn a_demo_without_git_makes_no_folder() {
     let scratch = bare();

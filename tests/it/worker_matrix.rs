@@ -96,6 +96,7 @@ fn sigterm_to_the_monitor() {
             run.stdout.contains("received SIGTERM, pausing loop (current agent will complete)"),
             "{run:?}"
         );
+        assert!(run.stdout.ends_with(": terminated ('ralph resume w' goes on)\n"), "{run:?}");
         let k = cell.kind.iteration();
         let done = format!("[PAUSE] loop paused at iteration {k}");
         cell.assert_log_after_end(&[&done]);

@@ -3,18 +3,15 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::of_preset;
 use crate::agent::preset::Preset;
 use crate::settings::{Origin, Resolved, Settings};
 use crate::text::line::escaped;
+use crate::text::palette::{FAINT, GOOD, STRONG};
 use crate::text::wrap::wrapped;
-
-const HEAD: Style = Style::new().bold();
-const QUIET: Style = Style::new().dimmed();
-const CHOSEN: Style = AnsiColor::Green.on_default();
 
 /// What stands between two columns, in cells.
 const GAP: usize = 2;
@@ -127,11 +124,11 @@ fn in_place(origin: &Origin, place: &dyn Fn(&Path) -> PathBuf) -> String {
 
 impl Row {
     fn origin_style(&self) -> Style {
-        if self.is_chosen { CHOSEN } else { QUIET }
+        if self.is_chosen { GOOD } else { FAINT }
     }
 
     fn value_style(&self) -> Style {
-        if self.is_something { Style::new() } else { QUIET }
+        if self.is_something { Style::new() } else { FAINT }
     }
 }
 
@@ -141,7 +138,7 @@ fn write_wide(rows: &[Row], widths: [usize; 3], room: Option<usize>, out: &mut d
     let before = widths.iter().sum::<usize>() + 3 * GAP;
     writeln!(
         out,
-        "{HEAD}{}  {}  {}  VALUE{HEAD:#}",
+        "{STRONG}{}  {}  {}  VALUE{STRONG:#}",
         pad("SETTING", key_width),
         pad("SHELL NAME", shell_width),
         pad("ORIGIN", origin_width)
@@ -159,7 +156,7 @@ fn write_wide(rows: &[Row], widths: [usize; 3], room: Option<usize>, out: &mut d
 fn write_narrow(rows: &[Row], key_width: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let key_width = key_width.min(WIDEST_KEY);
     let beside = key_width + GAP;
-    writeln!(out, "{HEAD}{}  VALUE{HEAD:#}", pad("SETTING", key_width))?;
+    writeln!(out, "{STRONG}{}  VALUE{STRONG:#}", pad("SETTING", key_width))?;
     for row in rows {
         write!(out, "{}", row.key)?;
         let chosen = row.is_chosen.then_some((&row.origin, row.origin_style()));

@@ -7,7 +7,7 @@ use std::process::Output;
 use anstream::adapter::strip_str;
 use regex::Regex;
 
-use super::probe::{ask, json, path, variable};
+use super::probe::{Unanswered, ask, json, path, variable};
 use super::{DoctorOptions, Finding, session};
 use crate::agent::preset::Protocol;
 use crate::agent::preset::setup::{LoginCheck, Place, TrustCheck};
@@ -28,15 +28,22 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
         )];
     }
     let found = find(project, options);
-    let mut findings = match &found {
-        Some(path) if options.preset.protocol == Protocol::Acp => session::check(path, project, options),
-        _ => vec![check_version(found.as_deref(), project, options)],
+    let (mut findings, answers) = match &found {
+        Some(path) if options.preset.protocol == Protocol::Acp => {
+            (session::check(path, project, options), true)
+        }
+        _ => {
+            let (version, answers) = check_version(found.as_deref(), project, options);
+            (vec![version], answers)
+        }
     };
-    if let Some(path) = &found {
+    // One that does not even tell its version is asked nothing else: each question would take as long.
+    let asked = found.as_deref().filter(|_| answers);
+    if let Some(path) = asked {
         findings.extend(check_flags(path, project, options));
     }
     findings.extend(check_root(options));
-    findings.extend(check_login(found.as_deref(), project, options));
+    findings.extend(check_login(asked, project, options));
     if options.preset.protocol != Protocol::Acp {
         findings.push(check_verifying(options));
     }
@@ -55,30 +62,35 @@ fn find(project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
     }
 }
 
-fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOptions) -> Finding {
+/// Its version, and whether it answers at all.
+fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOptions) -> (Finding, bool) {
     let agent = &options.agent;
-    let Some(program) = &options.program else { return Finding::ok("agent", format!("{agent}, built in")) };
+    let Some(program) = &options.program else {
+        return (Finding::ok("agent", format!("{agent}, built in")), true);
+    };
     let Some(path) = found else {
         let fix = format!("install {program}, or choose another agent with --agent or AGENT_TYPE");
-        return Finding::fail("agent", format!("{agent}: {program} is not on PATH"), fix);
+        return (Finding::fail("agent", format!("{agent}: {program} is not on PATH"), fix), false);
     };
     match version_of(path, project, options) {
-        Ok(version) => Finding::ok("agent", format!("{agent}, {version}, {}", path.display())),
-        Err(reason) => {
+        Ok(version) => (Finding::ok("agent", format!("{agent}, {version}, {}", path.display())), true),
+        Err(why) => {
             let fix = format!("run '{program} --version' by hand to see whether it works");
-            Finding::warn("agent", format!("{agent}, {}: no version ({reason})", path.display()), fix)
+            let finding =
+                Finding::warn("agent", format!("{agent}, {}: no version ({why})", path.display()), fix);
+            (finding, !matches!(why, Unanswered::InTime))
         }
     }
 }
 
 /// The first line that a program answers to `--version`.
-fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Result<String, String> {
+fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Result<String, Unanswered> {
     let output = ask(program, &["--version"], project, options)?;
     if !output.status.success() {
-        return Err(output.status.to_string());
+        return Err(Unanswered::Because(output.status.to_string()));
     }
     let said = String::from_utf8_lossy(&output.stdout);
-    let line = line::first(&said).ok_or("it said nothing")?;
+    let line = line::first(&said).ok_or_else(|| Unanswered::Because("it said nothing".to_owned()))?;
     Ok(line::one_line_within(line, LONGEST_VERSION))
 }
 

@@ -1,10 +1,10 @@
 //! Asks other programs, and never waits long for an answer.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
+use std::{fmt, io};
 
 use super::DoctorOptions;
 use crate::files::theirs;
@@ -15,21 +15,39 @@ use crate::text::duration;
 /// How long a program may think about its answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What a program answers to these arguments where agents work; an error is in words.
+/// Why a program has not answered.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// It took too long.
+    InTime,
+    /// It has answered nothing that can be used, and why.
+    Because(String),
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InTime => write!(f, "no answer within {}", duration::format(LIMIT)),
+            Self::Because(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What a program answers to these arguments where agents work.
 pub(super) fn ask<S: AsRef<OsStr>>(
     program: &Path,
     args: &[S],
     project: &Project,
     options: &DoctorOptions,
-) -> Result<Output, String> {
+) -> Result<Output, Unanswered> {
     let mut command = Command::new(program);
     command.args(args).envs(options.env.iter().map(|(name, value)| (name, value)));
     command.current_dir(project.root());
     output_within(&mut command, LIMIT).map_err(|error| {
         if error.kind() == io::ErrorKind::TimedOut {
-            format!("no answer within {}", duration::format(LIMIT))
+            Unanswered::InTime
         } else {
-            error.to_string()
+            Unanswered::Because(error.to_string())
         }
     })
 }

@@ -15,8 +15,10 @@ const TURN: char = '\u{200b}';
 const GAP: usize = 2;
 /// The first of two columns is not wider than this.
 const FIRST_COLUMN: usize = 28;
+/// Before code.
+const INDENT: &str = "    ";
 
-/// The page in lines of at most `width` cells; code is as long as it is.
+/// The page in lines of at most `width` cells; code is as long as it is, but for what is said behind it.
 pub(super) fn render(markdown: &str, width: usize) -> String {
     let width = width.clamp(20, WIDEST);
     let mut page = String::new();
@@ -27,9 +29,8 @@ pub(super) fn render(markdown: &str, width: usize) -> String {
         {
             page += &bold(&format!("{TURN}{}{TURN}\n", inline(heading)));
         } else if line.starts_with("```") {
-            for code in lines.by_ref().take_while(|line| !line.starts_with("```")) {
-                page.extend([if code.is_empty() { "" } else { "    " }, code, "\n"]);
-            }
+            let code: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+            page += &block(&code, width);
         } else if line.starts_with("<!--") {
             // A mark for who makes the tables; with the blank line behind it.
             lines.next_if(|next| next.is_empty());
@@ -51,6 +52,28 @@ pub(super) fn render(markdown: &str, width: usize) -> String {
         }
     }
     page
+}
+
+/// Code, indented. Where there is no room for what is said behind its lines, that stands above them.
+fn block(code: &[&str], width: usize) -> String {
+    let is_too_wide = |line: &&str| INDENT.len() + line.width() > width;
+    let stands_above = code.iter().any(|line| commented(line).is_some() && is_too_wide(line));
+    let mut text = String::new();
+    for line in code {
+        let (line, comment) =
+            commented(line).filter(|_| stands_above).map_or((*line, None), |(line, said)| (line, Some(said)));
+        if let Some(said) = comment {
+            text += &hanging(said, &format!("{INDENT}# "), &format!("{INDENT}# "), width);
+        }
+        text.extend([if line.is_empty() { "" } else { INDENT }, line, "\n"]);
+    }
+    text
+}
+
+/// Code with what is said behind it, in a column of its own.
+fn commented(line: &str) -> Option<(&str, &str)> {
+    let (code, said) = line.split_once("  # ")?;
+    Some((code.trim_end(), said)).filter(|(code, _)| !code.is_empty())
 }
 
 /// Whether a line belongs to the paragraph or the item before it.
@@ -208,6 +231,16 @@ mod tests {
             plain(page, 20),
             "A *page*\n\nSome words that go\non here.\n- One: is an item\n- two\n\n    ralph build 20 # as it is | here\n"
         );
+        let page = "```sh\nralph plan     # writes the plan\nralph build\nralph loop     # goes on\n```\n";
+        assert_eq!(
+            plain(page, 36),
+            "    ralph plan     # writes the plan\n    ralph build\n    ralph loop     # goes on\n"
+        );
+        assert_eq!(
+            plain(page, 20),
+            "    # writes the\n    # plan\n    ralph plan\n    ralph build\n    # goes on\n    ralph loop\n"
+        );
+        let page = "# A *page*\n";
         assert!(render(page, 20).starts_with("\u{1b}[1mA *page*\u{1b}[0m\n"));
     }
 
@@ -230,7 +263,9 @@ mod tests {
     fn no_line_of_any_page_is_too_wide() {
         for topic in super::super::TOPICS {
             for width in [45, 60, 80, 200] {
-                for line in plain(topic.text, width).lines().filter(|line| !line.starts_with("    ")) {
+                // Code is for terminals that are wide enough.
+                let has_room = |line: &&str| width >= 80 || !line.starts_with(INDENT);
+                for line in plain(topic.text, width).lines().filter(has_room) {
                     assert!(line.width() <= width.min(WIDEST), "{}, {width}: {line}", topic.name);
                     assert!(!line.contains("**") && !line.contains("](") && !line.contains(TURN), "{line}");
                 }

@@ -19,6 +19,7 @@ use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, NewTask, Store, Task};
 use crate::job::workspace::locate;
 use crate::project::{Project, ProjectError};
+use crate::text::count;
 
 /// The name of the environment variable with the feature that an agent adds tasks to.
 pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
@@ -46,7 +47,11 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         TaskVerb::Delete(args) => {
             refuse("task delete", &args.task.graph)?;
             let count = open(&args.task.graph)?.delete(&args.task.id, args.recursive)?;
-            answer(&args.task.graph, &json!({ "deleted": count }), &format!("deleted {count} task(s)"))
+            answer(
+                &args.task.graph,
+                &json!({ "deleted": count }),
+                &format!("deleted {}", count::of(count as u64, "task")),
+            )
         }
         TaskVerb::Log(args) => match &args.message {
             Some(message) => {
@@ -236,7 +241,7 @@ pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
 /// Every look gives back what the dead have left.
 fn tell_recovered(count: usize) {
     if count > 0 {
-        remark(&format!("{count} task(s) of runs that are gone can be claimed again"));
+        remark(&format!("{} of runs that are gone can be claimed again", count::of(count as u64, "task")));
     }
 }
 

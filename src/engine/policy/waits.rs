@@ -2,7 +2,7 @@
 
 use super::tests::*;
 use super::*;
-use crate::engine::report::AttemptStatus::{AgentFailure, Success};
+use crate::engine::report::AttemptStatus::{AgentFailure, Success, UsageLimit};
 use crate::engine::tally::Given;
 
 #[test]
@@ -172,4 +172,19 @@ fn a_restart_waits_for_the_same_reset_unless_it_has_passed() {
     limited(&LIMITS, &mut tally, at(600).timestamp());
     assert_eq!(step(&LIMITS, &tally.clone().resumed(false, at(300)), now(300)), Step::Wait(at(600)));
     assert_eq!(step(&LIMITS, &tally.resumed(false, at(700)), now(700)), Step::Again);
+}
+
+/// Nobody knows how long an overload lasts, or a limit whose end nobody named.
+#[test]
+fn a_restart_tries_at_once_where_nobody_knows_whether_there_is_anything_to_wait_for() {
+    let mut overloaded_one = Tally::default();
+    overloaded_one.begin(Given::default(), None);
+    overloaded(&LIMITS, &mut overloaded_one, false);
+    let mut limited_one = Tally::default();
+    limited_one.begin(Given::default(), None);
+    book(&LIMITS, &mut limited_one, UsageLimit, None);
+    for tally in [overloaded_one, limited_one] {
+        assert!(matches!(step(&LIMITS, &tally, now(0)), Step::Wait(_)));
+        assert_eq!(step(&LIMITS, &tally.resumed(false, at(0)), now(0)), Step::Again);
+    }
 }

@@ -21,6 +21,7 @@ use crate::engine::tally::{Given, Tally};
 use crate::graph::Store;
 use crate::prompt::authoring::{Piece, Turn, authoring_prompt};
 use crate::source::inspection::Ground;
+use crate::text::count;
 pub(crate) use reviewer::Reviewer;
 use stage::Stage;
 
@@ -130,7 +131,7 @@ impl Authoring {
                 return Err(End::because(Outcome::Unproven, why));
             }
             let ids = stage.draft.take_over(&mut *graph, feature)?;
-            format!("{} task(s): {}", ids.len(), ids.join(" "))
+            format!("{}: {}", count::of(ids.len() as u64, "task"), ids.join(" "))
         };
         drop(graph);
         context.tell(Event::Published(&told))
