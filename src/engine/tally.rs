@@ -311,7 +311,7 @@ impl Tally {
 
     /// Goes on from a state file: an attempt that was cut off is run again. A loop that had `ended` gets a new
     /// allowance, while its numbering goes on. What is waited for is a usage limit whose reset still lies ahead of `now`; of
-    /// any other, and of a provider, nobody knows whether it lasts.
+    /// any other, and of a provider, nobody knows whether it lasts; nor whether somebody has paid, or logged in.
     #[must_use]
     pub fn resumed(mut self, ended: bool, now: DateTime<Utc>) -> Self {
         if ended {
@@ -333,7 +333,7 @@ impl Tally {
         } else {
             self.last = match self.last {
                 Last::Limited { reset } if named_reset(reset, now).is_none() => Last::Waited,
-                Last::Overloaded => Last::Waited,
+                Last::Overloaded | Last::Failed(Class::Billing | Class::Auth) => Last::Waited,
                 last => last,
             };
         }

@@ -394,7 +394,8 @@ impl State {
         })
     }
 
-    /// Whether the loop was cut off in the middle of its work, rather than having come to an end.
+    /// Whether the loop was cut off in the middle of its work, rather than having come to an end: by somebody, or by what is to be
+    /// mended outside of it.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
         let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done))
@@ -402,9 +403,16 @@ impl State {
         let ended_by = |outcome: Outcome| self.exit_reason.as_deref() == Some(outcome.word());
         self.active
             || self.status == Status::Paused
-            || ended_by(Outcome::Interrupted)
-            || ended_by(Outcome::LimitTooFar)
-            || ended_by(Outcome::Overloaded)
+            || [
+                Outcome::Interrupted,
+                Outcome::LimitTooFar,
+                Outcome::Overloaded,
+                Outcome::OutOfCredit,
+                Outcome::NotLoggedIn,
+                Outcome::AgentMissing,
+            ]
+            .into_iter()
+            .any(ended_by)
             // The work is done; only its way to where it belongs is not.
             || (ended_by(Outcome::GitFailed) || ended_by(Outcome::RecordFailed)) && is_through
     }

@@ -73,17 +73,15 @@ pub(crate) fn next_step(ending: &Ending<'_>) -> Option<String> {
             "ralph doctor".to_owned()
         }
         // It would fail again at once.
-        (_, Ended::Failed, _)
-        | (_, Ended::Unproven, BUILD)
-        | (Some(Outcome::OutOfCredit | Outcome::Overloaded), ..) => logs(&name, ending.run),
+        (_, Ended::Failed, _) | (_, Ended::Unproven, BUILD) => logs(&name, ending.run),
         // All that are open, in one go.
         (_, _, BUILD) => build(spent.and_then(|(tally, budget)| raised_budget(outcome?, tally, budget))),
         (_, Ended::Unproven | Ended::Error, _) if ending.run.is_some() => logs(&name, ending.run),
         _ if ending.run.is_some() => return None,
         // The first has not ended by itself.
-        (None, Ended::Killed, _) | (Some(Outcome::LimitTooFar), ..) | (_, Ended::Interrupted, _) => {
-            resume("")
-        }
+        (None, Ended::Killed, _)
+        | (Some(Outcome::LimitTooFar | Outcome::OutOfCredit | Outcome::Overloaded), ..)
+        | (_, Ended::Interrupted, _) => resume(""),
         (_, Ended::Budget, _)
         | (Some(Outcome::BudgetUnproven | Outcome::DurationUnproven), Ended::Unproven, _) => {
             let (tally, budget) = spent?;

@@ -145,7 +145,9 @@ impl PersonLines {
         let mut facts = vec![format!("Iteration {} {how} {took}", tally.iteration)];
         let cost = report.cost_usd().filter(|cost| *cost > 0.0);
         facts.extend(cost.map(|cost| format!("${cost:.2}")));
-        if let (Some(input), Some(output)) = (report.usage.input_tokens, report.usage.output_tokens) {
+        if let (Some(input), Some(output)) = (report.usage.input_tokens, report.usage.output_tokens)
+            && (input, output) != (0, 0)
+        {
             facts.push(format!("{} tokens in, {} out", count::short(input), count::short(output)));
         }
         let why = report.failure.as_ref().map(|failure| {

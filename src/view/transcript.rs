@@ -140,7 +140,9 @@ impl Transcript {
         if let Some(cost) = ended.usage.cost_usd.filter(|cost| *cost > 0.0) {
             let _ = write!(text, " · ${cost:.2}");
         }
-        if let (Some(input), Some(output)) = (ended.usage.input_tokens, ended.usage.output_tokens) {
+        if let (Some(input), Some(output)) = (ended.usage.input_tokens, ended.usage.output_tokens)
+            && (input, output) != (0, 0)
+        {
             let _ = write!(text, " · {} tokens in, {} out", count::short(input), count::short(output));
         }
         if let Some(failure) = &ended.failure

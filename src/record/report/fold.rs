@@ -213,6 +213,7 @@ impl Fold {
             Fact::LoopEnded(ended) => {
                 self.ended = true;
                 report.ended(ended, self.last_head.as_deref());
+                report.lasted_until(Some(line.at));
             }
             _ => {}
         }
@@ -228,11 +229,8 @@ impl Fold {
             end.clone_into(&mut report.end);
             report.reason = report.failure();
         }
-        // What its end says is about earlier runs, too, where it goes on.
         let is_at_work = is_running && !self.ended;
-        let until = if is_at_work { Some(Local::now().fixed_offset()) } else { report.ended_at };
-        let span = report.started_at.zip(until).map(|(from, to)| to - from);
-        report.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
+        report.lasted_until(if is_at_work { Some(Local::now().fixed_offset()) } else { report.ended_at });
         if report.work.is_none()
             && let Some(to) = self.last_head
             && self.first_head.as_ref() != Some(&to)
@@ -430,6 +428,12 @@ impl LoopReport {
             Some("queued") | None => "running",
             Some(_) => "waiting",
         }
+    }
+
+    /// How long it took by the clock: what its end says is about earlier runs, too, where it goes on.
+    fn lasted_until(&mut self, until: Option<DateTime<FixedOffset>>) {
+        let span = self.started_at.zip(until).map(|(from, to)| to - from);
+        self.duration_s = span.and_then(|span| span.to_std().ok()).unwrap_or_default().as_secs_f64();
     }
 
     pub(super) fn ended(&mut self, ended: &LoopEnded<'_>, head: Option<&str>) {
