@@ -24,6 +24,7 @@ pub mod run_folder;
 mod session;
 pub mod session_log;
 pub mod state;
+pub mod state_file;
 pub mod tail;
 pub mod trust;
 mod whole_lines;

@@ -17,7 +17,8 @@ use ralph::process::launch::Launch;
 use ralph::process::pane;
 use ralph::process::pane::Pane;
 use ralph::record::lock::Holder;
-use ralph::record::state::{Setup, State, StateFile};
+use ralph::record::state::{Setup, State};
+use ralph::record::state_file::StateFile;
 use ralph::record::worker::{Worker, WorkerTree};
 use ralph::tmux::{Opening, Window};
 
