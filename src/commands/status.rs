@@ -21,7 +21,8 @@ use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
 use crate::record::state::{Extent, State};
 use crate::text::line;
-use crate::view::status::{LoopSnapshot, write_table, write_text};
+use crate::view::loop_list;
+use crate::view::status::{LoopSnapshot, write_text};
 use crate::view::status_table::{self, Sight};
 use crate::view::transcript::{Entry, Kind, Transcript};
 
@@ -121,6 +122,6 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<u8> {
         }
         ListFormat::Names => snapshots.iter().try_for_each(|snapshot| writeln!(out, "{}", snapshot.name())),
         ListFormat::Table if loops.is_empty() => writeln!(out, "no loops on this machine"),
-        ListFormat::Table => write_table(&snapshots, out),
+        ListFormat::Table => write!(out, "{}", loop_list::table(&snapshots, width())),
     })
 }

@@ -7,6 +7,7 @@ mod columns;
 pub(crate) mod console;
 pub(crate) mod fold;
 pub(crate) mod json;
+pub(crate) mod loop_list;
 pub(crate) mod next_step;
 pub(crate) mod person_lines;
 pub(crate) mod plain;

@@ -309,47 +309,8 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     Ok(())
 }
 
-/// Writes what `ralph ls` prints: a line per loop.
-pub(crate) fn write_table(snapshots: &[LoopSnapshot<'_>], out: &mut dyn Write) -> io::Result<()> {
-    let has_workers = snapshots.iter().any(|snapshot| snapshot.worker.is_some());
-    let status: &[&str] = if has_workers { &["RALPH_STATUS", "WORKER_STATUS"] } else { &["STATUS"] };
-    let head = [&["NAME"], status, &["ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"]].concat();
-    let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
-    rows.extend(snapshots.iter().map(|snapshot| row(snapshot, has_workers)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
-        writeln!(out, "{}", cells.join("  ").trim_end())?;
-    }
-    Ok(())
-}
-
-fn row(snapshot: &LoopSnapshot<'_>, has_workers: bool) -> Vec<String> {
-    let [iteration, failures, agent, started] = match &snapshot.found.state {
-        Ok(state) => {
-            let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
-            [
-                format!("{}{of}", state.tally.iteration),
-                state.tally.failed.to_string(),
-                state.agent.clone(),
-                timestamp::local(&state.started_at),
-            ]
-        }
-        Err(_) => std::array::from_fn(|_| "-".to_owned()),
-    };
-    let project = snapshot.found.project.root().display().to_string();
-    let mut row = vec![snapshot.found.name.clone(), snapshot.word().to_owned()];
-    if has_workers {
-        row.push(snapshot.worker.as_ref().map_or("-", WorkerSight::word).to_owned());
-    }
-    row.extend([iteration, failures, agent, started, project]);
-    row.iter().map(|cell| shown(cell)).collect()
-}
-
 /// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.
-fn shown(value: &str) -> String {
+pub(super) fn shown(value: &str) -> String {
     message(&line::joined(value, " "))
 }
 

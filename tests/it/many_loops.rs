@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::scratch::{Scratch, Started, claude_says, wait_for};
+use crate::terminal::Terminal;
 
 /// So many loops as one that has run here left, each in a project of its own.
 fn many(count: usize) -> Scratch {
@@ -30,6 +31,20 @@ fn entry_name(ralph_dir: &Path) -> String {
     let hash = ralph_dir.as_os_str().as_encoded_bytes().iter();
     let hash = hash.fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("prompt@{hash:08x}")
+}
+
+#[test]
+fn a_list_fits_the_terminal_and_is_whole_where_there_is_none() {
+    let scratch = many(3);
+    let whole = scratch.run("ls").stdout;
+    let head = "NAME    STATUS  ITERATION  FAILURES  AGENT   STARTED              PROJECT";
+    assert_eq!(whole.lines().next(), Some(head));
+    let end = Terminal::start(&scratch.ralph("ls"), 24, 45).end();
+    let rows: Vec<&str> = end.history.lines().collect();
+    assert_eq!(rows.len(), 4, "{}", end.history);
+    assert!(rows.iter().all(|row| row.chars().count() <= 45), "{}", end.history);
+    assert_eq!(rows[0], "NAME    STATUS  ITERATION  PROJECT");
+    assert!(rows[1..].iter().all(|row| row.starts_with("prompt  done    1/1        /")), "{rows:?}");
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! What `ralph ls` prints: a line per loop of this machine, of which a narrow terminal shows as much as there is room for.
+
+use anstyle::Style;
+
+use super::columns::Columns;
+use super::report;
+use super::status::{LoopSnapshot, shown};
+use crate::text::palette::FAINT;
+use crate::text::timestamp;
+
+/// Columns: name, word, word of the worker, iteration, failures, agent, start, project.
+const CELLS: usize = 8;
+/// The column of the word.
+const WORD: usize = 1;
+/// That of the worker's.
+const WORKER: usize = 2;
+/// The one that is cut.
+const PROJECT: usize = 7;
+/// With less room than this the name of a project says nothing, in cells.
+const LEAST_PROJECT: usize = 12;
+/// In the order in which they are left out: start, agent, failures, iteration, project.
+const LEAST_TELLING: [usize; 5] = [6, 5, 4, 3, PROJECT];
+
+/// The table; `width` is the terminal's, and without one nothing is cut.
+#[must_use]
+pub(crate) fn table(snapshots: &[LoopSnapshot<'_>], width: Option<usize>) -> String {
+    let has_workers = snapshots.iter().any(|snapshot| snapshot.worker.is_some());
+    let [word, of_worker] = if has_workers { ["RALPH_STATUS", "WORKER_STATUS"] } else { ["STATUS", ""] };
+    let head = ["NAME", word, of_worker, "ITERATION", "FAILURES", "AGENT", "STARTED", "PROJECT"];
+    let mut rows = vec![head.map(str::to_owned)];
+    rows.extend(snapshots.iter().map(|snapshot| cells(snapshot, has_workers)));
+    let columns = Columns::fitting(&rows, &LEAST_TELLING, (PROJECT, LEAST_PROJECT), width);
+    let mut text = columns.line(&rows[0], |_| FAINT) + "\n";
+    for (row, snapshot) in rows[1..].iter().zip(snapshots) {
+        let (style, _) = report::sign(snapshot.word());
+        text += &columns.line(row, |column| if column == WORD { style } else { Style::new() });
+        text += "\n";
+    }
+    text
+}
+
+fn cells(snapshot: &LoopSnapshot<'_>, has_workers: bool) -> [String; CELLS] {
+    let unknown = || "-".to_owned();
+    let [iteration, failures, agent, started] = match &snapshot.found.state {
+        Ok(state) => {
+            let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
+            [
+                format!("{}{of}", state.tally.iteration),
+                state.tally.failed.to_string(),
+                state.agent.clone(),
+                timestamp::local(&state.started_at),
+            ]
+        }
+        Err(_) => std::array::from_fn(|_| unknown()),
+    };
+    let project = snapshot.found.project.root().display().to_string();
+    let mut row = [
+        snapshot.found.name.clone(),
+        snapshot.word().to_owned(),
+        String::new(),
+        iteration,
+        failures,
+        agent,
+        started,
+        project,
+    ];
+    if has_workers {
+        row[WORKER] = snapshot.worker.as_ref().map_or_else(unknown, |worker| worker.word().to_owned());
+    }
+    row.map(|cell| shown(&cell))
+}
