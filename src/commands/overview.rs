@@ -39,6 +39,12 @@ This project is set up, and no loop has run here yet. To begin:
   ralph doctor  Check that everything a loop needs is there
 ";
 
+const BRANCHES_PLANNED: &str = "\
+This project has a plan of branches, and no loop has run here yet. To begin:
+  ralph loop build  Build the branches of the plan, side by side
+  ralph doctor      Check that everything a loop needs is there
+";
+
 const EVERY_VERB: &str = "\n'ralph --help' lists every command.";
 
 /// `ralph`.
@@ -54,6 +60,9 @@ pub fn overview() -> anyhow::Result<u8> {
         return told(&came_to(&report));
     }
     match loops.as_slice() {
+        [] if here.branch_plan().is_file() => {
+            told(&layout::on_terminal(&format!("{BRANCHES_PLANNED}{EVERY_VERB}")))
+        }
         [] if is_set_up(&here) => told(&layout::on_terminal(&format!("{NO_LOOP_YET}{EVERY_VERB}"))),
         [] if here.in_git() => told(&layout::on_terminal(&format!("{NOT_SET_UP}{EVERY_VERB}"))),
         [] => print(|out| out.write_all(Cli::short_help().as_bytes())),

@@ -4,6 +4,7 @@ use std::fs;
 
 use regex::Regex;
 
+use crate::branch_project::plan;
 use crate::scratch::{Run, Scratch, Started, claude_says, wait_for};
 use crate::terminal::Terminal;
 
@@ -37,6 +38,9 @@ fn in_a_project_it_says_how_to_begin() {
     assert_eq!(scratch.run("init --agent claude").code, Some(0));
     let told = bare(&scratch).stdout;
     assert!(told.contains("no loop has run") && told.contains("\n  ralph plan "), "{told}");
+    scratch.write("IMPLEMENTATION_PLAN.md", plan(&[("one", 1)]));
+    let told = bare(&scratch).stdout;
+    assert!(told.contains("no loop has run") && told.contains("\n  ralph loop build "), "{told}");
 }
 
 #[test]
