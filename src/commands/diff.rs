@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
-use super::output::print;
+use super::output::{print, remark};
 use super::report::measured;
 use super::report::pick::{self, Picked};
 use crate::cli::DiffArgs;
@@ -14,7 +14,10 @@ use crate::git::range::{self, Difference};
 use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::report::{LoopReport, RunReport, Work};
-use crate::text;
+use crate::text::list::some_of;
+
+/// So many files are named that git does not know.
+const UNKNOWN: usize = 3;
 
 /// One piece of work, and what it is called.
 struct Piece {
@@ -39,13 +42,18 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     match pieces.as_slice() {
         [] => bail!("{} committed nothing: 'ralph report {}' tells what happened", what(&picked), report.run),
         [one] => {
+            let unknown =
+                one.difference.to.is_none().then(|| range::unknown_files(&one.tree)).unwrap_or_default();
+            if !unknown.is_empty() {
+                remark(&format!("not shown, since git does not know it yet: {}", some_of(&unknown, UNKNOWN)));
+            }
             let error = range::diff(&one.tree, &one.difference, args.stat).exec();
             Err(error).context("cannot run git")
         }
         several if args.stat => stats(several),
         several => {
             let names: Vec<&str> = several.iter().map(|piece| piece.name.as_str()).collect();
-            let names = text::list::some_of(&names, names.len());
+            let names = some_of(&names, names.len());
             bail!(
                 "run {} has the work of {names}: name one, or give --stat to see how much each is",
                 report.run

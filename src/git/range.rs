@@ -64,6 +64,14 @@ pub fn diff(root: &Path, difference: &Difference, stat: bool) -> Command {
     git
 }
 
+/// The files of a work tree that git does not know and is not to ignore, which no difference shows; none where git cannot tell.
+#[must_use]
+pub fn unknown_files(root: &Path) -> Vec<String> {
+    let names = run(root, &["ls-files", "-z", "--others", "--exclude-standard"], LIMIT).unwrap_or_default();
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
 /// Whether `commit` is `of` or one of those that it builds on.
 #[must_use]
 pub fn is_ancestor(root: &Path, commit: &str, of: &str) -> bool {

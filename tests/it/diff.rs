@@ -62,8 +62,13 @@ fn a_running_loop_also_shows_what_is_not_committed() {
     scratch.agent("claude", "cat > /dev/null; echo after > kept; touch written; sleep 60");
     let ralph = Started::new(&scratch, "prompt p.md 1");
     wait_for("the agent's work", || scratch.path("written").exists().then_some(()));
-    let diff = scratch.run("diff prompt").stdout;
-    assert!(diff.contains("\n-before\n+after\n"), "{diff}");
+    let run = scratch.run("diff prompt");
+    assert!(run.stdout.contains("\n-before\n+after\n"), "{run:?}");
+    assert!(
+        run.stderr.starts_with("not shown, since git does not know it yet: ")
+            && run.stderr.contains("written"),
+        "{run:?}"
+    );
     drop(ralph);
     let run = wait_for("its end", || {
         let run = scratch.run("diff prompt");
