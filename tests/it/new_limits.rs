@@ -115,7 +115,7 @@ fn a_budget_that_is_used_up_without_proof_is_unproven_and_goes_on_with_a_higher_
     use crate::policies::{assert_end, attempts, beside, project, prompt, run};
     let scratch = project("complete");
     let validate = "test -e ../good && exit 0; echo nothing is good; exit 1";
-    for (budget, reason) in [("--max-tokens 20", "budget"), ("--max-duration 0.3s", "max_duration")] {
+    for (budget, reason) in [("--max-tokens 20", "budget"), ("--max-duration 2s", "max_duration")] {
         let before = attempts(&scratch);
         let _ = std::fs::remove_file(beside(&scratch, "good"));
         let ended = run(&scratch, &format!("prompt p.md 500 {budget} --validate"), &[validate]);
