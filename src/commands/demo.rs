@@ -55,10 +55,10 @@ pub fn run(dir: Option<&Path>, tasks: bool, quiet: bool) -> anyhow::Result<u8> {
     set_up(&repo, &ralph)?;
     let stage = Stage { ralph, repo, quiet };
     let place = stage.repo.display();
-    stage.say(&format!("A scratch repository with a spec and the agent `script`: {place}\n"));
+    stage.say(&format!("A scratch repository with a spec and the agent `script`: {place}"));
     let signals = Signals::listen()?;
     for Step { shown, words, what } in if tasks { &TASKS[..] } else { &PLAN_AND_BUILD[..] } {
-        stage.say(&format!("$ ralph {shown}     # {what}\n"));
+        stage.say(&format!("\n$ ralph {shown}     # {what}\n"));
         let code = signals.wait(stage.loop_command(words))?;
         if code != 0 {
             stage.say(&format!(
