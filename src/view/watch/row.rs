@@ -11,7 +11,7 @@ use crate::record::state::State;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
 use crate::view::report::{money, sign};
-use crate::view::status::LoopSnapshot;
+use crate::view::status::{LoopSnapshot, budget};
 
 /// What tells one loop from another: the folder of its records.
 pub(crate) type Key = PathBuf;
@@ -208,6 +208,7 @@ fn facts(state: &State) -> Vec<String> {
         parts.push(format!("{} failed", count::of(state.tally.failed, "iteration")));
     }
     facts.push(parts.join(" · "));
+    facts.extend(budget(&state.budget));
     facts
 }
 
