@@ -80,6 +80,8 @@ pub(crate) fn sign(end: &str) -> (Style, &'static str) {
         "running" => (STRONG, "▶"),
         "needs_attention" => (QUESTION, "?"),
         "queued" => (FAINT, "·"),
+        "waiting" => (NOTE, "…"),
+        "paused" => (NOTE, "‖"),
         _ => (NOTE, "■"),
     }
 }

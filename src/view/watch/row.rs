@@ -98,8 +98,6 @@ impl Row {
     pub(super) fn sign(&self) -> (Style, &'static str) {
         match self.word {
             "running" if !self.is_alive => sign("killed"),
-            "waiting" => (sign("waiting").0, "…"),
-            "paused" => (sign("paused").0, "‖"),
             "needs_attention" | "unknown" => (sign("failed").0, "!"),
             word => sign(word),
         }
