@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 
 /// Which loop is meant.
 #[derive(Debug, Clone, Default, Args)]
@@ -130,6 +130,7 @@ pub struct WatchArgs {
 
 /// `logs`.
 #[derive(Debug, Clone, Args)]
+#[command(group = ArgGroup::new("of agents").args(["agent", "raw"]).multiple(true))]
 pub struct LogsArgs {
     /// Which loop.
     #[command(flatten)]
@@ -150,7 +151,7 @@ pub struct LogsArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "agent")]
     pub attempt: Option<String>,
     /// Of this run, instead of the newest: its id, or as much of it as is needed
-    #[arg(long, value_name = "RUN", requires = "agent", conflicts_with_all = ["follow", "raw"])]
+    #[arg(long, value_name = "RUN", requires = "of agents", conflicts_with = "follow")]
     pub run: Option<String>,
 }
 

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::worker_status::{self, WorkerSight};
 use crate::engine::outcome::Status;
+use crate::engine::policy::Budget;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
 use crate::text::terminal::message;
-use crate::text::{duration, line, timestamp};
+use crate::text::{count, duration, line, timestamp};
 
 /// So many of the last lines of a validation are told.
 const VALIDATION: usize = 3;
@@ -159,6 +160,8 @@ impl<'a> LoopSnapshot<'a> {
             "ralph_dir": ralph_dir,
         });
         object["max_cost_usd"] = state.budget.max_cost_usd.into();
+        object["max_tokens"] = state.budget.max_tokens.into();
+        object["max_duration"] = state.budget.max_duration_seconds.into();
         object["attempts"] = tally.durations.count.into();
         object["failed_attempts"] = tally.error_count.into();
         object["validation_error"] = tally.last_validation_error().into();
@@ -306,7 +309,19 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     if tally.input_tokens.saturating_add(tally.output_tokens) > 0 {
         line("Tokens", &format_args!("{} in, {} out", tally.input_tokens, tally.output_tokens))?;
     }
+    if let Some(budget) = budget(&state.budget) {
+        line("Budget", &budget)?;
+    }
     Ok(())
+}
+
+/// What it may use up besides iterations: `at most $5.00 · 2.0M tokens · 2h`; `None` where that is not limited.
+pub(in crate::view) fn budget(budget: &Budget) -> Option<String> {
+    let cost = budget.max_cost_usd.map(|cost| format!("${cost:.2}"));
+    let tokens = budget.max_tokens.map(|tokens| format!("{} tokens", count::short(tokens)));
+    let span = budget.max_duration_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let parts: Vec<String> = [cost, tokens, span.map(duration::format)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("at most {}", parts.join(" · ")))
 }
 
 /// What one value may be shown as: no second line, nothing that drives the terminal, its own blanks as they are.
@@ -316,4 +331,22 @@ pub(super) fn shown(value: &str) -> String {
 
 fn span(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_told_where_there_is_one() {
+        let of = |cost, tokens, seconds| {
+            budget(&Budget { max_cost_usd: cost, max_tokens: tokens, max_duration_seconds: seconds })
+        };
+        assert_eq!(of(None, None, None), None);
+        assert_eq!(of(Some(5.0), None, None).unwrap(), "at most $5.00");
+        assert_eq!(
+            of(Some(5.0), Some(2_000_000), Some(5400.0)).unwrap(),
+            "at most $5.00 · 2.0M tokens · 1h30m"
+        );
+    }
 }

@@ -110,7 +110,8 @@ fn activity(snapshot: &LoopSnapshot<'_>, state: &State, sight: &Sight) -> String
     }
     if let Some(until) = state.waiting_until {
         let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
-        return format!("until {} ({left})", timestamp::nearby(&until, Local::now()));
+        // What is seen of it where there is little room.
+        return format!("{left} left, until {}", timestamp::nearby(&until, Local::now()));
     }
     let does = match (&state.status, &state.at_task, &sight.activity) {
         (Status::Paused, ..) => "until 'ralph resume'".to_owned(),

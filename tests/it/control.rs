@@ -288,7 +288,7 @@ fn status_tells_the_fields_and_ls_every_loop() {
     assert!(unknown.code == Some(1) && unknown.stderr.contains("nobody"), "{unknown:?}");
 
     scratch.agent("claude", &claude_says("working"));
-    scratch.run("prompt p.md 2 --name mine --done-pattern NEVER --inactivity-timeout 90s");
+    scratch.run("prompt p.md 2 --name mine --done-pattern NEVER --inactivity-timeout 90s --max-cost 5 --max-duration 2h");
     let status = status(&scratch);
     for (key, value) in [
         ("name", "mine".into()),
@@ -302,6 +302,9 @@ fn status_tells_the_fields_and_ls_every_loop() {
         ("exit_code", 0.into()),
         ("done_pattern", "NEVER".into()),
         ("inactivity_timeout", 90.0.into()),
+        ("max_cost_usd", 5.0.into()),
+        ("max_tokens", Value::Null),
+        ("max_duration", 7200.0.into()),
         ("prompt_file", scratch.path("p.md").canonicalize().unwrap().to_str().unwrap().into()),
         ("input_tokens", 20.into()),
         ("last_error", Value::Null),
@@ -324,6 +327,7 @@ fn status_tells_the_fields_and_ls_every_loop() {
         "Inactivity timeout: 90s\n",
         "Done pattern: NEVER\n",
         "Cost: $0.0200\n",
+        "Budget: at most $5.00 · 2h\n",
         "Exit reason: max_iterations (exit code 0)\n",
     ] {
         assert!(text.contains(line), "{line}: {text}");

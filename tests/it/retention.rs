@@ -34,10 +34,22 @@ fn the_oldest_runs_are_removed_and_older_logs_are_compressed() {
     let history = scratch.run("history --json").stdout;
     assert_eq!(serde_json::from_str::<Vec<serde_json::Value>>(&history).unwrap().len(), 13);
 
-    // The newest one forgotten, the next older logs are read; in the end one that was compressed.
+    // What was compressed is read as it was.
     let mut folders: Vec<_> =
         fs::read_dir(scratch.path(".ralph/runs")).unwrap().map(|run| run.unwrap().path()).collect();
     folders.sort();
+    let of_run = |folder: &std::path::Path| {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        scratch.run(&format!("logs --raw --run {name}"))
+    };
+    for folder in [&folders[0], &folders[11]] {
+        let run = of_run(folder);
+        assert!(run.code == Some(0) && run.stdout.contains("SESSION SUMMARY"), "{run:?}");
+        assert!(run.stdout.contains("on it"), "{run:?}");
+    }
+    assert!(scratch.run("logs --run 2026").stderr.contains("--agent"), "of whom is not said");
+
+    // The newest one forgotten, the next older logs are read; in the end one that was compressed.
     for newer in &folders[1..] {
         fs::remove_dir_all(newer).unwrap();
     }

@@ -111,6 +111,10 @@ fn a_wait_ends_with_ctrl_c_at_once_and_goes_on_after_a_restart() {
     let scratch = project("[ $n = 1 ] && limit $(( $(date +%s) + 9 )); complete");
     let child = scratch.start("prompt p.md 1");
     let until = waiting_until(&scratch);
+    for form in ["", " --md"] {
+        let report = scratch.run(&format!("report{form}")).stdout;
+        assert!(report.contains("waits until "), "{report}");
+    }
     let asked = Instant::now();
     signal(&child, Signal::INT);
     let run = finish(child);

@@ -26,7 +26,9 @@ fn start_loop(scratch: &Scratch, name: &str) -> Started {
     scratch.write(&format!("{name}.md"), format!("{name} says <promise>COMPLETE</promise>.\n"));
     let started = Started::new(
         scratch,
-        &format!("prompt {name}.md 5 --agent claude --name {name} --ralph-dir .ralph-{name}"),
+        &format!(
+            "prompt {name}.md 5 --agent claude --name {name} --ralph-dir .ralph-{name} --max-duration 3h"
+        ),
     );
     wait_for("a loop at work", || scratch.outside().join(format!("prompt-{name}")).exists().then_some(()));
     started
@@ -65,6 +67,7 @@ fn loops_are_seen_and_steered() {
             && screen.starts_with(" ralph watch · project · 3 running")
             && is_selected(screen, "three")
             && screen.contains("this is three")
+            && screen.contains(" at most 3h\n")
     });
     assert!(terminal.modes().is_alternate && !terminal.modes().has_lines, "{:?}", terminal.modes());
     terminal.press("\x1b[B");

@@ -27,6 +27,9 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     if args.agent && !args.raw {
         return transcript::run(args, lines);
     }
+    if args.run.is_some() {
+        return transcript::bytes(args, lines);
+    }
     let (here, loops) = target::recorded(&args.target)?;
     let found = newest(&here, &loops)?;
     if args.agent && found.project.is_of_worker() {
@@ -70,15 +73,24 @@ fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
     }
     let mut paths = Vec::new();
     for folder in found.project.all_logs() {
-        let entries = own::entries(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        // A link leads to one that is found where it is.
-        let is_log = |path: &PathBuf| {
-            path.extension().is_some_and(|end| end == "log" || end == "zst") && !path.is_symlink()
-        };
-        paths.extend(entries.into_iter().filter(is_log));
+        paths.extend(newest_log(&folder)?);
     }
-    // Their names sort by time.
-    Ok(paths.into_iter().max_by_key(|path| path.file_name().map(std::ffi::OsStr::to_owned)))
+    Ok(newest_of(paths))
+}
+
+/// The newest session log in a folder.
+fn newest_log(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let entries = own::entries(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    // A link leads to one that is found where it is.
+    let is_log = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "log" || end == "zst") && !path.is_symlink()
+    };
+    Ok(newest_of(entries.into_iter().filter(is_log)))
+}
+
+/// Names of session logs sort by time.
+fn newest_of(paths: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    paths.into_iter().max_by_key(|path| path.file_name().map(std::ffi::OsStr::to_owned))
 }
 
 /// Copies the last lines of a log, or all of it, to stdout.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::{LOOK, is_same_run, newest, session_log, show_all, whose};
+use super::{LOOK, is_same_run, newest, newest_log, session_log, show_all, whose};
 use crate::cli::LogsArgs;
 use crate::commands::output::{Stream, nobody_reads};
 use crate::commands::report::pick;
@@ -73,6 +73,17 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
         bail!("--attempt {number}: '{}' has made {made} in this run", meant.name);
     }
     stream.end()
+}
+
+/// `ralph logs --raw --run RUN`: the session log of a run, also one that was compressed.
+pub(super) fn bytes(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
+    let meant = meant(args)?;
+    let Some(log) = newest_log(&meant.folder)? else {
+        bail!("no session log found for '{}' in {}", meant.name, meant.folder.display());
+    };
+    whose(&meant.name, &log);
+    show_all(&log, lines)?;
+    Ok(0)
 }
 
 /// The loop of that name and the folder of its newest run; or those of a run that has been forgotten but for its logs.

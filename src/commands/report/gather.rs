@@ -10,7 +10,7 @@ use crate::files::theirs;
 use crate::git;
 use crate::job::workspace::open_with_secrets;
 use crate::parallel;
-use crate::plan;
+use crate::plan::{self, Plan};
 use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
@@ -92,14 +92,10 @@ fn add_cut_off(project: &Project, report: &mut RunReport) {
 
 /// Adds what git and the plan know.
 fn count(project: &Project, report: &mut RunReport) {
-    let plan = (report.verb.as_deref() == Some("loop build"))
-        .then(|| theirs::read(&project.branch_plan(), theirs::MAX_TEXT).ok())
-        .flatten()
-        .and_then(|text| String::from_utf8(text).ok());
+    if report.verb.as_deref() == Some("loop build") {
+        count_tasks(project, &mut report.loops);
+    }
     for one in &mut report.loops {
-        if let Some(plan) = &plan {
-            one.tasks = tasks(plan, &one.name);
-        }
         if let Some(work) = &mut one.work {
             measure(project.root(), work);
         }
@@ -110,6 +106,29 @@ fn count(project: &Project, report: &mut RunReport) {
             })
         });
         one.task_list.iter_mut().zip(measured).for_each(|(task, work)| task.work = work);
+    }
+}
+
+/// Adds the tasks of branches. What is at work, or was killed, has ticked its own only in its work tree's plan.
+fn count_tasks(project: &Project, loops: &mut [LoopReport]) {
+    let read = |places: &Project| {
+        let text = theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok()?;
+        String::from_utf8(text).ok()
+    };
+    let plan = read(project);
+    for one in loops.iter_mut() {
+        let own = one.exit_code.is_none().then(|| project.of_branch(&one.name, None));
+        let own = own.filter(|own| Loop::at(own.clone(), &one.name).is_some_and(|found| is_of(&found, one)));
+        let own = own.and_then(|own| tasks(&read(&own)?, &one.name));
+        let planned = || tasks(plan.as_ref()?, &one.name);
+        one.tasks = own.or_else(planned).or(one.tasks);
+    }
+    // Who has ended the build has written down their order.
+    if loops.iter().any(|one| one.exit_code.is_none())
+        && let Some(Ok(plan)) = plan.map(|text| Plan::parse(&text, &|_| true))
+    {
+        let place = |one: &LoopReport| plan.sections.iter().position(|section| section.name == one.name);
+        loops.sort_by_key(|one| place(one).unwrap_or(usize::MAX));
     }
 }
 

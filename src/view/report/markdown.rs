@@ -50,6 +50,7 @@ pub(crate) fn markdown(report: &RunReport) -> String {
     for line in told {
         let parts = [
             line.reason.map(code),
+            line.waits.clone(),
             line.pull_request.map(code_or_address),
             line.next.map(|next| format!("next: {}", code(next))),
         ];

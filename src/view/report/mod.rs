@@ -9,12 +9,13 @@ pub(crate) mod text;
 use std::time::Duration;
 
 use anstyle::Style;
+use chrono::Local;
 
 use crate::engine::event::TaskCounts;
 use crate::engine::outcome::Ended;
 use crate::record::report::{LoopReport, RunReport, TaskReport, Work};
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION, STRONG};
-use crate::text::{count, duration};
+use crate::text::{count, duration, timestamp};
 
 /// One loop, or one task of a loop over tasks.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +30,8 @@ struct Line<'a> {
     duration_s: f64,
     cost_usd: Option<f64>,
     reason: Option<&'a str>,
+    /// What it waits for at the moment.
+    waits: Option<String>,
     pull_request: Option<&'a str>,
     next: Option<&'a str>,
 }
@@ -50,6 +53,7 @@ fn of_loop(one: &LoopReport) -> Line<'_> {
         duration_s: one.duration_s,
         cost_usd: one.cost_usd,
         reason: one.reason.as_deref(),
+        waits: waits(one),
         pull_request: one.pull_request.as_deref(),
         next: one.next.as_deref(),
     }
@@ -66,8 +70,18 @@ fn of_task<'a>(task: &'a TaskReport, one: &'a LoopReport) -> Line<'a> {
         duration_s: task.duration_s,
         cost_usd: task.cost_usd,
         reason: task.reason.as_deref(),
+        waits: task.outcome.is_none().then(|| waits(one)).flatten(),
         pull_request: None,
         next: task.next.as_deref(),
+    }
+}
+
+/// Until when a loop waits that does so now, or for what.
+fn waits(one: &LoopReport) -> Option<String> {
+    let wait = one.waits.last().filter(|wait| one.end == "waiting" && wait.to.is_none())?;
+    match wait.until {
+        Some(until) => Some(format!("waits until {}", timestamp::nearby(&until, Local::now()))),
+        None => (wait.what == "disk_space").then(|| "waits for room on the disk".to_owned()),
     }
 }
 
@@ -80,6 +94,8 @@ pub(crate) fn sign(end: &str) -> (Style, &'static str) {
         "running" => (STRONG, "▶"),
         "needs_attention" => (QUESTION, "?"),
         "queued" => (FAINT, "·"),
+        "waiting" => (NOTE, "…"),
+        "paused" => (NOTE, "‖"),
         _ => (NOTE, "■"),
     }
 }

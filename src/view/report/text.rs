@@ -202,7 +202,8 @@ fn below(line: &Line<'_>) -> Vec<(Style, String)> {
     let reason = line.reason.filter(says_more).map(|why| (Style::new(), plain(why)));
     let address = line.pull_request.map(|address| (Style::new(), plain(address)));
     let next = line.next.map(|next| (FAINT, format!("→ {}", plain(next))));
-    title.into_iter().chain(reason).chain(address).chain(next).collect()
+    let waits = line.waits.clone().map(|waits| (Style::new(), waits));
+    title.into_iter().chain(reason).chain(waits).chain(address).chain(next).collect()
 }
 
 /// What was not done besides, each note once, with the names that it is about.

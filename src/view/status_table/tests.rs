@@ -64,7 +64,7 @@ fn a_line_tells_where_a_loop_stands() {
         ),
         "{text}"
     );
-    assert!(lines[2].contains("  waiting  ") && lines[2].ends_with(" (12m)"), "{text}");
+    assert!(lines[2].contains("  waiting  ") && lines[2].contains("  12m left, until "), "{text}");
     assert!(lines[3].contains("  done     3/3    0 ") && lines[3].contains("  ended "), "{text}");
     assert!(lines[4].starts_with("four ") && lines[4].ends_with("  torn"), "{text}");
     assert_eq!(lines[5..], ["'ralph resume two' tries now"], "{text}");
@@ -75,6 +75,7 @@ fn it_fits_the_terminal() {
     for width in [45, 60, 80, 200, 5000] {
         let text = shown(&loops(), Some(width));
         assert!(text.lines().all(|line| line.width() <= width), "{width}: {text}");
+        assert!(text.contains("12m left"), "{width}: {text}");
         assert!(
             text.contains("feature/a-name-that-is-…  running") && text.contains("ACTIVITY"),
             "{width}: {text}"

@@ -11,7 +11,7 @@ use crate::record::state::State;
 use crate::text::{count, duration, timestamp};
 use crate::view::cells::plain;
 use crate::view::report::{money, sign};
-use crate::view::status::LoopSnapshot;
+use crate::view::status::{LoopSnapshot, budget};
 
 /// What tells one loop from another: the folder of its records.
 pub(crate) type Key = PathBuf;
@@ -98,8 +98,6 @@ impl Row {
     pub(super) fn sign(&self) -> (Style, &'static str) {
         match self.word {
             "running" if !self.is_alive => sign("killed"),
-            "waiting" => (sign("waiting").0, "…"),
-            "paused" => (sign("paused").0, "‖"),
             "needs_attention" | "unknown" => (sign("failed").0, "!"),
             word => sign(word),
         }
@@ -208,6 +206,7 @@ fn facts(state: &State) -> Vec<String> {
         parts.push(format!("{} failed", count::of(state.tally.failed, "iteration")));
     }
     facts.push(parts.join(" · "));
+    facts.extend(budget(&state.budget));
     facts
 }
 

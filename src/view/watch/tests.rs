@@ -50,6 +50,7 @@ fn model() -> Model {
     waiting.trouble = Some("usage limit reached\u{1b}[2J, resets at 19:12".to_owned());
     let mut working = row("feature/export", "running", "3/8 tasks", 41);
     working.facts.insert(0, "t-1a2b3c Parse dates of all kinds that people write".to_owned());
+    working.facts.push("at most $5.00 · 2h".to_owned());
     let rows = vec![
         working,
         waiting,
