@@ -93,6 +93,11 @@ fn eight_branches_that_end_in_eight_ways_are_told_in_their_own_words() {
     assert_eq!(report(&project, ""), text.replace("    → git merge done\n", ""));
     project.scratch.git(&["reset", "--quiet", "--hard", "HEAD~2"]);
 
+    // Who only looks at a branch has not merged it.
+    project.scratch.git(&["checkout", "--quiet", "--ignore-other-worktrees", "done"]);
+    assert_eq!(report(&project, ""), text);
+    project.scratch.git(&["checkout", "--quiet", "master"]);
+
     // In the morning everything is cleaned away, and can still be told.
     for clean in ["clean --worktrees --force", "clean"] {
         let run = project.scratch.run(clean);
