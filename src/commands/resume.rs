@@ -77,12 +77,15 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
                 let left = left_of(limit, &found.name, state)?;
                 start_again(found, state, More { iterations: Some(left), ..more })
             }
-            None => bail!(
-                "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{}'",
-                found.name,
-                state.word(),
-                new_allowance(&found.name, state)
-            ),
+            None => {
+                let line = new_allowance(&found.name, state);
+                bail!(
+                    "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{line}'{}",
+                    found.name,
+                    state.word(),
+                    about_marks(&line)
+                )
+            }
         },
         ([], None) => match loops.iter().find_map(|found| found.state.as_ref().err()) {
             Some(why) => bail!("nothing to resume: {why}"),
@@ -121,6 +124,11 @@ fn new_allowance(name: &str, state: &State) -> String {
     let is_ours = |word: &String| word.starts_with(RESUME_MORE);
     let own: Vec<String> = state.argv.iter().filter(|word| !is_ours(word)).cloned().collect();
     shown(&with_resume(&own, More::default()))
+}
+
+/// What a command line does not say of which secrets were taken out.
+fn about_marks(line: &str) -> &'static str {
+    if line.contains(redact::MARK) { ", and the secrets in the place of their marks" } else { "" }
 }
 
 /// Has a living loop go by a new limit, and lets it go on.

@@ -131,10 +131,18 @@ pub fn ahead(root: &Path, base: &str, of: &str) -> Option<u64> {
     std::str::from_utf8(&output).ok()?.trim().parse().ok()
 }
 
-/// The branches that have commits which the current one has not; `None` when git cannot tell.
+/// The branches that have commits which the current one has not; `None` when git cannot tell. Where the current one is one of
+/// `own`, somebody only looks at it, and that says nothing: all that are there.
 #[must_use]
-pub fn unmerged(root: &Path) -> Option<BTreeSet<String>> {
-    let arguments = ["for-each-ref", "--no-merged=HEAD", "--format=%(refname)", "refs/heads"];
+pub fn unmerged(root: &Path, own: &[&str]) -> Option<BTreeSet<String>> {
+    let current = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
+    let current = current.and_then(|name| String::from_utf8(name).ok()).unwrap_or_default();
+    let looks = current.trim().strip_prefix("refs/heads/").is_some_and(|current| own.contains(&current));
+    let mut arguments = vec!["for-each-ref", "--format=%(refname)"];
+    if !looks {
+        arguments.push("--no-merged=HEAD");
+    }
+    arguments.push("refs/heads");
     let text = String::from_utf8(run(root, &arguments, LIMIT).ok()?).ok()?;
     Some(text.lines().filter_map(|name| name.strip_prefix("refs/heads/")).map(str::to_owned).collect())
 }

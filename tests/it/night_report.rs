@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::branch_project::{BranchProject, plan};
-use crate::scratch::{Started, wait_for};
+use crate::scratch::{Scratch, Started, wait_for};
 
 /// Each branch is called like the word of its end.
 const NIGHT: &str = r#"
@@ -99,6 +99,20 @@ fn eight_branches_that_end_in_eight_ways_are_told_in_their_own_words() {
     project.scratch.git(&["merge", "--quiet", "done"]);
     assert_eq!(report(&project, ""), text.replace("    → git merge done\n", ""));
     project.scratch.git(&["reset", "--quiet", "--hard", "HEAD~2"]);
+
+    // Who only looks at a branch has not merged it.
+    project.scratch.git(&["checkout", "--quiet", "--ignore-other-worktrees", "done"]);
+    assert_eq!(report(&project, ""), text);
+    project.scratch.git(&["checkout", "--quiet", "master"]);
+
+    // Who stands in the work tree of a branch is told of it, and of the runs of the project.
+    let in_tree = |verb| {
+        let mut command = project.scratch.ralph(verb);
+        Scratch::finish(command.current_dir(project.scratch.path(".worktrees/failed"))).stdout
+    };
+    let (own, history) = (in_tree("report"), in_tree("history"));
+    assert!(own.contains("✗ failed  failed  0/2") && !own.contains("✓ done"), "{own}");
+    assert_eq!(history, project.scratch.run("history").stdout);
 
     // In the morning everything is cleaned away, and can still be told.
     for clean in ["clean --worktrees --force", "clean"] {

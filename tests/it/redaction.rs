@@ -194,6 +194,11 @@ fn resume_puts_back_what_the_command_line_held() {
     assert_none_is_kept(&scratch, &resumed);
     let args = fs::read_to_string(scratch.home().join("args")).unwrap();
     assert_eq!(args.matches(&format!("--header {TOKEN}")).count(), 2, "{args}");
+    // As it stands, that line would hand the mark to the agent.
+    let ended = run(&scratch, "resume");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("--header [redacted:"), "{ended:?}");
+    assert!(ended.stderr.trim_end().ends_with("', and the secrets in the place of their marks"), "{ended:?}");
 }
 
 #[test]

@@ -38,7 +38,8 @@ pub(in crate::commands) fn gathered(
         Some((state.tally.clone(), state.budget))
     };
     let has_remote = is_build && git::remote::remote(project.root()).is_some();
-    let unmerged = is_build.then(|| git::refs::unmerged(project.root())).flatten();
+    let names: Vec<&str> = report.loops.iter().map(|one| &*one.name).collect();
+    let unmerged = is_build.then(|| git::refs::unmerged(project.root(), &names)).flatten();
     advise(&mut report, &Known { has_remote, unmerged, spent: &spent });
     Ok(report)
 }

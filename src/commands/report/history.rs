@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use super::gather::measured;
-use super::pick::runs_of;
+use super::pick::{runs_of, with_runs};
 use crate::cli::HistoryArgs;
 use crate::commands::output::{print, remark, warn, width};
 use crate::commands::target::count;
@@ -15,7 +15,7 @@ use crate::view::report::history::{HistoryRun, table};
 /// `ralph history`.
 pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
     let most = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
-    let here = locate(args.ralph_dir.as_ref())?;
+    let here = with_runs(locate(args.ralph_dir.as_ref())?)?;
     let mut folders = runs_of(&here)?;
     folders.truncate(most.unwrap_or(usize::MAX));
     let read = parallel::each(&folders, &|folder| measured(&here, folder, false));

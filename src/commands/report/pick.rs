@@ -29,7 +29,11 @@ pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Re
     let runs = runs_of(here)?;
     let Some(word) = word else {
         let Some(newest) = runs.into_iter().next() else {
-            bail!("no run in {}: a loop has to be started first", here.root().display());
+            // In the work tree of a branch: the run that has built it.
+            return match lookup::of_project(here).first() {
+                Some(own) => run(here, Some(&own.name)),
+                None => bail!("no run in {}: a loop has to be started first", here.root().display()),
+            };
         };
         return Ok(Picked { project: here.clone(), folder: newest, name: None, task: None });
     };
@@ -83,6 +87,13 @@ fn unknown(word: &str) -> String {
 /// The folders of all runs, newest first.
 pub(super) fn runs_of(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
     project.all_runs().with_context(|| format!("cannot read {}", project.runs().display()))
+}
+
+/// The project whose runs are told here: in the work tree of a branch the one that has built it.
+pub(super) fn with_runs(here: Project) -> anyhow::Result<Project> {
+    let has_runs = !runs_of(&here)?.is_empty();
+    let own = if has_runs { None } else { lookup::of_project(&here).into_iter().next() };
+    Ok(own.map_or(here, |own| own.project))
 }
 
 /// The loops of a run, each with the folder of its logs.

@@ -26,26 +26,36 @@ const STYLES: [Style; 6] = [
     Style { ascii: true, upper: true, also: "<>&'\"+`", slash: false },
     Style { ascii: true, slash: true, ..PLAIN },
 ];
+/// What writers of addresses leave as it is besides letters and digits, and whether a blank is `+`.
+const ADDRESSES: [(&str, bool); 6] = [
+    // As RFC 3986 has it.
+    ("-._~", false),
+    // Python's `quote`.
+    ("-._~/", false),
+    // `encodeURIComponent` and `encodeURI` of JavaScript.
+    ("-._~!*'()", false),
+    ("-._~!*'();,/?:@&=+$#", false),
+    // Forms, by Go and by JavaScript.
+    ("-._~", true),
+    ("-._*", true),
+];
 /// JSON that stands in a JSON string is escaped once more; so is JSON in that.
 const DEEPEST: usize = 3;
 
 /// All forms of a value, itself among them.
 pub(super) fn of(value: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::from([value.to_owned()]);
-    for depth in 0..DEEPEST {
-        let escaped: Vec<String> = all
-            .iter()
-            .flat_map(|form| {
-                // Deeper, the usual way will do: what makes the others differ is escaped by then.
-                let styles = if depth == 0 { &STYLES[..] } else { &STYLES[..1] };
-                styles.iter().map(|style| style.escape(form))
-            })
-            .collect();
+    for _ in 0..DEEPEST {
+        // What one writer leaves as it is, the next one may escape.
+        let escaped: Vec<String> =
+            all.iter().flat_map(|form| STYLES.iter().map(|style| style.escape(form))).collect();
         all.extend(escaped);
     }
     // As `\/` without any other escape.
     all.insert(value.replace('/', "\\/"));
-    all.insert(percent(value));
+    for (kept, plus) in ADDRESSES {
+        all.extend([true, false].map(|upper| percent(value, kept, plus, upper)));
+    }
     all
 }
 
@@ -77,13 +87,15 @@ impl Style {
 }
 
 /// As it stands in the address of a page.
-fn percent(text: &str) -> String {
+fn percent(text: &str, kept: &str, plus: bool, upper: bool) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
+        let c = char::from(byte);
+        match c {
+            c if c.is_ascii_alphanumeric() || c.is_ascii() && kept.contains(c) => out.push(c),
+            ' ' if plus => out.push('+'),
+            // Writing to a string cannot fail.
+            _ => drop(if upper { write!(out, "%{byte:02X}") } else { write!(out, "%{byte:02x}") }),
         }
     }
     out
@@ -112,14 +124,39 @@ mod tests {
             r#"a\\\"b\\\\c/é<+"#,
             r#"a\\\\\\\"b\\\\\\\\c/é<+"#,
             "a%22b%5Cc%2F%C3%A9%3C%2B",
+            // Python's JSON, and Go's, around that of others.
+            r#"a\\\"b\\\\c/\u00e9<+"#,
+            r#"a\\\"b\\\\c/é\u003c+"#,
+            // .NET and Python's `quote` in addresses.
+            "a%22b%5cc%2f%c3%a9%3c%2b",
+            "a%22b%5Cc/%C3%A9%3C%2B",
         ] {
             assert!(forms.contains(form), "{form}: {forms:?}");
         }
     }
 
     #[test]
+    fn writers_of_addresses_keep_different_signs() {
+        let forms = of("p@ss word/(1)!");
+        for form in [
+            "p%40ss%20word%2F(1)!",
+            "p@ss%20word/(1)!",
+            "p%40ss+word%2F%281%29%21",
+            "p%40ss%20word/%281%29%21",
+        ] {
+            assert!(forms.contains(form), "{form}: {forms:?}");
+        }
+    }
+
+    #[test]
+    fn no_value_has_too_many_forms() {
+        let forms = of("\"\\/é<>&'+`\t 🦀!(x)");
+        assert!(forms.len() < 300, "{}", forms.len());
+    }
+
+    #[test]
     fn what_needs_no_escape_has_one_form() {
-        assert_eq!(of("sk-ant-api03-AbC_0.x~").len(), 1);
+        assert_eq!(of("sk-ant-api03-AbC_0.x").len(), 1);
         assert!(of("🦀").contains(r"\ud83e\udd80"));
     }
 }
