@@ -145,7 +145,9 @@ fn has_telling_name(name: &str) -> bool {
 /// Numbers, a word, a path: to take them out would make what is shown unreadable, and hide nothing.
 fn is_dull(value: &str) -> bool {
     let is_number = value.chars().all(|c| c.is_ascii_digit() || ".,:+-_/ ".contains(c));
-    let is_path = ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start));
+    let is_path = ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start))
+        // A password may begin like one.
+        && value.chars().all(|c| c.is_alphanumeric() || "/._-~+@:, ".contains(c));
     is_number || is_path || is_word(value)
 }
 
@@ -270,6 +272,9 @@ mod tests {
             "./key-file-1",
         ] {
             assert!(of("API_KEY", value).is_empty(), "{value}");
+        }
+        for value in ["/=/<?}}]\"\"/}", "/horse!battery$", "./sta{ple}#"] {
+            assert_eq!(of("API_KEY", value), [value], "no path");
         }
         assert_eq!(secrets("API_KEY", "production", true), ["production"], "the user knows better");
         assert!(secrets("API_KEY", "1234567", true).is_empty());
