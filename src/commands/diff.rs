@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
@@ -42,10 +42,8 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     match pieces.as_slice() {
         [] => bail!("{} committed nothing: 'ralph report {}' tells what happened", what(&picked), report.run),
         [one] => {
-            let unknown =
-                one.difference.to.is_none().then(|| range::unknown_files(&one.tree)).unwrap_or_default();
-            if !unknown.is_empty() {
-                remark(&format!("not shown, since git does not know it yet: {}", some_of(&unknown, UNKNOWN)));
+            if one.difference.to.is_none() {
+                tell_unknown(&one.tree);
             }
             let error = range::diff(&one.tree, &one.difference, args.stat).exec();
             Err(error).context("cannot run git")
@@ -59,6 +57,14 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
                 report.run
             )
         }
+    }
+}
+
+/// What no difference shows is named.
+fn tell_unknown(tree: &Path) {
+    let unknown = range::unknown_files(tree);
+    if !unknown.is_empty() {
+        remark(&format!("not shown, since git does not know it yet: {}", some_of(&unknown, UNKNOWN)));
     }
 }
 

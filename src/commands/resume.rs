@@ -72,12 +72,8 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
             let names: Vec<&str> = cut_off.iter().map(|(found, _)| found.name.as_str()).collect();
             bail!("several loops were cut off here: {}: name the one to resume", names.join(", "))
         }
-        ([], Some((found, state))) => match limit.filter(|_| has_reached_its_limit(state)) {
-            Some(limit) => {
-                let left = left_of(limit, &found.name, state)?;
-                start_again(found, state, More { iterations: Some(left), ..more })
-            }
-            None => {
+        ([], Some((found, state))) => {
+            let Some(limit) = limit.filter(|_| has_reached_its_limit(state)) else {
                 let line = new_allowance(&found.name, state);
                 bail!(
                     "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{line}'{}",
@@ -85,8 +81,10 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
                     state.word(),
                     about_marks(&line)
                 )
-            }
-        },
+            };
+            let left = left_of(limit, &found.name, state)?;
+            start_again(found, state, More { iterations: Some(left), ..more })
+        }
         ([], None) => match loops.iter().find_map(|found| found.state.as_ref().err()) {
             Some(why) => bail!("nothing to resume: {why}"),
             None => bail!("nothing to resume in {}: there is no loop", here.root().display()),
