@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -37,7 +38,8 @@ impl Bus {
         let mut command = Command::new("dbus-daemon");
         command.arg("--nofork").arg("--config-file").arg(&config).stdin(Stdio::null());
         let daemon = command.spawn().expect("dbus-daemon; scripts/test installs it");
-        wait_for("the bus", || socket.exists().then_some(()));
+        // Its socket is there before anybody listens to it.
+        wait_for("the bus", || UnixStream::connect(&socket).ok());
         Self { daemon, address: format!("unix:path={}", socket.display()) }
     }
 }
