@@ -90,7 +90,7 @@ fn pieces(picked: &Picked, report: &RunReport) -> Vec<Piece> {
 fn of_loop(picked: &Picked, one: &LoopReport, report: &RunReport) -> Option<Piece> {
     let project = &picked.project;
     let tree = project.worktree(&one.name);
-    let is_of_branch = report.verb.as_deref() == Some("loop build");
+    let is_of_branch = report.is_of_branches();
     let tree = if is_of_branch && tree.is_dir() { tree } else { project.root().to_owned() };
     if report.is_running && one.is_at_work() {
         let from = one.iteration_list.first()?.attempts.first()?.head_before.clone();

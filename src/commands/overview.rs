@@ -120,8 +120,7 @@ fn standing(loops: &[Loop]) -> String {
 
 /// How far a loop has come, and since when.
 fn facts(state: &State) -> String {
-    let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
-    let iteration = format!("iteration {}{of}", state.tally.iteration);
+    let iteration = format!("iteration {}", state.progress());
     format!("{iteration:<16}  {}", timestamp::local(&state.started_at))
 }
 

@@ -380,6 +380,13 @@ impl State {
         self.max_iterations.map(|limit| limit.saturating_add(self.tally.allowance_from))
     }
 
+    /// How far it has come, as in `3/20`, or `3` where it has no last one.
+    #[must_use]
+    pub fn progress(&self) -> String {
+        let of = self.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
+        format!("{}{of}", self.tally.iteration)
+    }
+
     /// How its worker is watched; `None` for a loop whose agents are no windows.
     #[must_use]
     pub fn watching(&self) -> Option<Watching> {

@@ -42,15 +42,12 @@ pub(crate) fn table(snapshots: &[LoopSnapshot<'_>], width: Option<usize>) -> Str
 fn cells(snapshot: &LoopSnapshot<'_>, has_workers: bool) -> [String; CELLS] {
     let unknown = || "-".to_owned();
     let [iteration, failures, agent, started] = match &snapshot.found.state {
-        Ok(state) => {
-            let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
-            [
-                format!("{}{of}", state.tally.iteration),
-                state.tally.failed.to_string(),
-                state.agent.clone(),
-                timestamp::local(&state.started_at),
-            ]
-        }
+        Ok(state) => [
+            state.progress(),
+            state.tally.failed.to_string(),
+            state.agent.clone(),
+            timestamp::local(&state.started_at),
+        ],
         Err(_) => std::array::from_fn(|_| unknown()),
     };
     let project = snapshot.found.project.root().display().to_string();

@@ -172,14 +172,13 @@ impl<'a> LoopSnapshot<'a> {
     }
 
     pub(super) fn iteration(&self, state: &State) -> String {
-        let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
         let average =
             Self::average(state).map(|seconds| format!("avg {}/iter", duration::elapsed(span(seconds))));
         let rest =
             self.remaining(state).map(|seconds| format!("~{} remaining", duration::rough(span(seconds))));
         let notes: Vec<String> = average.into_iter().chain(rest).collect();
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-        format!("{}{of}{notes}", state.tally.iteration)
+        state.progress() + &notes
     }
 }
 

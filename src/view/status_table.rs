@@ -76,12 +76,11 @@ fn cells(snapshot: &LoopSnapshot<'_>, sight: &Sight, is_cut: bool) -> [String; C
             return [name, snapshot.word().to_owned(), tasks, iteration, cost, silent, plain(why)];
         }
     };
-    let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
     [
         name,
         snapshot.word().to_owned(),
         sight.tasks.filter(|tasks| tasks.total > 0).map(report::done_of).unwrap_or_default(),
-        format!("{}{of}", state.tally.iteration),
+        state.progress(),
         cost(state),
         sight.silent.map(duration::rough).unwrap_or_default(),
         plain(&activity(snapshot, state, sight)),

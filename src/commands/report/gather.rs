@@ -30,7 +30,7 @@ pub(in crate::commands) fn gathered(
     with_iterations: bool,
 ) -> anyhow::Result<RunReport> {
     let mut report = measured(project, folder, with_iterations)?;
-    let is_build = report.verb.as_deref() == Some("loop build");
+    let is_build = report.is_of_branches();
     let spent = |one: &LoopReport| {
         let places = if is_build { project.of_branch(&one.name, None) } else { project.clone() };
         let found = Loop::at(places, &one.name).filter(|found| is_of(found, one))?;
@@ -75,7 +75,7 @@ fn is_of(found: &Loop, one: &LoopReport) -> bool {
 
 /// Adds what loops have committed whose last attempt nobody has booked: they are at work, or were killed in it.
 fn add_cut_off(project: &Project, report: &mut RunReport) {
-    let is_build = report.verb.as_deref() == Some("loop build");
+    let is_build = report.is_of_branches();
     for one in report.loops.iter_mut().filter(|one| one.exit_code.is_none()) {
         let Some(first) = one.iteration_list.first().and_then(|first| first.attempts.first()) else {
             continue;
@@ -93,7 +93,7 @@ fn add_cut_off(project: &Project, report: &mut RunReport) {
 
 /// Adds what git and the plan know.
 fn count(project: &Project, report: &mut RunReport) {
-    if report.verb.as_deref() == Some("loop build") {
+    if report.is_of_branches() {
         count_tasks(project, &mut report.loops);
     }
     for one in &mut report.loops {

@@ -437,12 +437,6 @@ impl LoopReport {
     }
 
     pub(super) fn ended(&mut self, ended: &LoopEnded<'_>, head: Option<&str>) {
-        // Of a loop that was not resumed that is all, what has proven its work included.
-        if ended.attempts == Some(self.attempts) {
-            self.cost_usd = ended.cost_usd.or(self.cost_usd);
-            self.input_tokens = self.input_tokens.max(ended.input_tokens);
-            self.output_tokens = self.output_tokens.max(ended.output_tokens);
-        }
         let outcome = Outcome::recorded(&ended.exit_reason, Some(ended.exit_code));
         let known = match &ended.end {
             Some(Word::Known(end)) => Some(*end),

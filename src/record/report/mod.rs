@@ -23,6 +23,8 @@ use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;
 
+/// The words of the command line that build branches.
+const BRANCHES: &str = "loop build";
 /// The version of what `ralph report --json` prints.
 pub const VERSION: u32 = 1;
 
@@ -287,6 +289,12 @@ impl RunReport {
         }
     }
 
+    /// Whether its loops are the branches of a plan.
+    #[must_use]
+    pub fn is_of_branches(&self) -> bool {
+        self.verb.as_deref() == Some(BRANCHES)
+    }
+
     /// Reads what is in the folder of a run. A run that is half deleted is told as far as it is there.
     ///
     /// # Errors
@@ -315,7 +323,7 @@ impl RunReport {
             _ => {}
         }
         let verb = start.as_ref().map(|start| start.verb.clone());
-        let of_end = || end.as_ref().map(|end| end.name.to_string()).filter(|name| name == "loop build");
+        let of_end = || end.as_ref().map(|end| end.name.to_string()).filter(|name| name == BRANCHES);
         let started_at = start.as_ref().map(|start| start.started_at.with_timezone(&Local).fixed_offset());
         let ended_at = end.as_ref().map(|end| end.at);
         Ok(Self {

@@ -8,8 +8,6 @@ use crate::engine::tally::Tally;
 use crate::record::report::{LoopReport, RunReport};
 use crate::view::next_step::{Ending, GoesTo, build, next_step, raised_budget, shell_word};
 
-const BUILD: &str = "loop build";
-
 /// What is known of loops besides their reports.
 pub(crate) struct Known<'a> {
     /// The project has a place to which branches are pushed.
@@ -22,7 +20,7 @@ pub(crate) struct Known<'a> {
 
 /// Says of each loop and task of a report, and of the whole, what to type next.
 pub(crate) fn advise(report: &mut RunReport, known: &Known<'_>) {
-    let is_build = report.verb.as_deref() == Some(BUILD);
+    let is_build = report.is_of_branches();
     let mut raised = None;
     for one in &mut report.loops {
         let spent = (known.spent)(one);

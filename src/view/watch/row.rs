@@ -174,8 +174,7 @@ fn progress(state: &State) -> String {
     if let Some(at) = &state.at_task {
         return format!("{}/{} tasks", at.tasks_done, at.tasks_total);
     }
-    let of = state.last_iteration().map(|last| format!("/{last}")).unwrap_or_default();
-    format!("{}{of}", state.tally.iteration)
+    state.progress()
 }
 
 /// Facts that no clock changes.
