@@ -173,17 +173,7 @@ impl<'a> Ready<'a> {
             mode: mode(self.verb).to_owned(),
             agent: std::mem::take(&mut self.agent_name),
         };
-        let file = self.source.file();
-        let setup = Setup {
-            verb: self.verb.words().to_owned(),
-            prompt_file: file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
-            done_pattern: self.done_words.take(),
-            inactivity_timeout: Some(
-                self.inactivity.unwrap_or(self.settings.inactivity_timeout).as_secs_f64(),
-            ),
-            started_from: self.started_from.take(),
-            worker: self.worker.take().map(Box::new),
-        };
+        let setup = self.setup();
         // Looked at first: a refused start leaves no session log.
         let resumed = resume(self.resume, project, &identity, &setup)?;
         let watch = watch_requests(inbox)?;
@@ -244,19 +234,35 @@ impl<'a> Ready<'a> {
         hooks.finish(|| is_hurried(inbox));
         let mut recorder = recorder.into_inner();
         while let Some(news) = hooks.news().map(|news| news.without(secrets)) {
-            if let News::Notice(text) = &news {
-                view.warn(text);
-            }
-            // The loop is over: what cannot be written any more changes nothing.
-            let _ = recorder.take_afterwards(&Stamped {
-                at: Local::now(),
-                identity: &identity,
-                event: news.event(),
-            });
+            tell_afterwards(&news, &identity, &mut recorder, view);
         }
         recorder.close();
         Ok(end)
     }
+
+    /// How the loop is set up, for those who look at it.
+    fn setup(&mut self) -> Setup {
+        let file = self.source.file();
+        Setup {
+            verb: self.verb.words().to_owned(),
+            prompt_file: file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
+            done_pattern: self.done_words.take(),
+            inactivity_timeout: Some(
+                self.inactivity.unwrap_or(self.settings.inactivity_timeout).as_secs_f64(),
+            ),
+            started_from: self.started_from.take(),
+            worker: self.worker.take().map(Box::new),
+        }
+    }
+}
+
+/// Tells what a hook has to say when the loop is over.
+fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder, view: &mut View) {
+    if let News::Notice(text) = news {
+        view.warn(text);
+    }
+    // What cannot be written any more changes nothing.
+    let _ = recorder.take_afterwards(&Stamped { at: Local::now(), identity, event: news.event() });
 }
 
 /// What is kept of earlier runs.

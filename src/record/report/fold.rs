@@ -134,6 +134,26 @@ impl Fold {
         }
     }
 
+    fn attempt_ended(&mut self, ended: &AttemptEnded<'_>) {
+        let Some(report) = &mut self.report else { return };
+        if let Some(head) = &ended.head {
+            self.last_head = Some(head.to_string());
+        }
+        let own = LineSpent {
+            cost_usd: cost(ended),
+            input_tokens: ended.usage.input_tokens.unwrap_or_default(),
+            output_tokens: ended.usage.output_tokens.unwrap_or_default(),
+        };
+        let spent = ended.spent.map_or(own, |now| with_others(own, self.spent, now));
+        self.spent = ended.spent.unwrap_or_default();
+        report.attempt_ended(ended, spent, self.said.words());
+        let last = report.iteration_list.last().and_then(|last| last.attempts.last());
+        let before = last.and_then(|attempt| attempt.head_before.clone());
+        if let Some(task) = report.task(self.task.as_deref()) {
+            task.spend(ended, spent, before);
+        }
+    }
+
     fn fact(&mut self, line: &EventLine<'_>) {
         self.last_at = Some(line.at);
         let report = self.report.get_or_insert_with(|| LoopReport {
@@ -158,25 +178,7 @@ impl Fold {
                 );
             }
             Fact::AgentKnown { model: Some(model), .. } => report.model = Some(model.to_string()),
-            Fact::AttemptEnded(ended) => {
-                if let Some(head) = &ended.head {
-                    self.last_head = Some(head.to_string());
-                }
-                let said = self.said.words();
-                let own = LineSpent {
-                    cost_usd: cost(ended),
-                    input_tokens: ended.usage.input_tokens.unwrap_or_default(),
-                    output_tokens: ended.usage.output_tokens.unwrap_or_default(),
-                };
-                let spent = ended.spent.map_or(own, |now| with_others(own, self.spent, now));
-                self.spent = ended.spent.unwrap_or_default();
-                report.attempt_ended(ended, spent, said);
-                let last = report.iteration_list.last().and_then(|last| last.attempts.last());
-                let before = last.and_then(|attempt| attempt.head_before.clone());
-                if let Some(task) = report.task(self.task.as_deref()) {
-                    task.spend(ended, spent, before);
-                }
-            }
+            Fact::AttemptEnded(ended) => self.attempt_ended(ended),
             Fact::LoopStarted { spent, .. } => self.spent = spent.unwrap_or_default(),
             Fact::Validated { ok, output } => {
                 let output = last_lines(output, VALIDATION).join("\n");
