@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
+use rustix::termios::{QueueSelector, tcflush};
 
 use crate::engine::inbox::Port;
 use crate::engine::person::{Answer, Listening, Person};
+use crate::process::group;
 use crate::threads;
 
 /// So much of an answer is taken, in bytes.
@@ -25,8 +26,8 @@ pub(crate) struct AtTerminal;
 impl AtTerminal {
     /// `None` where nobody could read a question and answer it.
     pub(crate) fn find() -> Option<Box<dyn Person>> {
-        let is_in_front = tcgetpgrp(io::stdin()).is_ok_and(|front| front == rustix::process::getpgrp());
-        let can_be_asked = io::stdin().is_terminal() && io::stderr().is_terminal() && is_in_front;
+        let is_in_front = || group::is_in_front(io::stdin()) == Some(true);
+        let can_be_asked = io::stdin().is_terminal() && io::stderr().is_terminal() && is_in_front();
         can_be_asked.then(|| Box::new(Self) as Box<dyn Person>)
     }
 }
@@ -40,7 +41,7 @@ impl Person for AtTerminal {
     fn listen(&mut self, port: Port<Answer>) -> io::Result<Box<dyn Listening>> {
         let stdin = io::stdin();
         // A process in the background is stopped when it reads from its terminal.
-        if tcgetpgrp(&stdin)? != rustix::process::getpgrp() {
+        if group::is_in_front(&stdin) != Some(true) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         // What was typed before there was a question is no answer to it.

@@ -10,6 +10,7 @@
 use std::path::PathBuf;
 
 pub mod capture;
+pub mod group;
 pub mod handle;
 pub mod identity;
 pub mod ladder;

@@ -7,7 +7,7 @@ pub struct Stat {
     pub pid: u32,
     /// Process id of the parent.
     pub ppid: u32,
-    /// Process id of its process group's leader; 0 where that is outside of our pid namespace.
+    /// Process id of its process group's leader; 0 where that has none here, see [`super::group`].
     pub group: u32,
     /// Process id of its session's leader; 0 as well.
     pub session: u32,
@@ -54,7 +54,7 @@ impl Stat {
 
     /// The second field is the program's name in parentheses and may hold blanks and parentheses itself, so the
     /// numbers are counted from the last `)`.
-    fn parse(line: &str) -> Option<Self> {
+    pub(super) fn parse(line: &str) -> Option<Self> {
         let (head, rest) = line.rsplit_once(')')?;
         let pid = head.split(' ').next()?.parse().ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();

@@ -7,11 +7,12 @@ use std::time::Instant;
 use anstream::adapter::strip_str;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
-use rustix::termios::{tcgetpgrp, tcgetwinsize};
+use rustix::termios::tcgetwinsize;
 
 use super::console::Target;
 use super::status_area::StatusArea;
 use super::status_board::StatusBoard;
+use crate::process::group;
 use crate::text::terminal::clean;
 
 /// Rows and columns, where those of the terminal are not known.
@@ -119,7 +120,7 @@ pub(super) fn width_of(target: Target) -> Option<usize> {
 
 /// Where that cannot be told, nobody else is in front.
 fn is_in_front() -> bool {
-    tcgetpgrp(std::io::stderr()).map_or(true, |front| front == rustix::process::getpgrp())
+    group::is_in_front(std::io::stderr()).unwrap_or(true)
 }
 
 /// Rows and columns. Asked for every time: terminals are resized.

@@ -3,9 +3,12 @@
 use std::fs;
 use std::process::Stdio;
 
+use rustix::process::Signal;
+
 use crate::branch_project::{BranchProject, plan};
 use crate::json_events::events;
-use crate::scratch::{Scratch, wait_for};
+use crate::processes::send;
+use crate::scratch::{Scratch, await_end, process_in, wait_for};
 use crate::terminal::{End, Terminal};
 
 /// What the agents below know beside what those of every branch project do.
@@ -15,6 +18,8 @@ wait_for() { touch "$HOME/waits-$1-$RALPH_BRANCH"; while [ ! -e "$HOME/$1" ] && 
 talk() { for n in $(seq 30); do say "line $n of $RALPH_BRANCH"; done; }
 "#;
 
+/// Holds back what a terminal shows.
+const CTRL_S: &str = "\x13";
 const HINT: &str = "Ctrl+C: stop after the running attempts";
 const BRANCHES: [&str; 2] = ["one", "second"];
 
@@ -367,4 +372,34 @@ fn a_reader_that_leaves_does_not_stop_the_build() {
     let run = Scratch::finish(&mut command);
     assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 1), "{run:?}");
     assert_eq!(project.plan().matches("Status: done").count(), 2, "{}", project.plan());
+}
+
+#[test]
+fn a_terminal_that_is_held_holds_neither_the_agents_nor_their_stop() {
+    let talks = "echo $$ > \"$HOME/pid-$RALPH_BRANCH\"; wait_for hold; for n in $(seq 100); do talk; done; wait_for go";
+    let project = project(talks);
+    let mut terminal = start(&project, "loop build", &[]);
+    let home = |name: &str| BRANCHES.map(|branch| project.home_path(&format!("{name}-{branch}")));
+    let all_wait = |what| home(&format!("waits-{what}")).iter().all(|path| path.exists()).then_some(());
+    wait_for("both agents", || all_wait("hold"));
+    terminal.press(CTRL_S);
+    allow(&project, "hold");
+    wait_for("both agents to have said more than a terminal takes", || all_wait("go"));
+    let agents = home("pid").map(|path| process_in(&path));
+    let ralph = terminal.pid();
+    for times in 1..=2 {
+        send(ralph, Signal::TERM);
+        let heard = |branch: &str| project.events(branch).matches("\"asked\"").count() >= times;
+        wait_for("it to be heard", || BRANCHES.iter().all(|branch| heard(branch)).then_some(()));
+    }
+    agents.iter().for_each(await_end);
+    wait_for("the end of both", || {
+        let ended = |branch: &str| project.events(branch).contains("\"loop_ended\"");
+        BRANCHES.iter().all(|branch| ended(branch)).then_some(())
+    });
+    assert!(!terminal.screen().contains("line 30 of"), "it is held: {}", terminal.screen());
+    // The last words wait for a reader; whoever does not want to wait for them says so once more.
+    send(ralph, Signal::TERM);
+    assert_eq!(terminal.end().code, Some(130));
+    project.scratch.await_nothing_left();
 }

@@ -87,8 +87,7 @@ fn a_start_in_a_copy_ends_nothing_of_the_original() {
 fn a_loop_in_a_container_is_seen_and_reached_from_outside() {
     let scratch = Scratch::new();
     scratch.agent("claude", "say working; while [ ! -e $HOME/go ]; do sleep 0.02; done; say on; result");
-    let mut container = scratch.command("unshare");
-    container.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    let mut container = scratch.container();
     container.args([env!("CARGO_BIN_EXE_ralph"), "prompt", "p.md", "3"]);
     let container = container.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for("the agent's words", || scratch.events().contains("working").then_some(()));

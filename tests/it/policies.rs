@@ -8,10 +8,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::scratch::{Run, Scratch, finish, wait_for};
 
-/// What an agent's script can say, in claude's words. It counts its attempts in `../count` and keeps every prompt in
-/// `../prompt-N`: outside of the project, where nothing of it is a change.
+/// What an agent's script can say, in claude's words. It counts its attempts as lines of `../attempts`, right wherever it is
+/// cut off, and keeps every prompt in `../prompt-N`: outside of the project, where nothing of it is a change.
 const WORDS: &str = r#"
-n=$(( $(cat ../count 2> /dev/null || echo 0) + 1 )); echo $n > ../count
+echo >> ../attempts; mapfile -t attempts < ../attempts; n=${#attempts[@]}
 cat > ../prompt-$n
 say() { printf '{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"%s"}]},"parent_tool_use_id":null}\n' "$1"; }
 tool_says() { printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"%s"}]}}\n' "$1"; }
@@ -40,8 +40,8 @@ pub(crate) fn beside(scratch: &Scratch, name: &str) -> PathBuf {
 }
 
 pub(crate) fn attempts(scratch: &Scratch) -> u32 {
-    let count = std::fs::read_to_string(beside(scratch, "count")).unwrap_or_default();
-    count.trim().parse().unwrap_or_default()
+    let lines = std::fs::read_to_string(beside(scratch, "attempts")).unwrap_or_default();
+    u32::try_from(lines.lines().count()).unwrap()
 }
 
 pub(crate) fn prompt(scratch: &Scratch, attempt: u32) -> String {
@@ -377,8 +377,7 @@ fn time_counts_over_all_processes_of_a_loop() {
     assert_eq!(first.code, Some(0), "{first:?}");
     let second = scratch.run("prompt p.md --max-duration 1 --resume");
     assert!(second.stdout.contains("Exit Reason: max duration reached"), "{second:?}");
-    let attempts = std::fs::read_to_string(beside(&scratch, "count")).unwrap();
-    assert_eq!(attempts.trim(), "1", "a loop whose time was over began another attempt");
+    assert_eq!(attempts(&scratch), 1, "a loop whose time was over began another attempt");
 }
 
 #[test]

@@ -128,6 +128,13 @@ impl Scratch {
         command
     }
 
+    /// A command like [`Self::command`] that runs what is added to it in a pid namespace of its own, as containers do.
+    pub(crate) fn container(&self) -> Command {
+        let mut command = self.command("unshare");
+        command.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command
+    }
+
     /// The ralph under test with these arguments, split at blanks.
     pub(crate) fn ralph(&self, args: &str) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_ralph"));

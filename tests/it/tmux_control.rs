@@ -60,7 +60,7 @@ fn client(tmux: &Tmux) -> u32 {
 
 #[track_caller]
 fn await_no_client(pid: u32) {
-    wait_for("the client's end", || Stat::read(pid).is_none().then_some(()));
+    wait_for("the client's end", || Stat::read(pid).is_none_or(|stat| stat.is_dead()).then_some(()));
 }
 
 #[test]

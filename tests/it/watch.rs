@@ -263,6 +263,22 @@ fn without_a_shell_ctrl_z_does_not_freeze_it() {
     assert_eq!(terminal.end().code, Some(0));
 }
 
+/// There the kernel knows no number for our group, nor for that of the terminal.
+#[test]
+fn in_a_container_it_works_as_anywhere() {
+    let (scratch, _loops) = at_work(&["one"]);
+    let mut command = scratch.container();
+    // The shell is the first process there, which signals spare.
+    command.env("TERM", "xterm").args(["bash", "-c", "\"$0\" watch; exit $?", env!("CARGO_BIN_EXE_ralph")]);
+    let mut terminal = Terminal::start(&command, 24, 80);
+    terminal.wait_for("the loop", |screen| is_selected(screen, "one"));
+    terminal.press("\x1a");
+    terminal.wait_for("a word about that", |screen| last_row(screen).contains("no shell"));
+    terminal.press("q");
+    let end = terminal.end();
+    assert_eq!((end.code, end.modes), (Some(0), Modes::USUAL), "{}", end.history);
+}
+
 #[test]
 fn several_watch_at_once_and_loops_come_and_go() {
     let (scratch, mut loops) = at_work(&["one"]);

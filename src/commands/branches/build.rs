@@ -228,12 +228,17 @@ impl Building<'_> {
         if !was_all_done && self.notifier.take_end(&identity, &end, counts(code, rows)) {
             self.screen.ring();
         }
-        self.notifier.finish(|| self.signals.count() > heard);
+        self.notifier.finish(|| self.is_in_hurry(heard));
         while let Some(word) = self.notifier.word() {
             self.screen.warn(&word);
         }
         let heard = self.signals.count();
-        self.screen.finish(|| self.signals.count() > heard);
+        self.screen.finish(|| self.is_in_hurry(heard));
+    }
+
+    /// Whether a signal more came than had been heard; the third one means to leave whenever it comes.
+    fn is_in_hurry(&self, heard: usize) -> bool {
+        self.signals.count() > heard.min(2)
     }
 
     /// Keeps what came of everything, in one line.

@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail};
 
 use super::target;
 use crate::cli::WatchArgs;
+use crate::process::group;
 use crate::record::lookup;
 use crate::view::watch::keys::{Key, Wish};
 use crate::view::watch::model::Model;
@@ -126,7 +127,7 @@ impl Watch {
             None => {}
             Some(Wish::Leave { interrupted }) => return Ok(Some(if interrupted { INTERRUPTED } else { 0 })),
             Some(Wish::Redraw) => self.screen.clear()?,
-            Some(Wish::Suspend) if !screen::can_be_continued() => {
+            Some(Wish::Suspend) if !group::can_be_continued() => {
                 self.model.tell("there is no shell that could bring it back from a stop", true);
             }
             Some(Wish::Suspend) => screen::stop_group(),

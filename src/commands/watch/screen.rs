@@ -13,7 +13,7 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::style::ResetColor;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
-use rustix::process::{Signal, getpgrp, getppid, getsid, kill_current_process_group};
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::SIGTSTP;
@@ -123,13 +123,6 @@ fn restore_in_panics() {
             None => before(info),
         }
     }));
-}
-
-/// Whether a shell is there that has started us as a job, and would let us go on.
-pub(super) fn can_be_continued() -> bool {
-    let Some(parent) = getppid() else { return false };
-    let is_near = matches!((getsid(Some(parent)), getsid(None)), (Ok(its), Ok(ours)) if its == ours);
-    is_near && rustix::process::getpgid(Some(parent)).is_ok_and(|its| its != getpgrp())
 }
 
 /// Has the whole job stop, as a terminal does for Ctrl+Z. We hear it as a signal.

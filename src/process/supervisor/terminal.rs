@@ -3,12 +3,13 @@
 use rustix::process::Pid;
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
+use crate::process::group;
 use crate::process::stat::Stat;
 
 /// Makes the program the foreground of our terminal, if that is ours to give: in the background, we would be stopped
 /// for trying. If the program has been faster and was stopped for using the terminal, the supervisor continues it.
 pub(super) fn hand_over(program: Pid) {
-    if is_foreground(rustix::process::getpgrp()) {
+    if group::is_in_front(rustix::stdio::stdin()) == Some(true) {
         let _ = tcsetpgrp(rustix::stdio::stdin(), program);
     }
 }
