@@ -2,6 +2,7 @@
 //! of each other is the engine's [`board`](crate::engine::board) and its [`places`](crate::engine::places).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 
@@ -71,25 +72,34 @@ pub(crate) fn run<T: Send>(
 
 /// What `work` makes of each of these, in their order; done on all processors where there are many.
 pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Sync)) -> Vec<R> {
-    /// Fewer are not worth a thread.
-    const SHARE: usize = 64;
+    /// So many are done in one go; fewer are not worth a thread.
+    const SHARE: usize = 16;
+    let shares: Vec<&[T]> = things.chunks(SHARE).collect();
     let processors = thread::available_parallelism().map_or(1, usize::from);
-    let share = things.len().div_ceil(processors).max(SHARE);
-    if things.len() <= share {
-        return things.iter().map(work).collect();
-    }
-    let do_share = |share: &[T]| share.iter().map(work).collect::<Vec<R>>();
-    thread::scope(|scope| {
-        let start = |share| (share, threads::start_in(scope, move || do_share(share)));
-        let shares: Vec<_> = things.chunks(share).map(start).collect();
-        let joined = shares.into_iter().map(|(share, started)| match started.map(ScopedJoinHandle::join) {
-            Ok(Ok(results)) => results,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            // No room for another thread: then here.
-            Err(_) => do_share(share),
-        });
-        joined.flatten().collect()
-    })
+    let next = AtomicUsize::new(0);
+    // Whoever is done with a share takes the next one: processors are not equally free.
+    let take_shares = || {
+        let mut done = Vec::new();
+        loop {
+            let which = next.fetch_add(1, Ordering::Relaxed);
+            let Some(share) = shares.get(which) else { return done };
+            done.push((which, share.iter().map(work).collect::<Vec<R>>()));
+        }
+    };
+    let mut done = thread::scope(|scope| {
+        let threads = if shares.len() > 1 { processors.min(shares.len()) } else { 0 };
+        let threads: Vec<_> =
+            (0..threads).filter_map(|_| threads::start_in(scope, &take_shares).ok()).collect();
+        let join = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        let mut done: Vec<_> = threads.into_iter().flat_map(join).collect();
+        // Where there is no room for a thread, or no need of one.
+        done.extend(take_shares());
+        done
+    });
+    done.sort_unstable_by_key(|(which, _)| *which);
+    done.into_iter().flat_map(|(_, results)| results).collect()
 }
 
 #[cfg(test)]
@@ -123,5 +133,26 @@ mod tests {
             run(&[None, None, Some(0)], &work, &|()| true),
             [Fate::Lost(BUG.to_owned()), Fate::Ran(()), Fate::NotStarted]
         );
+    }
+
+    #[test]
+    fn each_is_done_once_and_answered_in_order() {
+        for count in [0, 1, 16, 17, 1000] {
+            let things: Vec<usize> = (0..count).collect();
+            let calls = AtomicUsize::new(0);
+            let twice = |thing: &usize| {
+                calls.fetch_add(1, Ordering::Relaxed);
+                thing * 2
+            };
+            assert_eq!(each(&things, &twice), things.iter().map(|thing| thing * 2).collect::<Vec<_>>());
+            assert_eq!(calls.load(Ordering::Relaxed), count);
+        }
+    }
+
+    #[test]
+    fn a_panic_in_one_of_many_reaches_the_caller() {
+        let things: Vec<usize> = (0..1000).collect();
+        let result = catch_unwind(|| each(&things, &|thing| assert!(*thing != 999, "a bug")));
+        assert!(result.is_err());
     }
 }

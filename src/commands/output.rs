@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstream::adapter::strip_bytes;
+use anstream::{AutoStream, ColorChoice};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
 
@@ -39,7 +41,11 @@ fn cells(stream: &(impl AsFd + io::IsTerminal)) -> Option<usize> {
 pub(super) fn print(render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<u8> {
     let mut text = Vec::new();
     render(&mut text)?;
-    written(write(&mut anstream::stdout(), &text))
+    // Here and not on the way: that would be a write for each line.
+    if AutoStream::choice(&io::stdout()) == ColorChoice::Never {
+        text = strip_bytes(&text).into_vec();
+    }
+    written(write(&mut io::stdout(), &text))
 }
 
 /// The same of text for people: a line that the terminal has no room for goes on below its last column.

@@ -144,10 +144,19 @@ fn require_file(found: &Metadata) -> io::Result<()> {
 fn content(file: &File, length: u64, limit: u64) -> io::Result<Vec<u8>> {
     /// For more than this, room is made as it is needed.
     const SMALL: u64 = 64 << 10;
-    // All at once and not bit by bit: thousands of them are read for a list.
+    // All at once, without asking for its end again: thousands of them are read for a list.
     let room = length.min(limit).min(SMALL) + 1;
-    let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or_default());
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    let mut bytes = vec![0; usize::try_from(room).unwrap_or_default()];
+    let begun = loop {
+        match (&*file).read(&mut bytes) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            begun => break begun?,
+        }
+    };
+    bytes.truncate(begun);
+    if begun as u64 != length {
+        file.take(limit.saturating_add(1).saturating_sub(begun as u64)).read_to_end(&mut bytes)?;
+    }
     if bytes.len() as u64 > limit {
         return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {}", size(limit))));
     }
@@ -194,6 +203,8 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -228,6 +239,28 @@ mod tests {
             let error = FileError { path: "/a/b".into(), reason }.to_string();
             assert!(error.starts_with("cannot write /a/b: ") && error.ends_with(advice), "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_end_whatever_length_it_has_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for size in [0, 1, 4096, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 300_000] {
+            let whole = vec![b'x'; size];
+            fs::write(&path, &whole).unwrap();
+            let file = || File::open(&path).unwrap();
+            let length = size as u64;
+            // It may have been longer or shorter when it was looked at.
+            for told in [length, 0, length / 2, length * 2] {
+                assert_eq!(content(&file(), told, length).unwrap(), whole, "{size} {told}");
+            }
+            if let Some(limit) = length.checked_sub(1) {
+                let refused = content(&file(), length, limit).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::FileTooLarge, "{size}");
+            }
+        }
+        let endless = File::open("/dev/zero").unwrap();
+        assert_eq!(content(&endless, 0, 100).unwrap_err().kind(), ErrorKind::FileTooLarge);
     }
 
     #[test]

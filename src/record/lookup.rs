@@ -145,9 +145,8 @@ pub fn named(here: &Project, name: &str) -> Result<Loop, LookupError> {
 /// Where loops are, and what each is called.
 pub(super) fn known(here: &Project) -> Vec<(String, Project)> {
     let entries = here.registry().map(|folder| registry::list(&folder).0).unwrap_or_default();
-    // Links on the way to each are looked up.
     let registered: Vec<(String, Project)> =
-        parallel::each(&entries, &|entry| (entry.name.clone(), entry.places(here)));
+        entries.iter().map(|entry| (entry.name.clone(), entry.places(here))).collect();
     let ours = registered.iter().find(|(_, places)| places.records() == here.records());
     let own_name = ours.map_or("(unknown)", |(name, _)| name).to_owned();
     // The registry comes last: the loops of this project are found without it.

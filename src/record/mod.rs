@@ -25,6 +25,7 @@ mod session;
 pub mod session_log;
 pub mod state;
 pub mod state_file;
+mod state_head;
 pub mod tail;
 pub mod trust;
 mod whole_lines;

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::older_state;
+use super::state_head::Head;
 use super::worker::{self, Worker};
 use crate::engine::event::{LoopIdentity, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Ended, Outcome, Status};
@@ -215,7 +216,7 @@ pub enum Found {
 pub enum Extent {
     /// All of it.
     Whole,
-    /// What a list shows: neither what the next prompt is given, nor how the last attempt went, nor durations.
+    /// What a list shows; the rest of it is at its default.
     Head,
 }
 
@@ -239,7 +240,7 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
     }
     let head = text.find("\n[given]").filter(|_| extent == Extent::Head).map(|end| &text[..=end]);
     // Where these words do not begin the rest of the file, their beginning is no whole state.
-    let state = head.and_then(|head| toml::from_str::<State>(head).ok());
+    let state = head.and_then(|head| toml::from_str::<Head>(head).ok()).map(State::from);
     let newer = |version| Found::Unknown(format!("it has version {version}, written by a newer ralph"));
     Ok(match state.map_or_else(|| toml::from_str::<State>(&text), Ok) {
         Ok(state) if state.version > VERSION => newer(state.version),
@@ -282,6 +283,17 @@ impl State {
     /// A loop of this process that begins now; nothing else is known of it.
     #[must_use]
     pub fn begun(identity: &LoopIdentity, process: ProcessIdentity) -> Self {
+        let cwd = std::env::current_dir().unwrap_or_default();
+        Self { is_held: true, ..Self::new(identity, process, Utc::now(), cwd) }
+    }
+
+    /// The same of one that began at this moment in this folder, and of which nobody has asked whether it is at work.
+    pub(super) fn new(
+        identity: &LoopIdentity,
+        process: ProcessIdentity,
+        started_at: DateTime<Utc>,
+        cwd: PathBuf,
+    ) -> Self {
         Self {
             version: VERSION,
             run: identity.run.clone(),
@@ -292,7 +304,7 @@ impl State {
             status: Status::Running,
             exit_reason: None,
             exit_code: None,
-            started_at: Utc::now(),
+            started_at,
             last_iteration_at: None,
             last_iteration_ended_at: None,
             ended_at: None,
@@ -310,8 +322,8 @@ impl State {
             records: None,
             setup: Setup::default(),
             argv: Vec::new(),
-            cwd: std::env::current_dir().unwrap_or_default(),
-            is_held: true,
+            cwd,
+            is_held: false,
             process,
             tally: Tally::default(),
         }

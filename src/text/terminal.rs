@@ -37,6 +37,10 @@ fn colour(text: &str) -> Option<usize> {
 /// other control character. Its own blanks stay.
 #[must_use]
 pub(crate) fn message(text: &str) -> String {
+    // As it is nearly always; a list has thousands.
+    if !text.contains(drives) {
+        return text.to_owned();
+    }
     let blank = |char: char| if drives(char) { ' ' } else { char };
     // A Windows line end is one.
     let text: String = anstream::adapter::strip_str(&text.replace("\r\n", "\n")).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::cells::{cut, pad};
+use super::cells::cut;
 
 /// What stands between two columns, in cells.
 const GAP: usize = 2;
@@ -49,17 +49,18 @@ impl<const N: usize> Columns<N> {
 
     /// The line of a row, without a newline; `style` is that of each column.
     pub(super) fn line(&self, row: &[String; N], style: impl Fn(usize) -> Style) -> String {
-        let mut line = String::new();
+        let cells = self.shown.iter().map(|&column| self.widths[column] + GAP).sum();
+        let mut line = String::with_capacity(cells);
         // Blanks at the end of a line are no part of it.
         let last = self.shown.iter().rposition(|&column| !row[column].is_empty());
         for (place, &column) in self.shown.iter().enumerate().take_while(|(place, _)| Some(*place) <= last) {
             let width = self.widths[column];
             let text = cut(&row[column], width);
-            let text = if Some(place) == last { text } else { pad(&text, width) };
-            let gap = if place > 0 { " ".repeat(GAP) } else { String::new() };
+            let blanks = if Some(place) == last { 0 } else { width.saturating_sub(text.width()) };
+            let gap = if place > 0 { GAP } else { 0 };
             let style = style(column);
             // Writing to a String cannot fail.
-            let _ = write!(line, "{gap}{style}{text}{style:#}");
+            let _ = write!(line, "{:gap$}{style}{text}{:blanks$}{style:#}", "", "");
         }
         line
     }

@@ -12,8 +12,6 @@ use crate::text::timestamp;
 const CELLS: usize = 8;
 /// The column of the word.
 const WORD: usize = 1;
-/// That of the worker's.
-const WORKER: usize = 2;
 /// The one that is cut.
 const PROJECT: usize = 7;
 /// With less room than this the name of a project says nothing, in cells.
@@ -45,24 +43,17 @@ fn cells(snapshot: &LoopSnapshot<'_>, has_workers: bool) -> [String; CELLS] {
         Ok(state) => [
             state.progress(),
             state.tally.failed.to_string(),
-            state.agent.clone(),
+            shown(&state.agent),
             timestamp::local(&state.started_at),
         ],
         Err(_) => std::array::from_fn(|_| unknown()),
     };
-    let project = snapshot.found.project.root().display().to_string();
-    let mut row = [
-        snapshot.found.name.clone(),
-        snapshot.word().to_owned(),
-        String::new(),
-        iteration,
-        failures,
-        agent,
-        started,
-        project,
-    ];
-    if has_workers {
-        row[WORKER] = snapshot.worker.as_ref().map_or_else(unknown, |worker| worker.word().to_owned());
-    }
-    row.map(|cell| shown(&cell))
+    let worker = match &snapshot.worker {
+        _ if !has_workers => String::new(),
+        Some(worker) => worker.word().to_owned(),
+        None => unknown(),
+    };
+    let project = shown(&snapshot.found.project.root().to_string_lossy());
+    let word = snapshot.word().to_owned();
+    [shown(&snapshot.found.name), word, worker, iteration, failures, agent, started, project]
 }
