@@ -89,7 +89,7 @@ pub(crate) fn each<T: Sync, R: Send>(things: &[T], work: &(dyn Fn(&T) -> R + Syn
     let mut done = thread::scope(|scope| {
         let threads = if shares.len() > 1 { processors.min(shares.len()) } else { 0 };
         let threads: Vec<_> =
-            (0..threads).filter_map(|_| threads::start_in(scope, &take_shares).ok()).collect();
+            (0..threads).filter_map(|_| threads::start_in(scope, take_shares).ok()).collect();
         let join = |thread: ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
