@@ -145,10 +145,10 @@ pub struct LogsArgs {
     #[arg(long)]
     pub agent: bool,
     /// Everything that the agents wrote, byte by byte: the session log
-    #[arg(long, conflicts_with = "attempt")]
+    #[arg(long)]
     pub raw: bool,
     /// Only the Nth attempt of the run, as the report counts them
-    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "agent")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "of agents")]
     pub attempt: Option<String>,
     /// Of this run, instead of the newest: its id, or as much of it as is needed
     #[arg(long, value_name = "RUN", requires = "of agents", conflicts_with = "follow")]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use chrono::{DateTime, Local};
+use chrono::{DateTime, Local, TimeZone};
 
 use crate::engine::event::Event;
 use crate::engine::outcome::{Ended, Outcome};
@@ -49,10 +49,10 @@ pub fn task_line(event: Event<'_>) -> Option<String> {
     })
 }
 
-/// The block before an attempt.
+/// The block before an attempt, which began at this moment of that zone.
 #[must_use]
-pub fn header(iteration: u64, mode: &str, at: DateTime<Local>) -> String {
-    let time = timestamp::local(&at);
+pub fn header<Z: TimeZone>(iteration: u64, mode: &str, at: &DateTime<Z>) -> String {
+    let time = timestamp::told(at);
     format!("{DOUBLE}\nITERATION {iteration}\n{DOUBLE}\nMode: {mode}\nStart Time: {time}\n{SINGLE}\n")
 }
 

@@ -1,5 +1,6 @@
 //! Event consumers and their files.
 
+pub mod attempt_bytes;
 pub mod blocks;
 pub mod earlier;
 pub mod ending;

@@ -34,7 +34,7 @@ impl SessionLog {
         match stamped.event {
             Event::Output { stream, bytes } => self.lines.output(stream, bytes)?,
             Event::AttemptStarted { tally, .. } => {
-                let text = blocks::header(tally.iteration, &stamped.identity.mode, stamped.at);
+                let text = blocks::header(tally.iteration, &stamped.identity.mode, &stamped.at);
                 self.lines.write(&text)?;
             }
             Event::AttemptEnded { tally, report, .. } => {

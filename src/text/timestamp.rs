@@ -5,7 +5,13 @@ use chrono::{DateTime, Local, TimeZone, Utc};
 /// `2026-01-31 23:59:59`, local time.
 #[must_use]
 pub(crate) fn local<Z: TimeZone>(at: &DateTime<Z>) -> String {
-    at.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+    told(&at.with_timezone(&Local))
+}
+
+/// The same in the zone that the moment was told in.
+#[must_use]
+pub(crate) fn told<Z: TimeZone>(at: &DateTime<Z>) -> String {
+    at.naive_local().format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// `2026-01-31 23:59`, local time.

@@ -139,7 +139,7 @@ impl Plain {
             Event::AttemptStarted { tally, .. } => {
                 let text = match &mut self.frame {
                     Frame::Person(lines) => lines.within(&[lines.begin(tally)], terminal::size().1),
-                    Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, stamped.at),
+                    Frame::Blocks => blocks::header(tally.iteration, &stamped.identity.mode, &stamped.at),
                     Frame::Lines(lines) | Frame::Branch(lines) => lines.begin(tally.iteration),
                     Frame::Worker(_) => return,
                 };

@@ -44,10 +44,51 @@ fn a_transcript_has_every_attempt_or_one() {
     assert_eq!(lines(&scratch, "logs --agent --attempt 1"), all[..3]);
     assert_eq!(lines(&scratch, "logs prompt --agent --attempt 2"), all[3..]);
     assert_eq!(lines(&scratch, "logs --agent --lines 2"), all[5..]);
+    let raw = |args: &str| scratch.run(&format!("logs --raw {args}")).stdout;
+    assert_eq!(raw("--attempt 1") + &raw("--attempt 2"), raw(""));
+    assert!(raw("--attempt 2").contains("This is the second try."), "{}", raw("--attempt 2"));
     let run = scratch.run("logs --agent --attempt 3");
     assert_eq!(run.code, Some(1));
     assert_eq!(run.stderr, "error: --attempt 3: 'prompt' has made 2 attempts in this run\n");
     assert!(scratch.run("logs --agent --attempt 0").stderr.contains("whole number"));
+}
+
+#[test]
+fn the_bytes_of_one_attempt_are_its_own() {
+    let scratch = Scratch::new();
+    // An agent that looks at the log of its own loop prints what is written there between attempts.
+    let looks = r#"[ "$RALPH_ITERATION" = 2 ] && cat .ralph/logs/session-*.log; say "this is $RALPH_ITERATION"; result"#;
+    scratch.agent("claude", looks);
+    assert_eq!(scratch.run("prompt p.md 3").code, Some(0));
+    let said = |args: &str| {
+        let run = scratch.run(args);
+        assert_eq!(run.code, Some(0), "{args}: {run:?}");
+        run.stdout
+    };
+    let whole = said("logs --agent --raw");
+    let parts = [1, 2, 3].map(|number| said(&format!("logs --agent --raw --attempt {number}")));
+    assert_eq!(parts.concat(), whole);
+    for (part, number) in parts.iter().zip(1..) {
+        let text = format!("this is {number}");
+        assert!(part.contains(&format!("ITERATION {number}\n")) && part.contains(&text), "{part}");
+    }
+    assert!(parts[1].contains("this is 1") && !parts[1].contains("this is 3"), "{}", parts[1]);
+    assert!(!parts[0].contains("this is 2"), "{}", parts[0]);
+    assert!(parts[2].ends_with(&said("logs --raw --attempt 3 --lines 4")));
+    for (args, words) in [
+        ("logs --raw --attempt 4", "--attempt 4: 'prompt' has made 3 attempts in this run"),
+        ("logs --raw --attempt 1 --follow", "leave out --raw, or --attempt"),
+    ] {
+        let run = scratch.run(args);
+        assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
+    }
+
+    // What is said of a loop that is forgotten can be typed.
+    assert_eq!(scratch.run("clean prompt").code, Some(0));
+    assert_eq!(said("logs prompt --raw"), whole);
+    assert_eq!(said("logs prompt --raw --attempt 2"), parts[1]);
+    let run = scratch.run("logs prompt");
+    assert!(run.code == Some(1) && run.stderr.contains("'ralph logs prompt --agent'"), "{run:?}");
 }
 
 #[test]

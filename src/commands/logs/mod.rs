@@ -1,5 +1,6 @@
 //! `ralph logs`: a loop's iterations log, or what its agents did.
 
+mod bytes;
 mod transcript;
 
 use std::fs::File;
@@ -27,10 +28,15 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     if args.agent && !args.raw {
         return transcript::run(args, lines);
     }
-    if args.run.is_some() {
-        return transcript::bytes(args, lines);
+    if args.run.is_some() || args.attempt.is_some() {
+        return bytes::run(args, lines);
     }
-    let (here, loops) = target::recorded(&args.target)?;
+    let (here, loops) = match target::recorded(&args.target) {
+        Ok(found) => found,
+        // It may be forgotten but for its runs.
+        Err(_) if args.raw => return bytes::run(args, lines),
+        Err(error) => return Err(transcript::forgotten(args, error)),
+    };
     let found = newest(&here, &loops)?;
     if args.agent && found.project.is_of_worker() {
         return worker::show(found, session_log(found)?.as_deref(), lines, args.follow);
@@ -98,25 +104,25 @@ pub(super) fn show_all(path: &Path, lines: Option<usize>) -> anyhow::Result<()> 
     show(path, lines, None)?.with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The log, from where its last `lines` begin.
-fn open(path: &Path, lines: Option<usize>) -> io::Result<File> {
-    let mut file = retention::open_log(path)?;
-    if let Some(lines) = lines {
-        let start = tail(&mut file, lines)?;
-        file.seek(SeekFrom::Start(start))?;
-    }
-    Ok(file)
-}
-
 /// Copies the log, or its last lines, to stdout, and what is added while the loop runs, until nobody reads any more.
 ///
 /// # Errors
 /// The outer one when stdout cannot be written, the inner one when the log cannot be read.
 fn show(path: &Path, lines: Option<usize>, follow: Option<&Loop>) -> anyhow::Result<io::Result<()>> {
-    let mut file = match open(path, lines) {
-        Ok(file) => file,
-        Err(error) => return Ok(Err(error)),
-    };
+    match retention::open_log(path) {
+        Ok(file) => show_file(file, lines, follow),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+/// The same of an open log.
+fn show_file(mut file: File, lines: Option<usize>, follow: Option<&Loop>) -> anyhow::Result<io::Result<()>> {
+    if let Some(lines) = lines {
+        let begun = tail(&mut file, lines).and_then(|start| file.seek(SeekFrom::Start(start)));
+        if let Err(error) = begun {
+            return Ok(Err(error));
+        }
+    }
     let mut out = Copy::new();
     loop {
         // Looked at before the log is read, so that the last lines of a loop that ends are seen.

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
-use super::{LOOK, is_same_run, newest, newest_log, session_log, show_all, whose};
+use super::{LOOK, is_same_run, newest, session_log, show_all, whose};
 use crate::cli::LogsArgs;
 use crate::commands::output::{Stream, nobody_reads};
 use crate::commands::report::pick;
@@ -21,12 +21,12 @@ use crate::text;
 use crate::view::transcript::{Flow, Transcript};
 
 /// Whose transcript is meant.
-struct Meant {
-    name: String,
+pub(super) struct Meant {
+    pub(super) name: String,
     /// The folder with the logs of the loop's run.
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// The loop, where this is its newest run.
-    found: Option<Loop>,
+    pub(super) found: Option<Loop>,
 }
 
 /// `ralph logs --agent`.
@@ -35,10 +35,7 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     let meant = meant(args)?;
     if let Some(found) = meant.found.as_ref().filter(|found| found.project.is_of_worker()) {
         if attempt.is_some() {
-            bail!(
-                "--attempt: a worker has a pane for all its iterations: leave it out, or see 'ralph report {}'",
-                found.name
-            );
+            return Err(has_one_pane(&found.name));
         }
         return worker::show(found, session_log(found)?.as_deref(), lines, args.follow);
     }
@@ -69,25 +66,35 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     }
     stream.piece(shown.flow.end());
     if let Some(number) = attempt.filter(|number| *number as u64 > shown.transcript.attempt()) {
-        let made = text::count::of(shown.transcript.attempt(), "attempt");
-        bail!("--attempt {number}: '{}' has made {made} in this run", meant.name);
+        return Err(too_few(number as u64, &meant.name, shown.transcript.attempt()));
     }
     stream.end()
 }
 
-/// `ralph logs --raw --run RUN`: the session log of a run, also one that was compressed.
-pub(super) fn bytes(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
-    let meant = meant(args)?;
-    let Some(log) = newest_log(&meant.folder)? else {
-        bail!("no session log found for '{}' in {}", meant.name, meant.folder.display());
-    };
-    whose(&meant.name, &log);
-    show_all(&log, lines)?;
-    Ok(0)
+/// No attempt of a worker can be told from the others.
+pub(super) fn has_one_pane(name: &str) -> anyhow::Error {
+    anyhow!(
+        "--attempt: a worker has a pane for all its iterations: leave it out, or see 'ralph report {name}'"
+    )
+}
+
+/// What to say of a loop of which only the runs are left; else `error`.
+pub(super) fn forgotten(args: &LogsArgs, error: anyhow::Error) -> anyhow::Error {
+    match (&args.target.name, meant(args)) {
+        (Some(name), Ok(_)) => anyhow!(
+            "'{name}' is forgotten but for its runs: see 'ralph report {name}' or 'ralph logs {name} --agent'"
+        ),
+        _ => error,
+    }
+}
+
+/// The run has made fewer attempts.
+pub(super) fn too_few(number: u64, name: &str, made: u64) -> anyhow::Error {
+    anyhow!("--attempt {number}: '{name}' has made {} in this run", text::count::of(made, "attempt"))
 }
 
 /// The loop of that name and the folder of its newest run; or those of a run that has been forgotten but for its logs.
-fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
+pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
     let target = &args.target;
     let here = locate(target.ralph_dir.as_ref())?;
     if let Some(run) = &args.run {

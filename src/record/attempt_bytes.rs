@@ -1,0 +1,73 @@
+//! Which bytes of a session log belong to one attempt.
+
+use std::fs::File;
+use std::io::{self, Seek as _};
+use std::ops::Range;
+use std::path::Path;
+
+use aho_corasick::AhoCorasick;
+
+use super::event_line::{EventLine, Fact};
+use super::event_lines::each_line;
+use super::{blocks, run_folder};
+
+/// What is known of an attempt's place in a session log.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Place {
+    /// From the block before it up to the block before the next one, in bytes.
+    At(Range<u64>),
+    /// The run has made only so many attempts.
+    Beyond(u64),
+    /// It was made, but its block is not in this log.
+    Elsewhere,
+}
+
+/// Finds the attempt of this number, from 1, in the session log of the run whose logs are in `folder`; the log is read from
+/// its beginning. The events tell how its block reads, so that a block which an agent prints is taken for none of ours: it
+/// could only copy one that stands before it.
+///
+/// # Errors
+/// When a log cannot be read.
+pub fn place(folder: &Path, log: &mut File, number: u64) -> io::Result<Place> {
+    let blocks = blocks_of(folder)?;
+    let Some(at) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
+        return Ok(Place::Beyond(blocks.len() as u64));
+    };
+    let Some(own) = blocks.get(at) else { return Ok(Place::Beyond(blocks.len() as u64)) };
+    // An attempt and its retry may have begun within one second.
+    let mut same_before = blocks[..at].iter().filter(|block| *block == own).count();
+    let ends = blocks.get(at + 1).filter(|next| *next != own);
+    let patterns: Vec<&String> = [own].into_iter().chain(ends).collect();
+    let search = AhoCorasick::new(&patterns).map_err(io::Error::other)?;
+    let has_next = at + 1 < blocks.len();
+    let length = log.metadata()?.len();
+    log.rewind()?;
+    let mut begin = None;
+    for found in search.stream_find_iter(&*log) {
+        let found = found?;
+        let is_last = found.pattern().as_usize() + 1 == patterns.len();
+        match begin {
+            None if found.pattern().as_usize() > 0 => {}
+            None if same_before > 0 => same_before -= 1,
+            None => begin = Some(found.start() as u64),
+            Some(begin) if has_next && is_last => return Ok(Place::At(begin..found.start() as u64)),
+            Some(_) => {}
+        }
+    }
+    Ok(begin.map_or(Place::Elsewhere, |begin| Place::At(begin..length)))
+}
+
+/// The blocks before the attempts of a run, in their order.
+fn blocks_of(folder: &Path) -> io::Result<Vec<String>> {
+    let mut blocks = Vec::new();
+    for log in run_folder::event_logs(folder) {
+        each_line(&log, |event, line| {
+            let line = (event == "attempt_started").then(|| std::str::from_utf8(line).ok()).flatten();
+            let Some(line) = line.and_then(|line| EventLine::read(line).ok()) else { return };
+            if let Fact::AttemptStarted { iteration, .. } = line.fact {
+                blocks.push(blocks::header(iteration, &line.mode, &line.at));
+            }
+        })?;
+    }
+    Ok(blocks)
+}
