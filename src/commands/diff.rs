@@ -31,8 +31,7 @@ struct Piece {
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
     let here = locate(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
-    let report = measured(&picked.project, &picked.folder, false)?;
-    let pieces = pieces(&picked, &report);
+    let (report, pieces) = chosen(&picked)?;
     if let Some(piece) = pieces.iter().find(|piece| !piece.difference.is_there(&piece.tree)) {
         bail!(
             "git does not know the commits of '{}' any more: its branch was removed, and they with it, or they are of another clone",
@@ -58,6 +57,30 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
             )
         }
     }
+}
+
+/// The work that is meant and the run that it is of: the newest one, or the newest that has changed something, since one that
+/// has changed nothing says little of the work.
+fn chosen(picked: &Picked) -> anyhow::Result<(RunReport, Vec<Piece>)> {
+    let report = measured(&picked.project, &picked.folder, false)?;
+    let found = pieces(picked, &report);
+    let is_named = picked.name.is_some() || picked.task.is_some();
+    if !found.is_empty() || !is_named {
+        return Ok((report, found));
+    }
+    let older = picked.project.all_runs().unwrap_or_default();
+    let older = older.iter().filter(|folder| **folder != picked.folder);
+    let reports = older.filter_map(|folder| measured(&picked.project, folder, false).ok());
+    let with_work =
+        reports.map(|earlier| (pieces(picked, &earlier), earlier)).find(|(found, _)| !found.is_empty());
+    let Some((found, earlier)) = with_work else { return Ok((report, found)) };
+    remark(&format!(
+        "run {} has changed nothing of {}: this is what it was after run {}",
+        report.run,
+        what(picked),
+        earlier.run
+    ));
+    Ok((earlier, found))
 }
 
 /// What no difference shows is named.

@@ -84,7 +84,7 @@ impl Transcript {
                 let number = if self.is_within || self.attempts == *iteration {
                     String::new()
                 } else {
-                    format!(", attempt {}", self.attempts)
+                    format!(", attempt {} of this run", self.attempts)
                 };
                 let at = timestamp::local(&line.at);
                 Entry::new(Kind::Begin, "▶", format!("Iteration {iteration}{retry}{number} · {at}"))

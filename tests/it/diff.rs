@@ -99,6 +99,25 @@ fn branches_one_by_one_or_how_much_each_is() {
 }
 
 #[test]
+fn a_run_that_has_changed_nothing_says_nothing_of_the_work_before() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    let scratch = &project.scratch;
+    assert_eq!(scratch.run("loop build -m 1").code, Some(0));
+    let before = scratch.run("diff one");
+    assert!(before.stdout.starts_with("diff --git ") && before.stderr.is_empty(), "{before:?}");
+    project.agent("exit 7");
+    let failed = scratch.run("loop build -m 1");
+    assert!(format!("{failed:?}").contains("exited with code 7"), "{failed:?}");
+    let after = scratch.run("diff one");
+    assert_eq!(after.stdout, before.stdout, "{after:?}");
+    assert!(
+        after.stderr.contains(" has changed nothing of 'one': this is what it was after run "),
+        "{after:?}"
+    );
+    assert!(scratch.run("diff").stderr.contains("this run committed nothing"));
+}
+
+#[test]
 fn what_was_committed_before_a_kill_is_told_of() {
     let scratch = Scratch::new();
     let commits = "echo x > made; git add made; git commit -qm real";

@@ -36,7 +36,7 @@ fn a_transcript_has_every_attempt_or_one() {
     assert_eq!(all[0], "▶ Iteration 1");
     assert!(all[1].starts_with("✗ Iteration 1 failed after "), "{all:?}");
     assert!(all[1].ends_with(": claude exited with code 9: broken"), "{all:?}");
-    assert_eq!(all[3], "▶ Iteration 1, retry 1, attempt 2");
+    assert_eq!(all[3], "▶ Iteration 1, retry 1, attempt 2 of this run");
     assert_eq!(all[4], "This is the second try. <promise>COMPLETE</promise>");
     assert!(all[5].starts_with("✓ Iteration 1 completed in "), "{all:?}");
     assert_eq!((all[6].as_str(), all.len()), ("■ done", 7));
@@ -83,8 +83,15 @@ fn the_bytes_of_one_attempt_are_its_own() {
         assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
     }
 
-    // What is said of a loop that is forgotten can be typed.
+    // What is said of a loop that is forgotten can be typed, and it is not another project's loop that is shown.
+    let other = scratch.outside().join("other");
+    scratch.git(&["init", "--quiet", other.to_str().unwrap()]);
+    fs::copy(scratch.path("p.md"), other.join("p.md")).unwrap();
+    let run = Scratch::finish(scratch.ralph("prompt p.md 1").current_dir(&other));
+    assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(scratch.run("clean prompt").code, Some(0));
+    assert_eq!(said("logs --raw"), whole);
+    assert!(said("logs --agent").contains("this is 3") && said("logs prompt --agent").contains("this is 3"));
     assert_eq!(said("logs prompt --raw"), whole);
     assert_eq!(said("logs prompt --raw --attempt 2"), parts[1]);
     let run = scratch.run("logs prompt");

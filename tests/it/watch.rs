@@ -298,7 +298,7 @@ fn several_watch_at_once_and_loops_come_and_go() {
     second.wait_for("that it was killed", |screen| row(screen, "one").contains("killed"));
     second.press("p");
     second.wait_for("what to do", |screen| {
-        last_row(screen).contains("one does not run (killed): 'ralph resume one'")
+        last_row(screen).contains("one does not run (killed): 'ralph report one'")
     });
     second.press("q");
     assert_eq!(second.end().code, Some(0));

@@ -8,10 +8,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{Copy, nobody_reads, remark, width};
-use super::target::{self, count};
+use super::target::count;
 use super::worker;
 use crate::cli::LogsArgs;
 use crate::files::own;
@@ -31,13 +31,14 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     if args.run.is_some() || args.attempt.is_some() {
         return bytes::run(args, lines);
     }
-    let (here, loops) = match target::recorded(&args.target) {
-        Ok(found) => found,
+    let (here, loops) = match transcript::recorded(&args.target) {
         // It may be forgotten but for its runs.
+        Ok((_, loops)) if args.raw && loops.is_empty() => return bytes::run(args, lines),
         Err(_) if args.raw => return bytes::run(args, lines),
+        Ok(found) => found,
         Err(error) => return Err(transcript::forgotten(args, error)),
     };
-    let found = newest(&here, &loops)?;
+    let found = loops.first().ok_or_else(|| nothing_in(&here))?;
     if args.agent && found.project.is_of_worker() {
         return worker::show(found, session_log(found)?.as_deref(), lines, args.follow);
     }
@@ -53,12 +54,9 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// The newest of these loops.
-fn newest<'a>(here: &Project, loops: &'a [Loop]) -> anyhow::Result<&'a Loop> {
-    let found = loops.first();
-    found.with_context(|| {
-        format!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display())
-    })
+/// There is no loop.
+fn nothing_in(here: &Project) -> anyhow::Error {
+    anyhow!("no loop in {}: 'ralph ls' lists those of this machine", here.root().display())
 }
 
 /// Tells a person at a terminal whose log follows.

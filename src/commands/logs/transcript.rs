@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 
-use super::{LOOK, is_same_run, newest, session_log, show_all, whose};
-use crate::cli::LogsArgs;
+use super::{LOOK, is_same_run, nothing_in, session_log, show_all, whose};
+use crate::cli::{LogsArgs, TargetArgs};
 use crate::commands::output::{Stream, nobody_reads};
 use crate::commands::report::pick;
 use crate::commands::target::{self, count};
 use crate::commands::worker;
 use crate::job::workspace::locate;
+use crate::project::Project;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
-use crate::record::lookup::Loop;
+use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
 use crate::text;
 use crate::view::transcript::{Flow, Transcript};
@@ -71,6 +72,18 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
     stream.end()
 }
 
+/// The loops that are meant: of a name of which this project has runs, none of another project.
+pub(super) fn recorded(target: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
+    let (here, loops) = target::recorded(target)?;
+    let is_elsewhere = loops.first().is_some_and(|found| !lookup::belongs_to(&found.project, &here));
+    if let Some(name) = target.name.as_ref().filter(|_| is_elsewhere && target.ralph_dir.is_none())
+        && pick::run(&here, Some(name)).is_ok_and(|picked| picked.project.root() == here.root())
+    {
+        bail!("no loop is called '{name}' here any more");
+    }
+    Ok((here, loops))
+}
+
 /// No attempt of a worker can be told from the others.
 pub(super) fn has_one_pane(name: &str) -> anyhow::Error {
     anyhow!(
@@ -109,9 +122,20 @@ pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
         let names: Vec<&str> = loops.iter().map(|(name, _)| &**name).collect();
         bail!("run {run} has the loops {}: say which", text::list::some_of(&names, names.len()));
     }
-    match target::recorded(target) {
-        Ok((here, mut loops)) => {
-            newest(&here, &loops)?;
+    match recorded(target) {
+        Ok((here, loops)) if loops.is_empty() => {
+            let kept = pick::run(&here, None).ok().and_then(|picked| pick::loops(&picked).ok());
+            match kept.as_deref() {
+                Some([(name, folder)]) => {
+                    Ok(Meant { name: name.clone(), folder: folder.clone(), found: None })
+                }
+                Some([_, _, ..]) => {
+                    bail!("the newest run has several loops: name one, as 'ralph report' does")
+                }
+                _ => Err(nothing_in(&here)),
+            }
+        }
+        Ok((_, mut loops)) => {
             let found = loops.swap_remove(0);
             let folder = folder_of(&found)?;
             Ok(Meant { name: found.name.clone(), folder, found: Some(found) })

@@ -1,6 +1,7 @@
 //! `ralph history`: the runs of this project.
 
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 
 use super::gather::measured;
 use super::pick::{runs_of, with_runs};
@@ -17,6 +18,8 @@ pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
     let most = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
     let here = with_runs(locate(args.ralph_dir.as_ref())?)?;
     let mut folders = runs_of(&here)?;
+    let name = |folder: &PathBuf| folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let known: Vec<String> = folders.iter().filter_map(name).collect();
     folders.truncate(most.unwrap_or(usize::MAX));
     let read = parallel::each(&folders, &|folder| measured(&here, folder, false));
     let mut reports: Vec<RunReport> = Vec::new();
@@ -36,6 +39,6 @@ pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
             serde_json::to_writer_pretty(&mut *out, &runs).map_err(io::Error::other)?;
             return writeln!(out);
         }
-        write!(out, "{}", table(&reports, width()))
+        write!(out, "{}", table(&reports, &known, width()))
     })
 }

@@ -22,15 +22,16 @@ const LEAST_TELLING: [usize; 4] = [5, 4, 6, 1];
 /// Beginnings of an id: the second in which the run began (in UTC), the millisecond, and all but the process.
 const IDS: [usize; 3] = [15, 18, 24];
 
-/// A table of runs, newest first. Where the terminal is too narrow the least telling columns are left out.
+/// A table of runs, newest first. Where the terminal is too narrow the least telling columns are left out. `known` are the ids
+/// of all runs, those included that are not shown.
 #[must_use]
-pub(crate) fn table(reports: &[RunReport], width: Option<usize>) -> String {
+pub(crate) fn table(reports: &[RunReport], known: &[String], width: Option<usize>) -> String {
     if reports.is_empty() {
         return String::new();
     }
     let mut rows =
         vec![["RUN", "STARTED", "COMMAND", "ENDED", "ITERATIONS", "COMMITS", "COST"].map(str::to_owned)];
-    rows.extend(reports.iter().map(|report| cells(report, &ids(reports, report))));
+    rows.extend(reports.iter().map(|report| cells(report, id(known, &report.run))));
     for column in 0..CELLS {
         if rows[1..].iter().all(|row| row[column].is_empty()) {
             rows[0][column].clear();
@@ -46,10 +47,10 @@ pub(crate) fn table(reports: &[RunReport], width: Option<usize>) -> String {
 }
 
 /// As much of the id of a run as no other one has.
-fn ids(reports: &[RunReport], report: &RunReport) -> String {
-    let mut heads = IDS.iter().filter_map(|&length| report.run.get(..length));
-    let is_alone = |head: &&str| reports.iter().filter(|other| other.run.starts_with(head)).count() == 1;
-    heads.find(is_alone).unwrap_or(&report.run).to_owned()
+fn id<'a>(known: &[String], run: &'a str) -> &'a str {
+    let mut heads = IDS.iter().filter_map(|&length| run.get(..length));
+    let is_alone = |head: &&str| known.iter().filter(|other| other.starts_with(head)).count() <= 1;
+    heads.find(is_alone).unwrap_or(run)
 }
 
 /// The colour of the end that wants most attention.

@@ -158,9 +158,10 @@ pub(in crate::view) fn ends<'a>(all: impl Iterator<Item = &'a str>) -> Vec<Strin
     ends.iter().map(|(end, count)| format!("{count} {end}")).collect()
 }
 
-/// From the start of the run to its end.
+/// From the start of the run to its end, or until now.
 fn took(report: &RunReport) -> Option<Duration> {
-    (report.ended_at? - report.started_at?).to_std().ok()
+    let until = if report.is_running { Some(Local::now().fixed_offset()) } else { report.ended_at };
+    (until? - report.started_at?).to_std().ok()
 }
 
 #[cfg(test)]

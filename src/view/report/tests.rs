@@ -257,7 +257,12 @@ fn a_history_tells_runs_apart_in_as_little_as_is_needed() {
     for (report, id) in reports.iter_mut().zip(ids) {
         report.run = id.to_owned();
     }
-    let text: String = strip_str(&table(&reports, None)).collect();
+    let known = ids.map(str::to_owned);
+    assert!(
+        table(&reports[..1], &known, None).contains(ids[0].split_once('-').unwrap().0),
+        "also where others are not shown"
+    );
+    let text: String = strip_str(&table(&reports, &known, None)).collect();
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         lines[0].starts_with("RUN  ")
@@ -270,9 +275,9 @@ fn a_history_tells_runs_apart_in_as_little_as_is_needed() {
         "{text}"
     );
     assert!(lines[3].starts_with("20260130T000000  ") && lines[3].contains("  killed  "), "{text}");
-    let narrow: String = strip_str(&table(&reports, Some(50))).collect();
+    let narrow: String = strip_str(&table(&reports, &known, Some(50))).collect();
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
-    assert_eq!(table(&[], None), "");
+    assert_eq!(table(&[], &known, None), "");
 }
 
 #[test]

@@ -59,6 +59,6 @@ fn an_attempt_has_a_line_at_its_start_and_its_end_and_tells_an_error_once() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("▶ Iteration 1 · 2026-01-0"), "{text}");
     assert_eq!(lines[1..3], ["✗ no such model", "✗ Iteration 1 failed after 1m5s · $0.12"]);
-    assert!(lines[3].starts_with("▶ Iteration 1, retry 1, attempt 2 · "), "{text}");
+    assert!(lines[3].starts_with("▶ Iteration 1, retry 1, attempt 2 of this run · "), "{text}");
     assert_eq!(lines[4], "✗ Iteration 1 failed after 1m5s · $0.12: no such model");
 }

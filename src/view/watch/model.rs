@@ -272,11 +272,8 @@ impl Model {
             return Some(Wish::Show(key, sight));
         }
         if !row.is_alive {
-            let (word, way) = (row.word, format!("'ralph resume {name}'"));
-            self.tell(
-                format!("{name} does not run ({word}): {way} in another terminal goes on where that can be"),
-                true,
-            );
+            let word = row.word;
+            self.tell(format!("{name} does not run ({word}): 'ralph report {name}' says what is next"), true);
             return None;
         }
         match deed? {

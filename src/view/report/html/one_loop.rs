@@ -157,7 +157,8 @@ fn commits(html: &mut Html, id: &str, one: &LoopReport) {
 
 fn commit(html: &mut Html, one: &CommitReport, largest: u64) {
     html.element("tr", &[], |html| {
-        html.raw("<td>").line("code", "", one.id.chars().take(SHORT).collect::<String>()).raw("</td><td>");
+        let id: String = one.id.chars().take(SHORT).collect();
+        html.raw("<td class=\"number\">").line("code", "", id).raw("</td><td class=\"number\">");
         time(html, &one.at, &timestamp::minute(&one.at));
         html.raw("</td><td class=\"subject\">");
         html.words(one_line_within(&plain(&one.subject), WORDS)).raw("</td><td class=\"number\">");
