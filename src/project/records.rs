@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::{DOT_RALPH, Project, file_name, resolve};
 use crate::files::own;
@@ -59,7 +59,11 @@ impl Project {
     pub fn branches(&self) -> Vec<(String, Self)> {
         let folders = fs::read_dir(self.runs().join(BRANCHES)).into_iter().flatten().flatten();
         let name = |folder: fs::DirEntry| file_name::decoded(folder.file_name().to_str()?);
-        folders.filter_map(name).map(|name| (name.clone(), self.of_branch(&name, None))).collect()
+        folders
+            .filter_map(name)
+            .filter(|name| can_be_branch(name))
+            .map(|name| (name.clone(), self.of_branch(&name, None)))
+            .collect()
     }
 
     /// The folder of the runs and of the loops of branches, `runs`.
@@ -191,4 +195,11 @@ impl Project {
         let folder = project.and_then(|BranchRecords { runs, .. }| runs.parent()).unwrap_or(self.run_dir());
         folder.join("lock")
     }
+}
+
+/// Whether a work tree of this name lies where those of branches do. What stands in a repository that was cloned is no
+/// promise of that.
+fn can_be_branch(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    !name.contains('\0') && parts.all(|part| matches!(part, Component::Normal(_)))
 }

@@ -203,6 +203,49 @@ fn what_is_half_deleted_or_foreign_is_told_as_far_as_it_is_there() {
 }
 
 #[test]
+fn a_run_without_its_events_is_told_by_its_start_and_its_end() {
+    let scratch = with_a_run();
+    let run = runs(&scratch).remove(0);
+    // What is kept of a report would be told instead.
+    let told = || {
+        let _ = fs::remove_file(run.join("summary.json"));
+        ok(&scratch, "report")
+    };
+    let before = told();
+    let log = fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().path());
+    let log = log.into_iter().find(|path| path.extension().is_some_and(|end| end == "jsonl")).unwrap();
+    fs::remove_file(&log).unwrap();
+    assert!(before.contains("prompt  done") && told().contains("prompt  done"), "{before}{}", told());
+    assert!(told().contains("1 iteration"), "{}", told());
+    assert!(ok(&scratch, "history").contains("  done "), "{}", ok(&scratch, "history"));
+    // What is no log in its place is told.
+    assert!(scratch.command("mkfifo").arg(&log).status().unwrap().success());
+    assert!(told().contains("prompt  done"), "{}", told());
+    fs::remove_file(run.join("end.json")).unwrap();
+    assert!(told().contains("prompt  killed"), "{}", told());
+    assert!(told().contains("its events log cannot be read: it is a FIFO"), "{}", told());
+    fs::remove_file(&log).unwrap();
+    assert!(told().contains("prompt  killed"), "{}", told());
+}
+
+#[test]
+fn no_folder_of_a_repository_stands_for_a_loop_outside_of_it() {
+    let scratch = with_a_run();
+    let outside = scratch.outside().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let encoded = |path: &str| path.replace('/', "%2F");
+    for name in [encoded(outside.to_str().unwrap()), encoded("a/../../../outside"), "..".replace('.', "%2E")]
+    {
+        let records = scratch.path(&format!(".ralph/runs/branches/{name}"));
+        fs::create_dir_all(&records).unwrap();
+        fs::copy(scratch.path(".ralph/state.toml"), records.join("state.toml")).unwrap();
+    }
+    assert_eq!(ok(&scratch, "ls").lines().count(), 2, "{}", ok(&scratch, "ls"));
+    ok(&scratch, "clean --all");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
 fn a_report_outlives_its_loop() {
     let scratch = with_a_run();
     let before = json_of(&scratch, "report --json");

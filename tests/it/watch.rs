@@ -329,23 +329,43 @@ fn other_verbs_are_shown_in_its_place() {
     command.env("TERM", "xterm").env("PAGER", "cat; echo; echo that is all; read line < /dev/tty");
     let mut terminal = Terminal::start(&command, 24, 80);
     terminal.wait_for("the loop", |screen| is_selected(screen, "one"));
-    for key in ["l", "R"] {
+    let is_back = |screen: &str| is_selected(screen, "one") && last_row(screen).starts_with("? help");
+    // What was shown before stays on this screen.
+    let asked = |screen: &str| screen.matches("Enter: back to ralph watch").count();
+    for (key, times) in [("l", 1), ("R", 2)] {
         terminal.press(key);
-        terminal.wait_for("the pager", |screen| screen.contains("that is all"));
+        terminal.wait_for("the pager", |screen| screen.matches("that is all").count() == times);
         let modes = terminal.modes();
         assert!(modes.has_lines && !modes.is_alternate, "{modes:?}");
         // Ctrl+C is the pager's.
         terminal.press_ctrl_c();
-        let is_back = |screen: &str| is_selected(screen, "one") && last_row(screen).starts_with("? help");
-        let asks = |screen: &str| last_row(screen).starts_with("Enter: back to ralph watch");
-        terminal.wait_for("a way back", |screen| is_back(screen) || asks(screen));
+        terminal.wait_for("the question", |screen| asked(screen) == times);
         // Typed before it is asked for, it would be thrown away.
-        if asks(&terminal.screen()) {
-            terminal.press("\r");
-        }
+        terminal.press("\r");
         terminal.wait_for("the loop", is_back);
     }
     terminal.press("q");
     let end = terminal.end();
     assert_eq!((end.code, end.modes), (Some(0), Modes::USUAL));
+}
+
+#[test]
+fn it_ends_when_it_is_killed_while_something_else_is_shown() {
+    let (scratch, _loops) = at_work(&["one"]);
+    let stubborn =
+        "cat; echo that is all; bash -c 'trap \"\" TERM; read -r line < /dev/tty'; read line < /dev/tty";
+    // Nothing was committed yet, which is soon said.
+    for (key, shown) in [("l", "that is all"), ("d", "Enter: back to ralph watch")] {
+        for signal in [Signal::TERM, Signal::HUP] {
+            let mut command = scratch.ralph("watch");
+            command.env("TERM", "xterm").env("PAGER", stubborn).env("GIT_PAGER", "cat");
+            let mut terminal = Terminal::start(&command, 24, 80);
+            terminal.wait_for("the loop", |screen| is_selected(screen, "one"));
+            terminal.press(key);
+            terminal.wait_for(shown, |screen| screen.contains(shown));
+            send(terminal.pid(), signal);
+            let end = terminal.end();
+            assert_eq!((end.code, end.modes), (Some(130), Modes::USUAL), "{key} {signal:?}: {}", end.history);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, wait_for};
 use crate::terminal::{Modes, Terminal};
 use crate::watch::{at_work, last_row, watch};
 
@@ -123,4 +123,33 @@ fn no_colour_is_none() {
     let bytes = terminal.end().bytes;
     let colours = regex::Regex::new("\x1b\\[(3|4|9|10)[0-8][;m]").unwrap();
     assert_eq!(colours.find(&bytes).map(|found| found.as_str().to_owned()), None);
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_it_without_a_word() {
+    let (scratch, _loops) = at_work(&["one"]);
+    let home = scratch.outside().join("home");
+    for errors in ["", "2> \"$HOME/said\""] {
+        let socket = tempfile::tempdir().unwrap();
+        let tmux = |args: &[&str]| {
+            let mut command = scratch.command("tmux");
+            command
+                .env("TERM", "xterm-256color")
+                .args(["-f", "/dev/null", "-S"])
+                .arg(socket.path().join("s"));
+            Scratch::finish(command.args(args))
+        };
+        // The signal that comes with it would end it by itself.
+        let ralph = env!("CARGO_BIN_EXE_ralph");
+        let shell = format!(
+            "trap '' HUP; \"{ralph}\" watch {errors}; echo $? > \"$HOME/code.new\"; mv \"$HOME/code.new\" \"$HOME/code\""
+        );
+        assert_eq!(tmux(&["new-session", "-d", "-x", "80", "-y", "24", &shell]).code, Some(0));
+        wait_for("the loop", || tmux(&["capture-pane", "-p"]).stdout.contains("this is one").then_some(()));
+        assert_eq!(tmux(&["kill-server"]).code, Some(0));
+        let code = wait_for("its end", || fs::read_to_string(home.join("code")).ok());
+        assert_eq!(code.trim(), "1", "{errors}");
+        fs::remove_file(home.join("code")).unwrap();
+    }
+    assert_eq!(fs::read_to_string(home.join("said")).unwrap(), "");
 }

@@ -118,6 +118,28 @@ impl Events {
         Ok(ends.into_iter().any(|(_, came)| came.load(Ordering::Relaxed)))
     }
 
+    /// Waits for a line at the keys, or for a signal that ends something.
+    pub(super) fn await_line(&mut self) -> io::Result<()> {
+        const LONG: Duration = Duration::from_mins(1);
+        loop {
+            let (has_keys, has_signals) = ready(&self.came, true, LONG)?;
+            if has_signals {
+                self.drain();
+            }
+            let mut ends = self.signals.iter().filter(|(signal, _)| ENDING.contains(signal));
+            if ends.any(|(_, came)| came.load(Ordering::Relaxed)) {
+                return Ok(());
+            }
+            let mut bytes = [0; 1024];
+            match if has_keys { rustix::io::read(stdin(), &mut bytes) } else { Err(Errno::AGAIN) } {
+                Ok(0) => return Ok(()),
+                Ok(length) if bytes[..length].contains(&b'\n') => return Ok(()),
+                Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// What came meanwhile for another program does not end us.
     pub(super) fn forget_interrupts(&mut self) {
         for (signal, came) in &self.signals {

@@ -1,6 +1,7 @@
 //! The terminal while `ralph watch` has it: taken over as a whole, and given back as it was, however it ends.
 
 use std::io::{self, BufWriter, Write as _};
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
@@ -29,7 +30,8 @@ static TAKEN: Mutex<Option<(Termios, ThreadId)>> = Mutex::new(None);
 
 /// The terminal.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Tty>>>,
+    /// Never dropped: it would write to a terminal that may be gone, and panic where that cannot even be told.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Tty>>>>,
     colour: bool,
     marker: Marker,
 }
@@ -39,7 +41,7 @@ impl Screen {
     pub(super) fn open(marks: Option<PathBuf>, events: &Events) -> io::Result<Self> {
         restore_in_panics();
         let tty = BufWriter::with_capacity(32 << 10, Tty::new(events.is_ended()));
-        let terminal = Terminal::new(CrosstermBackend::new(tty))?;
+        let terminal = ManuallyDrop::new(Terminal::new(CrosstermBackend::new(tty))?);
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let mut screen = Self { terminal, colour, marker: Marker::of_terminal(marks) };
         screen.enter()?;

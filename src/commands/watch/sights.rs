@@ -1,20 +1,25 @@
 //! What is shown in place of the screen for a while: other verbs of ralph, as programs in the foreground.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::events::Events;
 use crate::job::workspace::find_program;
+use crate::process::stat::Stat;
+use crate::process::tree::descendants;
 use crate::record::lookup::Loop;
 use crate::view::watch::keys::Sight;
 
 const OWN_EXECUTABLE: &str = "/proc/self/exe";
 /// How often we look whether the other program has ended.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long a program has to end that is asked to.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// What is over so soon nobody has read.
 const SOON: Duration = Duration::from_millis(400);
 
@@ -111,22 +116,47 @@ fn wait(child: &mut Child, events: &mut Events) -> anyhow::Result<Option<ExitSta
             return Ok(Some(status));
         }
         if events.wait_outside(LOOK)? {
-            let _ = rustix::process::kill_process(
-                rustix::process::Pid::from_child(child),
-                rustix::process::Signal::TERM,
-            );
-            let _ = child.wait();
+            end(child)?;
             return Ok(None);
         }
     }
 }
 
+/// Ends a program with all that it has started: git waits for its pager, and that for keys.
+fn end(child: &mut Child) -> io::Result<()> {
+    let since = Instant::now();
+    let mut below = descendants(child.id());
+    let is_there = |stat: &Stat| {
+        Stat::read(stat.pid).is_some_and(|now| now.start_ticks == stat.start_ticks && !now.is_dead())
+    };
+    let mut asked = None;
+    loop {
+        below.retain(is_there);
+        let own = child.try_wait()?.is_none().then(|| Pid::from_child(child));
+        if own.is_none() && below.is_empty() {
+            return Ok(());
+        }
+        let signal = if since.elapsed() < PATIENCE { Signal::TERM } else { Signal::KILL };
+        if asked != Some(signal) {
+            let below = below.iter().filter_map(|stat| Pid::from_raw(stat.pid.cast_signed()));
+            for pid in own.into_iter().chain(below) {
+                // It may have ended by itself.
+                let _ = kill_process(pid, signal);
+            }
+            asked = Some(signal);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
 /// Lets it be read before the screen is drawn over it.
 fn await_enter(events: &mut Events) {
+    events.forget_interrupts();
     if events.wait_outside(Duration::ZERO).unwrap_or(true) {
         return;
     }
     let mut stdout = io::stdout();
     let _ = write!(stdout, "\nEnter: back to ralph watch ").and_then(|()| stdout.flush());
-    let _ = io::stdin().lock().read_line(&mut String::new());
+    // Without a terminal to ask at there is nobody to wait for.
+    let _ = events.await_line();
 }

@@ -222,8 +222,7 @@ impl Fold {
     }
 
     fn finish(self, folder: &Path, is_running: bool) -> LoopReport {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let mut report = self.report.unwrap_or_else(|| LoopReport::named(&name));
+        let mut report = self.report.unwrap_or_else(|| LoopReport::named(&super::name_of(folder)));
         report.ended_at = self.last_at;
         report.unreadable_lines = self.unreadable;
         if !self.ended {
