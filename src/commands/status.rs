@@ -19,7 +19,7 @@ use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
 use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
-use crate::record::state::{Extent, State};
+use crate::record::state::{AtTask, Extent, State};
 use crate::text::line;
 use crate::view::loop_list;
 use crate::view::status::{LoopSnapshot, write_text};
@@ -36,7 +36,10 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
         // On stderr, so that `--json` prints nothing but objects.
         remark(&format!("no loop in {}", here.root().display()));
     }
-    let snapshots: Vec<LoopSnapshot<'_>> = loops.iter().map(snapshot).collect();
+    let is_told = args.json || args.target.name.is_some();
+    let tasks = |found: &Loop| if is_told { of_branch(&here, found) } else { None };
+    let snapshots: Vec<LoopSnapshot<'_>> =
+        loops.iter().map(|found| snapshot(found).with_tasks(tasks(found))).collect();
     if let (false, [one], Some(_)) = (args.json, snapshots.as_slice(), &args.target.name) {
         return print_for_people(|out| write_text(one, out));
     }
@@ -55,12 +58,8 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
 /// What is to be seen of a loop besides its state.
 pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
     let Ok(state) = &found.state else { return Sight::default() };
-    let of_target = state.at_task.as_ref().map(|at| TaskCounts {
-        done: at.tasks_done,
-        failed: at.tasks_failed,
-        total: at.tasks_total,
-    });
-    let tasks = of_target.or_else(|| found.project.is_of_branch().then(|| of_branch(here, found)).flatten());
+    let of_target = state.at_task.as_ref().map(AtTask::counts);
+    let tasks = of_target.or_else(|| of_branch(here, found));
     if found.alive().is_none() {
         return Sight { tasks, ..Sight::default() };
     }
@@ -70,8 +69,11 @@ pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
     Sight { tasks, activity: last_activity(found, state), silent }
 }
 
-/// The tasks of a branch: those in its work tree where that is there, else those in the project's plan.
+/// The tasks of a branch: those in its work tree where that is there, else those in the project's plan. `None` for other loops.
 fn of_branch(here: &Project, found: &Loop) -> Option<TaskCounts> {
+    if !found.project.is_of_branch() {
+        return None;
+    }
     let read = |places: &Project| theirs::read(&places.branch_plan(), theirs::MAX_TEXT).ok();
     let text = String::from_utf8(read(&found.project).or_else(|| read(here))?).ok()?;
     tasks_of_branch(&text, &found.name)

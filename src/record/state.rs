@@ -75,6 +75,12 @@ pub struct AtTask {
 }
 
 impl AtTask {
+    /// How many tasks its target has.
+    #[must_use]
+    pub fn counts(&self) -> TaskCounts {
+        TaskCounts { done: self.tasks_done, failed: self.tasks_failed, total: self.tasks_total }
+    }
+
     pub(super) fn new(task: TaskAtWork<'_>, counts: TaskCounts) -> Self {
         Self {
             task: task.id.to_owned(),

@@ -8,6 +8,7 @@ use chrono::Utc;
 use serde_json::{Value, json};
 
 use super::worker_status::{self, WorkerSight};
+use crate::engine::event::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::engine::policy::Budget;
 use crate::record::lookup::Loop;
@@ -26,13 +27,22 @@ pub(crate) struct LoopSnapshot<'a> {
     pub(super) alive: bool,
     /// Of a worker, what is to be seen beside its state.
     pub(super) worker: Option<WorkerSight>,
+    /// The tasks of its target.
+    tasks: Option<TaskCounts>,
 }
 
 impl<'a> LoopSnapshot<'a> {
     /// Looks at the loop's process once, so that everything shown tells the same story.
     #[must_use]
     pub(crate) fn of(found: &'a Loop, worker: Option<WorkerSight>) -> Self {
-        Self { found, alive: found.alive().is_some(), worker }
+        let tasks = found.state.as_ref().ok().and_then(|state| state.at_task.as_ref().map(AtTask::counts));
+        Self { found, alive: found.alive().is_some(), worker, tasks }
+    }
+
+    /// The same with the tasks of a loop whose state does not count them, as that of a branch.
+    #[must_use]
+    pub(crate) fn with_tasks(self, tasks: Option<TaskCounts>) -> Self {
+        Self { tasks: self.tasks.or(tasks), ..self }
     }
 
     /// What it is called.
@@ -167,7 +177,7 @@ impl<'a> LoopSnapshot<'a> {
         object["validation_error"] = tally.last_validation_error().into();
         self.add_worker(state, &mut object);
         object["task"] = state.at_task.as_ref().map_or(Value::Null, task_json);
-        object["tasks"] = state.at_task.as_ref().map_or(Value::Null, tasks_json);
+        object["tasks"] = json!(self.tasks);
         object
     }
 
@@ -193,10 +203,6 @@ fn task_json(at: &AtTask) -> Value {
     })
 }
 
-fn tasks_json(at: &AtTask) -> Value {
-    json!({ "done": at.tasks_done, "failed": at.tasks_failed, "total": at.tasks_total })
-}
-
 /// Writes what `ralph status` prints about one loop.
 pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut line = |name: &str, value: &dyn Display| writeln!(out, "{name}: {}", shown(&value.to_string()));
@@ -219,6 +225,10 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     }
     if let Some(context) = state.agent_context {
         line("Context", &context)?;
+    }
+    if let Some(TaskCounts { done, failed, total }) = snapshot.tasks {
+        let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+        line("Tasks", &format_args!("{done}/{total} done{failed}"))?;
     }
     if let Some(at) = &state.at_task {
         write_task(at, &mut line)?;
@@ -257,8 +267,6 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
 }
 
 fn write_task(at: &AtTask, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {
-    let failed = if at.tasks_failed > 0 { format!(", {} failed", at.tasks_failed) } else { String::new() };
-    line("Tasks", &format_args!("{}/{} done{failed}", at.tasks_done, at.tasks_total))?;
     let became = match &at.task_became {
         Some(word) => format!(" ({word})"),
         None if at.task_verifies => " (is verified)".to_owned(),

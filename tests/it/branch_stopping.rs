@@ -162,7 +162,9 @@ fn one_branch_is_steered_by_its_name_and_all_without() {
         run.stdout
     };
     assert!(say("status feature/b").starts_with("Ralph Loop: feature/b\nStatus: running\n"));
+    assert!(say("status feature/b").contains("\nTasks: 0/2 done\n"), "{}", say("status feature/b"));
     assert_eq!(say("status --json").matches("\"name\":").count(), 3);
+    assert!(say("status feature/b --json").contains(r#""tasks":{"done":0,"failed":0,"total":2}"#));
     assert!(say("ls").contains("feature/b"));
     assert!(say("logs feature/b").contains("[START] iteration 1/20"));
     assert!(say("cancel c").contains("cancelled"));
