@@ -1,4 +1,4 @@
-//! What a list shows of a state: a tenth of its keys, so that thousands of them are read at once.
+//! What a list shows of a state: few of its keys, so that thousands of states are read at once.
 
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
-use super::transcript::{has_one_pane, meant, too_few};
+use super::meant::{has_one_pane, meant, too_few};
 use super::{newest_log, show_file, whose};
 use crate::cli::LogsArgs;
 use crate::commands::target::count;

@@ -1,6 +1,7 @@
 //! `ralph logs`: a loop's iterations log, or what its agents did.
 
 mod bytes;
+mod meant;
 mod transcript;
 
 use std::fs::File;
@@ -31,12 +32,12 @@ pub(super) fn run(args: &LogsArgs) -> anyhow::Result<u8> {
     if args.run.is_some() || args.attempt.is_some() {
         return bytes::run(args, lines);
     }
-    let (here, loops) = match transcript::recorded(&args.target) {
+    let (here, loops) = match meant::recorded(&args.target) {
         // It may be forgotten but for its runs.
         Ok((_, loops)) if args.raw && loops.is_empty() => return bytes::run(args, lines),
         Err(_) if args.raw => return bytes::run(args, lines),
         Ok(found) => found,
-        Err(error) => return Err(transcript::forgotten(args, error)),
+        Err(error) => return Err(meant::forgotten(args, error)),
     };
     let found = loops.first().ok_or_else(|| nothing_in(&here))?;
     if args.agent && found.project.is_of_worker() {

@@ -2,33 +2,20 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 
-use super::{LOOK, is_same_run, nothing_in, session_log, show_all, whose};
-use crate::cli::{LogsArgs, TargetArgs};
+use super::meant::{has_one_pane, meant, too_few};
+use super::{LOOK, is_same_run, session_log, show_all, whose};
+use crate::cli::LogsArgs;
 use crate::commands::output::{Stream, nobody_reads};
-use crate::commands::report::pick;
-use crate::commands::target::{self, count};
+use crate::commands::target::count;
 use crate::commands::worker;
-use crate::job::workspace::locate;
-use crate::project::Project;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
-use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
-use crate::text;
 use crate::view::transcript::{Flow, Transcript};
-
-/// Whose transcript is meant.
-pub(super) struct Meant {
-    pub(super) name: String,
-    /// The folder with the logs of the loop's run.
-    pub(super) folder: PathBuf,
-    /// The loop, where this is its newest run.
-    pub(super) found: Option<Loop>,
-}
 
 /// `ralph logs --agent`.
 pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
@@ -70,102 +57,6 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
         return Err(too_few(number as u64, &meant.name, shown.transcript.attempt()));
     }
     stream.end()
-}
-
-/// The loops that are meant: of a name of which this project has runs, none of another project.
-pub(super) fn recorded(target: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
-    let (here, loops) = target::recorded(target)?;
-    let is_elsewhere = loops.first().is_some_and(|found| !lookup::belongs_to(&found.project, &here));
-    if let Some(name) = target.name.as_ref().filter(|_| is_elsewhere && target.ralph_dir.is_none())
-        && pick::run(&here, Some(name)).is_ok_and(|picked| picked.project.root() == here.root())
-    {
-        bail!("no loop is called '{name}' here any more");
-    }
-    Ok((here, loops))
-}
-
-/// No attempt of a worker can be told from the others.
-pub(super) fn has_one_pane(name: &str) -> anyhow::Error {
-    anyhow!(
-        "--attempt: a worker has a pane for all its iterations: leave it out, or see 'ralph report {name}'"
-    )
-}
-
-/// What to say of a loop of which only the runs are left; else `error`.
-pub(super) fn forgotten(args: &LogsArgs, error: anyhow::Error) -> anyhow::Error {
-    match (&args.target.name, meant(args)) {
-        (Some(name), Ok(_)) => anyhow!(
-            "'{name}' is forgotten but for its runs: see 'ralph report {name}' or 'ralph logs {name} --agent'"
-        ),
-        _ => error,
-    }
-}
-
-/// The run has made fewer attempts.
-pub(super) fn too_few(number: u64, name: &str, made: u64) -> anyhow::Error {
-    anyhow!("--attempt {number}: '{name}' has made {} in this run", text::count::of(made, "attempt"))
-}
-
-/// The loop of that name and the folder of its newest run; or those of a run that has been forgotten but for its logs.
-pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
-    let target = &args.target;
-    let here = locate(target.ralph_dir.as_ref())?;
-    if let Some(run) = &args.run {
-        let picked = pick::run(&here, Some(run))?;
-        let loops = pick::loops(&picked)?;
-        let is_meant =
-            |(name, _): &&(String, PathBuf)| target.name.as_ref().is_none_or(|wanted| wanted == name);
-        let mut found = loops.iter().filter(is_meant);
-        if let (Some((name, folder)), None) = (found.next(), found.next()) {
-            return Ok(Meant { name: name.clone(), folder: folder.clone(), found: None });
-        }
-        let names: Vec<&str> = loops.iter().map(|(name, _)| &**name).collect();
-        bail!("run {run} has the loops {}: say which", text::list::some_of(&names, names.len()));
-    }
-    match recorded(target) {
-        Ok((here, loops)) if loops.is_empty() => {
-            let kept = pick::run(&here, None).ok().and_then(|picked| pick::loops(&picked).ok());
-            match kept.as_deref() {
-                Some([(name, folder)]) => {
-                    Ok(Meant { name: name.clone(), folder: folder.clone(), found: None })
-                }
-                Some([_, _, ..]) => {
-                    bail!("the newest run has several loops: name one, as 'ralph report' does")
-                }
-                _ => Err(nothing_in(&here)),
-            }
-        }
-        Ok((_, mut loops)) => {
-            let found = loops.swap_remove(0);
-            let folder = folder_of(&found)?;
-            Ok(Meant { name: found.name.clone(), folder, found: Some(found) })
-        }
-        Err(error) => {
-            let Some(name) = &target.name else { return Err(error) };
-            let Ok(picked) = pick::run(&here, Some(name)) else { return Err(error) };
-            let loops = pick::loops(&picked)?;
-            let (name, folder) = match (loops.as_slice(), picked.name) {
-                ([one], None) => one.clone(),
-                (_, Some(name)) => match loops.iter().find(|(known, _)| *known == name) {
-                    Some(one) => one.clone(),
-                    None => return Err(error),
-                },
-                _ => bail!("run {name} has several loops: name one of them, as 'ralph report {name}' does"),
-            };
-            Ok(Meant { name, folder, found: None })
-        }
-    }
-}
-
-/// Where the logs of a loop's newest run are.
-fn folder_of(found: &Loop) -> anyhow::Result<PathBuf> {
-    let state = found.state.as_ref().ok();
-    let of_run = state.map(|state| found.project.in_run(&state.run).logs());
-    if let Some(folder) = of_run.filter(|folder| !run_folder::event_logs(folder).is_empty()) {
-        return Ok(folder);
-    }
-    let log = session_log(found)?;
-    Ok(log.as_deref().and_then(Path::parent).map_or_else(|| found.project.logs(), Path::to_path_buf))
 }
 
 /// The events logs of one loop's run, one after the other: one that was removed goes on in another.

@@ -130,8 +130,11 @@ impl Events {
             if ends.any(|(_, came)| came.load(Ordering::Relaxed)) {
                 return Ok(());
             }
+            if !has_keys {
+                continue;
+            }
             let mut bytes = [0; 1024];
-            match if has_keys { rustix::io::read(stdin(), &mut bytes) } else { Err(Errno::AGAIN) } {
+            match rustix::io::read(stdin(), &mut bytes) {
                 Ok(0) => return Ok(()),
                 Ok(length) if bytes[..length].contains(&b'\n') => return Ok(()),
                 Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}

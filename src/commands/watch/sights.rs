@@ -6,11 +6,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::events::Events;
 use crate::job::workspace::find_program;
-use crate::process::stat::Stat;
+use crate::process::handle::ProcessHandle;
+use crate::process::identity::ProcessIdentity;
 use crate::process::tree::descendants;
 use crate::record::lookup::Loop;
 use crate::view::watch::keys::Sight;
@@ -124,29 +125,21 @@ fn wait(child: &mut Child, events: &mut Events) -> anyhow::Result<Option<ExitSta
 
 /// Ends a program with all that it has started: git waits for its pager, and that for keys.
 fn end(child: &mut Child) -> io::Result<()> {
-    let since = Instant::now();
-    let mut below = descendants(child.id());
-    let is_there = |stat: &Stat| {
-        Stat::read(stat.pid).is_some_and(|now| now.start_ticks == stat.start_ticks && !now.is_dead())
-    };
-    let mut asked = None;
-    loop {
-        below.retain(is_there);
-        let own = child.try_wait()?.is_none().then(|| Pid::from_child(child));
-        if own.is_none() && below.is_empty() {
-            return Ok(());
+    let below = descendants(child.id()).into_iter().filter_map(|stat| ProcessIdentity::of(stat.pid).ok());
+    let below = below.filter_map(|process| ProcessHandle::of(&process).ok().flatten());
+    let all: Vec<ProcessHandle> = [ProcessHandle::of_child(child)?].into_iter().chain(below).collect();
+    for signal in [Signal::TERM, Signal::KILL] {
+        all.iter().for_each(|process| process.send(signal));
+        let deadline = Instant::now() + PATIENCE;
+        let mut have_ended = true;
+        for process in &all {
+            have_ended &= process.ends_by(deadline)?;
         }
-        let signal = if since.elapsed() < PATIENCE { Signal::TERM } else { Signal::KILL };
-        if asked != Some(signal) {
-            let below = below.iter().filter_map(|stat| Pid::from_raw(stat.pid.cast_signed()));
-            for pid in own.into_iter().chain(below) {
-                // It may have ended by itself.
-                let _ = kill_process(pid, signal);
-            }
-            asked = Some(signal);
+        if have_ended {
+            break;
         }
-        std::thread::sleep(LOOK);
     }
+    child.wait().map(drop)
 }
 
 /// Lets it be read before the screen is drawn over it.

@@ -1,0 +1,128 @@
+//! Whose logs are meant: those of a loop, or of a run of which only the logs are left.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+
+use super::{nothing_in, session_log};
+use crate::cli::{LogsArgs, TargetArgs};
+use crate::commands::report::pick::{self, Picked};
+use crate::commands::target;
+use crate::job::workspace::locate;
+use crate::project::Project;
+use crate::record::lookup::{self, Loop};
+use crate::record::run_folder;
+use crate::text;
+
+/// Whose logs are meant.
+pub(super) struct Meant {
+    pub(super) name: String,
+    /// The folder with the logs of the loop's run.
+    pub(super) folder: PathBuf,
+    /// The loop, where this is its newest run.
+    pub(super) found: Option<Loop>,
+}
+
+/// The loop of that name and the folder of its newest run; or those of a run that has been forgotten but for its logs.
+pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
+    let target = &args.target;
+    let here = locate(target.ralph_dir.as_ref())?;
+    if let Some(run) = &args.run {
+        return of_run(&here, run, target.name.as_ref());
+    }
+    match recorded(target) {
+        Ok((here, loops)) if loops.is_empty() => of_newest_run(&here),
+        Ok((_, mut loops)) => {
+            let found = loops.swap_remove(0);
+            let folder = folder_of(&found)?;
+            Ok(Meant { name: found.name.clone(), folder, found: Some(found) })
+        }
+        Err(error) => match target.name.as_ref().map(|name| (name, pick::run(&here, Some(name)))) {
+            Some((name, Ok(picked))) => kept(name, picked, error),
+            _ => Err(error),
+        },
+    }
+}
+
+/// The loops that are meant: of a name of which this project has runs, none of another project.
+pub(super) fn recorded(target: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
+    let (here, loops) = target::recorded(target)?;
+    let is_elsewhere = loops.first().is_some_and(|found| !lookup::belongs_to(&found.project, &here));
+    if let Some(name) = target.name.as_ref().filter(|_| is_elsewhere && target.ralph_dir.is_none())
+        && pick::run(&here, Some(name)).is_ok_and(|picked| picked.project.root() == here.root())
+    {
+        bail!("no loop is called '{name}' here any more");
+    }
+    Ok((here, loops))
+}
+
+/// What to say of a loop of which only the runs are left; else `error`.
+pub(super) fn forgotten(args: &LogsArgs, error: anyhow::Error) -> anyhow::Error {
+    match (&args.target.name, meant(args)) {
+        (Some(name), Ok(_)) => anyhow!(
+            "'{name}' is forgotten but for its runs: see 'ralph report {name}' or 'ralph logs {name} --agent'"
+        ),
+        _ => error,
+    }
+}
+
+/// The run has made fewer attempts.
+pub(super) fn too_few(number: u64, name: &str, made: u64) -> anyhow::Error {
+    anyhow!("--attempt {number}: '{name}' has made {} in this run", text::count::of(made, "attempt"))
+}
+
+/// No attempt of a worker can be told from the others.
+pub(super) fn has_one_pane(name: &str) -> anyhow::Error {
+    anyhow!(
+        "--attempt: a worker has a pane for all its iterations: leave it out, or see 'ralph report {name}'"
+    )
+}
+
+/// The one loop of this run, or that of this name.
+fn of_run(here: &Project, run: &str, wanted: Option<&String>) -> anyhow::Result<Meant> {
+    let loops = pick::loops(&pick::run(here, Some(run))?)?;
+    let mut found = loops.iter().filter(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
+    if let (Some(one), None) = (found.next(), found.next()) {
+        return Ok(Meant::of(one));
+    }
+    let names: Vec<&str> = loops.iter().map(|(name, _)| &**name).collect();
+    bail!("run {run} has the loops {}: say which", text::list::some_of(&names, names.len()))
+}
+
+/// The one loop of the newest run, whose state is gone.
+fn of_newest_run(here: &Project) -> anyhow::Result<Meant> {
+    let kept = pick::run(here, None).ok().and_then(|picked| pick::loops(&picked).ok());
+    match kept.as_deref() {
+        Some([one]) => Ok(Meant::of(one)),
+        Some([_, _, ..]) => bail!("the newest run has several loops: name one, as 'ralph report' does"),
+        _ => Err(nothing_in(here)),
+    }
+}
+
+/// What `word` means in a run that was picked by it; where that is nothing, `error`.
+fn kept(word: &str, picked: Picked, error: anyhow::Error) -> anyhow::Result<Meant> {
+    let loops = pick::loops(&picked)?;
+    match (loops.as_slice(), picked.name) {
+        ([one], None) => Ok(Meant::of(one)),
+        (_, Some(name)) => loops.iter().find(|(known, _)| *known == name).map(Meant::of).ok_or(error),
+        _ => bail!("run {word} has several loops: name one of them, as 'ralph report {word}' does"),
+    }
+}
+
+/// Where the logs of a loop's newest run are.
+fn folder_of(found: &Loop) -> anyhow::Result<PathBuf> {
+    let state = found.state.as_ref().ok();
+    let of_run = state.map(|state| found.project.in_run(&state.run).logs());
+    if let Some(folder) = of_run.filter(|folder| !run_folder::event_logs(folder).is_empty()) {
+        return Ok(folder);
+    }
+    let log = session_log(found)?;
+    Ok(log.as_deref().and_then(Path::parent).map_or_else(|| found.project.logs(), Path::to_path_buf))
+}
+
+impl Meant {
+    /// A loop of which only the logs of a run are left.
+    fn of((name, folder): &(String, PathBuf)) -> Self {
+        Self { name: name.clone(), folder: folder.clone(), found: None }
+    }
+}
