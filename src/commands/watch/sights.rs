@@ -129,7 +129,9 @@ fn end(child: &mut Child) -> io::Result<()> {
     let below = below.filter_map(|process| ProcessHandle::of(&process).ok().flatten());
     let all: Vec<ProcessHandle> = [ProcessHandle::of_child(child)?].into_iter().chain(below).collect();
     for signal in [Signal::TERM, Signal::KILL] {
-        all.iter().for_each(|process| process.send(signal));
+        for process in &all {
+            process.send(signal);
+        }
         let deadline = Instant::now() + PATIENCE;
         let mut have_ended = true;
         for process in &all {

@@ -222,7 +222,7 @@ impl Fold {
     }
 
     fn finish(self, folder: &Path, is_running: bool) -> LoopReport {
-        let mut report = self.report.unwrap_or_else(|| LoopReport::named(&super::name_of(folder)));
+        let mut report = self.report.unwrap_or_else(|| LoopReport::named(&super::partial::name_of(folder)));
         report.ended_at = self.last_at;
         report.unreadable_lines = self.unreadable;
         if !self.ended {

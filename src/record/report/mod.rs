@@ -4,6 +4,7 @@
 //! work trees since.
 
 mod fold;
+mod partial;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,11 +20,9 @@ pub(crate) use fold::Live;
 use super::event_line::{BranchResult, EventLine, Fact, LineBranch, Word};
 use super::run_folder::{self, RunStart};
 use crate::engine::event::TaskCounts;
-use crate::engine::outcome::Ended;
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;
-use crate::project::file_name;
 
 /// The words of the command line that build branches.
 const BRANCHES: &str = "loop build";
@@ -316,7 +315,8 @@ impl RunReport {
             let mut one = LoopReport { folder: logs, ..report };
             if one.folder == folder {
                 // The folder of the run tells no name.
-                if let Some(name) = loop_of_run(start.as_ref(), end.as_ref()).filter(|_| one.mode.is_empty())
+                if let Some(name) =
+                    partial::loop_of_run(start.as_ref(), end.as_ref()).filter(|_| one.mode.is_empty())
                 {
                     one.name = name;
                 }
@@ -353,19 +353,6 @@ impl RunReport {
             folder: folder.to_owned(),
         })
     }
-}
-
-/// What the one loop of a run is called, as far as that can be told without its events.
-fn loop_of_run(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<String> {
-    end.map(|end| end.name.to_string())
-        .or_else(|| start.map(|start| start.verb.clone()))
-        .filter(|name| name != BRANCHES)
-}
-
-/// What the loop is called whose logs are in this folder.
-fn name_of(logs: &Path) -> String {
-    let name = logs.file_name().unwrap_or_default().to_string_lossy();
-    file_name::decoded(&name).unwrap_or_else(|| name.into_owned())
 }
 
 /// The loops of branches as the plan has them, those included whose turn never came, without those that were done before.
@@ -412,48 +399,6 @@ impl LoopReport {
     #[must_use]
     pub fn is_at_work(&self) -> bool {
         matches!(&*self.end, "running" | "waiting" | "paused" | "needs_attention")
-    }
-
-    /// One whose events log cannot be read.
-    fn unreadable(logs: &Path, is_running: bool, error: &io::Error) -> Self {
-        let end = if is_running { "running" } else { Ended::Killed.word() };
-        Self {
-            end: end.to_owned(),
-            reason: Some(format!("its events log cannot be read: {error}")),
-            ..Self::named(&name_of(logs))
-        }
-    }
-
-    /// What is known of the loop of a run that has left no events log: its end, or that it never told one. `None` where even its
-    /// name is not known, and of branches, which have a line each.
-    fn without_log(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<Self> {
-        if let Some(EventLine { fact: Fact::LoopEnded(ended), .. }) = end {
-            let end = end?;
-            let mut report = Self {
-                run: end.run.to_string(),
-                mode: end.mode.to_string(),
-                agent: end.agent.to_string(),
-                ended_at: Some(end.at),
-                ..Self::named(&end.name)
-            };
-            report.ended(ended, None);
-            report.duration_s = ended.duration_s;
-            (report.iterations, report.attempts) = (ended.iterations, ended.attempts.unwrap_or_default());
-            report.cost_usd = ended.cost_usd;
-            (report.input_tokens, report.output_tokens) = (ended.input_tokens, ended.output_tokens);
-            return Some(report);
-        }
-        let name = loop_of_run(start.filter(|_| end.is_none()), None)?;
-        Some(Self { end: Ended::Killed.word().to_owned(), ..Self::named(&name) })
-    }
-
-    /// What was said of a branch when its build had been killed.
-    fn ended_later(&mut self) {
-        let end = run_folder::read_end(&self.folder);
-        let end = end.as_deref().and_then(|line| EventLine::read(line).ok());
-        if let Some(Fact::LoopEnded(ended)) = end.map(|end| end.fact) {
-            self.ended(&ended, None);
-        }
     }
 
     /// A loop of which nothing else is known.

@@ -1,0 +1,67 @@
+//! What is known of loops whose events are missing: by the start and the end of their run, and by the names of folders.
+
+use std::io;
+use std::path::Path;
+
+use super::{BRANCHES, LoopReport};
+use crate::engine::outcome::Ended;
+use crate::project::file_name;
+use crate::record::event_line::{EventLine, Fact};
+use crate::record::run_folder::{self, RunStart};
+
+/// What the one loop of a run is called, as far as that can be told without its events.
+pub(super) fn loop_of_run(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<String> {
+    end.map(|end| end.name.to_string())
+        .or_else(|| start.map(|start| start.verb.clone()))
+        .filter(|name| name != BRANCHES)
+}
+
+/// What the loop is called whose logs are in this folder.
+pub(super) fn name_of(logs: &Path) -> String {
+    let name = logs.file_name().unwrap_or_default().to_string_lossy();
+    file_name::decoded(&name).unwrap_or_else(|| name.into_owned())
+}
+
+impl LoopReport {
+    /// One whose events log cannot be read.
+    pub(super) fn unreadable(logs: &Path, is_running: bool, error: &io::Error) -> Self {
+        let end = if is_running { "running" } else { Ended::Killed.word() };
+        Self {
+            end: end.to_owned(),
+            reason: Some(format!("its events log cannot be read: {error}")),
+            ..Self::named(&name_of(logs))
+        }
+    }
+
+    /// What is known of the loop of a run that has left no events log: its end, or that it never told one. `None` where even its
+    /// name is not known, and of branches, which have a line each.
+    pub(super) fn without_log(start: Option<&RunStart>, end: Option<&EventLine<'_>>) -> Option<Self> {
+        if let Some(EventLine { fact: Fact::LoopEnded(ended), .. }) = end {
+            let end = end?;
+            let mut report = Self {
+                run: end.run.to_string(),
+                mode: end.mode.to_string(),
+                agent: end.agent.to_string(),
+                ended_at: Some(end.at),
+                ..Self::named(&end.name)
+            };
+            report.ended(ended, None);
+            report.duration_s = ended.duration_s;
+            (report.iterations, report.attempts) = (ended.iterations, ended.attempts.unwrap_or_default());
+            report.cost_usd = ended.cost_usd;
+            (report.input_tokens, report.output_tokens) = (ended.input_tokens, ended.output_tokens);
+            return Some(report);
+        }
+        let name = loop_of_run(start.filter(|_| end.is_none()), None)?;
+        Some(Self { end: Ended::Killed.word().to_owned(), ..Self::named(&name) })
+    }
+
+    /// What was said of a branch when its build had been killed.
+    pub(super) fn ended_later(&mut self) {
+        let end = run_folder::read_end(&self.folder);
+        let end = end.as_deref().and_then(|line| EventLine::read(line).ok());
+        if let Some(Fact::LoopEnded(ended)) = end.map(|end| end.fact) {
+            self.ended(&ended, None);
+        }
+    }
+}
