@@ -2,6 +2,7 @@
 //! what is written whole ([`atomic`]). Errors name the file.
 
 pub mod atomic;
+mod locked;
 pub mod own;
 mod record_file;
 pub mod room;
@@ -16,6 +17,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+pub use locked::Locked;
 pub use record_file::RecordFile;
 
 /// Opening never waits for a writer, and no terminal becomes ours.
@@ -23,7 +25,7 @@ const AT_ONCE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
 /// A file of ours cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}: {reason}: {advice}", path = .path.display(), advice = advice(.reason))]
+#[error("cannot write {path}: {reason}: {advice}", path = .path.display(), advice = way_to_write(.reason))]
 pub struct FileError {
     /// Which file.
     pub path: PathBuf,
@@ -67,14 +69,16 @@ pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 #[must_use]
 pub fn way_to_read(error: &io::Error) -> &'static str {
     match error.kind() {
-        _ if fault_of_machine(error).is_some() => advice(error),
+        _ if fault_of_machine(error).is_some() => way_to_write(error),
         ErrorKind::InvalidInput | ErrorKind::IsADirectory => "move it away",
         ErrorKind::PermissionDenied => "mend its permissions",
         _ => "see to that and start again",
     }
 }
 
-fn advice(error: &io::Error) -> &'static str {
+/// What to do about a file that cannot be written.
+#[must_use]
+pub fn way_to_write(error: &io::Error) -> &'static str {
     use ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied};
     use ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     if let Some(advice) = fault_of_machine(error) {
@@ -132,8 +136,15 @@ fn in_place_of_file(kind: FileType) -> Option<&'static str> {
     }
 }
 
-/// Fails where this is no regular file: [`ErrorKind::IsADirectory`] for a folder, else [`ErrorKind::InvalidInput`].
+/// Fails where this is no file that may be opened: not a regular one, or one that this process has [`Locked`]. Every way of
+/// opening asks this first.
 fn require_file(found: &Metadata) -> io::Result<()> {
+    require_regular(found)?;
+    locked::require_unlocked(found)
+}
+
+/// Fails where this is no regular file: [`ErrorKind::IsADirectory`] for a folder, else [`ErrorKind::InvalidInput`].
+fn require_regular(found: &Metadata) -> io::Result<()> {
     let Some(what) = in_place_of_file(found.file_type()) else { return Ok(()) };
     let kind = if found.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
     Err(io::Error::new(kind, format!("it is {what}, not a file")))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::{AT_ONCE, content, in_place_of_file, require_file};
+use super::{AT_ONCE, content, in_place_of_file, require_file, require_regular};
 
 /// Who may read and write our files.
 const FILE_MODE: u32 = 0o600;
@@ -57,8 +57,8 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     content(&file, found.len(), limit)
 }
 
-/// Makes an empty file where nothing is, for a program that opens it by its name. It is never open at its place: closing
-/// it would drop the locks that this process may already hold on it.
+/// Makes an empty file where nothing is, for a library that opens it by its name. It is never open at its place: closing
+/// it would drop the [locks](super::Locked) that this process may already hold on it.
 pub fn create_empty(path: &Path) -> io::Result<()> {
     if let Err(error) = path.symlink_metadata()
         && error.kind() == ErrorKind::NotFound
@@ -70,7 +70,7 @@ pub fn create_empty(path: &Path) -> io::Result<()> {
         }
     }
     let found = path.symlink_metadata()?;
-    require_file(&found)?;
+    require_regular(&found)?;
     if found.permissions().mode() & 0o077 != 0 {
         // As in `open`: what counts is that it can be used.
         let _ = fs::set_permissions(path, Permissions::from_mode(FILE_MODE));

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use super::locked::require_unlocked;
 use super::{AT_ONCE, content, require_file};
 
 /// Larger files are not text that a person or an agent wrote for us, whatever they are.
@@ -25,6 +26,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// The file and the length that it seems to have, in bytes.
 fn opened(path: &Path) -> io::Result<(File, u64)> {
     if is_stream(path) {
+        require_unlocked(&path.metadata()?)?;
         return Ok((File::open(path)?, 0));
     }
     // Looked at first: some devices do something when they are opened.

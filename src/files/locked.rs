@@ -1,0 +1,110 @@
+//! Files that this process has locked by POSIX locks, as `SQLite` locks its databases. Such a lock belongs to the process and
+//! not to a descriptor: closing *any* descriptor of the file drops it. So nothing but their owner may open them.
+
+use std::fs::Metadata;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::FileId;
+
+/// All of this process, once for each owner.
+static LOCKED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
+
+fn locked() -> MutexGuard<'static, Vec<FileId>> {
+    // No code panics between two states of a list.
+    LOCKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While it lives, its files are opened by none of the ways in [`files`](super).
+#[derive(Debug, Default)]
+pub struct Locked(Vec<FileId>);
+
+impl Locked {
+    /// Keeps the file that stands at `path` from being opened, and answers which one that is.
+    ///
+    /// # Errors
+    /// Where no regular file stands there.
+    pub fn add(&mut self, path: &Path) -> io::Result<FileId> {
+        let found = path.symlink_metadata()?;
+        super::require_regular(&found)?;
+        let id = FileId::from(&found);
+        self.0.push(id);
+        locked().push(id);
+        Ok(id)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let mut all = locked();
+        for id in &self.0 {
+            if let Some(at) = all.iter().position(|other| other == id) {
+                all.swap_remove(at);
+            }
+        }
+    }
+}
+
+/// Fails for a file that is locked here.
+pub(super) fn require_unlocked(found: &Metadata) -> io::Result<()> {
+    if !locked().contains(&FileId::from(found)) {
+        return Ok(());
+    }
+    let why = "it is a database in use, which only SQLite may open";
+    Err(io::Error::new(ErrorKind::InvalidInput, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+
+    use super::*;
+    use crate::files::atomic::{Durability, copy_own, copy_theirs, write_own, write_theirs};
+    use crate::files::{RecordFile, own, theirs};
+
+    /// A way to open a file, and what is said where it fails.
+    type Way = fn(&Path) -> Result<(), String>;
+
+    fn said<T, E: ToString>(result: Result<T, E>) -> Result<(), String> {
+        result.map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn no_way_opens_a_locked_file_by_any_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("db"), "x").unwrap();
+        fs::hard_link(at("db"), at("hard")).unwrap();
+        std::os::unix::fs::symlink("db", at("soft")).unwrap();
+        let (mut first, mut second) = (Locked::default(), Locked::default());
+        assert_eq!(first.add(&at("db")).unwrap(), second.add(&at("hard")).unwrap());
+        assert!(first.add(&at("soft")).is_err() && first.add(&at("none")).is_err());
+        drop(second);
+        let ways: [Way; 9] = [
+            |path| said(own::open(path, OpenOptions::new().append(true))),
+            |path| said(own::open_to_read(path)),
+            |path| said(own::read(path, 10)),
+            |path| said(RecordFile::append(path)),
+            |path| said(theirs::open(path)),
+            |path| said(theirs::text(path)),
+            |path| said(write_theirs(path, b"y", Durability::Atomic)),
+            |path| said(copy_theirs(path)),
+            |path| said(copy_own(path, &path.with_extension("copy"))),
+        ];
+        for name in ["db", "hard"] {
+            for (number, way) in ways.iter().enumerate() {
+                let said = way(&at(name)).unwrap_err();
+                assert!(said.contains("a database in use"), "{name} {number}: {said}");
+            }
+            let said = write_own(&at(name), b"y", Durability::Atomic).unwrap_err().to_string();
+            assert!(said.contains("a database in use"), "{said}");
+        }
+        for way in &ways[4..8] {
+            assert!(way(&at("soft")).unwrap_err().contains("a database in use"));
+        }
+        own::create_empty(&at("db")).unwrap();
+        drop(first);
+        assert_eq!(own::read(&at("db"), 10).unwrap(), b"x");
+    }
+}
