@@ -98,8 +98,9 @@ pub enum ProjectError {
     },
     /// The ralph dir could not be created, or cannot be written in.
     #[error(
-        "ralph dir, {path}: cannot be written ({reason}): mend its permissions, or name another folder with --ralph-dir",
-        path = .path.display()
+        "ralph dir, {path}: cannot be written ({reason}): {advice}, or name another folder with --ralph-dir",
+        path = .path.display(),
+        advice = files::way_to_write(.reason)
     )]
     RalphDirUnwritable {
         /// The ralph dir.

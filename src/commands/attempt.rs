@@ -38,6 +38,11 @@ pub(super) fn refuse(verb: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Whether ralph is called inside an attempt, or may be.
+pub(super) fn is_inside() -> bool {
+    !matches!(place(), Place::Outside)
+}
+
 /// The marks alone say little: they may have outlived their run, as in a terminal that an agent has opened.
 fn place() -> Place {
     let mark = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

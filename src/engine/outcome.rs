@@ -79,6 +79,8 @@ pub enum Outcome {
     PromptLost,
     /// A file of ours cannot be written, as when the disk is full.
     RecordFailed,
+    /// The graph of tasks was removed or replaced by another program while the loop ran.
+    GraphLost,
     /// One iteration failed more often than it may be retried.
     AgentFailed,
     /// An iteration failed, and the user wants the loop to end then.
@@ -209,7 +211,7 @@ struct Row {
 
 impl Outcome {
     /// Every outcome, in the order of the declaration.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Complete,
         Self::AllDone,
         Self::Written,
@@ -231,6 +233,7 @@ impl Outcome {
         Self::GivenUp,
         Self::PromptLost,
         Self::RecordFailed,
+        Self::GraphLost,
         Self::AgentFailed,
         Self::StoppedOnError,
         Self::Breaker,
@@ -271,6 +274,7 @@ impl Outcome {
             ),
             Self::PromptLost => (1, "prompt file lost", "prompt_lost", Failed, Ended::Error),
             Self::RecordFailed => (1, "cannot write records", "record_failed", Failed, Ended::Error),
+            Self::GraphLost => (5, "the graph of tasks was lost", "graph_lost", Failed, Ended::Error),
             Self::PlanMissing => (2, "implementation plan missing", "plan_missing", Failed, Ended::Empty),
             Self::NoTasks => (2, "there are no tasks", "empty", Failed, Ended::Empty),
             Self::Blocked => (3, "no task is ready", "blocked", Stopped, Ended::Blocked),

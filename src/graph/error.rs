@@ -140,6 +140,14 @@ pub enum GraphError {
         /// What to do.
         advice: &'static str,
     },
+    /// A file of the store was removed or replaced by another program while it was in use.
+    #[error("{path}: it was removed or replaced while it was in use: {advice}", path = .path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// What was kept, and what to do.
+        advice: String,
+    },
     /// The store cannot be read or written.
     #[error("{path}: {reason}: {advice}", path = .path.display())]
     Storage {

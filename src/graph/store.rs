@@ -115,7 +115,7 @@ pub struct HowDone<'a> {
 pub enum Ended {
     /// It is done.
     Done,
-    /// It has got parts meanwhile, and is what they make it.
+    /// It has got parts meanwhile, and comes again after them.
     Released,
     /// It is to be tried again.
     Retried,
@@ -185,9 +185,9 @@ pub trait Store {
     -> Result<Option<Claim>, GraphError>;
     /// Prolongs the lease of a claim.
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError>;
-    /// The task is done; when it has got parts meanwhile it is released.
+    /// The task is done; when it has got parts meanwhile that are open it is released.
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError>;
-    /// The task is given up; when it has got parts meanwhile it is released.
+    /// The task is given up; when it has got parts meanwhile that are open it is released.
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
     /// The task is left to others; `why`, if anything, goes into its log.
     fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
@@ -195,18 +195,21 @@ pub trait Store {
     fn release_unverified(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
     /// A try failed: the task is to be tried again, or has failed when its retries are used up.
     fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError>;
+    /// Opens again, to be verified, what is called done and was booked by nobody, and answers which tasks these are. `run` is the
+    /// one that books through this store.
+    fn reopen_unbooked(&mut self, run: &str) -> Result<Vec<Task>, GraphError>;
     /// Takes back the claims of holders that are gone, and answers how many there were.
     fn recover(&mut self) -> Result<usize, GraphError>;
 
     /// Whether its last agent has said that a task is done, and nobody has looked whether it is.
     fn is_unverified(&self, id: &str) -> Result<bool, GraphError>;
-    /// The tasks that a task has waited for, with the commits at which they were done, as far as those are known.
+    /// The tasks that a task has waited for, and their parts and its own, with the commits at which they were done, as far as those are known.
     fn commits_before(&self, id: &str) -> Result<Vec<(String, String)>, GraphError>;
-    /// How many tasks there are without parts, by what became of them.
+    /// How many tasks there are that do not only group parts, by what became of them.
     fn counts(&self, scope: &Scope) -> Result<Counts, GraphError>;
-    /// Tasks without parts that are neither done nor failed, at most so many, with what holds them back.
+    /// Those of them that are neither done nor failed, at most so many, with what holds them back.
     fn unresolved(&self, scope: &Scope, most: usize) -> Result<Vec<Stuck>, GraphError>;
-    /// Tasks without parts that have failed, at most so many.
+    /// Those of them that have failed, at most so many.
     fn failed(&self, scope: &Scope, most: usize) -> Result<Vec<Task>, GraphError>;
 
     /// Makes sure that the graph is still where it was opened: nobody else would see what is booked.

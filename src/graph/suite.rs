@@ -13,11 +13,12 @@ type Test = fn(&mut dyn Store);
 
 pub(super) const RETRIES: Retries = Retries { of_run: None, usual: 3 };
 
-pub(super) const TESTS: [Test; 19] = [
+pub(super) const TESTS: [Test; 20] = [
+    a_task_that_only_groups_parts_is_what_they_make_it,
     next_is_the_lowest_priority_then_the_oldest,
     what_waits_is_claimed_when_the_last_blocker_is_done,
     a_child_of_a_blocked_task_is_blocked,
-    parents_are_what_their_children_make_them,
+    parents_come_after_their_children,
     nothing_below_a_failed_parent_is_ready,
     a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it,
     who_lost_a_claim_books_nothing,
@@ -130,14 +131,20 @@ fn a_child_of_a_blocked_task_is_blocked(store: &mut dyn Store) {
     assert_eq!(ready(store), ["leaf", "late"]);
 }
 
-fn parents_are_what_their_children_make_them(store: &mut dyn Store) {
+fn parents_come_after_their_children(store: &mut dyn Store) {
     let top = add(store, "top");
     let middle = add_below(store, &top, "middle");
     let (a, b) = (add_below(store, &middle, "a"), add_below(store, &middle, "b"));
     finish(store, &a);
-    assert_eq!(status(store, &middle), Status::Pending);
+    assert_eq!((status(store, &middle), ready(store)), (Status::Pending, vec!["b".to_owned()]));
+    assert!(refused(store.force_done(&middle, true)).contains("it has parts"));
     finish(store, &b);
-    assert_eq!((status(store, &middle), status(store, &top)), (Status::Done, Status::Done));
+    // Each has work of its own, which comes after its parts.
+    assert_eq!((status(store, &middle), ready(store)), (Status::Pending, vec!["middle".to_owned()]));
+    finish(store, &middle);
+    assert_eq!((status(store, &middle), status(store, &top)), (Status::Done, Status::Pending));
+    finish(store, &top);
+    assert_eq!(status(store, &top), Status::Done);
     store.reset(&a).unwrap();
     assert_eq!((status(store, &middle), status(store, &top)), (Status::Pending, Status::Pending));
     store.force_fail(&a, "no way").unwrap();
@@ -168,11 +175,47 @@ fn a_child_of_a_claimed_task_releases_it_and_one_of_a_done_task_reopens_it(store
     assert_eq!(store.complete(&ours, HowDone::default()).unwrap(), Ended::Released);
     assert_eq!(status(store, &task), Status::Pending);
     finish(store, &child);
+    assert_eq!((status(store, &task), ready(store)), (Status::Pending, vec!["task".to_owned()]));
+    finish(store, &task);
     assert_eq!(status(store, &task), Status::Done);
     let waits = add_after(store, &[&task], "waits");
     assert_eq!(status(store, &waits), Status::Pending);
     add_below(store, &task, "another");
     assert_eq!((status(store, &task), status(store, &waits)), (Status::Pending, Status::Blocked));
+}
+
+fn a_task_that_only_groups_parts_is_what_they_make_it(store: &mut dyn Store) {
+    let text = "- [ ] top\n  - [ ] a\n  - [ ] b\n";
+    store.import(&mut import::read(text.as_bytes(), &|_| true).unwrap(), false).unwrap();
+    let id = |store: &dyn Store, title: &str| {
+        let mut found = String::new();
+        let mut each = |task: super::Task| {
+            if task.title == title {
+                found = task.id;
+            }
+            true
+        };
+        store.list(&Selection::default(), &mut each).unwrap();
+        found
+    };
+    let [top, a, b] = ["top", "a", "b"].map(|title| id(store, title));
+    assert_eq!(store.counts(&Scope::All).unwrap().total, 2);
+    finish(store, &a);
+    // What a task gets later takes nothing from its own work.
+    let part = add_below(store, &b, "part of b");
+    finish(store, &part);
+    assert_eq!((status(store, &top), ready(store)), (Status::Pending, vec!["b".to_owned()]));
+    finish(store, &b);
+    assert_eq!(status(store, &top), Status::Done);
+    // One that has lost its parts is a task like any other.
+    for id in [&part, &b, &a] {
+        store.delete(id, true).unwrap_or_default();
+    }
+    assert_eq!(status(store, &top), Status::Done);
+    assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+    let late = add_below(store, &top, "late");
+    finish(store, &late);
+    assert_eq!(ready(store), ["top"]);
 }
 
 fn who_lost_a_claim_books_nothing(store: &mut dyn Store) {
@@ -359,6 +402,7 @@ fn features_are_what_their_tasks_make_them(store: &mut dyn Store) {
     assert_eq!(status(store), FeatureStatus::Failed);
     store.reset(&part).unwrap();
     finish(store, &part);
+    finish(store, &a);
     assert_eq!(status(store), FeatureStatus::Done);
     store.delete_feature("f").unwrap();
     assert_eq!((store.features().unwrap().len(), store.details(&part).unwrap().feature), (0, None));
@@ -452,10 +496,10 @@ fn a_scope_is_counted_and_says_what_holds_it_up(store: &mut dyn Store) {
     let waits = part(store, "waits", &[&other]);
     store.force_fail(&failed, "no").unwrap();
     let scope = Scope::Subtree(top.clone());
-    assert_eq!(store.counts(&scope).unwrap(), Counts { total: 3, done: 1, failed: 1, in_progress: 0 });
-    assert_eq!(store.counts(&Scope::All).unwrap().total, 4);
+    assert_eq!(store.counts(&scope).unwrap(), Counts { total: 4, done: 1, failed: 2, in_progress: 0 });
+    assert_eq!(store.counts(&Scope::All).unwrap().total, 5);
     let ids = |tasks: Vec<super::Task>| tasks.into_iter().map(|task| task.id).collect::<Vec<_>>();
-    assert_eq!(ids(store.failed(&scope, 9).unwrap()), [failed]);
+    assert_eq!(ids(store.failed(&scope, 9).unwrap()), [failed, top.clone()], "its part comes first");
     let stuck = store.unresolved(&scope, 9).unwrap();
     assert_eq!((stuck.len(), &stuck[0].task.id), (1, &waits));
     assert_eq!(ids(stuck[0].waits_for.clone()), [other]);

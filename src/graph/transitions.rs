@@ -1,7 +1,8 @@
 //! Which states a task may have, and which steps lead from one to the next. Pure: no store, no clock.
 //!
 //! Two facts travel through the graph. *Held* goes down: whoever waits for a task that is not done holds its parts back,
-//! too. *Done* and *failed* go up: a task with parts is what they make it.
+//! too. *Done* and *failed* go up: a task that only groups parts is what they make it, and a task with work of its own comes
+//! after its parts.
 
 use super::task::Status;
 
@@ -33,7 +34,9 @@ impl Own {
 pub struct Facts {
     /// Somebody is at work on it.
     pub claimed: bool,
-    /// What became of it; of a task with parts it does not count.
+    /// There is something to do besides its parts; else it only groups them.
+    pub has_work: bool,
+    /// What became of that; as long as a part is not done, nothing has.
     pub own: Own,
     /// It, or a task above it, waits for one that is not done.
     pub held: bool,
@@ -45,16 +48,31 @@ pub struct Facts {
     pub failed: i64,
 }
 
+impl Facts {
+    /// How many of its parts are not done.
+    #[must_use]
+    pub fn open_parts(&self) -> i64 {
+        self.children - self.done
+    }
+}
+
+/// What became of a task by itself: what it was before one of its parts was open does not count any more.
+#[must_use]
+pub fn own(facts: &Facts) -> Own {
+    if facts.open_parts() > 0 { Own::Open } else { facts.own }
+}
+
 /// The state of a task.
 #[must_use]
 pub fn status(facts: &Facts) -> Status {
-    let own = match (facts.children, facts.failed) {
-        (0, _) => facts.own,
-        (_, 1..) => Own::Failed,
-        (children, _) if facts.done == children => Own::Done,
-        _ => Own::Open,
+    let became = if facts.failed > 0 {
+        Own::Failed
+    } else if facts.open_parts() == 0 && facts.children > 0 && !facts.has_work {
+        Own::Done
+    } else {
+        own(facts)
     };
-    match own {
+    match became {
         _ if facts.claimed => Status::InProgress,
         Own::Done => Status::Done,
         Own::Failed => Status::Failed,
@@ -69,20 +87,20 @@ pub fn is_held(open_blockers: i64, parent_held: bool) -> bool {
     open_blockers > 0 || parent_held
 }
 
-/// Whether a task can be claimed: nothing holds it back, it has no parts, and the task above it has not failed.
+/// Whether a task can be claimed: nothing holds it back, none of its parts is open, and the task above it has not failed.
 #[must_use]
-pub fn is_ready(status: Status, children: i64, parent: Option<Status>) -> bool {
-    status == Status::Pending && children == 0 && parent != Some(Status::Failed)
+pub fn is_ready(status: Status, open_parts: i64, parent: Option<Status>) -> bool {
+    status == Status::Pending && open_parts == 0 && parent != Some(Status::Failed)
 }
 
 /// Whether a task is kept among those that can be claimed: also while it is claimed, so that a claim changes no list. There
 /// are as few of these as there are agents at work.
 #[must_use]
 pub fn is_listed(facts: &Facts, parent: Option<Status>) -> bool {
-    is_ready(status(&Facts { claimed: false, ..*facts }), facts.children, parent)
+    is_ready(status(&Facts { claimed: false, ..*facts }), facts.open_parts(), parent)
 }
 
-/// Whether a task without parts may go from one state to the other in a single step. `done` is left by a reset alone. What a
+/// Whether a task without open parts may go from one state to the other in a single step. `done` is left by a reset alone. What a
 /// store shows of each change is held to this; [`steps`] are made of it.
 #[cfg(test)]
 pub(super) fn is_legal(from: Status, to: Status) -> bool {
@@ -116,8 +134,15 @@ pub fn steps(from: Status, to: Status) -> Option<&'static [Status]> {
 mod tests {
     use super::*;
 
-    const LEAF: Facts =
-        Facts { claimed: false, own: Own::Open, held: false, children: 0, done: 0, failed: 0 };
+    const LEAF: Facts = Facts {
+        claimed: false,
+        has_work: true,
+        own: Own::Open,
+        held: false,
+        children: 0,
+        done: 0,
+        failed: 0,
+    };
 
     #[test]
     fn a_leaf_is_what_became_of_it() {
@@ -133,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_what_its_children_make_it() {
+    fn a_task_that_only_groups_parts_is_what_they_make_it() {
         for (done, failed, held, expected) in [
             (0, 0, false, Status::Pending),
             (1, 0, true, Status::Blocked),
@@ -142,13 +167,33 @@ mod tests {
             (0, 2, false, Status::Failed),
         ] {
             for own in [Own::Open, Own::Done, Own::Failed] {
-                assert_eq!(status(&Facts { own, held, children: 2, done, failed, ..LEAF }), expected);
+                let facts = Facts { has_work: false, own, held, children: 2, done, failed, ..LEAF };
+                assert_eq!(status(&facts), expected);
             }
         }
     }
 
     #[test]
-    fn what_waits_or_has_parts_or_a_failed_parent_is_not_ready() {
+    fn a_task_with_work_of_its_own_comes_after_its_parts() {
+        for (done, failed, own, expected, is_ready) in [
+            (0, 0, Own::Open, Status::Pending, false),
+            (1, 0, Own::Done, Status::Pending, false),
+            (2, 0, Own::Open, Status::Pending, true),
+            (2, 0, Own::Done, Status::Done, false),
+            (2, 0, Own::Failed, Status::Failed, false),
+            (1, 1, Own::Done, Status::Failed, false),
+        ] {
+            let facts = Facts { own, children: 2, done, failed, ..LEAF };
+            assert_eq!((status(&facts), is_listed(&facts, None)), (expected, is_ready), "{facts:?}");
+            let claimed = Facts { claimed: true, ..facts };
+            assert_eq!(status(&claimed), Status::InProgress);
+        }
+        let reopened = Facts { own: Own::Done, children: 2, done: 1, ..LEAF };
+        assert_eq!(super::own(&reopened), Own::Open, "it has to be looked at again");
+    }
+
+    #[test]
+    fn what_waits_or_has_open_parts_or_a_failed_parent_is_not_ready() {
         assert!(is_ready(Status::Pending, 0, None) && is_ready(Status::Pending, 0, Some(Status::Pending)));
         assert!(!is_ready(Status::Pending, 1, None) && !is_ready(Status::Pending, 0, Some(Status::Failed)));
         for status in [Status::InProgress, Status::Done, Status::Blocked, Status::Failed] {

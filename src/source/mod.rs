@@ -17,6 +17,10 @@ use crate::graph::GraphError;
 impl From<GraphError> for End {
     /// A graph that cannot go on ends the loop.
     fn from(error: GraphError) -> Self {
-        Self::because(Outcome::RecordFailed, error.to_string())
+        let outcome = match error {
+            GraphError::Lost { .. } => Outcome::GraphLost,
+            _ => Outcome::RecordFailed,
+        };
+        Self::because(outcome, error.to_string())
     }
 }

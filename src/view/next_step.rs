@@ -198,7 +198,10 @@ mod tests {
         for outcome in Outcome::ALL {
             let is_quiet =
                 matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed)
-                    || matches!(outcome, Outcome::PromptLost | Outcome::RecordFailed | Outcome::GitFailed);
+                    || matches!(
+                        outcome,
+                        Outcome::PromptLost | Outcome::RecordFailed | Outcome::GraphLost | Outcome::GitFailed
+                    );
             let (spent, outcome) = (Some((&tally, budget)), Some(outcome));
             let ending = Ending { verb: "build", name: "build", outcome, spent, ..Ending::default() };
             assert_eq!(next_step(&ending).is_none(), is_quiet, "{outcome:?}");

@@ -133,6 +133,39 @@ fn the_table_names_what_is_there_and_nothing_else() {
     assert_eq!(unused.collect::<Vec<_>>(), [], "these need not be known");
 }
 
+/// Whoever opens and closes a database of ours by other means than `SQLite` drops the locks of the process on it: `files` alone
+/// opens what has a path, and refuses that. What else is opened is no file of a project.
+#[test]
+fn files_are_opened_in_one_place() {
+    const OPENS: &str = r"\b(File::(open|create|create_new|options)|fs::(read|read_to_string|write|copy))\(";
+    /// Our own executable, a folder, files of processes, one of the machine, a file that is not at its place yet, and those of a
+    /// program of its own.
+    const OTHERS: [&str; 6] = [
+        "commands/demo.rs",
+        "git.rs",
+        "git/half_made.rs",
+        "graph/holder.rs",
+        "record/retention.rs",
+        "script_agent/acp.rs",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let opens = Regex::new(OPENS).unwrap();
+    let mut opening = BTreeSet::new();
+    for file in &files {
+        let place = file.strip_prefix(&root).unwrap();
+        if place.starts_with("files") || place.iter().any(|part| part == "tests") {
+            continue;
+        }
+        let code = code(file);
+        if code.lines().any(|line| opens.is_match(line) && !line.contains("\"/proc/")) {
+            opening.insert(place.to_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(opening, OTHERS.map(str::to_owned).into(), "open files by 'files::own' or 'files::theirs'");
+}
+
 /// What is readable on black and on white is decided in one place; a whole screen shows agents' own colours, too.
 #[test]
 fn colours_are_those_of_the_palette() {

@@ -103,6 +103,9 @@ fn a_graph_grows_and_is_worked_off() {
     assert_eq!(ready.as_array().unwrap().len(), 1);
     assert_eq!(ready[0]["id"], part.as_str());
     assert!(graph.good(&["done", &part]).starts_with(&format!("{part}  done")));
+    assert_eq!((graph.status(&parse), graph.status(&test)), ("pending".into(), "blocked".into()));
+    assert_eq!(graph.json(&["list", "--ready"])[0]["id"], parse.as_str(), "it comes after its parts");
+    graph.good(&["done", &parse]);
     assert_eq!((graph.status(&parse), graph.status(&test)), ("done".into(), "pending".into()));
     graph.good(&["fail", &test, "-r", "- no time"]);
     graph.good(&["log", &test, "-m", "- tomorrow"]);
@@ -123,6 +126,7 @@ fn the_tree_and_the_graph_are_drawn() {
     let below = graph.add(&["Below", "--parent", &first]);
     let last = graph.add(&["Last", "--parent", &top, "--after", &first]);
     graph.good(&["done", &below]);
+    graph.good(&["done", &first]);
     assert_eq!(
         graph.good(&["tree"]),
         format!("○ {top}  Top\n├─ ✓ {first}  First \"x\"\n│  └─ ✓ {below}  Below\n└─ ○ {last}  Last\n")
@@ -265,6 +269,7 @@ fn features_hold_tasks_together() {
     assert_eq!(graph.json(&["list"]).as_array().unwrap().len(), 1, "those of no feature");
     assert!(graph.refused(&["list", "--feature", "exprt"]).contains("'export' is there"));
     graph.good(&["done", &part]);
+    graph.good(&["done", &id]);
     assert_eq!(status("export"), "done");
     graph.good(&["reset", &part]);
     assert_eq!(feature("delete export").code, Some(0));

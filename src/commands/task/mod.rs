@@ -18,6 +18,7 @@ use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, NewTask, Store, Task};
 use crate::job::workspace::locate;
+use crate::process::sweep::RUN_MARK;
 use crate::project::{Project, ProjectError};
 use crate::text::count;
 
@@ -91,8 +92,34 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
         // What would be refused makes no graph either.
         SqliteStore::nowhere()?.add(&task)?;
     }
-    let id = create(&project)?.add(&task)?;
+    let mut store = create(&project)?;
+    if let Some(parent) = &task.parent {
+        require_own(&project, &store, parent)?;
+    }
+    let id = store.add(&task)?;
     answer(&args.graph, &json!({ "id": id }), &id)
+}
+
+/// Refuses a part of what others work on: inside of an attempt parts are added below the task at work alone. What agents make tasks in
+/// is theirs.
+fn require_own(project: &Project, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
+    if project.graph_dir().ends_with(author::DRAFT) || !attempt::is_inside() {
+        return Ok(());
+    }
+    // Without its environment a process does not know which run it is of.
+    let run = std::env::var(RUN_MARK).ok().filter(|run| !run.is_empty());
+    let mut above = Some(parent.to_owned());
+    while let Some(id) = above {
+        let task = store.task(&id)?;
+        if task.claimed_by.is_some_and(|by| run.as_ref().is_none_or(|run| *run == by)) {
+            return Ok(());
+        }
+        above = task.parent_id;
+    }
+    bail!(
+        "agents at work add parts only below their own task, and {parent} is none of these: leave --parent out, or say with \
+         --after what it waits for"
+    )
 }
 
 /// The feature that an agent adds tasks to, where it does not say so.

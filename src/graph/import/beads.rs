@@ -73,10 +73,12 @@ fn item(line: usize, text: &str) -> Result<Item, GraphError> {
             return Err(at(line, &format!("'{other}' is no status: {known}")));
         }
     };
+    let description = paragraphs([issue.description.as_str(), &issue.acceptance_criteria, &issue.notes]);
     Ok(Item {
         parent: parents.into_iter().next(),
         after: of_kind("blocks").collect(),
-        description: paragraphs([issue.description.as_str(), &issue.acceptance_criteria, &issue.notes]),
+        is_group: description.is_none(),
+        description,
         priority: issue.priority,
         status,
         ..Item::new(line, key(&issue.id), issue.title.clone())

@@ -45,6 +45,7 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, GraphError> {
         items.push(Item {
             parent: above.last().map(|above| above.key.clone()),
             status: if done { Status::Done } else { Status::Pending },
+            is_group: true,
             ..Item::new(number + 1, key.clone(), title.to_owned())
         });
         above.push(Above { indent, key, path });

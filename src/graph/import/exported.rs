@@ -62,6 +62,9 @@ pub(in crate::graph) struct ExportedTask {
     pub(in crate::graph) verification_status: Verification,
     #[serde(default)]
     pub(in crate::graph) blockers: Vec<String>,
+    /// It is nothing but its parts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::graph) group: bool,
     #[serde(default)]
     pub(in crate::graph) log: Vec<LogLine>,
 }
@@ -105,6 +108,7 @@ fn entry(line: usize, text: &str) -> Result<Entry, GraphError> {
         retries: task.max_retries.map(|most| (task.retry_count, most)),
         verification: task.verification_status,
         times: task.created_at.map(|created| (created, task.updated_at.unwrap_or(created))),
+        is_group: task.group,
         origin: task.origin,
         log: task.log,
         ..Item::new(line, Key::Id(task.id), task.title)

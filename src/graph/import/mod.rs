@@ -70,6 +70,8 @@ pub struct Item {
     pub verification: Verification,
     /// When it was added, and when it was changed last.
     pub times: Option<(DateTime<Utc>, DateTime<Utc>)>,
+    /// With parts, it is nothing but these.
+    pub is_group: bool,
     /// What another file calls it, of a task that is known by its id.
     pub origin: Option<String>,
     /// What happened to it, of a task that is new here.
@@ -92,6 +94,7 @@ impl Item {
             retries: None,
             verification: Verification::Pending,
             times: None,
+            is_group: false,
             origin: None,
             log: Vec::new(),
         }

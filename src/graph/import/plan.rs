@@ -20,6 +20,7 @@ pub(super) fn items(text: &str, is_branch: &dyn Fn(&str) -> bool) -> Result<Vec<
         items.push(Item {
             after: base.map(key).collect(),
             description: Some(section.goal.clone()),
+            is_group: true,
             ..Item::new(section.line, key(&section.name), section.name.clone())
         });
         for task in &section.tasks {

@@ -76,12 +76,12 @@ pub(super) fn renew(graph: &Connection, claim: &Claim, lease: Duration) -> Falli
 
 pub(super) fn complete(graph: &Connection, claim: &Claim, done: HowDone<'_>) -> Fallible<Ended> {
     let seq = held(graph, claim)?;
-    if has_parts(graph, seq)? {
-        leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and is done when they are")?;
+    if has_open_parts(graph, seq)? {
+        leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and comes again after them")?;
         return Ok(Ended::Released);
     }
     let HowDone { commit, is_verified } = done;
-    let update = "UPDATE tasks SET done_at_commit = ?2, verification = ?3 WHERE seq = ?1";
+    let update = "UPDATE tasks SET done_at_commit = ?2, verification = ?3, done_by = run WHERE seq = ?1";
     graph.prepare_cached(update)?.execute(params![seq, commit, is_verified])?;
     leave(graph, seq, Own::Done, "done")?;
     Ok(Ended::Done)
@@ -89,7 +89,7 @@ pub(super) fn complete(graph: &Connection, claim: &Claim, done: HowDone<'_>) -> 
 
 pub(super) fn fail(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<Ended> {
     let seq = held(graph, claim)?;
-    if has_parts(graph, seq)? {
+    if has_open_parts(graph, seq)? {
         leave(
             graph,
             seq,
@@ -136,15 +136,15 @@ pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str, retries: Re
     Ok(Ended::Retried)
 }
 
-fn has_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
-    Ok(Node::read(graph, seq)?.children > 0)
+fn has_open_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
+    Ok(Node::read(graph, seq)?.open_parts() > 0)
 }
 
-/// Takes the claim off a task, which is `own` from now on.
+/// Takes the claim off a task, which is `own` from now on. Of one that is done, `done_by` says already who books that.
 pub(super) fn leave(graph: &Connection, seq: i64, own: Own, log: &str) -> Fallible<()> {
-    let update =
-        "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL, unverified = 0 WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute([seq])?;
+    let update = "UPDATE tasks SET run = NULL, holder = NULL, lease_until = NULL, unverified = 0,
+        done_by = iif(?2, done_by, NULL) WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, own == Own::Done])?;
     if !log.is_empty() {
         write_log(graph, seq, log)?;
     }

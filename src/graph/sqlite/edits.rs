@@ -4,7 +4,7 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::claims::leave;
-use super::settle::{Node, Parent, count_child, list_as_ready, numbers, settle};
+use super::settle::{Node, Parent, Work, count_child, list_as_ready, numbers, settle};
 use super::{Fallible, Fault, cycle, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
@@ -143,13 +143,14 @@ pub(super) fn force_fail(graph: &Connection, id: &str, reason: &str) -> Fallible
 /// Brings a task to its end by legal steps, without an agent.
 fn by_hand(graph: &Connection, seq: i64, to: Status, own: Own, log: &str) -> Fallible<String> {
     let (node, id) = (Node::read(graph, seq)?, queries::id(graph, seq)?);
-    if node.children > 0 {
+    if node.open_parts() > 0 || node.work.0.is_none() {
         return Err(GraphError::HasParts { id, from: node.status, to }.into());
     }
     if transitions::steps(node.status, to).is_none() {
         let advice = if node.status == to { "there is nothing to do" } else { "'ralph task reset' it first" };
         return Err(GraphError::Illegal { id, from: node.status, to, advice }.into());
     }
+    graph.prepare_cached("UPDATE tasks SET done_by = '' WHERE seq = ?1")?.execute([seq])?;
     leave(graph, seq, own, log)?;
     Ok(id)
 }
@@ -160,7 +161,7 @@ pub(super) fn reset(graph: &Connection, id: &str) -> Fallible<String> {
         let update = "UPDATE tasks SET retry_count = 0, verification = 0 WHERE seq = ?1";
         graph.prepare_cached(update)?.execute([seq])?;
         let node = Node::read(graph, seq)?;
-        if node.claimed || (node.children == 0 && Own::of(node.status) != Own::Open) {
+        if node.claimed || node.work.own() != Own::Open {
             leave(graph, seq, Own::Open, "reset, by hand")?;
         }
     }
@@ -199,12 +200,31 @@ pub(super) fn delete(graph: &Connection, id: &str, recursive: bool) -> Fallible<
     if let Some(Parent { seq: parent, .. }) = top.parent {
         let was = |what: Status| -i64::from(top.status == what);
         count_child(graph, parent, -1, was(Status::Done), was(Status::Failed))?;
-        let left = Node::read(graph, parent)?;
-        // It had failed by its parts alone.
-        let own = (left.children == 0 && left.status == Status::Failed).then_some(Own::Open);
-        settle(graph, parent, own)?;
+        ungroup(graph, parent)?;
+        settle(graph, parent, None)?;
     }
     Ok(tasks.len())
+}
+
+/// Makes a task that only grouped parts, and has none left, one like any other. Where they were done, it is.
+fn ungroup(graph: &Connection, seq: i64) -> Fallible<()> {
+    let node = Node::read(graph, seq)?;
+    if node.children > 0 || node.work.0.is_some() {
+        return Ok(());
+    }
+    let is_done = node.status == Status::Done;
+    let own = if is_done { Own::Done } else { Own::Open };
+    let update = "UPDATE tasks SET work = ?2, done_by = iif(?3, '', NULL) WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, Work(Some(own)).number(), is_done])?;
+    if is_done { write_log(graph, seq, "done, with its parts") } else { Ok(()) }
+}
+
+/// Lets tasks with parts that say nothing but a title only group these.
+pub(super) fn group_by_titles(graph: &Connection) -> Fallible<()> {
+    let update = "UPDATE tasks SET work = 0, done_by = NULL
+        WHERE children > 0 AND NOT EXISTS (SELECT 1 FROM descriptions WHERE task = seq)";
+    graph.execute(update, [])?;
+    Ok(())
 }
 
 /// A task and all below it, parts behind what they are a part of.

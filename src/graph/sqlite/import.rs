@@ -5,17 +5,22 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 use super::edits::{MAX_RETRIES, describe, new_id, write_log};
 use super::features;
 use super::rebuild::rebuild;
-use super::settle::Node;
+use super::settle::{Node, Work};
 use super::{Fallible, Fault, now, number, queries, status};
 use crate::graph::error::GraphError;
 use crate::graph::import::{Entry, FeatureItem, Item, Key, at};
 use crate::graph::limits;
 use crate::graph::store::Imported;
 use crate::graph::task::{LogLine, Status, Verification};
+use crate::graph::transitions::Own;
 
-/// What the file says of tasks that may come later in it, and in which states those were that were known before.
-const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER);
+/// What the file says of tasks that may come later in it, in which states those were that were known before, and which ones only
+/// group their parts.
+const SCRATCH: &str = "CREATE TEMP TABLE seen (task INTEGER PRIMARY KEY, line INTEGER, status INTEGER, same INTEGER, groups INTEGER);
     CREATE TEMP TABLE said (line INTEGER, task INTEGER, is_parent INTEGER, is_id INTEGER, name TEXT, other TEXT);";
+
+/// What the log says of a task that a file calls done.
+const IMPORTED: &str = "done, by an import";
 
 pub(super) fn import(
     graph: &Transaction<'_>,
@@ -48,6 +53,11 @@ pub(super) fn import(
     imported.unchanged -= tasks;
     imported.updated += tasks;
     if changed > 0 {
+        // Who was without parts before has work, whatever it gets.
+        let groups = "UPDATE tasks SET work = 0, done_by = NULL
+            WHERE seq IN (SELECT task FROM seen WHERE groups AND status IS NULL)
+            AND EXISTS (SELECT 1 FROM tasks AS parts WHERE parts.parent = tasks.seq)";
+        graph.execute(groups, [])?;
         rebuild(graph, &|seq| title(graph, seq))?;
     }
     graph.execute_batch("DROP TABLE seen; DROP TABLE said;")?;
@@ -88,9 +98,9 @@ fn take(graph: &Transaction<'_>, item: &Item) -> Fallible<Taken> {
         Some(seq) => (seq, renew(graph, seq, item)?),
         None => (insert(graph, item)?, Taken::New),
     };
-    let insert = "INSERT INTO seen (task, line, status, same) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+    let insert = "INSERT INTO seen (task, line, status, same, groups) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     let is_same = matches!(taken, Taken::Same);
-    if graph.prepare_cached(insert)?.execute(params![seq, item.line, was, is_same])? == 0 {
+    if graph.prepare_cached(insert)?.execute(params![seq, item.line, was, is_same, item.is_group])? == 0 {
         let first = "SELECT line FROM seen WHERE task = ?1";
         let first: i64 = graph.prepare_cached(first)?.query_row([seq], |row| row.get(0))?;
         let name = item.key.name();
@@ -134,8 +144,11 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
         .map_or((now, now), |(created, updated)| (created.timestamp_millis(), updated.timestamp_millis()));
     let (retries, max_retries) = item.retries.unwrap_or((0, MAX_RETRIES));
     let insert = "INSERT INTO tasks (id, origin, feature, title, status, priority, created_at, updated_at, retry_count,
-        max_retries, verification) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        max_retries, verification, work, done_by) VALUES (?1, iif(EXISTS (SELECT 1 FROM tasks WHERE origin = ?2), NULL, ?2),
+        ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let status = number(item.status);
+    let is_done = item.status == Status::Done;
+    let work = Work(Some(Own::of(item.status))).number();
     let verification = Verification::ALL.iter().position(|&known| known == item.verification);
     let priority = item.priority.unwrap_or(0);
     let retries = retries.min(max_retries);
@@ -150,7 +163,9 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
         updated,
         retries,
         max_retries,
-        verification
+        verification,
+        work,
+        is_done.then_some("")
     ];
     graph.prepare_cached(insert)?.execute(values)?;
     let seq = graph.last_insert_rowid();
@@ -158,6 +173,12 @@ fn insert(graph: &Transaction<'_>, item: &Item) -> Fallible<i64> {
     for LogLine { message, timestamp, said } in &item.log {
         let insert = "INSERT INTO task_logs (task, message, at, said) VALUES (?1, ?2, ?3, ?4)";
         graph.prepare_cached(insert)?.execute(params![seq, message, timestamp.timestamp_millis(), said])?;
+    }
+    let last = item.log.iter().rev().find(|line| !line.said);
+    // An export knows which tasks have parts; of those of other files it turns out later.
+    let is_group = item.is_group && matches!(item.key, Key::Id(_));
+    if is_done && !is_group && !last.is_some_and(|line| line.message.starts_with("done")) {
+        write_log(graph, seq, IMPORTED)?;
     }
     Ok(seq)
 }
@@ -197,9 +218,8 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     let priority = item.priority.unwrap_or(old.priority);
     let is_tick = item.status == Status::Done && matches!(item.key, Key::Origin(_));
     let is_finished = is_tick && matches!(old.status, Status::Pending | Status::Blocked | Status::Failed);
-    let is_leaf: bool = graph
-        .prepare_cached("SELECT children = 0 FROM tasks WHERE seq = ?1")?
-        .query_row([seq], |row| row.get(0))?;
+    let node = Node::read(graph, seq)?;
+    let is_leaf = node.work.0.is_some() && node.open_parts() == 0;
     let is_described = item.description.as_ref().is_none_or(|description| *description == old.description);
     let is_same = old.title == item.title && is_described && old.priority == priority;
     if is_same && !(is_finished && is_leaf) {
@@ -208,11 +228,12 @@ fn renew(graph: &Transaction<'_>, seq: i64, item: &Item) -> Fallible<Taken> {
     if let Some(description) = &item.description {
         describe(graph, seq, description)?;
     }
-    let update = "UPDATE tasks SET title = ?2, priority = ?3, updated_at = ?4, status = coalesce(?5, status) WHERE seq = ?1";
+    let update = "UPDATE tasks SET title = ?2, priority = ?3, updated_at = ?4, status = coalesce(?5, status),
+        work = iif(?5 IS NULL, work, 2), done_by = iif(?5 IS NULL, done_by, '') WHERE seq = ?1";
     let finished = (is_finished && is_leaf).then(|| number(Status::Done));
     graph.prepare_cached(update)?.execute(params![seq, item.title, priority, now(), finished])?;
     if finished.is_some() {
-        write_log(graph, seq, "done, by an import")?;
+        write_log(graph, seq, IMPORTED)?;
     }
     // It is listed by its priority.
     Ok(if finished.is_some() || old.priority != priority { Taken::Reopened } else { Taken::Updated })

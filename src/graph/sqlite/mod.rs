@@ -11,6 +11,7 @@ mod claims;
 mod cycle;
 mod edits;
 mod features;
+mod files;
 mod import;
 mod journal;
 mod older;
@@ -21,14 +22,20 @@ mod settle;
 mod spool;
 #[cfg(test)]
 mod tests;
+mod unbooked;
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::env;
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
@@ -41,9 +48,11 @@ use super::store::{
     Store, Stuck,
 };
 use super::task::{Details, LogLine, Status, Task};
-use crate::files::{FileId, own};
+use crate::files::own;
+use crate::files::room::Room;
 use crate::memory::journal::Entry as JournalEntry;
 
+use files::Files;
 use spool::Spool;
 
 pub use open::BUSY_TIMEOUT;
@@ -51,12 +60,17 @@ pub use open::BUSY_TIMEOUT;
 /// A graph of tasks in an `SQLite` database.
 #[derive(Debug)]
 pub struct SqliteStore {
+    /// Closed before its files are free to be opened.
     connection: Connection,
     path: PathBuf,
-    /// It is at that path; else it is in no file yet.
-    has_place: bool,
-    /// Which file it is, where that is known.
-    file: Option<FileId>,
+    /// Its files at that path; else it is in no file yet.
+    files: Option<Files>,
+    /// The ids of the tasks that were done through this store.
+    booked: HashSet<String>,
+    /// The version of the data in which all that is called done was booked.
+    looked_at: Option<i64>,
+    /// They were removed or replaced: which one, and what was kept.
+    lost: OnceCell<(PathBuf, String)>,
     /// The copy of an older program's database that was taken over when this one was opened.
     taken_over: Option<PathBuf>,
 }
@@ -70,6 +84,20 @@ enum Fault {
     Sql(rusqlite::Error),
     /// A file beside it.
     File(io::Error),
+}
+
+/// How often the journal of another run is read until it has the attempt whose end was booked, and how far apart. The run enters it
+/// right after that.
+const MOST_LOOKS: u32 = 40;
+const NEXT_LOOK: Duration = Duration::from_millis(50);
+/// What to do about a full disk.
+const FREE_SPACE: &str = "free some space on that disk";
+/// How much has to be free for the files beside a database, in bytes.
+const BESIDE: u64 = 128 << 10;
+
+/// Whether the disk that holds `path` has no room for the files beside a database.
+fn is_full(path: &Path) -> bool {
+    path.parent().and_then(Room::of).is_some_and(|room| room.free < BESIDE)
 }
 
 type Fallible<T> = Result<T, Fault>;
@@ -98,7 +126,10 @@ impl Fault {
         let error = match self {
             Self::Graph(error) => return error,
             Self::File(error) => {
-                let advice = "move away what is there, or mend the permissions and the room of its folder";
+                let advice = match error.kind() {
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => FREE_SPACE,
+                    _ => "move away what is there, or fix the permissions of its folder",
+                };
                 return GraphError::Storage { path: path.to_owned(), reason: error.to_string(), advice };
             }
             Self::Sql(error) => error,
@@ -108,7 +139,13 @@ impl Fault {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 "another program has locked it: end that, and try again"
             }
-            Some(ErrorCode::DiskFull) => "free some space on that disk",
+            Some(ErrorCode::DiskFull) => FREE_SPACE,
+            // On a full disk the files beside a database cannot be made, of which SQLite says no more than that.
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen)
+                if is_full(&path) =>
+            {
+                FREE_SPACE
+            }
             Some(ErrorCode::SystemIoFailure) => "the disk may be full: free some space, or check it",
             Some(ErrorCode::NotADatabase) => {
                 let (what, advice) = ("is no database".to_owned(), "move it away");
@@ -120,7 +157,7 @@ impl Fault {
                 return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-                "mend the permissions of the file and its folder"
+                "fix the permissions of the file and its folder"
             }
             _ => "check that file and its disk",
         };
@@ -129,15 +166,30 @@ impl Fault {
 }
 
 impl SqliteStore {
-    /// All that `change` does, or nothing of it.
+    /// All that `change` does, or nothing of it. What it answers is in files that others see.
     fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Fallible<T>) -> Result<T, GraphError> {
+        self.look_after()?;
         let all = |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = change(&transaction)?;
             transaction.commit()?;
             Ok(value)
         };
-        all(&mut self.connection).map_err(|fault: Fault| fault.at(&self.path))
+        let written = all(&mut self.connection);
+        self.checked(written)
+    }
+
+    /// [`SqliteStore::write`] onto the disk: a power cut must not take back what is done.
+    fn write_through<T>(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> Fallible<T>,
+    ) -> Result<T, GraphError> {
+        let synchronous =
+            |store: &Self, how| store.connection.pragma_update(None, "synchronous", how).map_err(Fault::from);
+        synchronous(self, "FULL").map_err(|fault| fault.at(&self.path))?;
+        let written = self.write(change);
+        synchronous(self, "NORMAL").map_err(|fault| fault.at(&self.path))?;
+        written
     }
 
     /// What `look` sees is one state of the database.
@@ -146,7 +198,29 @@ impl SqliteStore {
             let transaction = self.connection.unchecked_transaction()?;
             look(&transaction)
         };
-        all().map_err(|fault: Fault| fault.at(&self.path))
+        let seen = all();
+        self.checked(seen)
+    }
+
+    /// What an operation has done, if its files are still at their place.
+    fn checked<T>(&self, done: Fallible<T>) -> Result<T, GraphError> {
+        self.look_after()?;
+        done.map_err(|fault| fault.at(&self.path))
+    }
+
+    /// Keeps all of it, once its files are not at their place any more: what is open still has that.
+    fn rescue(&self, files: &Files) -> String {
+        let put_back = || files.clear().is_ok() && self.save(&self.path).is_ok();
+        if files.is_free() && put_back() {
+            return "a copy is put back; start again".to_owned();
+        }
+        match keep_copy(&self.connection, &self.path, ".kept") {
+            Ok(copy) => format!(
+                "all that was written is kept in {}: compare it with what is there now, and start again",
+                copy.display()
+            ),
+            Err(fault) => format!("it cannot be kept either, {}", fault.at(&self.path)),
+        }
     }
 
     /// [`Store::put_feature`], and what belongs to it outside of the store: `also` is done when nothing but the last step of
@@ -164,6 +238,11 @@ impl SqliteStore {
         })
     }
 
+    /// Lets tasks with parts that say nothing but a title only group these.
+    pub fn group_by_titles(&mut self) -> Result<(), GraphError> {
+        self.write(|graph| edits::group_by_titles(graph))
+    }
+
     /// Takes back the claims of holders that are gone where that can be done without waiting, and answers how many there were.
     /// For who only wants to look: what is not taken back now is so at the next look.
     pub fn recover_at_once(&mut self) -> usize {
@@ -176,18 +255,13 @@ impl SqliteStore {
         let _ = self.connection.busy_timeout(patience);
         count
     }
+}
 
-    /// Brings what is booked onto the disk: a power cut must not take back what is done.
-    fn synchronise(&self) {
-        let all = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-            let (written, copied): (i64, i64) = (row.get(1)?, row.get(2)?);
-            Ok(written == copied)
-        });
-        if !matches!(all, Ok(true)) {
-            // Somebody reads, or does the same: it stays in the log for now, which can be made safe as well.
-            let mut log = self.path.clone().into_os_string();
-            log.push("-wal");
-            let _ = own::open_to_read(Path::new(&log)).and_then(|log| log.sync_all());
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // Who closes a database last removes the files beside it by their names: those of another one by now.
+        if self.files.as_ref().is_some_and(|files| files.lost().is_some()) {
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
 }
@@ -199,16 +273,15 @@ impl Store for SqliteStore {
         holder: &Holder,
         lease: Duration,
     ) -> Result<Option<Claim>, GraphError> {
-        let claim = |scope| {
-            claims::claim(&self.connection, scope, holder, lease).map_err(|fault| fault.at(&self.path))
-        };
+        self.look_after()?;
+        let claim = |scope| self.checked(claims::claim(&self.connection, scope, holder, lease));
         if let Some(claim) = claim(scope)? {
             return Ok(Some(claim));
         }
         // What costs more than a claim is only done when there is nothing else.
         let scope = self.read(|graph| claims::resolved(graph, scope))?;
         self.recover()?;
-        claims::claim(&self.connection, &scope, holder, lease).map_err(|fault| fault.at(&self.path))
+        self.checked(claims::claim(&self.connection, &scope, holder, lease))
     }
 
     fn renew(&mut self, claim: &Claim, lease: Duration) -> Result<(), GraphError> {
@@ -216,8 +289,10 @@ impl Store for SqliteStore {
     }
 
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write(|graph| claims::complete(graph, claim, done))?;
-        self.synchronise();
+        let ended = self.write_through(|graph| claims::complete(graph, claim, done))?;
+        if ended == Ended::Done {
+            self.booked.insert(claim.task.clone());
+        }
         Ok(ended)
     }
 
@@ -258,18 +333,10 @@ impl Store for SqliteStore {
     }
 
     fn look_after(&self) -> Result<(), GraphError> {
-        if self.file.is_none_or(|file| file.is_at(&self.path)) {
-            return Ok(());
-        }
-        let reason = "it was removed or replaced while it was in use".to_owned();
-        let is_gone = self.path.symlink_metadata().is_err();
-        // What is still open has all of it.
-        let advice = if is_gone && self.save(&self.path).is_ok() {
-            "a copy is put back; start again"
-        } else {
-            "look at what is there now, and start again"
-        };
-        Err(GraphError::Storage { path: self.path.clone(), reason, advice })
+        let Some(files) = &self.files else { return Ok(()) };
+        let Some(path) = files.lost() else { return Ok(()) };
+        let (path, advice) = self.lost.get_or_init(|| (path.to_owned(), self.rescue(files))).clone();
+        Err(GraphError::Lost { path, advice })
     }
 
     fn note(&mut self, entry: &JournalEntry) -> Result<(), GraphError> {
@@ -282,6 +349,31 @@ impl Store for SqliteStore {
         each: &mut dyn FnMut(JournalEntry) -> bool,
     ) -> Result<(), GraphError> {
         self.read(|graph| journal::search(graph, query, each))
+    }
+
+    fn reopen_unbooked(&mut self, run: &str) -> Result<Vec<Task>, GraphError> {
+        let version =
+            self.read(|graph| Ok(graph.pragma_query_value(None, "data_version", |row| row.get(0))?))?;
+        // No other program has written anything since the last time.
+        if self.looked_at == Some(version) {
+            return Ok(Vec::new());
+        }
+        let mut looks = 0;
+        let doubts = loop {
+            let doubts = self.read(|graph| unbooked::doubts(graph, run, &self.booked))?;
+            looks += 1;
+            if looks > MOST_LOOKS || !doubts.is_early() {
+                break doubts;
+            }
+            thread::sleep(NEXT_LOOK);
+        };
+        let reopened = if doubts.is_empty() {
+            Vec::new()
+        } else {
+            self.write(|graph| unbooked::reopen(graph, &doubts))?
+        };
+        self.looked_at = Some(version);
+        Ok(reopened)
     }
 
     fn recover(&mut self) -> Result<usize, GraphError> {
@@ -301,9 +393,7 @@ impl Store for SqliteStore {
     }
 
     fn force_done(&mut self, id: &str, force: bool) -> Result<String, GraphError> {
-        let id = self.write(|graph| edits::force_done(graph, id, force))?;
-        self.synchronise();
-        Ok(id)
+        self.write_through(|graph| edits::force_done(graph, id, force))
     }
 
     fn force_fail(&mut self, id: &str, reason: &str) -> Result<String, GraphError> {
@@ -342,21 +432,14 @@ impl Store for SqliteStore {
         let folder = folder.map_or_else(env::temp_dir, Path::to_owned);
         // Nobody has to wait for us while we wait for what is to be read.
         let read = Spool::fill(&folder, entries)?;
-        let mut all = || {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let imported = import::import(&transaction, &mut read.entries(&folder))?;
-            if dry_run {
-                transaction.rollback()?;
-            } else {
-                transaction.commit()?;
-            }
-            Ok(imported)
-        };
-        let imported = all().map_err(|fault: Fault| fault.at(&self.path))?;
-        if !dry_run {
-            self.synchronise();
+        if dry_run {
+            let mut all = || {
+                let transaction = self.connection.transaction()?;
+                import::import(&transaction, &mut read.entries(&folder))
+            };
+            return all().map_err(|fault: Fault| fault.at(&self.path));
         }
-        Ok(imported)
+        self.write_through(|graph| import::import(graph, &mut read.entries(&folder)))
     }
 
     fn put_feature(&mut self, name: &str, spec: Option<&str>, plan: Option<&str>) -> Result<(), GraphError> {
@@ -410,6 +493,26 @@ fn copy_into(connection: &Connection, into: &Path) -> Fallible<()> {
     let into = ToSqlOutput::Borrowed(ValueRef::Text(into.as_os_str().as_bytes()));
     connection.execute("VACUUM INTO ?1", [into])?;
     Ok(())
+}
+
+/// Keeps a copy of the whole database beside it, by its name with `end` behind it, and answers where.
+fn keep_copy(connection: &Connection, path: &Path, end: &str) -> Fallible<PathBuf> {
+    let mut name = OsString::from(path.file_name().unwrap_or_default());
+    name.push(end);
+    for number in 1_u32.. {
+        let copy = path.with_file_name(if number == 1 {
+            name.clone()
+        } else {
+            let mut numbered = name.clone();
+            numbered.push(format!("-{number}"));
+            numbered
+        });
+        match own::create_filled(&copy, |into| copy_into(connection, into)) {
+            Err(Fault::File(error)) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| copy),
+        }
+    }
+    Err(io::Error::from(ErrorKind::AlreadyExists).into())
 }
 
 /// The moment as the database has it: milliseconds since 1970.

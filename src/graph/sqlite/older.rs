@@ -2,15 +2,12 @@
 
 mod tidy;
 
-use std::ffi::OsString;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
 use super::rebuild::rebuild;
 use super::{Fallible, Fault, now, queries};
-use crate::files::own;
 use crate::graph::error::GraphError;
 
 /// The versions of its schema that are known.
@@ -19,6 +16,8 @@ const VERSIONS: std::ops::RangeInclusive<i64> = 3..=5;
 const TABLES: [&str; 4] = ["tasks", "dependencies", "task_logs", "features"];
 /// What makes our tables of theirs, which have `older_` before their names by then.
 const TAKE_OVER: &str = include_str!("schema/older.sql");
+/// What a database knows of each task itself from version 3 on, for tasks that came without.
+const OWN_WORK: &str = include_str!("schema/own_work.sql");
 /// The same for the journal, which not every graph has.
 const TAKE_OVER_JOURNAL: &str = include_str!("schema/older_journal.sql");
 
@@ -29,26 +28,6 @@ pub(super) fn is_one(connection: &Connection, user_version: i64) -> Fallible<boo
         is_one &= connection.table_exists(None, table)?;
     }
     Ok(is_one)
-}
-
-/// Keeps a copy of the whole database beside it, and answers where.
-pub(super) fn keep_copy(connection: &Connection, path: &Path) -> Fallible<PathBuf> {
-    let mut name = OsString::from(path.file_name().unwrap_or_default());
-    name.push(".older");
-    for number in 1_u32.. {
-        let copy = path.with_file_name(if number == 1 {
-            name.clone()
-        } else {
-            let mut numbered = name.clone();
-            numbered.push(format!("-{number}"));
-            numbered
-        });
-        match own::create_filled(&copy, |into| super::copy_into(connection, into)) {
-            Err(Fault::File(error)) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| copy),
-        }
-    }
-    Err(io::Error::from(io::ErrorKind::AlreadyExists).into())
 }
 
 /// Makes it ours. The schema of ours is `schema`.
@@ -64,6 +43,7 @@ pub(super) fn take_over(graph: &Transaction<'_>, schema: &[&str], path: &Path) -
         graph.execute_batch(&TAKE_OVER_JOURNAL.replace("$now", &now))?;
     }
     tidy::tidy(graph)?;
+    graph.execute_batch(OWN_WORK)?;
     for table in tables(graph, "name LIKE 'older\\_%' ESCAPE '\\'")? {
         graph.execute_batch(&format!("DROP TABLE {}", quoted(&table)))?;
     }

@@ -1,15 +1,19 @@
 //! Opens a database: a new one is made, an older one is brought up to date, and what is not ours is left alone.
 
+use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::env;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use super::{Fallible, Fault, SqliteStore, copy_into, older};
-use crate::files::{FileId, own};
+use super::files::Files;
+use super::{Fallible, Fault, SqliteStore, copy_into, keep_copy, older};
+use crate::files::own;
 use crate::graph::error::GraphError;
 
 /// How long an operation waits for other programs.
@@ -18,7 +22,9 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Whose database it is, in its header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// What leads from one version of the schema to the next. Never changed, only added to.
-pub(super) const MIGRATIONS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+pub(super) const MIGRATIONS: [&str; 3] =
+    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), VERSION_3];
+const VERSION_3: &str = concat!(include_str!("schema/3.sql"), include_str!("schema/own_work.sql"));
 /// A little more than what is read of a database over and over, in KiB.
 const CACHE: i64 = 6 * 1024;
 /// How long to wait until a look at who sets the journal's mode is worth it again.
@@ -30,16 +36,25 @@ impl SqliteStore {
     pub fn open(path: &Path, busy_timeout: Duration) -> Result<Self, GraphError> {
         let open = || {
             own::create_empty(path)?;
+            let files = Files::of(path)?;
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let mut connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(busy_timeout)?;
             let origin = origin(&connection, path)?;
-            set_wal(&connection, busy_timeout)?;
+            let is_wal = set_wal(&connection, busy_timeout)?;
             let taken_over = set_up(&mut connection, path, origin)?;
-            let file = own::open_to_read(path).and_then(|file| FileId::of(&file)).ok();
-            Ok(Self { connection, path: path.to_owned(), has_place: true, file, taken_over })
+            let files = if is_wal { files.with_files_beside().map_err(|_| replaced(path))? } else { files };
+            if files.lost().is_some() {
+                return Err(replaced(path).into());
+            }
+            Ok(Self::of(connection, path.to_owned(), Some(files), taken_over))
         };
         open().map_err(|fault: Fault| fault.at(path))
+    }
+
+    fn of(connection: Connection, path: PathBuf, files: Option<Files>, taken_over: Option<PathBuf>) -> Self {
+        let (booked, lost) = (HashSet::new(), OnceCell::new());
+        Self { connection, path, files, booked, looked_at: None, lost, taken_over }
     }
 
     /// A graph that is empty and has no place, for verbs that only look, or do not know yet whether there will be one.
@@ -52,7 +67,7 @@ impl SqliteStore {
             Ok(connection)
         };
         let connection = open().map_err(|fault: Fault| fault.at(&path))?;
-        Ok(Self { connection, path, has_place: false, file: None, taken_over: None })
+        Ok(Self::of(connection, path, None, None))
     }
 
     /// Gives a graph that has no place one, where nothing is.
@@ -74,7 +89,7 @@ impl SqliteStore {
     /// Whether it is in a file, or has to be [saved](SqliteStore::save) to stay.
     #[must_use]
     pub fn has_place(&self) -> bool {
-        self.has_place
+        self.files.is_some()
     }
 
     /// The copy that was kept of an older program's database, if this one was made of it just now.
@@ -82,6 +97,11 @@ impl SqliteStore {
     pub fn taken_over(&self) -> Option<&Path> {
         self.taken_over.as_deref()
     }
+}
+
+/// Another program has put other files in its place while it was opened.
+fn replaced(path: &Path) -> GraphError {
+    GraphError::Lost { path: path.to_owned(), advice: "nothing was written: try again".to_owned() }
 }
 
 /// What a database is, before anything is done to it.
@@ -97,6 +117,8 @@ enum Origin {
 /// Brings a database to our schema. Answers where the copy is that was kept of another one.
 fn set_up(connection: &mut Connection, path: &Path, origin: Origin) -> Fallible<Option<PathBuf>> {
     connection.set_prepared_statement_cache_capacity(64);
+    // Else a statement that is run again with other values is compiled anew where an index is partial.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(&format!(
         "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE}; PRAGMA foreign_keys = OFF"
     ))?;
@@ -120,7 +142,7 @@ fn set_up(connection: &mut Connection, path: &Path, origin: Origin) -> Fallible<
 
 /// Makes a database of an older program ours. A copy is kept first; the rest is one transaction.
 fn take_over(connection: &mut Connection, path: &Path) -> Fallible<Option<PathBuf>> {
-    let copy = older::keep_copy(connection, path)?;
+    let copy = keep_copy(connection, path, ".older")?;
     let mut taken = || {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if header(&transaction)?.0 == APPLICATION_ID {
@@ -182,8 +204,8 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
     Err(foreign("is the database of another program".into(), "move it away").into())
 }
 
-/// Two processes that do this at once are told so at once, whatever the time-out.
-fn set_wal(connection: &Connection, patience: Duration) -> Fallible<()> {
+/// Answers whether the file system can do that. Two processes that do this at once are told so at once, whatever the time-out.
+fn set_wal(connection: &Connection, patience: Duration) -> Fallible<bool> {
     let begun = Instant::now();
     loop {
         let mode: rusqlite::Result<String> =
@@ -195,7 +217,7 @@ fn set_wal(connection: &Connection, patience: Duration) -> Fallible<()> {
             {
                 std::thread::sleep(TICK);
             }
-            result => return Ok(result.map(drop)?),
+            result => return Ok(result? == "wal"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use serde::Serialize;
 
-use super::settle::numbers;
+use super::settle::{Work, numbers};
 use super::{Fallible, features, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
@@ -231,7 +231,7 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
             return Ok(());
         }
     }
-    let mut statement = graph.prepare("SELECT seq, origin FROM tasks ORDER BY seq")?;
+    let mut statement = graph.prepare("SELECT seq, origin, work FROM tasks ORDER BY seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let Details { task, feature, blockers, log, .. } = details(graph, row.get(0)?)?;
@@ -250,6 +250,7 @@ pub(super) fn export(graph: &Connection, each: &mut dyn FnMut(&str) -> bool) -> 
             max_retries: Some(task.max_retries),
             verification_status: task.verification_status,
             blockers,
+            group: Work::of(row.get(2)?).0.is_none(),
             log,
         };
         if !each(&line(&task)?) {
@@ -264,10 +265,13 @@ fn line(exported: &impl Serialize) -> Fallible<String> {
     Ok(line.map_err(|error| GraphError::BadValue(format!("this cannot be exported: {error}")))?)
 }
 
-/// The tasks that a task has waited for, with the commits at which they were done.
+/// The tasks that a task has waited for and all parts, with the commits at which they were done.
 pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(String, String)>> {
-    let query = "SELECT t.id, t.done_at_commit FROM dependencies JOIN tasks t ON t.seq = blocker
-        WHERE blocked = ?1 AND t.done_at_commit IS NOT NULL ORDER BY blocker";
+    let query = "WITH RECURSIVE before (seq) AS (SELECT blocker FROM dependencies WHERE blocked = ?1
+        UNION SELECT seq FROM tasks WHERE parent = ?1
+        UNION SELECT tasks.seq FROM tasks JOIN before ON tasks.parent = before.seq)
+        SELECT t.id, t.done_at_commit FROM before JOIN tasks t ON t.seq = before.seq
+        WHERE t.done_at_commit IS NOT NULL ORDER BY t.seq";
     let mut statement = graph.prepare_cached(query)?;
     let rows = statement.query_map([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -286,11 +290,13 @@ fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
     })
 }
 
-/// How many tasks without parts there are, by what became of them.
+/// Tasks at which somebody works: all but those that only group parts.
+const WORK: &str = "(t.work <> 0 OR t.children = 0)";
+
+/// How many tasks with work of their own there are, by what became of them.
 pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
     let (within, number) = within(graph, scope)?;
-    let query =
-        format!("SELECT t.status, count(*) FROM tasks t WHERE {within} AND t.children = 0 GROUP BY t.status");
+    let query = format!("SELECT t.status, count(*) FROM tasks t WHERE {within} AND {WORK} GROUP BY t.status");
     let mut statement = graph.prepare(&query)?;
     let mut rows = statement.query([number])?;
     let mut counts = Counts::default();
@@ -308,12 +314,12 @@ pub(super) fn counts(graph: &Connection, scope: &Scope) -> Fallible<Counts> {
     Ok(counts)
 }
 
-/// Tasks without parts that are in one of these states.
-fn leaves(graph: &Connection, scope: &Scope, states: &[Status], most: usize) -> Fallible<Vec<(i64, Task)>> {
+/// Tasks with work of their own that are in one of these states; last those that have failed by their parts.
+fn working(graph: &Connection, scope: &Scope, states: &[Status], most: usize) -> Fallible<Vec<(i64, Task)>> {
     let (within, number_of_scope) = within(graph, scope)?;
     let states: Vec<String> = states.iter().map(|state| number(*state).to_string()).collect();
     let query = format!(
-        "{TASK} WHERE {within} AND t.children = 0 AND t.status IN ({}) ORDER BY t.priority, t.seq LIMIT {most}",
+        "{TASK} WHERE {within} AND {WORK} AND t.status IN ({}) ORDER BY t.failed_children > 0, t.priority, t.seq LIMIT {most}",
         states.join(", ")
     );
     let mut statement = graph.prepare(&query)?;
@@ -322,7 +328,7 @@ fn leaves(graph: &Connection, scope: &Scope, states: &[Status], most: usize) -> 
 }
 
 pub(super) fn failed(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Task>> {
-    Ok(leaves(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
+    Ok(working(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
 }
 
 pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Stuck>> {
@@ -330,15 +336,18 @@ pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fall
     const SOME_BLOCKERS: usize = 5;
     let states = [Status::Pending, Status::InProgress, Status::Blocked];
     let mut stuck = Vec::new();
-    for (seq, task) in leaves(graph, scope, &states, most)? {
+    for (seq, task) in working(graph, scope, &states, most)? {
         let (mut waits_for, mut failed_above, mut above) = (Vec::new(), None, Some(seq));
+        let first = above;
         while let Some(seq) = above {
             let blockers = format!(
-                "{TASK} WHERE t.seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) AND t.status <> {}",
+                "{TASK} WHERE (t.seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) OR t.parent = ?2) AND t.status <> {}",
                 number(Status::Done)
             );
+            // Parts of its own come before it; those of what it is a part of are not its concern.
+            let parts_of = (Some(seq) == first).then_some(seq);
             let mut statement = graph.prepare_cached(&blockers)?;
-            for blocker in statement.query_map([seq], of_row)?.take(SOME_BLOCKERS) {
+            for blocker in statement.query_map((seq, parts_of), of_row)?.take(SOME_BLOCKERS) {
                 waits_for.push(blocker?);
             }
             let parent =

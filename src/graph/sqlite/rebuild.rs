@@ -3,12 +3,12 @@
 
 use rusqlite::{Connection, params};
 
-use super::settle::{Node, list_as_ready, numbers};
-use super::{Fallible, cycle, now, number, status};
+use super::settle::{Node, Work, list_as_ready, numbers};
+use super::{Fallible, cycle, now, number};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
 use crate::graph::task::Status;
-use crate::graph::transitions::{self, Facts, Own};
+use crate::graph::transitions::{self, Facts};
 
 /// No task is above.
 const NONE: u32 = u32::MAX;
@@ -24,7 +24,7 @@ struct Found {
     open_blockers: u32,
     /// How many points have to come before its begin, and before its end.
     waits: [u32; 2],
-    own: Own,
+    work: Work,
     status: Status,
     claimed: bool,
     held: bool,
@@ -34,7 +34,8 @@ impl Found {
     fn facts(&self) -> Facts {
         Facts {
             claimed: self.claimed,
-            own: self.own,
+            has_work: self.work.0.is_some(),
+            own: self.work.own(),
             held: self.held,
             children: self.children.into(),
             done: self.done_children.into(),
@@ -82,12 +83,11 @@ impl Rebuild<'_> {
         let mut statement = self.graph.prepare("SELECT seq FROM tasks ORDER BY seq")?;
         self.seqs = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let mut statement =
-            self.graph.prepare("SELECT parent, status, holder IS NOT NULL FROM tasks ORDER BY seq")?;
+            self.graph.prepare("SELECT parent, work, holder IS NOT NULL FROM tasks ORDER BY seq")?;
         let mut rows = statement.query([])?;
         self.found.reserve_exact(self.seqs.len());
         while let Some(row) = rows.next()? {
             let parent = row.get::<_, Option<i64>>(0)?.map_or(Ok(NONE), |seq| self.place(seq))?;
-            let status = status(row.get(1)?);
             self.found.push(Found {
                 parent,
                 children: 0,
@@ -95,8 +95,8 @@ impl Rebuild<'_> {
                 failed_children: 0,
                 open_blockers: 0,
                 waits: [u32::from(parent != NONE), 1],
-                own: Own::of(status),
-                status,
+                work: Work::of(row.get(1)?),
+                status: Status::Pending,
                 claimed: row.get(2)?,
                 held: false,
             });
@@ -167,6 +167,7 @@ impl Rebuild<'_> {
         let task = self.found[place];
         let status = transitions::status(&task.facts());
         self.found[place].status = status;
+        self.found[place].work.0 = task.work.0.map(|_| transitions::own(&task.facts()));
         for seq in
             numbers(self.graph, "SELECT blocked FROM dependencies WHERE blocker = ?1", self.seq(place))?
         {
@@ -240,8 +241,8 @@ impl Rebuild<'_> {
         self.graph.execute("DELETE FROM ready", [])?;
         let mut update = self.graph.prepare(
             "UPDATE tasks SET status = ?2, children = ?3, done_children = ?4, failed_children = ?5, open_blockers = ?6,
-            held = ?7, ready = ?8, updated_at = iif(status = ?2, updated_at, ?9) WHERE seq = ?1 AND (status, children, done_children, failed_children,
-            open_blockers, held, ready) IS NOT (?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            held = ?7, ready = ?8, work = ?10, updated_at = iif(status = ?2, updated_at, ?9) WHERE seq = ?1 AND (status, children,
+            done_children, failed_children, open_blockers, held, ready, work) IS NOT (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?10)",
         )?;
         let now = now();
         for (&seq, task) in self.seqs.iter().zip(&self.found) {
@@ -251,7 +252,10 @@ impl Rebuild<'_> {
             let counts = [task.children, task.done_children, task.failed_children, task.open_blockers];
             let [children, done, failed, blockers] = counts;
             let status = number(task.status);
-            update.execute(params![seq, status, children, done, failed, blockers, task.held, ready, now])?;
+            let work = task.work.number();
+            update.execute(params![
+                seq, status, children, done, failed, blockers, task.held, ready, now, work
+            ])?;
             if ready {
                 list_as_ready(self.graph, seq, &Node::read(self.graph, seq)?, true)?;
             }

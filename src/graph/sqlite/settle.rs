@@ -11,6 +11,7 @@ pub(super) struct Node {
     pub(super) parent: Option<Parent>,
     pub(super) feature: Option<i64>,
     pub(super) status: Status,
+    pub(super) work: Work,
     pub(super) priority: i64,
     pub(super) children: i64,
     pub(super) done_children: i64,
@@ -19,6 +20,35 @@ pub(super) struct Node {
     pub(super) held: bool,
     pub(super) ready: bool,
     pub(super) claimed: bool,
+}
+
+/// What there is to do for a task besides its parts, and what became of that. As the database has it: 0 for nothing, then
+/// open, done, failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Work(pub(super) Option<Own>);
+
+impl Work {
+    pub(super) fn of(number: i64) -> Self {
+        Self(match number {
+            0 => None,
+            2 => Some(Own::Done),
+            3 => Some(Own::Failed),
+            _ => Some(Own::Open),
+        })
+    }
+
+    pub(super) fn number(self) -> i64 {
+        match self.0 {
+            None => 0,
+            Some(Own::Open) => 1,
+            Some(Own::Done) => 2,
+            Some(Own::Failed) => 3,
+        }
+    }
+
+    pub(super) fn own(self) -> Own {
+        self.0.unwrap_or(Own::Open)
+    }
 }
 
 /// What a task that another one is a part of has to say about it.
@@ -31,7 +61,7 @@ pub(super) struct Parent {
 
 const NODE: &str =
     "SELECT t.parent, t.feature, t.status, t.priority, t.children, t.done_children, t.failed_children,
-    t.open_blockers, t.held, t.ready, t.holder IS NOT NULL, p.status, p.held
+    t.open_blockers, t.held, t.ready, t.holder IS NOT NULL, p.status, p.held, t.work
     FROM tasks t LEFT JOIN tasks p ON p.seq = t.parent WHERE t.seq = ?1";
 
 impl Node {
@@ -53,8 +83,29 @@ impl Node {
                 held: row.get(8)?,
                 ready: row.get(9)?,
                 claimed: row.get(10)?,
+                work: Work::of(row.get(13)?),
             })
         })?)
+    }
+}
+
+impl Node {
+    /// What its state follows from.
+    fn facts(&self) -> Facts {
+        Facts {
+            claimed: self.claimed,
+            has_work: self.work.0.is_some(),
+            own: self.work.own(),
+            held: self.held,
+            children: self.children,
+            done: self.done_children,
+            failed: self.failed_children,
+        }
+    }
+
+    /// How many of its parts are not done.
+    pub(super) fn open_parts(&self) -> i64 {
+        self.facts().open_parts()
     }
 }
 
@@ -65,21 +116,18 @@ pub(super) fn settle(graph: &Connection, seq: i64, own: Option<Own>) -> Fallible
     while let Some((seq, own)) = open.pop() {
         let old = Node::read(graph, seq)?;
         let held = transitions::is_held(old.open_blockers, old.parent.is_some_and(|parent| parent.held));
-        let facts = Facts {
-            claimed: old.claimed,
-            own: own.unwrap_or(Own::of(old.status)),
-            held,
-            children: old.children,
-            done: old.done_children,
-            failed: old.failed_children,
-        };
+        let facts = Facts { held, ..old.facts() };
+        let facts = Facts { own: own.unwrap_or(facts.own), ..facts };
+        let work = Work(old.work.0.map(|_| transitions::own(&facts)));
         let status = transitions::status(&facts);
         let ready = transitions::is_listed(&facts, old.parent.map(|parent| parent.status));
-        if (held, status, ready) == (old.held, old.status, old.ready) {
+        if (held, status, ready, work) == (old.held, old.status, old.ready, old.work) {
             continue;
         }
-        let update = "UPDATE tasks SET held = ?2, status = ?3, ready = ?4, updated_at = ?5 WHERE seq = ?1";
-        graph.prepare_cached(update)?.execute(params![seq, held, number(status), ready, now()])?;
+        let update =
+            "UPDATE tasks SET held = ?2, status = ?3, ready = ?4, updated_at = ?5, work = ?6 WHERE seq = ?1";
+        let values = params![seq, held, number(status), ready, now(), work.number()];
+        graph.prepare_cached(update)?.execute(values)?;
         if ready != old.ready {
             list_as_ready(graph, seq, &old, ready)?;
         }

@@ -1,12 +1,15 @@
 mod histories;
 mod imports;
 mod opening;
+mod places;
+mod unbooked;
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::*;
+use crate::graph::sqlite::settle::Work;
 use crate::graph::suite::{LEASE, TESTS, us};
-use crate::graph::transitions::{self, Facts, Own};
+use crate::graph::transitions::{self, Facts};
 use crate::graph::{Verification, import};
 
 #[test]
@@ -238,18 +241,18 @@ fn eight_claimers_share_the_work() {
 /// What of a task is no consequence of anything.
 struct Base {
     parent: Option<i64>,
-    own: Own,
+    work: Work,
     claimed: bool,
 }
 
 /// Computes everything that follows from the graph anew, and compares it with what is kept.
 fn oracle(graph: &Connection) {
     let mut bases = HashMap::new();
-    let mut statement = graph.prepare("SELECT seq, parent, status, holder IS NOT NULL FROM tasks").unwrap();
+    let mut statement = graph.prepare("SELECT seq, parent, work, holder IS NOT NULL FROM tasks").unwrap();
     let rows = statement
         .query_map([], |row| {
-            let own = Own::of(super::status(row.get(2)?));
-            Ok((row.get::<_, i64>(0)?, Base { parent: row.get(1)?, own, claimed: row.get(3)? }))
+            let work = Work::of(row.get(2)?);
+            Ok((row.get::<_, i64>(0)?, Base { parent: row.get(1)?, work, claimed: row.get(3)? }))
         })
         .unwrap();
     bases.extend(rows.map(Result::unwrap));
@@ -280,14 +283,20 @@ fn oracle(graph: &Connection) {
         };
         let facts = Facts {
             claimed: false,
-            own: base.own,
+            has_work: base.work.0.is_some(),
+            own: base.work.own(),
             held,
             children: i64::try_from(children).unwrap(),
             done: count(Status::Done),
             failed: count(Status::Failed),
         };
         // What is claimed stays among them.
-        let is_ready = transitions::is_ready(transitions::status(&facts), facts.children, parent);
+        let is_ready = transitions::is_ready(transitions::status(&facts), facts.open_parts(), parent);
+        assert_eq!(
+            transitions::own(&facts),
+            base.work.own(),
+            "what was done before an open part counts no more"
+        );
         assert_eq!(row.get::<_, bool>(3).unwrap(), is_ready);
         assert!(row.get::<_, bool>(6).unwrap(), "too many retries");
         assert_eq!(row.get::<_, bool>(7).unwrap(), status == Status::InProgress);
@@ -330,7 +339,8 @@ fn settled(
         |what: Status| i64::try_from(children.iter().filter(|&&child| child == what).count()).unwrap();
     let status = transitions::status(&Facts {
         claimed: base.claimed,
-        own: base.own,
+        has_work: base.work.0.is_some(),
+        own: base.work.own(),
         held,
         children: i64::try_from(children.len()).unwrap(),
         done: count(Status::Done),

@@ -1,7 +1,7 @@
 //! The graph in which an agent makes tasks, apart from the one that runs look at.
 
-use std::fs;
-use std::io::Cursor;
+use std::fs::{self, OpenOptions};
+use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::files::{FileError, own};
@@ -38,7 +38,8 @@ impl Draft {
                 format!("{}: somebody else's, where tasks are to be made: move it away", around.display());
             return Err(GraphError::BadValue(why));
         }
-        let made = own::make_folders(&self.folder).and_then(|()| fs::write(self.mark(), MARK_TEXT));
+        let mark = || own::open(&self.mark(), OpenOptions::new().write(true).create_new(true));
+        let made = own::make_folders(&self.folder).and_then(|()| mark()?.write_all(MARK_TEXT.as_bytes()));
         made.map_err(|error| GraphError::BadValue(FileError::at(&self.folder)(error).to_string()))?;
         let mut graph = self.open()?;
         let Some(Feature { name, spec_path, plan_path, .. }) = feature else { return Ok(()) };
@@ -76,6 +77,7 @@ impl Draft {
         feature: Option<&str>,
     ) -> Result<Vec<String>, GraphError> {
         let mut draft = self.open()?;
+        draft.group_by_titles()?;
         let ids = ids(&draft)?;
         if let Some(feature) = feature {
             for id in &ids {

@@ -256,7 +256,7 @@ impl Tasks {
             Ok(Ended::Failed) => (Became::Failed, reason),
             Ok(Ended::Retried) => (Became::Retried, reason),
             Ok(Ended::Released) if reason.is_empty() => {
-                (Became::Blocked, "it has got parts meanwhile and is done when they are".to_owned())
+                (Became::Blocked, "it has got parts meanwhile and comes again after them".to_owned())
             }
             Ok(Ended::Released) => (Became::Blocked, reason),
             Err(GraphError::ClaimLost { .. }) => {

@@ -59,7 +59,7 @@ impl Briefing<'_> {
             None => None,
         };
         let mut prerequisites = Vec::new();
-        for id in &details.blockers {
+        for id in details.blockers.iter().chain(&details.children) {
             let before = self.graph.details(id)?;
             if before.task.status == Status::Done {
                 let summary = before.log.iter().rev().find(|line| line.said);

@@ -23,6 +23,7 @@ use crate::engine::tally::{Given, Tally};
 use crate::git::guard::{self, Guarded};
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
 use crate::memory::journal::Became;
+use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
 use crate::source::inspection::Ground;
 use briefing::Briefing;
@@ -277,6 +278,19 @@ impl Tasks {
         }
     }
 
+    /// What is called done, and nobody has booked, is verified first: an agent that can write files can write the graph's.
+    fn reopen_unbooked(&self, context: &mut Context<'_>) -> Result<(), End> {
+        let reopened = self.graph.borrow_mut().reopen_unbooked(&self.target.holder.run)?;
+        for Task { id, title, .. } in reopened {
+            let what = format!("{id} {}", quoted_line(&title, 80));
+            context.notice(&format!(
+                "{what} was called done in the graph, and neither a run nor a person has booked that: it is open again, and \
+                 unverified"
+            ))?;
+        }
+        Ok(())
+    }
+
     /// Tells what became of a task, once that is booked.
     fn tell_ended(
         &self,
@@ -294,6 +308,7 @@ impl Source for Tasks {
     fn next(&mut self, _: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // What failed for good goes back.
         self.give_back("its agent came to no end", context)?;
+        self.reopen_unbooked(context)?;
         match self.claim()? {
             Some((claim, task)) => {
                 let begun = self.begin(claim.clone(), task, given, context);
@@ -341,6 +356,9 @@ impl Source for Tasks {
             TasksFailed, Unproven,
         };
         if let Err(error) = self.give_back("the loop ended", context) {
+            return error;
+        }
+        if let Err(error) = self.reopen_unbooked(context) {
             return error;
         }
         // At a limit, the graph decides whether anything is left.

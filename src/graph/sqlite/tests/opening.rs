@@ -43,7 +43,7 @@ fn what_is_not_ours_is_named_and_kept() {
     for (name, what) in [
         (
             "ours",
-            "was written by a newer ralph (version 99, known is 2): it is left as it is: use that ralph",
+            "was written by a newer ralph (version 99, known is 3): it is left as it is: use that ralph",
         ),
         ("others", "is the database of another program: it is left as it is: move it away"),
         ("text", "is no database: it is left as it is: move it away"),
@@ -340,6 +340,19 @@ fn a_locked_database_is_told_in_a_line() {
     );
     other.execute_batch("ROLLBACK").unwrap();
     store.add(&new_task("a")).unwrap();
+}
+
+#[test]
+fn a_full_disk_is_not_taken_for_permissions() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+        let said = Fault::File(kind.into()).at(Path::new("/x/progress.db")).to_string();
+        assert!(
+            said.starts_with("/x/progress.db: ") && said.ends_with(": free some space on that disk"),
+            "{said}"
+        );
+    }
+    let said = Fault::File(io::ErrorKind::PermissionDenied.into()).at(Path::new("/x")).to_string();
+    assert!(said.ends_with("fix the permissions of its folder"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,13 @@
+-- A title of a list or of a plan with parts of the same file only groups these.
+UPDATE tasks SET work = CASE
+  WHEN origin IS NOT NULL
+    AND EXISTS (SELECT 1 FROM tasks AS part WHERE part.parent = tasks.seq AND part.origin IS NOT NULL)
+    AND (NOT EXISTS (SELECT 1 FROM descriptions WHERE task = seq) OR origin LIKE 'plan:%' AND origin NOT LIKE 'plan:% > %')
+    THEN 0
+  WHEN status = 2 THEN 2
+  WHEN status = 4 AND NOT EXISTS (SELECT 1 FROM tasks AS part WHERE part.parent = tasks.seq) THEN 3
+  ELSE 1 END;
+UPDATE tasks SET done_by = '' WHERE work = 2;
+INSERT INTO task_logs (task, message, at) SELECT seq, 'done, as it was found', updated_at FROM tasks
+WHERE work = 2 AND coalesce((SELECT message FROM task_logs AS line WHERE line.task = tasks.seq AND NOT said
+  ORDER BY line.seq DESC LIMIT 1), '') NOT LIKE 'done%';

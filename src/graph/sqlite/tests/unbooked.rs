@@ -1,0 +1,103 @@
+//! Ends that somebody else wrote into the database.
+
+use super::*;
+use crate::graph::JournalQuery;
+use crate::memory::journal::{Became, Entry};
+
+fn entry(run: &str, task: &str) -> Entry {
+    Entry {
+        run_id: run.into(),
+        iteration: 1,
+        task_id: task.into(),
+        title: "x".into(),
+        feature: None,
+        outcome: Became::Done,
+        model: None,
+        duration_secs: 1.0,
+        cost_usd: None,
+        input_tokens: 0,
+        output_tokens: 0,
+        files_modified: Vec::new(),
+        notes: String::new(),
+        reason: String::new(),
+        created_at: Utc::now(),
+    }
+}
+
+fn complete(store: &mut SqliteStore, run: &str, id: &str) {
+    let claim = store.claim(&Scope::Subtree(id.into()), &us(run), LEASE).unwrap().unwrap();
+    assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
+    store.note(&entry(run, id)).unwrap();
+}
+
+#[test]
+fn what_was_booked_stays_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    let (mut ours, mut others) = (open(&path).unwrap(), open(&path).unwrap());
+    take(&mut ours, "- [x] ticked\n- [x] group\n  - [x] part\n").unwrap();
+    let [mine, theirs, by_hand] =
+        ["mine", "theirs", "by hand"].map(|title| ours.add(&new_task(title)).unwrap());
+    complete(&mut ours, "run-1", &mine);
+    complete(&mut others, "run-2", &theirs);
+    others.force_done(&by_hand, false).unwrap();
+    others.log(&by_hand, "what a person says").unwrap();
+    assert_eq!(ours.reopen_unbooked("run-1").unwrap(), []);
+    assert_eq!(ours.reopen_unbooked("run-1").unwrap(), []);
+    let mut copy = SqliteStore::nowhere().unwrap();
+    take(&mut copy, &export(&ours)).unwrap();
+    assert_eq!(ours.counts(&Scope::All).unwrap(), copy.counts(&Scope::All).unwrap());
+}
+
+#[test]
+fn what_nobody_booked_is_open_again_and_unverified() {
+    const AS_BOOKED: &str = "work = 2, status = 2, ready = 0, done_by";
+    const LOG: &str = "INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0 FROM tasks;";
+    for forged in [
+        "UPDATE tasks SET status = 2 WHERE title = 'hard';".to_owned(),
+        "UPDATE tasks SET status = 2, ready = 0; DELETE FROM ready;".to_owned(),
+        "UPDATE tasks SET work = 2 WHERE title = 'hard';".to_owned(),
+        "UPDATE tasks SET work = 0, status = 2 WHERE title = 'hard';".to_owned(),
+        format!("UPDATE tasks SET {AS_BOOKED} = '' WHERE title = 'hard';"),
+        // Its own run has not booked that, and the journal of another one knows nothing of it.
+        format!("UPDATE tasks SET {AS_BOOKED} = 'run-1' WHERE title = 'hard'; {LOG}"),
+        format!("UPDATE tasks SET {AS_BOOKED} = 'run-2' WHERE title = 'hard'; {LOG}"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("progress.db");
+        let mut store = open(&path).unwrap();
+        let hard = store.add(&new_task("hard")).unwrap();
+        let done = store.add(&new_task("done")).unwrap();
+        complete(&mut store, "run-1", &done);
+        assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+        let claim = store.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+        Connection::open(&path).unwrap().execute_batch(&forged).unwrap();
+        let reopened = store.reopen_unbooked("run-1").unwrap();
+        assert_eq!(reopened.iter().map(|task| &task.id).collect::<Vec<_>>(), [&hard], "{forged}");
+        assert_eq!(store.task(&hard).unwrap().status, Status::Pending, "{forged}");
+        assert!(store.is_unverified(&hard).unwrap());
+        assert!(store.complete(&claim, HowDone::default()).is_err(), "the claim went with it: {forged}");
+        oracle(&store.connection);
+        complete(&mut store, "run-1", &hard);
+        assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+        let mut entries = 0;
+        let mut each = |_| {
+            entries += 1;
+            true
+        };
+        store.journal(&JournalQuery::default(), &mut each).unwrap();
+        assert_eq!(entries, 2);
+    }
+}
+
+#[test]
+fn a_group_is_done_when_its_parts_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    let mut store = open(&path).unwrap();
+    take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] other\n").unwrap();
+    let forged = "UPDATE tasks SET status = 2, done_children = children WHERE title = 'group'";
+    Connection::open(&path).unwrap().execute_batch(forged).unwrap();
+    assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+    oracle(&store.connection);
+}

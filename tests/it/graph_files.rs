@@ -1,0 +1,137 @@
+//! The files of the graph in the hands of other programs: those that only look take nothing, and what is removed or replaced ends a
+//! run before anything is lost.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rusqlite::Connection;
+
+use crate::policies::{attempts, beside};
+use crate::run_tasks::{GOOD, add, ends, status, tasks};
+use crate::scratch::{Scratch, finish};
+
+/// An agent that says which task it has, for runs that are at work at the same time.
+const NAMES_ITS_TASK: &str = r#"
+id=$(sed -n 's/^## Your task: //p')
+echo "$id" >> "$HOME/worked"
+printf '{"type":"assistant","message":{"model":"m","content":[{"type":"text","text":"<task-done>%s</task-done>"}]},"parent_tool_use_id":null}\n' "$id"
+printf '{"type":"result","subtype":"success","is_error":false,"result":"","total_cost_usd":0.02,"usage":{"input_tokens":10,"output_tokens":5}}\n'
+"#;
+/// Opens the database, looks and closes it, as often as it is told; its module of `SQLite` is another one than ours.
+const PYTHON: &str = "import sqlite3, sys\nfor _ in range(int(sys.argv[2])):\n  db = sqlite3.connect(sys.argv[1], timeout=30)\n  db.execute('select count(*) from tasks').fetchone()\n  db.close()";
+
+/// The process that runs here, as a run's state file names it, and its locks of these files.
+fn locks(all: &str, pid: u32, file: &Path) -> usize {
+    let inode = fs::metadata(file).unwrap().ino().to_string();
+    let is_its = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[1] == "POSIX" && words[4] == pid.to_string() && words[5].rsplit(':').next() == Some(&inode)
+    };
+    all.lines().filter(is_its).count()
+}
+
+#[test]
+fn two_runs_and_two_hundred_looks_lose_nothing() {
+    const TASKS: usize = 12;
+    let scratch = Scratch::new();
+    scratch.agent("claude", NAMES_ITS_TASK);
+    scratch.write("tracked.txt", "one\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "--message", "begin"]);
+    scratch.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
+    let mut ids: BTreeSet<String> = (0..TASKS).map(|number| add(&scratch, &number.to_string())).collect();
+    let database = scratch.path(".ralph/progress.db");
+    let start = |folder: &Path| {
+        let mut run = scratch.ralph("run --all --no-verify");
+        run.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let runs = [start(&scratch.root()), start(&beside(&scratch, "side"))];
+    let mut python = Command::new("python3");
+    let python = python.args(["-c", PYTHON]).arg(&database).arg("100").spawn().unwrap();
+    for look in 0..100 {
+        let looked = Command::new("sqlite3")
+            .args(["-cmd", ".timeout 30000"])
+            .arg(&database)
+            .arg("select count(*) from tasks")
+            .output()
+            .unwrap();
+        assert!(looked.status.success(), "{looked:?}");
+        if look % 10 == 0 {
+            ids.insert(add(&scratch, &format!("late-{look}")));
+        }
+    }
+    assert!(python.wait_with_output().unwrap().status.success());
+    for run in runs {
+        let run = finish(run);
+        assert!(matches!(run.code, Some(0 | 3)), "{run:?}");
+    }
+    // What came after both had ended.
+    let run = scratch.run("run --all --no-verify");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let worked = fs::read_to_string(scratch.home().join("worked")).unwrap();
+    assert_eq!(worked.lines().map(str::to_owned).collect::<BTreeSet<_>>(), ids);
+    assert_eq!(worked.lines().count(), ids.len(), "one agent for each task");
+    let graph = Connection::open(&database).unwrap();
+    let sound: String = graph.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    let done: usize =
+        graph.query_row("SELECT count(*) FROM tasks WHERE status = 2", [], |row| row.get(0)).unwrap();
+    assert_eq!((sound.as_str(), done), ("ok", ids.len()));
+}
+
+#[test]
+fn a_run_keeps_its_locks_whoever_looks() {
+    let scratch = tasks(&format!(
+        "db=.ralph/progress.db; sqlite3 $db 'select 1' > ../seen; python3 -c \"$PYTHON\" $db 3; cp $db ../copy
+        $RALPH task add late > ../late; cat /proc/locks > ../locks; cat .ralph/lock > ../lock
+        stat -c %i $db-wal > ../wal; {GOOD}"
+    ));
+    add(&scratch, "task");
+    let mut run = scratch.ralph("run --all --no-verify --limit 1");
+    run.env("RALPH", env!("CARGO_BIN_EXE_ralph")).env("PYTHON", PYTHON);
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = run.id();
+    let run = finish(run);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let all = fs::read_to_string(beside(&scratch, "locks")).unwrap();
+    assert!(locks(&all, pid, &scratch.path(".ralph/progress.db")) > 0, "{all}");
+    assert!(fs::read_to_string(beside(&scratch, "wal")).is_ok_and(|inode| !inode.trim().is_empty()));
+    let late = fs::read_to_string(beside(&scratch, "late")).unwrap();
+    assert_eq!(status(&scratch, late.trim()), "pending");
+}
+
+#[test]
+fn a_graph_that_an_editor_replaces_or_somebody_cleans_up_ends_the_run_and_is_kept() {
+    for (what, lost) in [
+        ("cp $db ../x && mv ../x $db", "progress.db"),
+        ("rm $db-wal", "progress.db-wal"),
+        ("rm $db-shm", "progress.db-shm"),
+    ] {
+        let scratch =
+            tasks(&format!("db=.ralph/progress.db; $RALPH task add late > ../late; {what}; {GOOD}"));
+        let id = add(&scratch, "task");
+        let mut run = scratch.ralph("run --all --no-verify");
+        let run = Scratch::finish(run.env("RALPH", env!("CARGO_BIN_EXE_ralph")));
+        ends(&scratch, &run, 5, "graph_lost");
+        let said = format!(
+            "{lost}: it was removed or replaced while it was in use: all that was written is kept in "
+        );
+        assert!(run.stderr.contains(&said) && run.stderr.contains("progress.db.kept: "), "{what}: {run:?}");
+        assert_eq!(attempts(&scratch), 1, "{what}");
+        // Its copy has what was written before; nothing was booked behind its back.
+        let kept = scratch.path(".ralph/progress.db.kept");
+        assert!(!scratch.path(".ralph/progress.db.kept-2").exists());
+        for end in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(scratch.path(&format!(".ralph/progress.db{end}")));
+        }
+        fs::rename(kept, scratch.path(".ralph/progress.db")).unwrap();
+        let late = fs::read_to_string(beside(&scratch, "late")).unwrap();
+        assert_eq!(
+            (status(&scratch, &id), status(&scratch, late.trim())),
+            ("pending".into(), "pending".into())
+        );
+        assert!(!scratch.git(&["status", "--porcelain"]).contains(".kept"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Ways in which an agent could make a task done that is not.
+
+use std::fs;
+
+use crate::policies::{attempts, beside, prompt};
+use crate::run_tasks::{GOOD, add, ends, log, status, tasks};
+use crate::scratch::{Run, Scratch};
+
+fn run(scratch: &Scratch, args: &str) -> Run {
+    let mut run = scratch.ralph(args);
+    Scratch::finish(run.env("RALPH", env!("CARGO_BIN_EXE_ralph")))
+}
+
+#[test]
+fn a_trivial_part_makes_nothing_done() {
+    let hangs = "if [ $verifies = 0 ] && [ $n = 1 ]; then $RALPH task add trivial --parent $id > ../trivial; done_; else";
+    let scratch = tasks(&format!("{hangs} {GOOD}; fi"));
+    let hard = add(&scratch, "hard");
+    let ended = run(&scratch, "run --all");
+    ends(&scratch, &ended, 0, "complete");
+    let trivial = fs::read_to_string(beside(&scratch, "trivial")).unwrap();
+    // An agent, which is released, then both of them with a verification each.
+    let attempts = attempts(&scratch);
+    let worked: Vec<String> = (1..=attempts)
+        .filter_map(|number| {
+            prompt(&scratch, number)
+                .lines()
+                .find_map(|line| line.strip_prefix("## Your task: ").map(str::to_owned))
+        })
+        .collect();
+    assert_eq!(worked.last(), Some(&hard), "{worked:?}");
+    assert_eq!(worked.iter().filter(|id| *id == trivial.trim()).count(), 2, "{worked:?}");
+    let last = prompt(&scratch, attempts - 1);
+    assert!(last.contains(&format!("- {}: **trivial**", trivial.trim())), "{last}");
+    assert_eq!(
+        log(&scratch, &hard),
+        ["released: it has got parts meanwhile, and comes again after them", "done"]
+    );
+}
+
+#[test]
+fn an_agent_adds_parts_only_below_its_own_task() {
+    let scratch = tasks(&format!(
+        "for parent in $other $id; do $RALPH task add part --parent $parent >> ../added 2>> ../refused; done
+        part=$(tail -n 1 ../added); $RALPH task add below --parent $part >> ../added; {GOOD}"
+    ));
+    let own = add(&scratch, "own");
+    let other = add(&scratch, "other");
+    let mut command = scratch.ralph("run --all --no-verify --once");
+    command.env("RALPH", env!("CARGO_BIN_EXE_ralph")).env("other", &other);
+    let ended = Scratch::finish(&mut command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let refused = fs::read_to_string(beside(&scratch, "refused")).unwrap();
+    assert!(refused.starts_with("error: agents at work add parts only below their own task"), "{refused}");
+    assert_eq!(refused.lines().count(), 1, "{refused}");
+    let added = fs::read_to_string(beside(&scratch, "added")).unwrap();
+    assert_eq!(added.lines().count(), 2, "{added}");
+    let shown = scratch.run(&format!("task show {own} --json")).stdout;
+    assert!(shown.contains(added.lines().next().unwrap()), "{shown}");
+    // A person may.
+    add(&scratch, &format!("part --parent {other}"));
+}
+
+#[test]
+fn a_verdict_that_an_agent_writes_into_the_database_is_told_and_verified() {
+    let forge = "sqlite3 .ralph/progress.db \"update tasks set status = 2, ready = 0; delete from ready; insert into task_logs \
+        (task, message, at) select seq, 'done', 0 from tasks\"";
+    let scratch = tasks(&format!("[ $n != 1 ] || {forge}; {GOOD}"));
+    let hard = add(&scratch, "hard");
+    let other = add(&scratch, "other");
+    let by_hand = add(&scratch, "by-hand");
+    assert_eq!(scratch.run(&format!("task done {by_hand}")).code, Some(0));
+    let ended = run(&scratch, "run --all");
+    ends(&scratch, &ended, 0, "complete");
+    for (id, title) in [(&hard, "hard"), (&other, "other")] {
+        let said = format!(
+            "{id} {title} was called done in the graph, and neither a run nor a person has booked that"
+        );
+        assert!(ended.stderr.contains(&said), "{ended:?}");
+        assert_eq!(
+            (status(&scratch, id).as_str(), log(&scratch, id).last().unwrap().as_str()),
+            ("done", "done")
+        );
+        assert!(log(&scratch, id).iter().any(|line| line.starts_with("opened again: ")));
+    }
+    assert!(!ended.stderr.contains(&format!("{by_hand} by-hand was called done")), "{ended:?}");
+    assert!(
+        prompt(&scratch, 2).starts_with("# Verify the task")
+            || prompt(&scratch, 3).starts_with("# Verify the task")
+    );
+
+    // Before a run as well.
+    let scratch = tasks(GOOD);
+    let id = add(&scratch, "task");
+    let forged = std::process::Command::new("sqlite3")
+        .arg(scratch.path(".ralph/progress.db"))
+        .arg("update tasks set work = 2, status = 2, done_by = ''")
+        .status();
+    assert!(forged.unwrap().success());
+    let ended = run(&scratch, "run --all");
+    ends(&scratch, &ended, 0, "complete");
+    assert!(ended.stderr.contains(&format!("{id} task was called done")), "{ended:?}");
+    assert_eq!(attempts(&scratch), 1, "it is verified");
+}
