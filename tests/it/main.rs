@@ -45,6 +45,7 @@ mod hooks;
 mod hostile_agents;
 mod hostile_streams;
 mod identity;
+mod inside_attempts;
 mod json_events;
 mod key_order;
 mod layers;
