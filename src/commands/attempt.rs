@@ -161,7 +161,7 @@ fn call_place() -> Place {
 /// Where to stop on the way up to the supervisor: at the tests' own process, as they may be run by an agent. Only a build for
 /// tests has this.
 fn top() -> Option<u32> {
-    if cfg!(feature = "test-build") { std::env::var("RALPH_TESTED_BY").ok()?.parse().ok() } else { None }
+    if cfg!(feature = "test-build") { std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok() } else { None }
 }
 
 /// Whether a run is at work, as its lock says, which counts in every namespace. `None`: it is not known here.

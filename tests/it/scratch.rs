@@ -242,7 +242,7 @@ fn outside_of_attempts(command: &mut Command) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Locks);
     setrlimit(Resource::Locks, Rlimit { current: limit.maximum, ..limit }).unwrap();
-    command.env("RALPH_TESTED_BY", std::process::id().to_string());
+    command.env("TESTS_OF_RALPH_PID", std::process::id().to_string());
 }
 
 /// Waits for a started ralph; kills it when it takes too long.
