@@ -22,6 +22,7 @@ mod branch_records;
 mod branch_stopping;
 mod branch_view;
 mod branches;
+mod changed_config;
 mod claims;
 mod clean_force;
 mod clean_worktrees;
