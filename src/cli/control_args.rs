@@ -36,6 +36,9 @@ pub struct ResumeArgs {
     /// For a loop that has ended: wait so long at most for a usage limit
     #[arg(long, value_name = "D", requires = "name", allow_negative_numbers = true)]
     pub max_limit_wait: Option<String>,
+    /// Go on with the settings as they are, although an agent has changed their files
+    #[arg(long)]
+    pub accept_config: bool,
 }
 
 impl ResumeArgs {

@@ -14,6 +14,7 @@ pub(super) const MAX_ITERATIONS: &str = "loop.max_iterations";
 
 /// What the loop verbs share.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct LoopFlags {
     /// Where things are.
     #[command(flatten)]
@@ -33,6 +34,9 @@ pub struct LoopFlags {
     /// The same for a budget: `--resume-with=FLAG=VALUE`
     #[arg(long, value_name = "FLAG=VALUE", hide = true)]
     pub resume_with: Vec<String>,
+    /// Go on although an agent has changed files of settings: `ralph resume` puts it here
+    #[arg(long, hide = true)]
+    pub accept_config: bool,
     /// Show only the summary and what went wrong
     #[arg(long, short)]
     pub quiet: bool,

@@ -5,78 +5,174 @@ use std::os::unix::fs::MetadataExt as _;
 
 use anyhow::bail;
 
+use super::author::DRAFT;
+use super::task::place;
+use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, NotifyVerb, TaskVerb};
 use crate::job::workspace::locate;
-use crate::process::stat::Stat;
-use crate::process::sweep::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
+use crate::process::ancestry::has_supervisor;
+use crate::process::sweep::{Carried, PANE_MARK};
 use crate::record::lookup;
 use crate::record::state::Extent;
 
 /// The inode of the pid namespace that all others are in (`PROC_PID_INIT_INO` of the kernel).
 const OUTERMOST_NAMESPACE: u64 = 0xEFFF_FFFC;
 
-/// Where we are called.
+/// What a verb may do inside an attempt.
+enum Rule<'a> {
+    /// It only reads, or adds what is booked by nobody: tasks, dependencies, lines of a log.
+    Allowed,
+    /// It changes the graph of tasks. In the graph in which agents make tasks, it is allowed.
+    Changes(&'static str, Option<&'a GraphArgs>),
+    /// It starts, ends or steers loops, or changes what they go by.
+    Steers(&'static str),
+}
+
+/// Where ralph is called.
 enum Place {
     /// By a person, or by a program of theirs.
     Outside,
-    /// By a program of a living run.
+    /// By a program of a run: an agent, a validation command, a hook, or what one of these has started.
     Inside,
-    /// With the marks of a run of which nobody can tell whether it lives.
+    /// With the marks of a run of which cannot be said whether it lives.
     Doubtful,
 }
 
-/// Refuses a verb inside of an attempt: what becomes of a task is booked by ralph, from what its agent says.
-pub(super) fn refuse(verb: &str) -> anyhow::Result<()> {
+/// Refuses a command that is not allowed inside an attempt.
+///
+/// # Errors
+/// When it is refused.
+pub(super) fn check(command: &Command) -> anyhow::Result<()> {
+    let (verb, instead) = match rule(command) {
+        Rule::Allowed => return Ok(()),
+        Rule::Changes(_, Some(graph)) if is_draft(graph)? => return Ok(()),
+        Rule::Changes(verb, _) => (verb, "say what became of the task in your answer, ralph books it"),
+        Rule::Steers(verb) => (verb, "say in your answer what is needed, the user decides"),
+    };
     let refused = format!("'ralph {verb}' is not for agents at work");
-    match place() {
+    match call_place() {
         Place::Outside => Ok(()),
-        Place::Inside => {
-            bail!("{refused}: say what became of the task in your answer, ralph books it")
-        }
+        Place::Inside => bail!("{refused}: {instead}"),
         Place::Doubtful => bail!(
-            "{refused}, and {RUN_MARK} says that this is one of a run that cannot be found: call it from another terminal"
+            "{refused}, and this process has the marks of a run that cannot be found: call it from another terminal"
         ),
     }
 }
 
 /// Whether ralph is called inside an attempt, or may be.
 pub(super) fn is_inside() -> bool {
-    !matches!(place(), Place::Outside)
+    !matches!(call_place(), Place::Outside)
 }
 
-/// The marks alone say little: they may have outlived their run, as in a terminal that an agent has opened.
-fn place() -> Place {
-    let mark = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    // In the window of a worker nobody else has this.
-    if mark(PANE_MARK).is_some() {
+/// The one table of what is allowed. There is no wildcard: a new verb has to be entered here.
+fn rule(command: &Command) -> Rule<'_> {
+    use Rule::{Allowed, Changes, Steers};
+    match command {
+        Command::Plan(_) => Steers("plan"),
+        Command::Build(_) => Steers("build"),
+        Command::Prompt(_) => Steers("prompt"),
+        Command::Run(_) => Steers("run"),
+        Command::Loop { .. } => Steers("loop"),
+        Command::Spawn(_) => Steers("spawn"),
+        Command::Demo(_) => Steers("demo"),
+        Command::Init(args) if args.force => Steers("init --force"),
+        Command::Watch(_) => Steers("watch"),
+        Command::Pause(_) => Steers("pause"),
+        Command::Resume(_) => Steers("resume"),
+        Command::Cancel(_) => Steers("cancel"),
+        Command::Note(_) => Steers("note"),
+        Command::Clean(_) => Steers("clean"),
+        Command::Revert(_) => Steers("revert"),
+        Command::Trust(_) => Steers("trust"),
+        Command::Send(_) => Steers("send"),
+        Command::Interrupt(_) => Steers("interrupt"),
+        Command::Attach(_) => Steers("attach"),
+        Command::Kill(_) => Steers("kill"),
+        Command::Notify { verb: NotifyVerb::Test(_) } => Steers("notify test"),
+        Command::Task { verb } => match verb {
+            TaskVerb::Create(_) => Steers("task create"),
+            TaskVerb::Update(args) => Changes("task update", Some(&args.graph)),
+            TaskVerb::Done(args) => Changes("task done", Some(&args.task.graph)),
+            TaskVerb::Fail(args) => Changes("task fail", Some(&args.task.graph)),
+            TaskVerb::Reset(args) => Changes("task reset", Some(&args.graph)),
+            TaskVerb::Delete(args) => Changes("task delete", Some(&args.task.graph)),
+            TaskVerb::Deps { verb: DepsVerb::Rm(args) } => Changes("task deps rm", Some(&args.graph)),
+            // Updates the tasks that it finds again.
+            TaskVerb::Import(_) => Changes("task import", None),
+            TaskVerb::Deps { verb: DepsVerb::Add(_) | DepsVerb::List(_) }
+            | TaskVerb::Add(_)
+            | TaskVerb::Log(_)
+            | TaskVerb::Show(_)
+            | TaskVerb::List(_)
+            | TaskVerb::Tree(_)
+            | TaskVerb::Graph(_)
+            | TaskVerb::Export(_) => Allowed,
+        },
+        Command::Feature { verb } => match verb {
+            // Gives one that is there another spec or plan.
+            FeatureVerb::Add(_) => Changes("feature add", None),
+            FeatureVerb::Delete(_) => Changes("feature delete", None),
+            FeatureVerb::Spec(_) => Steers("feature spec"),
+            FeatureVerb::Plan(_) => Steers("feature plan"),
+            FeatureVerb::Build(_) => Steers("feature build"),
+            FeatureVerb::Create(_) => Steers("feature create"),
+            FeatureVerb::List(_) | FeatureVerb::Show(_) => Allowed,
+        },
+        Command::Knowledge {
+            verb: KnowledgeVerb::List(_) | KnowledgeVerb::Show(_) | KnowledgeVerb::Search(_),
+        }
+        | Command::Init(_)
+        | Command::Config(_)
+        | Command::Doctor(_)
+        | Command::Status(_)
+        | Command::Ls(_)
+        | Command::Logs(_)
+        | Command::Report(_)
+        | Command::History(_)
+        | Command::Diff(_)
+        | Command::Journal(_)
+        | Command::Peek(_)
+        | Command::Wait(_)
+        | Command::Template
+        | Command::Completions { .. }
+        | Command::Help { .. }
+        | Command::Man => Allowed,
+    }
+}
+
+/// Whether this is the graph in which agents make tasks. A link to another one is not.
+fn is_draft(args: &GraphArgs) -> anyhow::Result<bool> {
+    let folder = place(args)?.graph_dir();
+    Ok(fs::canonicalize(folder).is_ok_and(|folder| folder.ends_with(DRAFT)))
+}
+
+/// A process has no way to drop its ancestors, so that they count most. Marks alone say less: they may have outlived their run, as
+/// in a terminal that an agent has opened.
+fn call_place() -> Place {
+    // In the window of a worker, only the agent has this variable.
+    let is_of_pane = std::env::var_os(PANE_MARK).is_some_and(|mark| !mark.is_empty());
+    if is_of_pane || has_supervisor(top()) {
         return Place::Inside;
     }
-    let supervisor = mark(SUPERVISOR_MARK).and_then(|pid| pid.parse::<u32>().ok());
-    let (Some(run), Some(supervisor)) = (mark(RUN_MARK), supervisor) else { return Place::Outside };
-    if is_below(supervisor) {
-        return Place::Inside;
-    }
-    // Who sees every process would have seen the supervisor; in a container's own namespace nobody does.
+    let Some(carried) = Carried::by_us() else { return Place::Outside };
+    // In a pid namespace of its own a process does not see the supervisor above it.
     let namespace = fs::metadata("/proc/self/ns/pid").map(|namespace| namespace.ino());
-    if namespace.is_ok_and(|inode| inode == OUTERMOST_NAMESPACE) {
-        return Place::Outside;
-    }
-    match lives(&run) {
+    match lives(&carried) {
         Some(true) => Place::Inside,
-        Some(false) => Place::Outside,
-        None => Place::Doubtful,
+        None if namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE) => Place::Doubtful,
+        None | Some(false) => Place::Outside,
     }
 }
 
-fn is_below(supervisor: u32) -> bool {
-    // As `/proc` numbers us, which may be that of another namespace than ours.
-    let own = fs::read_link("/proc/self").ok().and_then(|pid| pid.to_str()?.parse().ok());
-    let above = |pid: &u32| Stat::read(*pid).map(|stat| stat.ppid).filter(|&parent| parent > 0);
-    std::iter::successors(own, above).any(|pid| pid == supervisor)
+/// Where to stop on the way up to the supervisor: at the tests' own process, as they may be run by an agent. Only a build for
+/// tests has this.
+fn top() -> Option<u32> {
+    if cfg!(feature = "test-build") { std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok() } else { None }
 }
 
 /// Whether a run is at work, as its lock says, which counts in every namespace. `None`: it is not known here.
-fn lives(run: &str) -> Option<bool> {
+fn lives(carried: &Carried) -> Option<bool> {
     let loops = lookup::of_machine(&locate(None).ok()?, Extent::Head);
-    let found = loops.iter().find(|found| found.state.as_ref().is_ok_and(|state| state.run == run));
+    let found =
+        loops.iter().find(|found| found.state.as_ref().is_ok_and(|state| carried.is_of_run(&state.run)));
     found.map(|found| found.alive().is_some())
 }

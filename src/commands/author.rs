@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 
-use super::attempt;
 use super::run_tasks::own_call;
 use super::task;
 use crate::cli::{FeatureWriteArgs, LoopFlags, TaskCreateArgs};
@@ -80,7 +79,6 @@ impl Progress {
 /// `ralph feature spec`, `plan`, `build` and `create`.
 pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u8> {
     let (name, word) = (args.name.as_str(), order.word());
-    attempt::refuse(&format!("feature {word}"))?;
     check_feature_name(name)?;
     let workspace = open_loop(Verb::Feature, &args.flags)?;
     let project = &workspace.project;
@@ -107,7 +105,6 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
 
 /// `ralph task create`.
 pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
-    attempt::refuse("task create")?;
     let workspace = open_loop(Verb::Feature, &args.flags)?;
     let project = &workspace.project;
     let feature = args.feature.as_deref();

@@ -49,10 +49,11 @@ pub use overview::overview;
 /// # Errors
 /// When it is refused before anything started, or cannot print what it was asked for.
 pub fn run(command: Command) -> anyhow::Result<u8> {
+    attempt::check(&command)?;
     match command {
-        Command::Plan(args) => attempt::refuse("plan").and_then(|()| plain_loop::plan(&args)),
-        Command::Build(args) => attempt::refuse("build").and_then(|()| plain_loop::build(&args)),
-        Command::Prompt(args) => attempt::refuse("prompt").and_then(|()| plain_loop::prompt(args)),
+        Command::Plan(args) => plain_loop::plan(&args),
+        Command::Build(args) => plain_loop::build(&args),
+        Command::Prompt(args) => plain_loop::prompt(args),
         Command::Init(args) => match &args.file {
             Some(file) => starter::write(file, &args),
             None => init::init(args),
@@ -73,7 +74,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Note(args) => control::note(args),
         Command::Clean(args) => clean::run(&args),
         Command::Notify { verb } => notify::run(&verb),
-        Command::Trust(args) => attempt::refuse("trust").and_then(|()| trust::run(&args)),
+        Command::Trust(args) => trust::run(&args),
         Command::Send(args) => worker::send(&args),
         Command::Interrupt(args) => worker::interrupt(&args),
         Command::Attach(args) => worker::attach(&args),
@@ -85,12 +86,10 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Completions { shell } => completions::script(shell),
         Command::Help { words } => guide::help(&words),
         Command::Man => print(man::render),
-        Command::Run(args) => attempt::refuse("run")
-            .and_then(|()| if args.is_over_tasks { run_by_name(&args) } else { run_ralph_md::run(&args) }),
-        Command::Spawn(args) => attempt::refuse("spawn").and_then(|()| spawn::spawn(&args)),
-        Command::Loop { bare, verb } => {
-            attempt::refuse("loop").and_then(|()| branches::run(verb.as_ref(), &bare))
-        }
+        Command::Run(args) if args.is_over_tasks => run_by_name(&args),
+        Command::Run(args) => run_ralph_md::run(&args),
+        Command::Spawn(args) => spawn::spawn(&args),
+        Command::Loop { bare, verb } => branches::run(verb.as_ref(), &bare),
         Command::Task { verb } => task::run(&verb),
         Command::Feature { verb } => feature::run(&verb),
         Command::Journal(args) => memory::journal(&args),

@@ -22,6 +22,7 @@ use crate::text::{count, redact};
 use crate::view::next_step::shell_word;
 
 const RESUME: &str = "--resume";
+const ACCEPT_CONFIG: &str = "--accept-config";
 /// What begins so is put behind it, and gives a limit that the rest of the command line does not.
 const RESUME_MORE: &str = "--resume-";
 
@@ -31,6 +32,8 @@ struct More<'a> {
     iterations: Option<u64>,
     /// Money, tokens and time, by their flags.
     budgets: &'a [(&'static str, &'a str)],
+    /// The settings may be others than before, whoever has changed them.
+    accepts_config: bool,
 }
 
 impl More<'_> {
@@ -38,7 +41,8 @@ impl More<'_> {
     fn words(self) -> Vec<String> {
         let iterations = self.iterations.map(|limit| format!("--resume-limit={limit}"));
         let budgets = self.budgets.iter().map(|(flag, value)| format!("--resume-with={flag}={value}"));
-        iterations.into_iter().chain(budgets).collect()
+        let accepts = self.accepts_config.then(|| ACCEPT_CONFIG.to_owned());
+        iterations.into_iter().chain(budgets).chain(accepts).collect()
     }
 }
 
@@ -46,7 +50,7 @@ impl More<'_> {
 pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
     let limit = args.max_iterations.as_deref().map(number).transpose()?;
     let budgets = args.budgets();
-    let more = More { iterations: limit, budgets: &budgets };
+    let more = More { iterations: limit, budgets: &budgets, accepts_config: args.accept_config };
     let (here, loops) = target::loops(&args.target)?;
     let running: Vec<&Loop> = loops.iter().filter(|found| found.alive().is_some()).collect();
     if let ([found, ..], [(flag, _), ..]) = (&*running, &*budgets) {
@@ -232,9 +236,10 @@ fn with_secrets(words: &[String], ralph_dir: &Path) -> anyhow::Result<Vec<String
 /// The command line with `--resume`, in front, where no `--` can come before it, and with new limits.
 fn with_resume(argv: &[String], more: More<'_>) -> Vec<String> {
     let Some((program, rest)) = argv.split_first() else { return Vec::new() };
-    // What an earlier call has put there.
+    // What an earlier call has put there. What was accepted then says nothing about now.
     let rest = rest.strip_prefix(&[RESUME.to_owned()]).unwrap_or(rest);
     let (earlier, rest) = rest.split_at(rest.iter().take_while(|word| word.starts_with(RESUME_MORE)).count());
+    let rest = rest.strip_prefix(&[ACCEPT_CONFIG.to_owned()]).unwrap_or(rest);
     let new = more.words();
     let limit_of = |word: &str| word.rsplit_once('=').map(|(limit, _)| limit.to_owned());
     let still = earlier.iter().filter(|old| new.iter().all(|new| limit_of(new) != limit_of(old)));

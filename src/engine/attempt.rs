@@ -179,10 +179,46 @@ impl Loop<'_> {
                 Verdict::Unable(_) => return Ok(None),
             }
         };
+        self.validated(&validation)?;
+        Ok(Some(validation))
+    }
+
+    fn validated(&mut self, validation: &Validation) -> Result<(), End> {
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::Validated { ok: validation.ok, output: &validation.output })?;
         tally.validation_error = (!validation.ok).then(|| validation.output.clone());
-        Ok(Some(validation))
+        Ok(())
+    }
+
+    /// Validates once more before an end that says that the work is good, where an attempt that was not validated, as one that
+    /// failed, may have changed it since.
+    pub(super) fn validate_end(&mut self, end: End) -> End {
+        let Some(unproven) = end.outcome.if_unproven() else { return end };
+        if !self.job.tally.changed_since_validation {
+            return end;
+        }
+        match self.validate_files() {
+            Ok(None | Some(true)) => end,
+            Ok(Some(false)) => self.ended_by_policy(unproven),
+            Err(end) => end,
+        }
+    }
+
+    /// Whether the files as they are pass the validation; `None` where nothing validates them.
+    fn validate_files(&mut self) -> Result<Option<bool>, End> {
+        let Job { validator, context, .. } = &mut self.job;
+        let Some(validator) = validator.as_mut().and_then(|validator| validator.of_files()) else {
+            return Ok(None);
+        };
+        context.tell(Event::Validating)?;
+        let Verdict::Found(validation) = validator.validate_files(context)? else {
+            // It was cut off: by the user, or it is not known whether the work is good.
+            return context.stopped_by().map_or(Ok(Some(false)), |outcome| Err(outcome.into()));
+        };
+        self.validated(&validation)?;
+        let tally = &mut self.job.tally;
+        (tally.changed_since_validation, tally.unproven) = (false, !validation.ok);
+        Ok(Some(validation.ok))
     }
 
     /// Waits, as before any attempt, until an agent that the validation asks can work. `false`: something else came first.

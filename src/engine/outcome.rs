@@ -307,6 +307,17 @@ impl Outcome {
         Row { code, reason, word, status, ended }
     }
 
+    /// The same end where the last work is not proven; `None` where the end says nothing about the work, or that already.
+    #[must_use]
+    pub const fn if_unproven(self) -> Option<Self> {
+        match self {
+            Self::Complete | Self::DonePattern | Self::Idle | Self::MaxIterations => Some(Self::Unproven),
+            Self::BudgetReached => Some(Self::BudgetUnproven),
+            Self::DurationReached => Some(Self::DurationUnproven),
+            _ => None,
+        }
+    }
+
     /// The process exit code.
     #[must_use]
     pub const fn code(self) -> u8 {

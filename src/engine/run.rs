@@ -66,6 +66,7 @@ pub fn run(job: Job<'_>) -> End {
         goes_without_room: false,
     };
     let end = running.run();
+    let end = running.validate_end(end);
     let end = running.close(end);
     running.tell_end(&end);
     running.job.context.redactions.end(&end)

@@ -67,6 +67,8 @@ pub struct Tally {
     /// Which of many tasks that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
+    /// Since the last validation, or without any, an attempt may have changed the files.
+    pub changed_since_validation: bool,
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -233,8 +235,10 @@ impl Tally {
         self.in_attempt = false;
         self.durations.book(report.duration.as_secs_f64());
         self.spend(report.cost_usd(), &report.usage);
+        self.changed_since_validation |= settled.changed != Some(false);
         match &settled.proof {
             Some(Validation { usage, ok, .. }) => {
+                self.changed_since_validation = false;
                 self.spend(usage.cost_usd, usage);
                 self.unproven = !ok;
             }

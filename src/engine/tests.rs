@@ -21,7 +21,7 @@ use super::run::run;
 use super::stop::{Ask, Request};
 use super::tally::Last;
 use super::testing::{Call, TestAgent, TestSource, TestValidator, TestWorktree, context, job, success};
-use super::validator::{Proof, Validation, Verdict};
+use super::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
 use crate::files::FileError;
 use crate::reply::sigil::{PROMISE, Sigil};
 use crate::reply::usage::{Class, Usage};
@@ -87,6 +87,42 @@ fn a_claim_that_its_validation_refutes_is_not_believed_and_the_next_prompt_is_gi
     assert_eq!(run(job).outcome, Outcome::Complete);
     assert_eq!(*given.borrow(), [None, Some("no".to_owned())]);
     assert!((spent.get() - 0.5).abs() < f64::EPSILON, "what proves the work is paid for, too");
+}
+
+#[test]
+fn files_that_a_failed_attempt_has_changed_are_validated_before_an_end_that_says_they_are_good() {
+    struct OfFiles<'a>(&'a Cell<u32>, bool);
+    impl Validator for OfFiles<'_> {
+        fn validate(&mut self, _: Proof<'_>, _: &mut Context<'_>) -> Result<Verdict, End> {
+            Ok(Verdict::Found(Validation { ok: true, ..Validation::default() }))
+        }
+        fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
+            Some(self)
+        }
+    }
+    impl FilesValidator for OfFiles<'_> {
+        fn validate_files(&mut self, _: &mut Context<'_>) -> Result<Verdict, End> {
+            self.0.set(self.0.get() + 1);
+            Ok(Verdict::Found(Validation { ok: self.1, ..Validation::default() }))
+        }
+    }
+    let limits = Limits { max_iterations: Some(2), on_failure: OnFailure::Count, idle: Some(9), ..FOREVER };
+    for (changed, is_good, looks, outcome) in [
+        (true, true, 1, Outcome::MaxIterations),
+        (true, false, 1, Outcome::Unproven),
+        (false, false, 0, Outcome::MaxIterations),
+    ] {
+        let inbox = Arc::new(Inbox::default());
+        let (attempts, looked) = (Cell::new(0), Cell::new(0));
+        let agent = TestAgent(|_: &Attempt<'_>, _: &mut Context<'_>| {
+            attempts.set(attempts.get() + 1);
+            Ok(if attempts.get() == 1 { success() } else { failed(Class::Other) })
+        });
+        let mut job = job(context(&inbox, Vec::new()), limits.clone(), TestSource(ignore_calls), agent);
+        job.validator = Some(Box::new(OfFiles(&looked, is_good)));
+        job.worktree = Box::new(TestWorktree(|| Some(attempts.get() == 1 || changed)));
+        assert_eq!((run(job).outcome, looked.get()), (outcome, looks), "{changed} {is_good}");
+    }
 }
 
 #[test]

@@ -21,6 +21,21 @@ pub trait Validator {
     /// # Errors
     /// When the loop cannot go on.
     fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End>;
+
+    /// What validates the files as they are, whatever attempts have left them so; `None` where only the work of an attempt can be
+    /// validated.
+    fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
+        None
+    }
+}
+
+/// What proves that the files are good, without an attempt.
+pub trait FilesValidator {
+    /// Validates them as they are.
+    ///
+    /// # Errors
+    /// When the loop cannot go on.
+    fn validate_files(&mut self, context: &mut Context<'_>) -> Result<Verdict, End>;
 }
 
 /// What became of a validation.

@@ -10,7 +10,7 @@ use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
 use super::preflight::{Preflight, launch};
-use super::resume::{Resume, resume};
+use super::resume::{Resume, Resumed, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::Workspace;
 use super::worktree::GitWorktree;
@@ -33,6 +33,7 @@ use crate::git;
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
+use crate::record::config_watch::WatchedConfig;
 use crate::record::recorder::Recorder;
 use crate::record::retention::{self, Kept};
 use crate::record::state::Setup;
@@ -62,6 +63,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) run: String,
     /// Whether it goes on where the last one was cut off.
     pub(crate) resume: Resume,
+    /// It goes on also where an agent has changed files of settings.
+    pub(crate) accepts_config: bool,
     /// What to call who works.
     pub(crate) agent_name: String,
     /// Who works.
@@ -116,6 +119,7 @@ impl<'a> Ready<'a> {
             done_pattern: preflight.done_pattern.clone(),
             run,
             resume: Resume::No,
+            accepts_config: false,
             validator: validator(settings, agent.launch()),
             agent_name: agent.name().to_owned(),
             agent: Box::new(agent),
@@ -148,6 +152,7 @@ impl<'a> Ready<'a> {
         if flags.resume {
             self.resume = Resume::Asked;
         }
+        self.accepts_config = flags.accept_config;
         let inbox = Arc::new(Inbox::default());
         Signals::listen()?.join(&inbox);
         let mut view = View::start(flags.json, flags.quiet, frame.for_reader(self.verb.words()))?;
@@ -175,7 +180,7 @@ impl<'a> Ready<'a> {
         };
         let setup = self.setup();
         // Looked at first: a refused start leaves no session log.
-        let resumed = resume(self.resume, project, &identity, &setup)?;
+        let resumed = resume(self.resume, project, &identity, &setup, self.accepts_config)?;
         let watch = watch_requests(inbox)?;
         let secrets = &self.settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
@@ -189,11 +194,14 @@ impl<'a> Ready<'a> {
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);
         }
-        let (tally, from) = resumed.unzip();
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
-        if let Some(from) = from {
+        let tally = resumed.map(|Resumed { tally, from, warnings }| {
             view.goes_on(&from);
-        }
+            for warning in &warnings {
+                view.warn(warning);
+            }
+            tally
+        });
         view.log_is(&project.relative(recorder.session_log()));
         // It waits for them.
         let _ = watch.send(recorder.requests());
@@ -251,6 +259,7 @@ impl<'a> Ready<'a> {
                 self.inactivity.unwrap_or(self.settings.inactivity_timeout).as_secs_f64(),
             ),
             started_from: self.started_from.take(),
+            config: self.settings.files.iter().cloned().map(WatchedConfig::new).collect(),
             worker: self.worker.take().map(Box::new),
         }
     }

@@ -5,6 +5,7 @@ use anyhow::{Context as _, bail};
 use crate::engine::event::LoopIdentity;
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
+use crate::record::config_watch::{Difference, WatchedConfig};
 use crate::record::state::{self, Extent, Found, Setup, State};
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
@@ -18,14 +19,25 @@ pub(crate) enum Resume {
     ByItself,
 }
 
-/// The count to go on from, and what to tell about it; `None` to start afresh. A state file that cannot be understood is
+/// A loop that goes on.
+pub(super) struct Resumed {
+    /// The count to go on from.
+    pub(super) tally: Tally,
+    /// Where it goes on, in words.
+    pub(super) from: String,
+    /// What is to be told of its settings.
+    pub(super) warnings: Vec<String>,
+}
+
+/// The loop that goes on; `None` to start afresh. A state file that cannot be understood is
 /// put aside when the records are opened.
 pub(super) fn resume(
     how: Resume,
     project: &Project,
     identity: &LoopIdentity,
     setup: &Setup,
-) -> anyhow::Result<Option<(Tally, String)>> {
+    accepts_config: bool,
+) -> anyhow::Result<Option<Resumed>> {
     if how == Resume::No {
         return Ok(None);
     }
@@ -43,12 +55,13 @@ pub(super) fn resume(
     let state = match (state, why_not, how) {
         (_, Some(why_not), Resume::Asked) => bail!("{why_not}: resume that one, or start without --resume"),
         (None, _, Resume::Asked) => {
-            let text = "there is nothing to resume; starting afresh".to_owned();
-            return Ok(Some((Tally::default(), text)));
+            let from = "there is nothing to resume; starting afresh".to_owned();
+            return Ok(Some(Resumed { tally: Tally::default(), from, warnings: Vec::new() }));
         }
         (Some(state), None, _) => state,
         _ => return Ok(None),
     };
+    let warnings = config_warnings(&state, project, accepts_config)?;
     let interrupted = state.was_interrupted();
     let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     let from = match (interrupted, tally.last) {
@@ -57,7 +70,28 @@ pub(super) fn resume(
         (true, _) => "resuming at",
     };
     let from = format!("{from} iteration {}", tally.iteration);
-    Ok(Some((tally, from)))
+    Ok(Some(Resumed { tally, from, warnings }))
+}
+
+/// What is to be told of files of settings that differ from what the loop began with.
+///
+/// # Errors
+/// When one was changed inside an attempt, and the user does not accept that.
+fn config_warnings(state: &State, project: &Project, accepts: bool) -> anyhow::Result<Vec<String>> {
+    let differs = |config: &WatchedConfig| {
+        Some((project.relative(&config.path), config.difference(state.tally.in_attempt)?))
+    };
+    let mut warnings = Vec::new();
+    for (path, difference) in state.setup.config.iter().filter_map(differs) {
+        let (path, name) = (path.display(), &state.name);
+        if difference == Difference::Inside && !accepts {
+            bail!(
+                "{path} was changed inside an attempt of loop '{name}': look at it, and go on with --accept-config, or take the change back"
+            );
+        }
+        warnings.push(format!("{path} is not as it was when loop '{name}' began: it counts as it is now"));
+    }
+    Ok(warnings)
 }
 
 /// Why a state is that of another loop than the one to be started; `None` when it is not.

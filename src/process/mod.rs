@@ -9,6 +9,7 @@
 
 use std::path::PathBuf;
 
+pub mod ancestry;
 pub mod capture;
 pub mod group;
 pub mod handle;

@@ -67,6 +67,36 @@ pub(super) fn sweep_program(mark: &str, supervisor: u32, at_once: bool) {
     Mark { supervisor: Some(supervisor), ..Mark::of_run(mark) }.sweep(grace);
 }
 
+/// The mark that the calling process carries, as far as that is known: of which run it is can only be checked.
+#[derive(Debug)]
+pub struct Carried {
+    /// The environment's.
+    run: Option<String>,
+    /// The limit's.
+    limit: Option<u64>,
+}
+
+impl Carried {
+    /// That of this process; `None` where it has none.
+    #[must_use]
+    pub fn by_us() -> Option<Self> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        // The run mark alone may be anyone's: with the supervisor's it is that of a program of the run.
+        let run = variable(RUN_MARK).filter(|_| variable(SUPERVISOR_MARK).is_some());
+        // Limits that people set have no hash in them.
+        let limit = getrlimit(LIMIT_MARK).current.filter(|value| value >> PID_BITS != 0);
+        (run.is_some() || limit.is_some()).then_some(Self { run, limit })
+    }
+
+    /// Whether it is the mark of this run.
+    #[must_use]
+    pub fn is_of_run(&self, run: &str) -> bool {
+        let hash = |value: u64| value >> PID_BITS;
+        self.run.as_deref() == Some(run)
+            || self.limit.is_some_and(|limit| hash(limit) == hash(Mark::of_run(run).limit_value(0)))
+    }
+}
+
 impl<'a> Mark<'a> {
     /// That of a whole run.
     pub(super) fn of_run(mark: &'a str) -> Self {

@@ -2,6 +2,7 @@
 
 pub mod attempt_bytes;
 pub mod blocks;
+pub mod config_watch;
 pub mod earlier;
 pub mod ending;
 pub mod event_json;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::config_watch::WatchedConfig;
 use super::older_state;
 use super::state_head::Head;
 use super::worker::{self, Worker};
@@ -43,6 +44,9 @@ pub struct Setup {
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_from: Option<PathBuf>,
+    /// The files that its settings come from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub config: Vec<WatchedConfig>,
     /// What a worker is set up with; `None` for a loop whose agents are no windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<Box<Worker>>,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
+use super::config_watch::WatchedConfig;
 use super::state::{AtTask, Extent, Found, Pending, State, is_json, read};
 use super::worker;
 use crate::engine::event::{Event, Stamped};
@@ -81,6 +82,13 @@ impl State {
     /// Takes one event. Answers how the file is to be written: what must survive a power cut is synchronised, the steps
     /// between come often and need not; `None` where nothing has changed.
     fn take(&mut self, stamped: &Stamped<'_>) -> Option<Durability> {
+        match stamped.event {
+            Event::AttemptStarted { .. } => {
+                self.setup.config.iter_mut().for_each(WatchedConfig::attempt_begins);
+            }
+            Event::AttemptEnded { .. } => self.setup.config.iter_mut().for_each(WatchedConfig::attempt_ends),
+            _ => {}
+        }
         Some(match stamped.event {
             Event::LoopStarted { tally, limits, .. } => {
                 self.tally = tally.clone();

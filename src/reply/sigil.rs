@@ -1,15 +1,19 @@
 //! Sigils: markers in the assistant's own text, found as the text streams by.
 //!
 //! A sigil is a name in angle brackets, a body, and the name again: `<promise>COMPLETE</promise>`; some have attributes behind
-//! the name, some are nothing but a name: `<verify-pass/>`. It is a *claim* where it ends its line, else a *mention*: agents talk about their markers while they think. After it only closing decoration
-//! may come. In a code span or a quotation only a label may stand before it: `Status: "<promise>COMPLETE</promise>"`. Whether
-//! a claim counts depends on the message in which it was made, see [`super::speech`].
+//! the name, some are nothing but a name: `<verify-pass/>`. It is a *claim* where it ends its line, else a *mention*: agents talk
+//! about their markers while they think. After it only closing decoration may come. In a code span only a label may stand before
+//! it: ``Status: `<promise>COMPLETE</promise>` ``. In a quotation, in a fenced block of code, and behind words that deny it, it is
+//! a mention. Whether a claim counts depends on the message in which it was made, see [`super::speech`].
 
+mod denial;
+mod fence;
 mod kind;
 mod place;
 
 use std::fmt;
 
+use fence::Fence;
 use kind::Start;
 pub use kind::{JOURNAL, KINDS, KNOWLEDGE, NEXT_MODEL, PROMISE, SigilKind, TASK_DONE, TASK_FAILED};
 pub use kind::{REVIEW_CHANGES, REVIEW_PASS, VERIFY_FAIL, VERIFY_PASS};
@@ -75,7 +79,7 @@ pub struct Said {
     pub sigil: Sigil,
     /// The line that it ended the last time it was claimed; lines count through all messages.
     pub claimed: Option<u64>,
-    /// It had a line for itself.
+    /// It had a line for itself, and was not quoted.
     pub alone: bool,
     /// The line on which it was said last.
     pub line: u64,
@@ -240,6 +244,8 @@ pub struct SigilScanner {
     number: u64,
     /// The last sigil, while only decoration follows it on its line.
     last: Option<Said>,
+    /// The block of code in which that line is.
+    fence: Option<Fence>,
 }
 
 impl Default for SigilScanner {
@@ -254,7 +260,7 @@ impl SigilScanner {
     #[must_use]
     pub fn new(kinds: &'static [SigilKind]) -> Self {
         let (found, open, line) = (Sigils::default(), String::new(), Line::default());
-        Self { kinds, found, open, line, number: 0, last: None }
+        Self { kinds, found, open, line, number: 0, last: None, fence: None }
     }
 
     /// Begins another text, whose lines come after those of this one, and answers what was found in this one.
@@ -312,22 +318,22 @@ impl SigilScanner {
 
     /// Reads text without a sigil in it.
     fn read(&mut self, text: &str) {
-        let first = text.split('\n').next().unwrap_or_default();
+        let mut lines = text.split('\n');
+        let first = lines.next().unwrap_or_default();
         if !first.chars().all(is_decoration) {
             self.mention_last();
         }
-        if let Some((before, last)) = text.rsplit_once('\n') {
+        self.line.read(first);
+        for line in lines {
             self.end_line();
-            self.number += newlines(before) + 1;
-            self.line.read(last);
-        } else {
-            self.line.read(text);
+            self.number += 1;
+            self.line.read(line);
         }
     }
 
     fn take(&mut self, sigil: Sigil) {
         self.mention_last();
-        let (alone, counts) = (self.line.is_blank(), self.line.clone().lets_count());
+        let (alone, counts) = (self.line.is_alone(), self.line.lets_count(&sigil));
         // It is where it ends.
         self.number += newlines(&sigil.body);
         let line = self.number;
@@ -342,11 +348,15 @@ impl SigilScanner {
         }
     }
 
-    /// Nothing is said after the last sigil.
+    /// Nothing is said after the last sigil. In a block of code it is an example.
     fn end_line(&mut self) {
-        if let Some(last) = self.last.take() {
+        let open = self.line.fence_behind(self.fence);
+        if self.fence.is_some() || open.is_some() {
+            self.mention_last();
+        } else if let Some(last) = self.last.take() {
             self.found.add(last);
         }
+        self.fence = open;
         self.line = Line::default();
     }
 

@@ -28,6 +28,14 @@ pub struct Sources<'a> {
     pub trusts: &'a dyn Fn(&[OfProject]) -> bool,
 }
 
+impl Sources<'_> {
+    /// The files, whether they are there or not; absolute.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let files = [&self.user_toml, &self.older_toml, &self.project_toml, &self.shell_config];
+        files.into_iter().flatten().filter_map(|path| std::path::absolute(path).ok()).collect()
+    }
+}
+
 /// A setting that needs trust, as the project itself has it.
 #[derive(Debug, Clone)]
 pub struct OfProject {

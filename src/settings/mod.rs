@@ -126,6 +126,8 @@ pub struct Settings {
     pub notify: NotifySettings,
     /// Commands of the user's beside a loop.
     pub hooks: HookSettings,
+    /// The files that they come from, whether these are there or not.
+    pub files: Vec<PathBuf>,
     /// Every variable the shell config assigns, with the value it has there.
     pub variables: BTreeMap<String, String>,
     /// Those of the variables that the agent's environment gets.
@@ -244,6 +246,7 @@ impl Settings {
                 .chain(missing)
                 .collect(),
             near_misses,
+            files: sources.files(),
             of_project,
             rows: values.into_rows(),
         })

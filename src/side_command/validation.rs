@@ -6,7 +6,7 @@ use super::{Bounds, run};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::stop::Urgency;
-use crate::engine::validator::{Proof, Validation, Validator, Verdict};
+use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
 use crate::process::capture::{Captured, Ended};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
@@ -34,7 +34,23 @@ impl ValidationCommand {
 
 impl Validator for ValidationCommand {
     fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        let left = proof.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        self.run(proof.deadline, context)
+    }
+
+    fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
+        Some(self)
+    }
+}
+
+impl FilesValidator for ValidationCommand {
+    fn validate_files(&mut self, context: &mut Context<'_>) -> Result<Verdict, End> {
+        self.run(None, context)
+    }
+}
+
+impl ValidationCommand {
+    fn run(&self, deadline: Option<Instant>, context: &mut Context<'_>) -> Result<Verdict, End> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.map_or(self.limit, |left| left.min(self.limit));
         let bounds = Bounds { limit, room: ROOM, cut_at: Urgency::Now };
         let captured = run(&self.launch, bounds, context)?;
@@ -43,9 +59,7 @@ impl Validator for ValidationCommand {
         }
         Ok(self.validation(captured).map_or_else(|| Verdict::CutOff(Box::default()), Verdict::Found))
     }
-}
 
-impl ValidationCommand {
     fn validation(&self, captured: Result<Captured, StartError>) -> Option<Validation> {
         let captured = match captured {
             Ok(captured) => captured,

@@ -100,3 +100,53 @@ fn a_limit_is_no_failure_even_when_the_last_iteration_was_one() {
     assert_eq!((run.code, reason(&project, "one")), (Some(0), "max_iterations".into()), "{run:?}");
     assert!(run.stdout.contains("one     limit "), "{run:?}");
 }
+
+#[test]
+fn a_branch_that_an_agent_has_marked_as_done_is_built_on() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2), ("two", 1)]));
+    let main_plan = project.scratch.path("IMPLEMENTATION_PLAN.md");
+    let mark = |branch: &str| {
+        format!("sed -i 's/^## Branch: {branch}$/&\\nStatus: done/' '{}'", main_plan.display())
+    };
+    project.agent(&format!(
+        "[ $RALPH_BRANCH = two ] || {{ work; {}; say more; result; exit; }}; work; end",
+        mark("one")
+    ));
+    let run = project.scratch.run("loop build -m 1");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(
+        (reason(&project, "one"), reason(&project, "two")),
+        ("max_iterations".into(), "complete".into())
+    );
+    assert!(project.plan().contains("## Branch: one\nStatus: done\n"), "{}", project.plan());
+
+    let doubt = "'one' is marked as done, but its loop has ended otherwise (limit): it is built on; 'ralph clean one' forgets";
+    let dry = project.scratch.run("loop build --dry-run");
+    assert!(dry.stderr.contains(doubt) && dry.stdout.contains("1 of 2 branches would be built."), "{dry:?}");
+    project.agent("work; end");
+    let run = project.scratch.run("loop build -m 1");
+    assert!(run.code == Some(0) && run.stderr.matches(doubt).count() == 1, "{run:?}");
+    assert_eq!((project.calls("one"), project.calls("two")), (2, 1));
+    assert_eq!(reason(&project, "one"), "complete");
+    // Now it is true.
+    let run = project.scratch.run("loop build");
+    assert!(run.code == Some(0) && !run.stderr.contains("marked as done"), "{run:?}");
+    assert_eq!(project.calls("one"), 2);
+}
+
+#[test]
+fn what_a_person_marks_as_done_is_believed_where_no_record_says_otherwise() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
+    let marked = project.plan().replace("## Branch: one\n", "## Branch: one\nStatus: done\n");
+    project.scratch.write("IMPLEMENTATION_PLAN.md", marked);
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    assert_eq!((project.calls("one"), project.calls("two")), (0, 1));
+
+    let project = BranchProject::without_remote(&plan(&[("one", 2)]));
+    assert_eq!(project.scratch.run("loop build -m 1").code, Some(0));
+    let marked = project.plan().replace("## Branch: one\n", "## Branch: one\nStatus: done\n");
+    project.scratch.write("IMPLEMENTATION_PLAN.md", marked);
+    assert_eq!(project.scratch.run("clean one").code, Some(0));
+    assert_eq!(project.scratch.run("loop build").code, Some(0));
+    assert_eq!(project.calls("one"), 1);
+}

@@ -217,6 +217,22 @@ fn budgets_stop_the_next_iteration() {
 }
 
 #[test]
+fn an_attempt_that_failed_does_not_outlive_the_validation_before_it() {
+    // The second attempt breaks what the first one had made, and fails; there is no room for a third.
+    for (second, reason, code) in [("rm proof", "budget", 4), ("touch other", "budget", 0)] {
+        let scratch = project(&format!(
+            "if [ $n = 1 ]; then touch proof; say hello; ok; else {second}; ok; exit 1; fi"
+        ));
+        let run =
+            crate::policies::run(&scratch, "prompt p.md 9 --max-tokens 25", &["--validate", "test -e proof"]);
+        assert_end(&scratch, &run, code, reason, "paused");
+        assert_eq!(attempts(&scratch), 2, "{run:?}");
+        let validations = std::fs::read_to_string(scratch.session_logs().pop().unwrap()).unwrap();
+        assert_eq!(validations.matches("[ralph] validation ").count(), 2, "{validations}");
+    }
+}
+
+#[test]
 fn a_budget_in_money_needs_an_agent_that_tells_its_cost() {
     let scratch = Scratch::new();
     scratch.agent("codex", "exit 1");

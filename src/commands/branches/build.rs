@@ -10,6 +10,7 @@ use super::planned::{self, Planned};
 use super::tree::{Tracked, Tree, worktree_identity};
 use super::{dry_run, limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::LoopBuildArgs;
+use crate::commands::output::remark;
 use crate::commands::report;
 use crate::commands::target::count;
 use crate::engine::board::Board;
@@ -67,6 +68,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         let agent = Choice::of(settings, project)?;
         let branches = planned::read(project, settings)?;
+        branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
         return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
     let preflight = preflight(&workspace, &args.shared, limit)?;
@@ -83,6 +85,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let lock = take_project(project)?;
     // Read again: what was built until a moment ago is done now.
     let branches = planned::read(project, settings)?;
+    branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
     let run = run_id();
     if branches.iter().any(|branch| !branch.section.is_done) {
         let command = own_command_line(&settings.secrets);
@@ -93,6 +96,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
     let building = Building {
         workspace: &workspace,
+        accepts_config: flags.accept_config,
         run,
         preflight,
         text,
@@ -128,6 +132,8 @@ fn take_project(project: &Project) -> anyhow::Result<Lock> {
 /// What all branches of one build share.
 struct Building<'a> {
     workspace: &'a Workspace,
+    /// Loops go on also where agents have changed files of settings.
+    accepts_config: bool,
     /// Its id; each loop has one of its own besides.
     run: String,
     preflight: Preflight,
@@ -303,6 +309,7 @@ impl Building<'_> {
             project: &tree.project,
             name: section.name.clone(),
             resume: Resume::ByItself,
+            accepts_config: self.accepts_config,
             plan: tree.project.branch_plan(),
             board: self.board.join(),
             ticket: Some(ticket),

@@ -4,12 +4,15 @@ use std::io::ErrorKind;
 
 use anyhow::{Context as _, anyhow, bail};
 
+use crate::engine::outcome::Outcome;
 use crate::files::theirs;
 use crate::git;
 use crate::job::Refused;
 use crate::plan::{Plan, PlanError, Section};
 use crate::project::Project;
+use crate::record::lookup::Loop;
 use crate::settings::Settings;
+use crate::view::next_step::shell_word;
 
 /// What the user is told when there is no plan.
 const PLAN_MISSING: &str = "Implementation plan not found. Run 'ralph loop plan' first.";
@@ -25,6 +28,8 @@ pub(super) struct Planned {
     pub(super) commit: Option<String>,
     /// The unfinished branch that it starts from, by its place in the plan.
     pub(super) after: Option<usize>,
+    /// Why it is not done, although the plan says so.
+    pub(super) doubt: Option<String>,
 }
 
 /// Reads the plan.
@@ -46,7 +51,11 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
     let text = String::from_utf8(text)
         .map_err(|_| anyhow!("{} is not UTF-8 text: save it as UTF-8", path.display()))?;
     let fault = |error: PlanError| anyhow!("{} {error}", path.display());
-    let plan = Plan::parse(&text, &git::refs::is_valid_branch).map_err(fault)?;
+    let mut plan = Plan::parse(&text, &git::refs::is_valid_branch).map_err(fault)?;
+    let doubts: Vec<Option<String>> = plan.sections.iter().map(|section| doubt(project, section)).collect();
+    for (section, doubt) in plan.sections.iter_mut().zip(&doubts) {
+        section.is_done &= doubt.is_none();
+    }
     let order = plan.order().map_err(fault)?;
     if plan.sections.is_empty() {
         bail!("{} has no section '## Branch: NAME': run 'ralph loop plan', or write one", path.display());
@@ -55,17 +64,42 @@ pub(super) fn read(project: &Project, settings: &Settings) -> anyhow::Result<Vec
     plan.sections
         .into_iter()
         .zip(order)
-        .map(|(section, after)| {
+        .zip(doubts)
+        .map(|((section, after), doubt)| {
             if section.is_done {
-                return Ok(Planned { section, base: String::new(), commit: None, after });
+                return Ok(Planned { section, base: String::new(), commit: None, after, doubt });
             }
             let line = section.base.as_ref().map_or(section.line, |(_, line)| *line);
             let (base, commit) = bases
                 .of(&section, after)
                 .map_err(|error| anyhow!("{} line {line}: {error}", path.display()))?;
-            Ok(Planned { section, base, commit, after })
+            Ok(Planned { section, base, commit, after, doubt })
         })
         .collect()
+}
+
+/// Why a section is not done that says it is: every agent can write that line, but what has come of the branch is in our records.
+/// Without records the line counts.
+fn doubt(project: &Project, section: &Section) -> Option<String> {
+    if !section.is_done {
+        return None;
+    }
+    let name = &section.name;
+    let state = Loop::at(project.of_branch(name, None), name)?.state.ok()?;
+    let ended_by = |outcome: Outcome| state.exit_reason.as_deref() == Some(outcome.word());
+    let is_ticked = || section.tasks.iter().all(|task| task.ticked);
+    let is_done = ended_by(Outcome::Complete)
+        || ended_by(Outcome::DonePattern)
+        || ended_by(Outcome::Idle) && state.tally.validation_error.is_none() && is_ticked();
+    (!is_done).then(|| {
+        let (plan, line, word) = (project.relative(&project.branch_plan()), section.line, state.word());
+        let plan = plan.display();
+        format!(
+            "{plan} line {line}: '{name}' is marked as done, but its loop has ended otherwise ({word}): it is built on; \
+             'ralph clean {}' forgets that loop, if you have finished it yourself",
+            shell_word(name)
+        )
+    })
 }
 
 /// What branches start from.

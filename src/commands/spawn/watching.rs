@@ -92,6 +92,7 @@ impl Watching<'_> {
             limits,
             done_pattern: None,
             run,
+            accepts_config: flags.accept_config,
             resume: if state.is_some() { Resume::Asked } else { Resume::No },
             agent_name: agent_name(worker),
             agent: Box::new(agent),

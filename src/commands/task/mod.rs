@@ -10,7 +10,6 @@ use std::io::{Read as _, Write as _};
 use anyhow::{Context as _, bail};
 use serde_json::json;
 
-use super::attempt;
 use super::author;
 use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
@@ -18,7 +17,7 @@ use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, NewTask, Store, Task};
 use crate::job::workspace::locate;
-use crate::process::sweep::RUN_MARK;
+use crate::process::sweep::Carried;
 use crate::project::{Project, ProjectError};
 use crate::text::count;
 
@@ -38,15 +37,14 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         TaskVerb::Update(args) => update(args),
         TaskVerb::Done(args) => {
             let id = &args.task.id;
-            change("task done", &args.task.graph, |store| store.force_done(id, args.force))
+            change(&args.task.graph, |store| store.force_done(id, args.force))
         }
         TaskVerb::Fail(args) => {
             let id = &args.task.id;
-            change("task fail", &args.task.graph, |store| store.force_fail(id, &args.reason))
+            change(&args.task.graph, |store| store.force_fail(id, &args.reason))
         }
-        TaskVerb::Reset(args) => change("task reset", &args.graph, |store| store.reset(&args.id)),
+        TaskVerb::Reset(args) => change(&args.graph, |store| store.reset(&args.id)),
         TaskVerb::Delete(args) => {
-            refuse("task delete", &args.task.graph)?;
             let count = open(&args.task.graph)?.delete(&args.task.id, args.recursive)?;
             answer(
                 &args.task.graph,
@@ -66,7 +64,6 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
             depend(args, |store| store.add_dependency(&args.blocker, &args.blocked))
         }
         TaskVerb::Deps { verb: DepsVerb::Rm(args) } => {
-            refuse("task deps rm", &args.graph)?;
             depend(args, |store| store.remove_dependency(&args.blocker, &args.blocked))
         }
         TaskVerb::Deps { verb: DepsVerb::List(args) } => show::dependencies(args),
@@ -106,12 +103,12 @@ fn require_own(project: &Project, store: &SqliteStore, parent: &str) -> anyhow::
     if project.graph_dir().ends_with(author::DRAFT) || !attempt::is_inside() {
         return Ok(());
     }
-    // Without its environment a process does not know which run it is of.
-    let run = std::env::var(RUN_MARK).ok().filter(|run| !run.is_empty());
+    let carried = Carried::by_us();
+    let is_ours = |run: &String| carried.as_ref().is_some_and(|carried| carried.is_of_run(run));
     let mut above = Some(parent.to_owned());
     while let Some(id) = above {
         let task = store.task(&id)?;
-        if task.claimed_by.is_some_and(|by| run.as_ref().is_none_or(|run| *run == by)) {
+        if task.claimed_by.as_ref().is_some_and(is_ours) {
             return Ok(());
         }
         above = task.parent_id;
@@ -139,25 +136,17 @@ fn update(args: &TaskUpdateArgs) -> anyhow::Result<u8> {
     if changes == Changes::default() {
         bail!("nothing to change: say what, as in 'ralph task update {} --priority 1'", args.id);
     }
-    change("task update", &args.graph, |store| {
+    change(&args.graph, |store| {
         store.update(&args.id, &changes)?;
         Ok(store.task(&args.id)?.id)
     })
 }
 
-/// Refuses what is not for agents at work; what they make tasks in is theirs.
-fn refuse(verb: &str, args: &GraphArgs) -> anyhow::Result<()> {
-    let is_draft = place(args)?.graph_dir().ends_with(author::DRAFT);
-    if is_draft { Ok(()) } else { attempt::refuse(verb) }
-}
-
 /// Changes a task, and shows where it stands then.
 fn change(
-    verb: &str,
     args: &GraphArgs,
     change: impl FnOnce(&mut SqliteStore) -> Result<String, crate::graph::GraphError>,
 ) -> anyhow::Result<u8> {
-    refuse(verb, args)?;
     let mut store = open(args)?;
     let id = change(&mut store)?;
     let task = store.task(&id)?;

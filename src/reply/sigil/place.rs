@@ -1,5 +1,9 @@
 //! The line before a sigil: whether it lets the sigil count.
 
+use super::Sigil;
+use super::denial::Denial;
+use super::fence::{Fence, FenceLine};
+
 /// A label has at most this many words: `Status of the loop:`.
 const LABEL: u32 = 4;
 
@@ -20,6 +24,7 @@ pub(super) fn is_decoration(char: char) -> bool {
 
 /// What is known of a line up to where it is read. It takes as much memory for a long line as for a short one.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the line")]
 pub(super) struct Line {
     words: u32,
     /// Something in it ends a sentence or a part of one.
@@ -34,6 +39,10 @@ pub(super) struct Line {
     /// A quotation is open.
     quoted: bool,
     single: Single,
+    /// It begins as a quotation does in Markdown, with a `>`.
+    block_quoted: bool,
+    denial: Denial,
+    fence: FenceLine,
 }
 
 /// What single quotes have opened.
@@ -57,20 +66,35 @@ impl Line {
         self.read("x");
     }
 
-    /// Nothing is said before.
-    pub(super) fn is_blank(&self) -> bool {
-        self.words == 0
+    /// Nothing is said before, and nothing is quoted.
+    pub(super) fn is_alone(&self) -> bool {
+        self.words == 0 && !self.is_quoted()
     }
 
-    /// A sigil that comes next may count: nothing is quoted, or only a label stands before.
-    pub(super) fn lets_count(mut self) -> bool {
-        self.settle_backticks();
-        let is_quoted = self.code.is_some() || self.quoted || self.single == Single::Open;
-        let is_label = self.ends_in_colon && !self.has_sentence && self.words <= LABEL;
-        self.is_blank() || !is_quoted || is_label
+    /// Whether this sigil may count where it comes next.
+    pub(super) fn lets_count(&self, sigil: &Sigil) -> bool {
+        let mut line = self.clone();
+        line.settle_backticks();
+        let is_label = line.ends_in_colon && !line.has_sentence && line.words <= LABEL;
+        let is_apart = line.words == 0 || line.code.is_none() || is_label;
+        is_apart && !line.is_quoted() && !line.denial.denies(sigil)
+    }
+
+    /// The block of code that is open behind this line, where `open` was before it.
+    pub(super) fn fence_behind(&self, open: Option<Fence>) -> Option<Fence> {
+        self.fence.behind(open)
+    }
+
+    fn is_quoted(&self) -> bool {
+        self.quoted || self.single == Single::Open || self.block_quoted
     }
 
     fn take(&mut self, char: char) {
+        self.fence.take(char);
+        self.denial.take(char);
+        // An arrow is none.
+        let is_first = self.words == 0 && self.last.is_none_or(|last| last.is_whitespace() || last == '>');
+        self.block_quoted |= char == '>' && is_first;
         if char == '`' {
             self.backticks += 1;
         } else {

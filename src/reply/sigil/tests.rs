@@ -20,7 +20,7 @@ fn finds_exact_sigils_only() {
 }
 
 /// Texts in which `@` stands for the marker, and whether it is claimed.
-const PLACES: [(&str, bool); 60] = [
+const PLACES: &[(&str, bool)] = &[
     ("@", true),
     ("All done.\n\n@", true),
     ("@\n", true),
@@ -29,11 +29,8 @@ const PLACES: [(&str, bool); 60] = [
     ("**@**", true),
     ("__@__ ", true),
     ("`@`", true),
-    ("```\n@\n```\n", true),
     ("``` @ ```", true),
-    ("\"@\"", true),
     ("(@)", true),
-    ("> @", true),
     ("- @", true),
     ("- `@`", true),
     ("## @", true),
@@ -45,9 +42,7 @@ const PLACES: [(&str, bool); 60] = [
     ("The tests' results are good @", true),
     ("Status: `@`", true),
     ("**Status:** `@`", true),
-    ("Final status: \"@\"", true),
     ("Status: **`@`**", true),
-    ("“Status: @”", true),
     ("@.", false),
     ("@!", false),
     ("@ only when all is done", false),
@@ -81,11 +76,78 @@ const PLACES: [(&str, bool); 60] = [
     ("`a` and @", true),
     ("\t@\u{a0}", true),
     ("<<@>>", true),
+    ("-> @", true),
+    // Quoted.
+    ("\"@\"", false),
+    ("'@'", false),
+    ("«@»", false),
+    ("- **\"@\"**", false),
+    ("Final status: \"@\"", false),
+    ("“Status: @”", false),
+    ("> @", false),
+    ("> > **@**", false),
+    ("- > @", false),
+    // In a block of code.
+    ("```\n@\n```\n", false),
+    ("```\n@", false),
+    ("```text\r\n@\r\n```\r\n", false),
+    ("  ~~~~\n```\n~~~\n@\n~~~~\n", false),
+    ("1\n- ```\n  @\n  ```\n", false),
+    ("``` @\n", false),
+    ("```\nx\n``` x\n@", false),
+    ("```sh\nmake\n```\n@", true),
+    ("```sh\nmake\n````\n\n@", true),
+    ("~~~ a ` b\nx\n~~~\n@", true),
+    ("``` a ` b\n@", true),
+    ("``\n@", true),
+    ("~~done~~\n@", true),
+];
+
+/// Lines that deny COMPLETE, and whether they deny what says that something has failed.
+const DENIALS: &[(&str, bool)] = &[
+    ("not yet @", false),
+    ("Not done: @", false),
+    ("Not done: `@`", false),
+    ("The tests do not pass, so it is too early for @", false),
+    ("They don’t pass; this is not @", true),
+    ("I cannot claim @", true),
+    ("I can't honestly say **@**", true),
+    ("I will NOT emit @", true),
+    ("I am unable to answer @", true),
+    ("Never @", true),
+    ("So no @", true),
+    ("I leave without @", true),
 ];
 
 #[test]
+fn what_the_words_before_it_deny_is_a_mention() {
+    for (line, denies_failure) in DENIALS {
+        let failure = "<promise>FAILURE</promise>";
+        assert!(!scan([line.replace('@', COMPLETE).as_str()]).complete(), "{line}");
+        assert_eq!(!scan([line.replace('@', failure).as_str()]).failure(), *denies_failure, "{line}");
+    }
+    for line in [
+        "No tasks are left: @",
+        "Nothing is left to do @",
+        "The tests do not fail any more. @",
+        "It did not work at first, but now it does @",
+        "not one is left open! @",
+        "notable, knotty @",
+        "It is not done?\n@",
+    ] {
+        assert!(scan([line.replace('@', COMPLETE).as_str()]).complete(), "{line}");
+    }
+    assert!(
+        scan(["It does not build: <verify-fail>make: error</verify-fail>"]).verification().unwrap().is_err()
+    );
+    assert_eq!(scan(["I cannot give it <verify-pass/>"]).verification(), None);
+    assert!(!scan(["not <task-done>t-1</task-done>"]).names(TASK_DONE, "t-1"));
+    assert!(scan(["It does not work here <task-failed>t-1</task-failed>"]).names(TASK_FAILED, "t-1"));
+}
+
+#[test]
 fn a_claim_ends_its_line_and_is_not_quoted() {
-    for (text, claimed) in PLACES {
+    for (text, claimed) in PLACES.iter().copied() {
         for marker in [COMPLETE, REPLAN, "<promise>FAILURE</promise>"] {
             let text = text.replace('@', marker);
             let sigils = scan([text.as_str()]);
@@ -114,6 +176,9 @@ fn a_line_for_itself_is_told_apart() {
         ("done @", false),
         ("Status: `@`", false),
         ("@.", false),
+        ("> @", false),
+        ("\"@\"", false),
+        ("```\n@\n```", false),
     ] {
         let sigils = scan([text.replace('@', COMPLETE).as_str()]);
         assert_eq!(sigils.alone().count() == 1, alone, "{text:?}");
@@ -230,6 +295,7 @@ proptest! {
                 Just("PLAN</promise>"), Just("<"), Just("é"), Just("\n"), Just("x long text that is longer than a sigil"),
                 Just("`"), Just("\""), Just("'"), Just("’"), Just(" "), Just("."), Just(": "), Just("Status: "), Just("*"),
                 Just("\r\n"), Just("don't"), Just("<verify-pass"), Just("/>"), Just("<verify-fail>"),
+                Just("```\n"), Just("\n~~~"), Just("> "), Just("not "),
             ],
             0..12,
         ),
@@ -255,8 +321,11 @@ proptest! {
         });
         prop_assert!(!found.complete() || ends_a_line(COMPLETE));
         prop_assert!(!found.replan() || ends_a_line(REPLAN));
+        let has_code = text.contains("```") || text.contains("~~~");
         let alone = |marker: &str| text.lines().any(|line| line.trim() == marker);
-        prop_assert!(!alone(COMPLETE) || found.complete());
-        prop_assert!(!alone(REPLAN) || found.replan());
+        prop_assert!(!alone(COMPLETE) || found.complete() || has_code);
+        prop_assert!(!alone(REPLAN) || found.replan() || has_code);
+        let quoted = |marker: &str| text.lines().all(|line| !line.contains(marker) || line.starts_with('>'));
+        prop_assert!(!found.complete() || !quoted(COMPLETE));
     }
 }

@@ -1,0 +1,115 @@
+//! The files that a loop's settings come from: how they were when it began, and whether they were changed inside an attempt.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::theirs;
+use crate::text::digest::sha256;
+
+/// A file of settings, as far as the state file knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchedConfig {
+    /// Where it is; absolute.
+    pub path: PathBuf,
+    /// The SHA-256 of its content when the loop began; empty where it was not there.
+    began: String,
+    /// The same at the latest begin or end of an attempt, where it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latest: Option<String>,
+    /// It was changed inside an attempt.
+    changed_inside: bool,
+}
+
+/// How a file of settings differs from what a loop began with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    /// It was changed between attempts, or after the last one.
+    Outside,
+    /// It was changed while an agent was at work.
+    Inside,
+}
+
+impl WatchedConfig {
+    /// This file as it is now.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        let began = digest(&path);
+        Self { path, began, latest: None, changed_inside: false }
+    }
+
+    /// An attempt begins.
+    pub(super) fn attempt_begins(&mut self) {
+        let now = digest(&self.path);
+        self.latest = (now != self.began).then_some(now);
+    }
+
+    /// An attempt has ended.
+    pub(super) fn attempt_ends(&mut self) {
+        let before = self.latest.take();
+        self.attempt_begins();
+        self.changed_inside |= self.latest != before;
+    }
+
+    /// How the file differs from when the loop began; `in_attempt` when the latest attempt has not come to its end.
+    #[must_use]
+    pub fn difference(&self, in_attempt: bool) -> Option<Difference> {
+        let now = digest(&self.path);
+        let is_latest = self.latest.as_ref().unwrap_or(&self.began) == &now;
+        let is_inside = self.changed_inside || in_attempt && !is_latest;
+        let difference = if is_inside { Difference::Inside } else { Difference::Outside };
+        (now != self.began).then_some(difference)
+    }
+}
+
+/// Empty for what is no file that can be read: a stream is read once, by those whom it is for.
+fn digest(path: &Path) -> String {
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    let content = is_file.then(|| theirs::read(path, theirs::MAX_TEXT).ok()).flatten();
+    content.map(|content| sha256(&content)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_an_attempt_changes_is_told_from_what_others_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        let write = |text: &str| fs::write(&path, text).unwrap();
+        for is_there in [false, true] {
+            let _ = fs::remove_file(&path);
+            if is_there {
+                write("a");
+            }
+            let mut config = WatchedConfig::new(path.clone());
+            config.attempt_begins();
+            config.attempt_ends();
+            assert_eq!(config.difference(true), None);
+            // Others, in between.
+            write("b");
+            assert_eq!(config.difference(false), Some(Difference::Outside));
+            assert_eq!(config.difference(true), Some(Difference::Inside), "the attempt was cut off");
+            config.attempt_begins();
+            config.attempt_ends();
+            assert_eq!(config.difference(false), Some(Difference::Outside));
+            // The agent, and somebody after it.
+            config.attempt_begins();
+            write("c");
+            config.attempt_ends();
+            assert_eq!(config.difference(false), Some(Difference::Inside));
+            write("d");
+            assert_eq!(config.difference(false), Some(Difference::Inside));
+            // All is as it was.
+            if is_there {
+                write("a")
+            } else {
+                fs::remove_file(&path).unwrap()
+            }
+            assert_eq!(config.difference(true), None);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Settings that were changed since a loop began: `ralph resume` tells, and asks where an agent may have done it.
+
+use crate::policies::{agent, assert_end, attempts, project};
+use crate::scratch::{Scratch, Started, wait_for};
+
+const REFUSED: &str =
+    "ralph.toml was changed inside an attempt of loop 'prompt': look at it, and go on with --accept-config";
+const TOLD: &str = "ralph.toml is not as it was when loop 'prompt' began";
+/// What an agent would have the loop believe.
+const TRUE: &str = "printf '[validation]\\ncommand = \"true\"\\n' > ralph.toml\n";
+
+/// A loop at its limit, with a validation that fails; its agent does this.
+fn at_limit(body: &str) -> Scratch {
+    let scratch = project(&format!("{body}\ncomplete"));
+    scratch.write("ralph.toml", "[validation]\ncommand = \"false\"\n");
+    let run = scratch.run("prompt p.md 1");
+    assert_end(&scratch, &run, 4, "unproven", "failed");
+    scratch
+}
+
+#[test]
+fn what_an_agent_has_changed_is_not_taken_up_unseen() {
+    let scratch = at_limit(TRUE);
+    for args in ["resume prompt --max-iterations 2", "prompt p.md 1 --resume"] {
+        let run = scratch.run(args);
+        assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
+        assert_eq!(attempts(&scratch), 1);
+    }
+    // As it was, it is all right.
+    let changed = scratch.read("ralph.toml");
+    scratch.write("ralph.toml", "[validation]\ncommand = \"false\"\n");
+    agent(&scratch, "complete");
+    let run = scratch.run("resume prompt --max-iterations 2");
+    assert!(run.code == Some(4) && !run.stderr.contains(TOLD), "{run:?}");
+
+    let scratch = at_limit(TRUE);
+    assert_eq!(scratch.read("ralph.toml"), changed);
+    let run = scratch.run("resume prompt --max-iterations 2 --accept-config");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains(TOLD), "{run:?}");
+}
+
+#[test]
+fn what_was_accepted_once_says_nothing_about_the_next_time() {
+    let scratch = at_limit("echo >> ralph.toml");
+    let run = scratch.run("resume prompt --max-iterations 2 --accept-config");
+    assert_end(&scratch, &run, 4, "unproven", "failed");
+    let run = scratch.run("resume prompt --max-iterations 3");
+    assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
+    assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn what_a_person_has_changed_is_told() {
+    let scratch = at_limit(":");
+    scratch.write("ralph.toml", "[validation]\ncommand = \"true\"\n");
+    let run = scratch.run("resume prompt --max-iterations 2");
+    assert_end(&scratch, &run, 0, "complete", "stopped");
+    assert!(run.stderr.contains(TOLD), "{run:?}");
+}
+
+#[test]
+fn an_attempt_that_was_cut_off_may_have_changed_it() {
+    let scratch = project(&format!("{TRUE}touch ../changed; sleep 600"));
+    let started = Started::new(&scratch, "prompt p.md 2");
+    wait_for("the change", || crate::policies::beside(&scratch, "changed").exists().then_some(()));
+    drop(started);
+    let run = scratch.run("resume");
+    assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
+}

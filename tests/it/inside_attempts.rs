@@ -1,0 +1,152 @@
+//! What an agent at work may call of ralph, whatever it does to its environment and its session.
+
+use std::fs;
+
+use crate::policies::assert_end;
+use crate::scratch::Scratch;
+
+const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
+
+/// Verbs that end, change or steer, and how many of their words name them. `ID` is a task.
+const REFUSED: [(&str, usize); 36] = [
+    ("plan 1", 1),
+    ("build 1", 1),
+    ("prompt p.md 1", 1),
+    ("run p.md", 1),
+    ("run ID", 1),
+    ("loop", 1),
+    ("loop build", 1),
+    ("spawn --name w --prompt-file p.md --max-iterations 1 -- true", 1),
+    ("demo --quiet", 1),
+    ("init --force", 2),
+    ("watch", 1),
+    ("pause", 1),
+    ("resume prompt --max-iterations 6", 1),
+    ("cancel", 1),
+    ("cancel --now", 1),
+    ("note words", 1),
+    ("clean", 1),
+    ("revert", 1),
+    ("trust --yes", 1),
+    ("send w words", 1),
+    ("interrupt w", 1),
+    ("attach w", 1),
+    ("kill w", 1),
+    ("notify test", 2),
+    ("task create brief", 2),
+    ("task done --force ID", 2),
+    ("task fail ID", 2),
+    ("task reset ID", 2),
+    ("task update ID --priority 3", 2),
+    ("task delete ID", 2),
+    ("task import p.md", 2),
+    ("feature add f", 2),
+    ("feature delete f", 2),
+    ("feature spec f brief", 2),
+    ("feature plan f", 2),
+    ("feature build f", 2),
+];
+
+const ALLOWED: [&str; 14] = [
+    "task add another",
+    "task log ID -m found",
+    "task show ID",
+    "task list",
+    "task export",
+    "feature list",
+    "status",
+    "ls",
+    "logs",
+    "history",
+    "journal",
+    "config",
+    "init",
+    "help cancel",
+];
+
+/// Has an agent at work call ralph with each of these, behind `before`, and returns the exit codes and what was said.
+fn calls(before: &str, verbs: &[&str]) -> (Scratch, Vec<String>, String) {
+    let scratch = Scratch::new();
+    let id = scratch.run("task add a").stdout.trim().to_owned();
+    let call = |verb: &&str| {
+        let args = verb.replace("ID", &id);
+        format!("{before} '{RALPH}' {args} < /dev/null > /dev/null 2>> ../said; echo $? >> ../codes\n")
+    };
+    let calls: String = verbs.iter().map(call).collect();
+    scratch.agent("claude", &format!("cat > /dev/null\n{calls}say more; result"));
+    let run = scratch.run("prompt p.md 1");
+    // Nothing of it has reached the loop.
+    assert_end(&scratch, &run, 0, "max_iterations", "stopped");
+    let task = scratch.run(&format!("task show {id} --json"));
+    assert!(
+        task.stdout.contains(r#""status":"pending""#) && task.stdout.contains(r#""title":"a""#),
+        "{task:?}"
+    );
+    let file = |name: &str| fs::read_to_string(scratch.outside().join(name)).unwrap_or_default();
+    let (codes, said) = (file("codes").lines().map(str::to_owned).collect(), file("said"));
+    (scratch, codes, said)
+}
+
+#[track_caller]
+fn assert_refused(before: &str, verbs: &[(&str, usize)]) {
+    let (_, codes, said) = calls(before, &verbs.iter().map(|(verb, _)| *verb).collect::<Vec<_>>());
+    assert_eq!(codes, vec!["1"; verbs.len()], "{before}: {said}");
+    assert_eq!(said.lines().count(), verbs.len(), "{before}: {said}");
+    for (line, (verb, words)) in said.lines().zip(verbs) {
+        let name = verb.split(' ').take(*words).collect::<Vec<_>>().join(" ");
+        let expected = format!("error: 'ralph {name}' is not for agents at work: say ");
+        assert!(line.starts_with(&expected), "{before} {verb}: {line}");
+    }
+}
+
+#[test]
+fn what_ends_changes_or_steers_is_refused() {
+    assert_refused("", &REFUSED);
+}
+
+#[test]
+fn an_agent_that_drops_the_marks_is_still_inside_its_attempt() {
+    let some = [
+        ("task done --force ID", 2),
+        ("task delete ID", 2),
+        ("cancel --now", 1),
+        ("resume prompt --max-iterations 6", 1),
+    ];
+    // Without the environment; without the limit as well, in a session of its own; with other marks.
+    let apart = "unshare --user --map-root-user --pid --fork --kill-child --mount-proc env -i";
+    for before in [
+        "env -i",
+        "env -i setsid --wait bash -c 'ulimit -Sx unlimited; exec \"$0\" \"$@\"'",
+        "env -i RALPH_RUN= RALPH_SUPERVISOR=1 TESTS_OF_RALPH_PID=1",
+        // In a pid namespace the supervisor is out of sight; the mark in the limits is not.
+        apart,
+    ] {
+        assert_refused(before, &some);
+    }
+}
+
+#[test]
+fn reading_and_adding_is_allowed() {
+    for before in ["", "env -i"] {
+        let (scratch, codes, said) = calls(before, &ALLOWED);
+        assert_eq!(codes, vec!["0"; ALLOWED.len()], "{said}");
+        assert!(scratch.run("task list").stdout.contains("  another\n"));
+    }
+}
+
+#[test]
+fn programs_of_a_loop_are_inside_as_well() {
+    let scratch = Scratch::new();
+    let id = scratch.run("task add a").stdout.trim().to_owned();
+    scratch.agent("claude", "cat > /dev/null; say '<promise>COMPLETE</promise>'; result");
+    scratch.write("check", format!("'{RALPH}' task done --force {id}\n"));
+    let run = Scratch::finish(scratch.ralph("prompt p.md 1").args(["--validate", "sh check"]));
+    assert_end(&scratch, &run, 4, "unproven", "failed");
+    assert!(run.stdout.contains("'ralph task done' is not for agents at work"), "{run:?}");
+}
+
+#[test]
+fn a_link_to_the_graph_is_no_draft() {
+    let linked = "mkdir -p ../x/task-draft; ln -sfn \"$PWD/.ralph\" ../x/task-draft/.ralph;";
+    assert_refused(linked, &[("task done --force ID --ralph-dir ../x/task-draft/.ralph", 2)]);
+}
