@@ -266,8 +266,8 @@ fn line(exported: &impl Serialize) -> Fallible<String> {
 
 /// The tasks that a task has waited for, with the commits at which they were done.
 pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(String, String)>> {
-    let query = "SELECT t.id, t.done_at_commit FROM dependencies JOIN tasks t ON t.seq = blocker
-        WHERE blocked = ?1 AND t.done_at_commit IS NOT NULL ORDER BY blocker";
+    let query = "SELECT id, done_at_commit FROM tasks WHERE done_at_commit IS NOT NULL
+        AND (seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) OR seq = ?1 AND unverified) ORDER BY seq";
     let mut statement = graph.prepare_cached(query)?;
     let rows = statement.query_map([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
