@@ -15,6 +15,8 @@ use crate::files::atomic;
 
 /// An untracked file above this size, in bytes, is neither saved nor taken back: git would copy all of it.
 const LARGEST: u64 = 16 << 20;
+/// Where there are more untracked files than this, none of them is.
+const MOST: usize = 10_000;
 
 /// HEAD, the index and the files of a work tree at one moment. Ignored files are not part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Contents {
     staged: String,
     /// The files, tracked and untracked, as a tree.
     files: String,
+    /// The untracked files that are not in it.
+    left_out: Vec<PathBuf>,
 }
 
 /// One line of `git diff-tree --raw`: how a path gets from the first tree to the second.
@@ -35,32 +39,42 @@ struct Step<'a> {
 }
 
 impl Contents {
+    /// Of a work tree in which all is as HEAD has it.
+    pub(super) fn committed(root: &Path, head: &str) -> Result<Self, GitError> {
+        let tree = tree_of(root, head)?;
+        Ok(Self { head: Some(head.to_owned()), staged: tree.clone(), files: tree, left_out: Vec::new() })
+    }
+
     /// Saves what the work tree with the top `root` holds; `untracked` are the files in it that git does not track. Neither the
     /// files nor the index change.
     ///
     /// # Errors
     /// When git cannot save it, as in the middle of a merge with conflicts.
-    pub fn save(root: &Path, untracked: &[PathBuf]) -> Result<Self, GitError> {
+    pub(super) fn save(root: &Path, untracked: &[PathBuf]) -> Result<Self, GitError> {
         let (_folder, index) = copied_index(root)?;
         let git = |arguments: &[OsString]| write(root, arguments, Some(&index), b"");
         let staged = text(&git(&["write-tree".into()])?);
-        let mut add: Vec<OsString> = ["add", "--all", "--", "."].map(OsString::from).to_vec();
-        add.extend(untracked.iter().filter(|path| is_left_out(root, path)).map(|path| {
+        let too_many = untracked.len() > MOST;
+        let left_out = untracked.iter().filter(|path| too_many || is_left_out(root, path));
+        let left_out: Vec<PathBuf> = left_out.cloned().collect();
+        let extent = if too_many { "--update" } else { "--all" };
+        let mut add: Vec<OsString> = ["add", extent, "--", "."].map(OsString::from).to_vec();
+        add.extend(left_out.iter().filter(|_| !too_many).map(|path| {
             let mut pattern = OsString::from(":(exclude,literal)");
             pattern.push(path);
             pattern
         }));
         git(&add)?;
-        Ok(Self { head: head(root), staged, files: text(&git(&["write-tree".into()])?) })
+        Ok(Self { head: head(root), staged, files: text(&git(&["write-tree".into()])?), left_out })
     }
 
     /// A commit on top of HEAD of what is not committed, with what is staged apart from it as its second parent; `None`: all is
     /// committed.
     pub(super) fn commit(&self, root: &Path, message: &str) -> Result<Option<String>, GitError> {
-        let Self { head, staged, files } = self;
+        let Self { head, staged, files, .. } = self;
         let mut parents: Vec<String> = head.iter().cloned().collect();
         if let Some(head) = head {
-            let committed = text(&run(root, &["rev-parse", &format!("{head}^{{tree}}")], LIMIT)?);
+            let committed = tree_of(root, head)?;
             if *files == committed && *staged == committed {
                 return Ok(None);
             }
@@ -96,8 +110,9 @@ impl Contents {
         let files = diff(root, &now.files, &self.files)?;
         let files = steps(&files).filter(|step| !stays(Path::new(OsStr::from_bytes(step.path))));
         let (gone, others): (Vec<Step<'_>>, Vec<Step<'_>>) = files.partition(|step| step.mode == b"000000");
-        for step in gone {
-            remove(root, Path::new(OsStr::from_bytes(step.path)))?;
+        let gone = gone.iter().map(|step| Path::new(OsStr::from_bytes(step.path)));
+        for path in gone.filter(|path| !self.left_out.iter().any(|other| other == path)) {
+            remove(root, path)?;
         }
         if !others.is_empty() {
             let (_folder, index) = copied_index(root)?;
@@ -128,6 +143,10 @@ fn copied_index(root: &Path) -> Result<(TempDir, PathBuf), GitError> {
 fn is_left_out(root: &Path, path: &Path) -> bool {
     let is_large = || root.join(path).symlink_metadata().is_ok_and(|found| found.len() > LARGEST);
     path.as_os_str().as_bytes().ends_with(b"/") || is_large()
+}
+
+fn tree_of(root: &Path, commit: &str) -> Result<String, GitError> {
+    Ok(text(&run(root, &["rev-parse", &format!("{commit}^{{tree}}")], LIMIT)?))
 }
 
 fn diff(root: &Path, from: &str, to: &str) -> Result<Vec<u8>, GitError> {

@@ -26,6 +26,8 @@ pub struct Guarded {
     files: Option<Vec<Changed>>,
     /// What git does not track.
     untracked: Vec<PathBuf>,
+    /// All is as HEAD has it.
+    is_clean: bool,
 }
 
 /// What is not as it was.
@@ -51,14 +53,17 @@ impl std::fmt::Display for Difference {
 }
 
 impl Guarded {
-    /// As it is now; outside of git nothing can be told.
+    /// As it is now, with the file `also` even where git does not track it; outside of git nothing can be told.
     #[must_use]
-    pub fn take(root: &Path, in_git: bool) -> Self {
+    pub fn take(root: &Path, in_git: bool, also: Option<&Path>) -> Self {
         if !in_git {
             return Self::default();
         }
-        let is_theirs = |file: &Changed| file.state != *b"??" && !is_ours(&file.path);
+        let also = also.and_then(|path| path.strip_prefix(root).ok());
+        let is_theirs =
+            |file: &Changed| (file.state != *b"??" || Some(&*file.path) == also) && !is_ours(&file.path);
         let all = changes(root);
+        let is_clean = all.as_ref().is_some_and(Vec::is_empty);
         let is_untracked = |file: &&Changed| file.state == *b"??";
         let untracked = all.iter().flatten().filter(is_untracked).map(|file| file.path.clone()).collect();
         let tracked = |files: Vec<Changed>| files.into_iter().filter(is_theirs).collect();
@@ -71,7 +76,7 @@ impl Guarded {
         let refs = refs.map(|(line, _)| line.to_owned()).collect();
         let branch = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
         let branch = branch.map(|name| String::from_utf8_lossy(&name).trim().to_owned());
-        Self { head: head(root), branch, refs, files: all.map(tracked), untracked }
+        Self { head: head(root), branch, refs, files: all.map(tracked), untracked, is_clean }
     }
 
     /// What is not as it was before.
@@ -112,7 +117,10 @@ impl Guarded {
     /// # Errors
     /// When git cannot save it.
     pub fn contents(&self, root: &Path) -> Result<Contents, GitError> {
-        Contents::save(root, &self.untracked)
+        match &self.head {
+            Some(head) if self.is_clean => Contents::committed(root, head),
+            _ => Contents::save(root, &self.untracked),
+        }
     }
 
     /// Files that git does not track and that were not there before; they do no harm.

@@ -1,6 +1,6 @@
 //! A fresh agent that looks at what another one has made, and changes nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::engine::agent::{Attempt, How};
 use crate::engine::context::Context;
@@ -34,6 +34,8 @@ pub(super) struct Question<'a> {
     /// Why a claim of what it found does not count, where it made none.
     pub(super) no_verdict: &'static str,
     pub(super) prompt: &'a str,
+    /// What it judges, where that is one file: it must stay as it is, also where git does not track it.
+    pub(super) document: Option<&'a Path>,
     pub(super) model: Option<String>,
     /// What its last message claims.
     pub(super) verdict: for<'s> fn(&'s Sigils) -> Option<Result<(), &'s str>>,
@@ -61,17 +63,18 @@ pub(super) enum Inspected {
 
 /// A work tree before an agent that only looks is at work in it.
 pub(super) struct Watched {
+    document: Option<PathBuf>,
     guarded: Guarded,
     /// What it holds, in git.
     contents: Option<Result<Contents, GitError>>,
 }
 
 impl Ground {
-    /// Saves the work tree as it is, before an agent only looks at it.
-    pub(super) fn watched(&self) -> Watched {
-        let guarded = Guarded::take(&self.root, self.in_git);
+    /// Saves the work tree as it is, before an agent only looks at it, or at one `document` in it.
+    pub(super) fn watched(&self, document: Option<&Path>) -> Watched {
+        let guarded = Guarded::take(&self.root, self.in_git, document);
         let contents = self.in_git.then(|| guarded.contents(&self.root));
-        Watched { guarded, contents }
+        Watched { document: document.map(Path::to_owned), guarded, contents }
     }
 
     /// Takes back what an agent that only looks has changed, once it is kept under refs, and answers why its verdict does not
@@ -85,7 +88,7 @@ impl Ground {
         before: &Watched,
         context: &mut Context<'_>,
     ) -> Result<Option<String>, End> {
-        let now = Guarded::take(&self.root, self.in_git);
+        let now = Guarded::take(&self.root, self.in_git, before.document.as_deref());
         let Some(what) = now.differs_from(&before.guarded) else {
             if let Some(files) = now.new_files(&before.guarded) {
                 context.notice(&format!("the {agent} agent left {files}, which git does not track"))?;
@@ -128,11 +131,11 @@ impl Inspection {
         proof: &mut Proof<'_>,
         context: &mut Context<'_>,
     ) -> Result<Inspected, End> {
-        let Question { what, no_verdict, prompt, model, verdict } = question;
+        let Question { what, no_verdict, prompt, document, model, verdict } = question;
         let how = How { model: model.clone(), read_only: ground.looks_only, ..proof.work.how.clone() };
         let attempt = Attempt { iteration: proof.iteration, prompt, how: &how, deadline: proof.deadline };
         loop {
-            let before = ground.watched();
+            let before = ground.watched(*document);
             let report = proof.agent.run(&attempt, context)?;
             // Whatever came of it: the next one must not look at what this one has changed.
             let changed = ground.take_back(what, &before, context)?;

@@ -721,7 +721,7 @@ fn verifications_without_a_verdict_are_no_fault_of_the_task() {
         let scratch = tasks(&format!(
             "if [ $verifies = 1 ] && grep -q '^hard' ../prompt-$n && ! [ -e ../in ]; then {verifier}; fi; {GOOD}"
         ));
-        scratch.write(".ralph/config", "ATTEMPT_TIMEOUT=2s");
+        scratch.write(".ralph/config", "AGENT_TIMEOUT=2s");
         let id = add(&scratch, "task -d hard --max-retries 0");
         let other = add(&scratch, "other --priority 9");
         // A worker and two verifications, then the other task; the second run only verifies.

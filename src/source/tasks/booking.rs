@@ -24,6 +24,8 @@ const UNDECIDED: u32 = 2;
 const REASON: usize = 8000;
 /// What is said of an agent that said nothing, in the journal and in the log.
 const SAID_NOTHING: &str = "its agent ended without a word on what became of it";
+/// What is said of a claim whose verification did not come to its end.
+const CUT_OFF: &str = "it was cut off before anybody looked whether it is done";
 /// What stands before the reason why a verification came to no verdict.
 pub(super) const NOT_VERIFIED: &str = "not verified: ";
 /// What a verification without a verdict says.
@@ -53,14 +55,18 @@ impl Tasks {
         self.last = Some(current.task.id.clone());
         let report = booked.report;
         let ground = &self.target.places.ground;
-        current.look_at_what_was_left(ground, context)?;
+        if let Err(end) = current.look_at_what_was_left(ground, context) {
+            // It is given back at the end.
+            *self.current.borrow_mut() = Some(current);
+            return Err(end);
+        }
         if let Some(fault) = &current.fault {
             context.notice(fault)?;
         }
         if report.is_waited_for() {
             // It is waited for, and the same work is done once more.
             if current.only_verifies {
-                (current.watched, current.fault) = (Some(ground.watched()), None);
+                (current.watched, current.fault) = (Some(ground.watched(None)), None);
             }
             *self.current.borrow_mut() = Some(current);
             return Ok(());
@@ -150,9 +156,7 @@ impl Tasks {
                 (_, Some(why)) => self.decide_undecided(id, UNDECIDED, why),
                 (Some(proof), _) if proof.ok => Decision::Done,
                 (Some(proof), _) => Decision::Retry(proof.output.trim().to_owned()),
-                (None, _) => {
-                    Decision::Release("it was cut off before anybody looked whether it is done".to_owned())
-                }
+                (None, _) => Decision::Release(CUT_OFF.to_owned()),
             });
         }
         if sigils.names(TASK_FAILED, id) {
@@ -197,6 +201,7 @@ impl Tasks {
         let verdict = booked.report.sigils.verification().filter(|_| fault.is_none());
         match (verdict, booked.proof) {
             (Some(Ok(())), Some(proof)) if !proof.ok => Decision::Retry(proof.output.trim().to_owned()),
+            (Some(Ok(())), None) if current.has_to_be_proven => Decision::Release(CUT_OFF.to_owned()),
             (Some(Ok(())), _) => Decision::Done,
             (Some(Err(reason)), _) => Decision::Retry(reason.to_owned()),
             (None, _) => self.decide_undecided(&current.task.id, 1, fault.unwrap_or(NO_VERDICT)),

@@ -85,6 +85,8 @@ pub(crate) struct Current {
     fault: Option<String>,
     /// Why the verification of its agent's claim came to no verdict.
     undecided: Option<String>,
+    /// What an agent that only looks has found good has to pass the validation command, too.
+    has_to_be_proven: bool,
 }
 
 /// A source over a graph of tasks.
@@ -119,8 +121,13 @@ impl Current {
 
     /// Takes back what an agent that only looks has changed: its verdict does not count then.
     fn look_at_what_was_left(&mut self, ground: &Ground, context: &mut Context<'_>) -> Result<(), End> {
-        if let Some(watched) = self.watched.take() {
-            self.fault = ground.take_back(verifier::VERIFYING, &watched, context)?;
+        let Some(watched) = self.watched.take() else { return Ok(()) };
+        match ground.take_back(verifier::VERIFYING, &watched, context) {
+            Ok(fault) => self.fault = fault,
+            Err(end) => {
+                self.fault = Some(end.detail.clone().unwrap_or_default());
+                return Err(end);
+            }
         }
         Ok(())
     }
@@ -248,7 +255,7 @@ impl Tasks {
         self.renew(&claim, context);
         let ground = &self.target.places.ground;
         let before = Snapshot::take(ground);
-        let watched = only_verifies.then(|| ground.watched());
+        let watched = only_verifies.then(|| ground.watched(None));
         let usual_model = self.target.models.usual().map(str::to_owned);
         let about = task.id.clone();
         let current = Current {
@@ -262,6 +269,7 @@ impl Tasks {
             watched,
             fault: None,
             undecided: None,
+            has_to_be_proven: false,
         };
         let counts = self.task_counts()?;
         context.tell(Event::TaskStarted { task: current.at_work(), verifies: only_verifies, counts })?;

@@ -57,6 +57,7 @@ impl Verifier {
         let mut current = self.current.borrow_mut();
         let Some(current) = current.as_mut() else { return Ok(()) };
         if current.only_verifies {
+            current.has_to_be_proven = true;
             return current.look_at_what_was_left(&self.ground, context);
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
@@ -77,6 +78,7 @@ impl Verifier {
             what: VERIFYING,
             no_verdict: NO_VERDICT,
             prompt: &verification_prompt(&current.facts, passed.as_deref()),
+            document: None,
             model: current.model.clone(),
             verdict: Sigils::verification,
         };
