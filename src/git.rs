@@ -7,6 +7,7 @@
 pub mod change;
 mod checkout;
 pub mod commits;
+pub mod contents;
 pub mod guard;
 mod half_made;
 mod head_file;

@@ -386,10 +386,16 @@ impl Project {
         self.root.join(BRANCH_PLAN)
     }
 
+    /// The folder of the work trees of branches, `.worktrees` at the project root.
+    #[must_use]
+    pub fn worktrees(&self) -> PathBuf {
+        self.root.join(".worktrees")
+    }
+
     /// The work tree of a branch, `.worktrees/BRANCH` at the project root.
     #[must_use]
     pub fn worktree(&self, branch: &str) -> PathBuf {
-        self.root.join(".worktrees").join(branch)
+        self.worktrees().join(branch)
     }
 
     /// The project's settings, `ralph.toml` at the project root.

@@ -13,8 +13,9 @@ use crate::reply::usage::Class;
 use crate::reply::verdict::{AgentEnd, Asides, Evidence, Failure, Kind, Readers, judge};
 use crate::text::duration;
 
-/// How much of stderr is kept for the failure message, in bytes.
-const STDERR_TAIL: usize = 4096;
+/// How much of stderr is kept for the failure message, and how much of a line of it, in bytes.
+const STDERR_TAIL: usize = 8192;
+const STDERR_LINE: usize = 4096;
 /// What a person does about an account without credit.
 const OUT_OF_CREDIT: &str = "add credit, or let another agent work (--agent)";
 /// How much of what the assistant said is kept, in bytes.
@@ -69,6 +70,8 @@ pub(super) struct Traces {
     reply: Reply,
     text: String,
     stderr: VecDeque<u8>,
+    /// How long its last line is by now, in bytes.
+    stderr_line: usize,
 }
 
 impl Traces {
@@ -125,12 +128,23 @@ impl Traces {
         self.keep_text(&String::from_utf8_lossy(bytes));
     }
 
-    /// Keeps the end of what the agent complains about.
+    /// Keeps the last lines of what the agent complains about, and of a long one its beginning: that says what went wrong.
     pub(super) fn keep_stderr(&mut self, bytes: &[u8]) {
-        let news = &bytes[bytes.len().saturating_sub(STDERR_TAIL)..];
-        self.stderr.extend(news);
-        let surplus = self.stderr.len().saturating_sub(STDERR_TAIL);
-        self.stderr.drain(..surplus);
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let line = piece.strip_suffix(b"\n").unwrap_or(piece);
+            let room = STDERR_LINE.saturating_sub(self.stderr_line);
+            self.stderr.extend(&line[..line.len().min(room)]);
+            self.stderr_line = self.stderr_line.saturating_add(line.len());
+            if line.len() < piece.len() {
+                self.stderr.push_back(b'\n');
+                self.stderr_line = 0;
+            }
+        }
+        // What is left of a line without its beginning would be taken for one.
+        if let Some(surplus) = self.stderr.len().checked_sub(STDERR_TAIL).filter(|surplus| *surplus > 0) {
+            let end = self.stderr.iter().skip(surplus - 1).position(|byte| *byte == b'\n');
+            self.stderr.drain(..end.map_or(surplus, |end| surplus + end));
+        }
     }
 
     /// Judges the attempt.

@@ -208,7 +208,7 @@ fn loops(word: &OsStr, is_meant: &dyn Fn(&Loop) -> bool) -> Vec<CompletionCandid
         let names = loops.into_iter().filter(|found| is_meant(found)).map(|found| found.name);
         beginning(word, names)
     };
-    let near = names(lookup::of_project(&here));
+    let near = names(lookup::of_project(&here, Extent::Head));
     if near.is_empty() { names(lookup::of_machine(&here, Extent::Head)) } else { near }
 }
 

@@ -15,9 +15,12 @@ use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::report::{LoopReport, RunReport, Work};
 use crate::text::list::some_of;
+use crate::view::next_step::shell_word;
 
 /// So many files are named that git does not know.
 const UNKNOWN: usize = 3;
+/// So many commands are named that show one piece of work.
+const NAMED: usize = 3;
 
 /// One piece of work, and what it is called.
 struct Piece {
@@ -39,7 +42,17 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
         );
     }
     match pieces.as_slice() {
-        [] => bail!("{} committed nothing: 'ralph report {}' tells what happened", what(&picked), report.run),
+        [] => {
+            let before = if args.target.is_none() { earlier(&picked) } else { None };
+            let before = before
+                .map(|(found, earlier)| format!("; what run {} committed: {}", earlier.run, diffs(&found)));
+            bail!(
+                "{} committed nothing: 'ralph report {}' tells what happened{}",
+                what(&picked),
+                report.run,
+                before.unwrap_or_default()
+            )
+        }
         [one] => {
             if one.difference.to.is_none() {
                 tell_unknown(&one.tree);
@@ -52,8 +65,9 @@ pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
             let names: Vec<&str> = several.iter().map(|piece| piece.name.as_str()).collect();
             let names = some_of(&names, names.len());
             bail!(
-                "run {} has the work of {names}: name one, or give --stat to see how much each is",
-                report.run
+                "run {} has the work of {names}: name one ({}), or give --stat to see how much each is",
+                report.run,
+                diffs(several)
             )
         }
     }
@@ -68,12 +82,7 @@ fn chosen(picked: &Picked) -> anyhow::Result<(RunReport, Vec<Piece>)> {
     if !found.is_empty() || !is_named {
         return Ok((report, found));
     }
-    let older = picked.project.all_runs().unwrap_or_default();
-    let older = older.iter().filter(|folder| **folder != picked.folder);
-    let reports = older.filter_map(|folder| measured(&picked.project, folder, false).ok());
-    let with_work =
-        reports.map(|earlier| (pieces(picked, &earlier), earlier)).find(|(found, _)| !found.is_empty());
-    let Some((found, earlier)) = with_work else { return Ok((report, found)) };
+    let Some((found, earlier)) = earlier(picked) else { return Ok((report, found)) };
     remark(&format!(
         "run {} has changed nothing of {}: this is what it was after run {}",
         report.run,
@@ -81,6 +90,19 @@ fn chosen(picked: &Picked) -> anyhow::Result<(RunReport, Vec<Piece>)> {
         earlier.run
     ));
     Ok((earlier, found))
+}
+
+/// The newest other run with work that is meant, and that work.
+fn earlier(picked: &Picked) -> Option<(Vec<Piece>, RunReport)> {
+    let older = picked.project.all_runs().unwrap_or_default();
+    let older = older.iter().filter(|folder| **folder != picked.folder);
+    let reports = older.filter_map(|folder| measured(&picked.project, folder, false).ok());
+    reports.map(|earlier| (pieces(picked, &earlier), earlier)).find(|(found, _)| !found.is_empty())
+}
+
+/// The commands that show these, one by one.
+fn diffs(pieces: &[Piece]) -> String {
+    some_of(pieces.iter().map(|piece| format!("'ralph diff {}'", shell_word(&piece.name))), NAMED)
 }
 
 /// What no difference shows is named.

@@ -13,7 +13,7 @@ use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::report::RunReport;
-use crate::record::state::State;
+use crate::record::state::{Extent, State};
 use crate::text::line::joined;
 use crate::text::terminal::message;
 use crate::text::timestamp;
@@ -50,7 +50,7 @@ const EVERY_VERB: &str = "\n'ralph --help' lists every command.";
 /// `ralph`.
 pub fn overview() -> anyhow::Result<u8> {
     let here = locate(None)?;
-    let loops = lookup::of_project(&here);
+    let loops = lookup::of_project(&here, Extent::Whole);
     if loops.iter().any(|found| found.alive().is_some()) {
         return told(&at_work(&here, &loops));
     }

@@ -31,7 +31,8 @@ const TAIL: u64 = 64 << 10;
 
 /// `ralph status`.
 pub(super) fn status(args: &StatusArgs) -> anyhow::Result<u8> {
-    let (here, loops) = target::loops(&args.target)?;
+    let extent = if args.json { Extent::Whole } else { Extent::Head };
+    let (here, loops) = target::listed(&args.target, extent)?;
     if loops.is_empty() {
         // On stderr, so that `--json` prints nothing but objects.
         remark(&format!("no loop in {}", here.root().display()));

@@ -4,14 +4,20 @@ use crate::cli::TargetArgs;
 use crate::job::workspace::locate;
 use crate::project::Project;
 use crate::record::lookup::{self, LookupError, Loop};
+use crate::record::state::Extent;
 
 /// The loops that the arguments mean: the one of that name, else all of this project. With `--ralph-dir`, the one
 /// there.
 pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
+    listed(args, Extent::Whole)
+}
+
+/// The same with as much of the states of all loops of this project.
+pub(super) fn listed(args: &TargetArgs, extent: Extent) -> anyhow::Result<(Project, Vec<Loop>)> {
     let here = locate(args.ralph_dir.as_ref())?;
     let mut loops = match &args.name {
         Some(name) => vec![lookup::named(&here, name)?],
-        None => lookup::of_project(&here),
+        None => lookup::of_project(&here, extent),
     };
     if args.ralph_dir.is_some() {
         loops.retain(|found| found.project.run_dir() == here.run_dir());

@@ -359,7 +359,8 @@ pub(super) fn limit_until(tally: &Tally, now: DateTime<Utc>) -> Option<DateTime<
 }
 
 /// The reset time that an agent named, where it still lies ahead.
-pub(super) fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+#[must_use]
+pub fn named_reset(reset: Option<i64>, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     reset.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).filter(|reset| *reset > now)
 }
 

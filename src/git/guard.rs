@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::save::{What, keep, text, write};
+use super::contents::Contents;
+use super::save::{What, keep};
 use super::{Changed, GitError, LIMIT, changes, head, run};
 use crate::text::list::some_of;
 
@@ -25,6 +26,8 @@ pub struct Guarded {
     files: Option<Vec<Changed>>,
     /// What git does not track.
     untracked: Vec<PathBuf>,
+    /// All is as HEAD has it.
+    is_clean: bool,
 }
 
 /// What is not as it was.
@@ -34,8 +37,10 @@ pub struct Difference {
     pub left: Option<String>,
     /// HEAD, branches, tags and files, by their names.
     names: Vec<String>,
-    /// What HEAD, branches and tags named before.
+    /// What branches and tags named before, and HEAD where it is on another branch.
     before: Vec<String>,
+    /// HEAD is on the branch where it was, and names this commit now.
+    moved_to: Option<String>,
 }
 
 impl std::fmt::Display for Difference {
@@ -48,18 +53,17 @@ impl std::fmt::Display for Difference {
 }
 
 impl Guarded {
-    /// As it is now; outside of git nothing can be told.
+    /// As it is now, with the file `also` even where git does not track it; outside of git nothing can be told.
     #[must_use]
-    pub fn take(root: &Path, in_git: bool) -> Self {
+    pub fn take(root: &Path, in_git: bool, also: Option<&Path>) -> Self {
         if !in_git {
             return Self::default();
         }
-        let is_theirs = |file: &Changed| {
-            let own = file.path.strip_prefix(".ralph").ok();
-            let own = own.filter(|path| !path.starts_with("features") && !path.starts_with("knowledge"));
-            file.state != *b"??" && own.is_none()
-        };
+        let also = also.and_then(|path| path.strip_prefix(root).ok());
+        let is_theirs =
+            |file: &Changed| (file.state != *b"??" || Some(&*file.path) == also) && !is_ours(&file.path);
         let all = changes(root);
+        let is_clean = all.as_ref().is_some_and(Vec::is_empty);
         let is_untracked = |file: &&Changed| file.state == *b"??";
         let untracked = all.iter().flatten().filter(is_untracked).map(|file| file.path.clone()).collect();
         let tracked = |files: Vec<Changed>| files.into_iter().filter(is_theirs).collect();
@@ -72,7 +76,7 @@ impl Guarded {
         let refs = refs.map(|(line, _)| line.to_owned()).collect();
         let branch = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
         let branch = branch.map(|name| String::from_utf8_lossy(&name).trim().to_owned());
-        Self { head: head(root), branch, refs, files: all.map(tracked), untracked }
+        Self { head: head(root), branch, refs, files: all.map(tracked), untracked, is_clean }
     }
 
     /// What is not as it was before.
@@ -86,7 +90,10 @@ impl Guarded {
         }
         if self.head != before.head {
             found.names.push("HEAD".to_owned());
-            found.before.extend(before.head.clone());
+            match found.left {
+                Some(_) => found.before.extend(before.head.clone()),
+                None => found.moved_to.clone_from(&self.head),
+            }
         }
         let own = self.branch.as_deref().unwrap_or_default();
         let changed = before.refs.iter().filter(|line| !self.refs.contains(line));
@@ -105,6 +112,17 @@ impl Guarded {
         (found != Difference::default()).then_some(found)
     }
 
+    /// Saves what is not committed in the work tree that this was taken of.
+    ///
+    /// # Errors
+    /// When git cannot save it.
+    pub fn contents(&self, root: &Path) -> Result<Contents, GitError> {
+        match &self.head {
+            Some(head) if self.is_clean => Contents::committed(root, head),
+            _ => Contents::save(root, &self.untracked),
+        }
+    }
+
     /// Files that git does not track and that were not there before; they do no harm.
     #[must_use]
     pub fn new_files(&self, before: &Self) -> Option<String> {
@@ -119,31 +137,35 @@ impl Guarded {
 }
 
 impl Difference {
-    /// Saves what HEAD, branches and tags named before, and what is not committed of the tracked files, under
-    /// `refs/ralph/keep/`, and answers the refs. Nothing in the work tree changes.
+    /// Saves what branches and tags named before, the commit that HEAD has moved to, and what the work tree holds `now` that is
+    /// not committed, under `refs/ralph/keep/`, and answers the refs. Nothing in the work tree changes.
     ///
     /// # Errors
     /// When git cannot write them.
-    pub fn keep(&self, root: &Path, name: &str) -> Result<Vec<String>, GitError> {
-        let mut kept = Vec::new();
-        for id in &self.before {
+    pub fn keep(&self, root: &Path, name: &str, now: &Contents) -> Result<Vec<String>, GitError> {
+        let uncommitted = now.commit(root, &format!("ralph: {name}"))?;
+        let now = uncommitted.or_else(|| self.moved_to.clone());
+        let keep_commit = |id: &String| {
             let what = What::Commit { id: id.clone(), subject: String::new() };
-            kept.push(keep(root, name, id, what)?.reference);
-        }
-        kept.extend(keep_changes(root, name)?);
-        Ok(kept)
+            keep(root, name, id, what).map(|saved| saved.reference)
+        };
+        self.before.iter().chain(&now).map(keep_commit).collect()
     }
 }
 
-/// Saves what is not committed of the tracked files under `refs/ralph/keep/`, and answers the ref; `None`: all is committed.
-/// Nothing in the work tree changes.
-fn keep_changes(root: &Path, name: &str) -> Result<Option<String>, GitError> {
-    let id = text(&write(root, &["stash", "create", &format!("ralph: {name}")], None, b"")?);
-    if id.is_empty() {
-        return Ok(None);
-    }
-    let what = What::Files { is_staged_apart: false, is_raw: false };
-    keep(root, name, &id, what).map(|saved| Some(saved.reference))
+/// Takes back what was changed in a work tree since `before`, where HEAD is still on the same branch: commits on it, the index,
+/// and the files but for ralph's own.
+///
+/// # Errors
+/// When git or the system refuses; part of it may be taken back then.
+pub fn take_back(root: &Path, before: &Contents, now: &Contents) -> Result<(), GitError> {
+    before.bring_back(root, now, is_ours)
+}
+
+/// Whether a path of a work tree is one of ralph's own files, which it writes while agents are at work.
+fn is_ours(path: &Path) -> bool {
+    let own = path.strip_prefix(".ralph").ok();
+    own.is_some_and(|path| !path.starts_with("features") && !path.starts_with("knowledge"))
 }
 
 /// Whether HEAD has this commit in its history, or nothing leads to it any more: after an amend, a rebase or a squashed merge its

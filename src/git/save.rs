@@ -31,7 +31,7 @@ const ENVIRONMENT: [(&str, &str); 10] = [
     ("GIT_ICASE_PATHSPECS", "0"),
 ];
 /// No hook has a say here, and what is saved is on disk before anything is removed.
-const CONFIG: [&str; 10] = [
+const CONFIG: [&str; 12] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -42,6 +42,8 @@ const CONFIG: [&str; 10] = [
     "core.fsync=committed",
     "-c",
     "core.fsyncMethod=batch",
+    "-c",
+    "core.safecrlf=false",
 ];
 
 /// Something that was saved.
@@ -155,6 +157,19 @@ fn ref_name(name: &str) -> String {
 /// The first line of a commit's message.
 pub(super) fn subject(root: &Path, id: &str) -> Result<String, GitError> {
     Ok(text(&run(root, &["log", "-1", "--no-show-signature", "--format=%s", id], LIMIT)?))
+}
+
+/// Makes a commit of a tree; answers its id.
+pub(super) fn commit_tree(
+    root: &Path,
+    tree: &str,
+    parents: &[String],
+    message: &str,
+) -> Result<String, GitError> {
+    let parents = parents.iter().flat_map(|parent| ["-p", parent]);
+    let arguments: Vec<&str> =
+        ["commit-tree", "--no-gpg-sign", "-m", message].into_iter().chain(parents).chain([tree]).collect();
+    Ok(text(&write(root, &arguments, None, b"")?))
 }
 
 /// One word of git's, without the line end.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::checkout::{Checkout, Git, hashed};
 use super::keep::tagged;
 use super::remove::RemoveError;
-use super::save::{What, text, write};
+use super::save::{What, commit_tree, text, write};
 use super::{GitError, LIMIT, run};
 use crate::files::atomic::{self, Durability};
 use crate::files::theirs;
@@ -203,23 +203,14 @@ impl<'a> Uncommitted<'a> {
         let is_staged_apart = staged != committed && staged != files;
         let mut parents: Vec<String> = head.iter().cloned().collect();
         if is_staged_apart {
-            parents.push(self.commit_tree(staged, &parents, &format!("ralph: what was staged in {of}"))?);
+            let message = format!("ralph: what was staged in {of}");
+            parents.push(commit_tree(self.path, staged, &parents, &message)?);
         }
         let message = format!("ralph: what was not committed in {of}");
         Ok(Some((
-            self.commit_tree(files, &parents, &message)?,
+            commit_tree(self.path, files, &parents, &message)?,
             What::Files { is_staged_apart, is_raw: *is_raw },
         )))
-    }
-
-    fn commit_tree(&self, tree: &str, parents: &[String], message: &str) -> Result<String, GitError> {
-        let parents = parents.iter().flat_map(|parent| ["-p", parent]);
-        let arguments: Vec<&str> = ["commit-tree", "--no-gpg-sign", "-m", message]
-            .into_iter()
-            .chain(parents)
-            .chain([tree])
-            .collect();
-        Ok(text(&write(self.path, &arguments, None, b"")?))
     }
 }
 

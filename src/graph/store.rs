@@ -189,21 +189,23 @@ pub trait Store {
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError>;
     /// The task is given up; when it has got parts meanwhile that are open it is released.
     fn fail(&mut self, claim: &Claim, reason: &str) -> Result<Ended, GraphError>;
-    /// The task is left to others; `why`, if anything, goes into its log.
+    /// The agent has said that the task is done, with HEAD at `commit`, and nothing has verified that yet. The task stays claimed.
+    /// The mark outlives the claim: it is removed when the task is done, failed, retried or reset.
+    fn mark_unverified(&mut self, claim: &Claim, commit: Option<&str>) -> Result<(), GraphError>;
+    /// The task is left to others; `why`, if anything, goes into its log. A mark as unverified stays.
     fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
-    /// The same; its agent has said that it is done, and nobody has looked whether it is.
-    fn release_unverified(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
     /// A try failed: the task is to be tried again, or has failed when its retries are used up.
     fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError>;
     /// Opens again, to be verified, what is called done and was booked by nobody, and answers which tasks these are. `run` is the
     /// one that books through this store.
     fn reopen_unbooked(&mut self, run: &str) -> Result<Vec<Task>, GraphError>;
-    /// Takes back the claims of holders that are gone, and answers how many there were.
+    /// Takes back the claims of holders that are gone, and answers how many there were. Marks as unverified stay.
     fn recover(&mut self) -> Result<usize, GraphError>;
 
     /// Whether its last agent has said that a task is done, and nobody has looked whether it is.
     fn is_unverified(&self, id: &str) -> Result<bool, GraphError>;
-    /// The tasks that a task has waited for, and their parts and its own, with the commits at which they were done, as far as those are known.
+    /// The tasks that a task has waited for, their parts and its own, and the task itself where it is unverified, with the commits at
+    /// which they were done, as far as those are known.
     fn commits_before(&self, id: &str) -> Result<Vec<(String, String)>, GraphError>;
     /// How many tasks there are that do not only group parts, by what became of them.
     fn counts(&self, scope: &Scope) -> Result<Counts, GraphError>;

@@ -185,9 +185,9 @@ impl<'a> Ready<'a> {
         let secrets = &self.settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
         let mut recorder = Recorder::open(project, &identity, setup, &argv)?;
-        if !project.is_of_branch() {
-            retention::tidy(project, &identity.run, kept(self.settings));
-        }
+        // Until the loop has ended.
+        let _housekeeping =
+            (!project.is_of_branch()).then(|| retention::tidy(project, &identity.run, kept(self.settings)));
         if let Some(started) = self.started {
             recorder.began(started);
         }

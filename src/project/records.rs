@@ -24,9 +24,16 @@ impl Project {
     /// The places of the loop of a branch of this project, in `run` where one is under way.
     #[must_use]
     pub fn of_branch(&self, name: &str, run: Option<&str>) -> Self {
+        let tree = self.worktree(name);
+        self.of_branch_in(name, run, &tree, &resolve(&tree))
+    }
+
+    /// The same with its work tree at `tree`, whose real path is known: thousands of them are looked up for a list.
+    fn of_branch_in(&self, name: &str, run: Option<&str>, tree: &Path, real: &Path) -> Self {
         let branch = BranchRecords { runs: self.runs(), file_name: file_name::encoded(name).into() };
         let run = run.map(str::to_owned);
-        Self { branch: Some(branch), run, ..self.clone() }.in_tree(&self.worktree(name))
+        let places = self.elsewhere_with(tree, &tree.join(DOT_RALPH), real.join(DOT_RALPH));
+        Self { branch: Some(branch), run, ..places }
     }
 
     /// The same places in a run that is under way: it has a folder of its own for its logs.
@@ -40,8 +47,8 @@ impl Project {
     #[must_use]
     pub fn in_tree(self, tree: &Path) -> Self {
         let run_dir = resolve(tree).join(DOT_RALPH);
-        let (branch, run) = (self.branch.clone(), self.run.clone());
-        Self { run_dir, branch, run, ..self.elsewhere(tree, &tree.join(DOT_RALPH)) }
+        let places = self.elsewhere_with(tree, &tree.join(DOT_RALPH), run_dir);
+        Self { branch: self.branch, run: self.run, ..places }
     }
 
     /// The same places, but for the records, which are in this folder: one that [`Project::records`] has named.
@@ -58,11 +65,16 @@ impl Project {
     #[must_use]
     pub fn branches(&self) -> Vec<(String, Self)> {
         let folders = fs::read_dir(self.runs().join(BRANCHES)).into_iter().flatten().flatten();
+        let trees = resolve(&self.worktrees());
         let name = |folder: fs::DirEntry| file_name::decoded(folder.file_name().to_str()?);
         folders
             .filter_map(name)
             .filter(|name| can_be_branch(name))
-            .map(|name| (name.clone(), self.of_branch(&name, None)))
+            .map(|name| {
+                let tree = self.worktree(&name);
+                let places = self.of_branch_in(&name, None, &tree, &resolve_below(&trees, &name));
+                (name, places)
+            })
             .collect()
     }
 
@@ -195,6 +207,13 @@ impl Project {
         let folder = project.and_then(|BranchRecords { runs, .. }| runs.parent()).unwrap_or(self.run_dir());
         folder.join("lock")
     }
+}
+
+/// The real path of `name` below a folder whose own real path this is.
+fn resolve_below(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let mut parts = path.ancestors().take_while(|part| *part != folder);
+    if parts.any(Path::is_symlink) { resolve(&path) } else { path }
 }
 
 /// Whether a work tree of this name lies where those of branches do. What stands in a repository that was cloned is no

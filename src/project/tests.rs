@@ -350,3 +350,30 @@ fn a_machine_without_descriptors_is_no_missing_repository() {
         }
     });
 }
+
+#[test]
+fn branches_of_a_list_are_where_each_of_them_is() {
+    let (_guard, dir) = scratch();
+    let here = locate(&dir);
+    for name in ["one", "folder/two", "linked"] {
+        fs::create_dir_all(here.of_branch(name, None).records()).unwrap();
+    }
+    let compare = || {
+        let mut found = here.branches();
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        assert_eq!(
+            found.iter().map(|(name, _)| &**name).collect::<Vec<_>>(),
+            ["folder/two", "linked", "one"]
+        );
+        for (name, places) in found {
+            assert_eq!(places, here.of_branch(&name, None));
+        }
+    };
+    compare();
+    fs::create_dir_all(here.worktree("folder")).unwrap();
+    symlink(&dir, here.worktree("linked")).unwrap();
+    compare();
+    fs::rename(here.worktrees(), dir.join("elsewhere")).unwrap();
+    symlink("elsewhere", here.worktrees()).unwrap();
+    compare();
+}

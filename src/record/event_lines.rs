@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
 
+use serde::Deserialize;
+
+use super::event_line::VERSION;
 use crate::files::own;
 
 /// So much is read at once, in bytes.
@@ -14,8 +17,11 @@ const LONGEST: u64 = 64 << 20;
 const HEAD: usize = 4 << 10;
 /// What stands before the name. No text can hold it: its quotes would be written as `\"`.
 const BEFORE_NAME: &[u8] = b"\"event\":\"";
+/// What stands before that in the lines that this ralph writes: the version.
+const KNOWN_VERSION: &[u8] = b"\"v\":1,";
 
-/// Gives each line of an events log to `take`, with the name of its event; an empty name where that is not to be seen.
+/// Gives each line of an events log to `take`, with the name of its event; an empty name where that is not to be seen, or the line
+/// is of another version of the format.
 ///
 /// # Errors
 /// When the log cannot be read.
@@ -93,14 +99,25 @@ impl Follower {
     }
 }
 
-/// The name of a line's event.
+/// The name of a line's event; empty where that is not to be seen, or the line is of another version: the name may mean something
+/// else there.
 #[must_use]
 pub fn event_of(line: &[u8]) -> &str {
     let head = &line[..line.len().min(HEAD)];
     let begin = head.windows(BEFORE_NAME.len()).position(|window| window == BEFORE_NAME);
+    let begin = begin.filter(|begin| head[..*begin].ends_with(KNOWN_VERSION) || is_of_our_version(line));
     let name = begin.map(|begin| &head[begin + BEFORE_NAME.len()..]).unwrap_or_default();
     let end = name.iter().position(|byte| *byte == b'"').unwrap_or_default();
     std::str::from_utf8(&name[..end]).unwrap_or_default()
+}
+
+/// The same of a line with its fields in another order.
+fn is_of_our_version(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Versioned {
+        v: u32,
+    }
+    serde_json::from_slice::<Versioned>(line).is_ok_and(|line| line.v == VERSION)
 }
 
 #[cfg(test)]
@@ -122,15 +139,15 @@ mod tests {
             follower.rest(take).map(|()| lines).unwrap()
         };
         assert_eq!(rest(&mut follower), []);
-        log.write_all(b"{\"event\":\"a\"}\n{\"event").unwrap();
-        assert_eq!(rest(&mut follower), [("a".to_owned(), 14)]);
+        log.write_all(b"{\"v\":1,\"event\":\"a\"}\n{\"v\":1,\"event").unwrap();
+        assert_eq!(rest(&mut follower), [("a".to_owned(), 20)]);
         log.write_all(b"\":\"b\"}").unwrap();
         assert_eq!(rest(&mut follower), []);
         log.write_all(b"\nend\n").unwrap();
-        assert_eq!(rest(&mut follower), [("b".to_owned(), 14), (String::new(), 4)]);
+        assert_eq!(rest(&mut follower), [("b".to_owned(), 20), (String::new(), 4)]);
 
         let near = |room| rest(&mut Follower::near_end(log.path(), room).unwrap()).len();
-        assert_eq!([4, 5, 17, 18, 32, 100].map(near), [1, 1, 1, 2, 3, 3]);
+        assert_eq!([4, 5, 23, 24, 44, 100].map(near), [1, 1, 1, 2, 3, 3]);
 
         // One that has enough goes on behind it.
         let mut follower = Follower::open(log.path()).unwrap();
@@ -141,9 +158,14 @@ mod tests {
     #[test]
     fn the_name_of_an_event_is_found_without_reading_the_line() {
         let event = |line: &str| event_of(line.as_bytes()).to_owned();
-        assert_eq!(event(r#"{"agent":"a","event":"text","text":"x"}"#), "text");
-        assert_eq!(event(r#"{"agent":"\"event\":\"tool\"","event":"text"}"#), "text");
-        assert_eq!(event(r#"{"agent":"a","event":"te"#), "");
+        assert_eq!(KNOWN_VERSION, format!("\"v\":{VERSION},").as_bytes());
+        assert_eq!(event(r#"{"agent":"a","v":1,"event":"text","text":"x"}"#), "text");
+        assert_eq!(event(r#"{"event":"text","text":"x","v":1}"#), "text");
+        assert_eq!(event(r#"{"agent":"\"event\":\"tool\"","v":1,"event":"text"}"#), "text");
+        assert_eq!(event(r#"{"agent":"a","v":1,"event":"te"#), "");
+        for other in [r#"{"v":2,"event":"text"}"#, r#"{"event":"text","v":2}"#, r#"{"event":"text"}"#] {
+            assert_eq!(event(other), "", "it may mean something else: {other}");
+        }
         assert_eq!(event("[]"), "");
         assert_eq!(event(""), "");
     }

@@ -116,8 +116,8 @@ pub fn of_machine(here: &Project, extent: Extent) -> Vec<Loop> {
 
 /// All loops of this project, newest start first.
 #[must_use]
-pub fn of_project(here: &Project) -> Vec<Loop> {
-    read(known(here).into_iter().filter(|(_, places)| belongs_to(places, here)).collect(), Extent::Whole)
+pub fn of_project(here: &Project, extent: Extent) -> Vec<Loop> {
+    read(known(here).into_iter().filter(|(_, places)| belongs_to(places, here)).collect(), extent)
 }
 
 /// The one loop of that name: the one in this ralph dir, else in this project, else on this machine.
@@ -167,5 +167,5 @@ fn read(mut known: Vec<(String, Project)>, extent: Extent) -> Vec<Loop> {
 /// Whether a loop at these places is part of a project: so are those in the work trees of its branches.
 #[must_use]
 pub fn belongs_to(places: &Project, here: &Project) -> bool {
-    places.root() == here.root() || places.root().starts_with(here.root().join(".worktrees"))
+    places.root() == here.root() || places.root().starts_with(here.worktrees())
 }

@@ -16,6 +16,7 @@ pub mod lookout;
 pub mod lookup;
 mod older_state;
 pub mod past;
+mod plain_toml;
 pub mod raw_output;
 pub mod recorder;
 pub mod registry;

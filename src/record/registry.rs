@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Local};
 use serde::{Deserialize, Serialize};
 
+use super::plain_toml;
 use crate::files::atomic::{self, Durability};
 use crate::files::own;
 use crate::parallel;
@@ -153,8 +154,10 @@ fn read(path: &Path) -> Result<Option<Entry>, RegistryWarning> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(RegistryWarning::new(path, &error)),
     };
-    let entry: Entry =
-        toml::from_str(&content).map_err(|error| RegistryWarning::new(path, &error.message()))?;
+    let entry: Entry = match plain_toml::read(&content) {
+        Some(entry) => entry,
+        None => toml::from_str(&content).map_err(|error| RegistryWarning::new(path, &error.message()))?,
+    };
     if entry.version > VERSION {
         return Err(RegistryWarning::new(path, &"written by a newer ralph"));
     }

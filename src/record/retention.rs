@@ -4,6 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use super::run_folder::{self, RunStart};
@@ -27,23 +30,50 @@ pub struct Kept {
     pub bytes: Option<u64>,
 }
 
+/// Housekeeping beside a run: until this is dropped, which waits for what has to be done.
+#[derive(Debug)]
+#[must_use = "it is cut short when it is dropped"]
+pub struct Housekeeping {
+    thread: Option<JoinHandle<()>>,
+    /// The run is over: no more logs are compressed.
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Housekeeping {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// Removes what is not kept and compresses the logs of older runs, beside the run that has just begun and is not looked at. What
-/// cannot be done now is done at the start of another one.
-pub fn tidy(project: &Project, current: &str, kept: Kept) {
+/// cannot be removed now, and logs that are not compressed when the run ends, wait for the start of another one.
+pub fn tidy(project: &Project, current: &str, kept: Kept) -> Housekeeping {
     let (project, current) = (project.clone(), current.to_owned());
-    let _ = threads::start(move || {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let run_is_over = Arc::clone(&is_over);
+    let thread = threads::start(move || {
         let Ok(runs) = project.all_runs() else { return };
-        let runs: Vec<PathBuf> = runs.into_iter().filter(|run| !run.ends_with(&current)).collect();
+        let mut runs: Vec<PathBuf> = runs.into_iter().filter(|run| !run.ends_with(&current)).collect();
         let links = project.links_to_logs();
-        for run in runs.iter().skip(PLAIN).filter(|run| is_over(run)) {
+        // What is removed need not be compressed.
+        remove(&runs, Kept { bytes: None, ..kept });
+        runs.retain(|run| run.exists());
+        for run in runs.iter().skip(PLAIN).filter(|run| is_ended(run)) {
             for folder in [run.clone()].into_iter().chain(own::entries(run).unwrap_or_default()) {
+                if run_is_over.load(Ordering::Relaxed) {
+                    break;
+                }
                 compress_logs(&folder, &links);
             }
         }
-        // Only then: what is compressed takes less room.
+        // What is compressed takes less room.
         remove(&runs, kept);
         remove_dangling(&links);
     });
+    Housekeeping { thread: thread.ok(), is_over }
 }
 
 /// Removes the runs that are too many or too much, the oldest first, but never the newest. `runs`: newest first, without the one
@@ -57,7 +87,7 @@ fn remove(runs: &[PathBuf], kept: Kept) {
         let fits = place < most && size <= room;
         // What does not fit makes no room for older ones.
         room = if fits { room - size } else { 0 };
-        if !fits && place > 1 && is_over(run) {
+        if !fits && place > 1 && is_ended(run) {
             // What cannot be removed now is tried again the next time.
             let _ = fs::remove_dir_all(run);
         }
@@ -75,7 +105,7 @@ fn size(run: &Path) -> u64 {
 }
 
 /// Whether nobody writes into the folder of a run any more.
-fn is_over(run: &Path) -> bool {
+fn is_ended(run: &Path) -> bool {
     if run_folder::read_end(run).is_some() {
         return true;
     }

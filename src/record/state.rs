@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config_watch::WatchedConfig;
 use super::older_state;
+use super::plain_toml;
 use super::state_head::Head;
 use super::worker::{self, Worker};
 use crate::engine::event::{LoopIdentity, TaskAtWork, TaskCounts};
@@ -226,7 +227,7 @@ pub enum Found {
 pub enum Extent {
     /// All of it.
     Whole,
-    /// What a list shows; the rest of it is at its default.
+    /// Of a loop that has ended what lists show; the rest of it is at its default. Of any other one all.
     Head,
 }
 
@@ -250,7 +251,10 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
     }
     let head = text.find("\n[given]").filter(|_| extent == Extent::Head).map(|end| &text[..=end]);
     // Where these words do not begin the rest of the file, their beginning is no whole state.
-    let state = head.and_then(|head| toml::from_str::<Head>(head).ok()).map(State::from);
+    let head = head
+        .and_then(|head| plain_toml::read(head).or_else(|| toml::from_str::<Head>(head).ok()))
+        .filter(|head| !head.active);
+    let state = head.map(State::from);
     let newer = |version| Found::Unknown(format!("it has version {version}, written by a newer ralph"));
     Ok(match state.map_or_else(|| toml::from_str::<State>(&text), Ok) {
         Ok(state) if state.version > VERSION => newer(state.version),

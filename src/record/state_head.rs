@@ -1,13 +1,14 @@
-//! What a list shows of a state: few of its keys, so that thousands of states are read at once.
+//! What lists show of the state of a loop that has ended: few of its keys, so that thousands of states are read at once.
 
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use super::state::{Pending, State};
+use super::state::{AtTask, Pending, State};
 use crate::engine::event::LoopIdentity;
 use crate::engine::outcome::Status;
+use crate::engine::policy::Budget;
 use crate::engine::tally::Tally;
 use crate::process::identity::ProcessIdentity;
 
@@ -19,14 +20,23 @@ pub(super) struct Head {
     name: String,
     mode: String,
     agent: String,
-    active: bool,
+    pub(super) active: bool,
     status: Status,
     exit_reason: Option<String>,
     exit_code: Option<u8>,
     started_at: DateTime<Utc>,
+    ended_at: Option<DateTime<Utc>>,
     waiting_until: Option<DateTime<Utc>>,
     waiting_for: Option<String>,
     max_iterations: Option<u64>,
+    max_cost_usd: Option<f64>,
+    task: Option<String>,
+    #[serde(default)]
+    tasks_done: u64,
+    #[serde(default)]
+    tasks_failed: u64,
+    #[serde(default)]
+    tasks_total: u64,
     pending: Option<Pending>,
     process: ProcessIdentity,
     #[serde(default)]
@@ -35,12 +45,24 @@ pub(super) struct Head {
     allowance_from: u64,
     #[serde(default)]
     failed: u64,
+    cost_usd: Option<f64>,
 }
 
 impl From<Head> for State {
     /// What no list shows is at its default.
     fn from(head: Head) -> Self {
-        let Head { iteration, allowance_from, failed, .. } = head;
+        let Head { iteration, allowance_from, failed, cost_usd, .. } = head;
+        let at_task = head.task.map(|task| AtTask {
+            task,
+            task_title: String::new(),
+            task_feature: None,
+            task_model: None,
+            task_verifies: false,
+            task_became: None,
+            tasks_done: head.tasks_done,
+            tasks_failed: head.tasks_failed,
+            tasks_total: head.tasks_total,
+        });
         let identity = LoopIdentity { run: head.run, name: head.name, mode: head.mode, agent: head.agent };
         Self {
             version: head.version,
@@ -48,11 +70,14 @@ impl From<Head> for State {
             status: head.status,
             exit_reason: head.exit_reason,
             exit_code: head.exit_code,
+            ended_at: head.ended_at,
             waiting_until: head.waiting_until,
             waiting_for: head.waiting_for,
             max_iterations: head.max_iterations,
+            budget: Budget { max_cost_usd: head.max_cost_usd, ..Budget::default() },
             pending: head.pending,
-            tally: Tally { iteration, allowance_from, failed, ..Tally::default() },
+            at_task,
+            tally: Tally { iteration, allowance_from, failed, cost_usd, ..Tally::default() },
             ..Self::new(&identity, head.process, head.started_at, PathBuf::new())
         }
     }
@@ -60,13 +85,13 @@ impl From<Head> for State {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::state::{Extent, Found, Pending, State, read};
+    use crate::record::state::{AtTask, Extent, Found, Pending, State, read};
 
     #[test]
     fn a_list_shows_what_the_whole_state_says() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.toml");
-        let whole = r#"
+        let text = r#"
 version = 1
 run = "r"
 name = "build"
@@ -77,12 +102,20 @@ status = "failed"
 exit_reason = "max_iterations"
 exit_code = 4
 started_at = "2026-11-22T23:27:04Z"
+ended_at = "2026-11-22T23:29:04Z"
 waiting_for = "a free place"
 max_iterations = 20
 max_cost_usd = 5.0
 pending = "pause"
 argv = ["ralph", "build"]
 cwd = "/work"
+task = "t-3f9a01"
+task_title = "t"
+task_verifies = false
+tasks_done = 1
+tasks_failed = 2
+tasks_total = 3
+cost_usd = 1.5
 iteration = 7
 allowance_from = 5
 failed = 2
@@ -98,7 +131,7 @@ notes = ["[process]"]
 [last]
 settled = "continue"
 "#;
-        std::fs::write(&path, whole).unwrap();
+        std::fs::write(&path, text).unwrap();
         let [whole, head] = [Extent::Whole, Extent::Head].map(|extent| match read(&path, extent).unwrap() {
             Found::State(state) => state,
             other => panic!("{extent:?}: {other:?}"),
@@ -114,11 +147,18 @@ settled = "continue"
                 waits,
                 state.started_at,
                 state.progress(),
+                state.ended_at,
                 state.tally.failed,
+                (state.tally.cost_usd, state.budget.max_cost_usd, state.at_task.as_ref().map(AtTask::counts)),
                 state.process.clone(),
             )
         };
         assert_eq!(shown(&head), shown(&whole));
         assert_eq!((head.progress().as_str(), head.pending), ("7/25", Some(Pending::Pause)));
+        assert!(head.ended_at.is_some() && head.at_task.is_some());
+        // What a loop is doing takes more to tell.
+        std::fs::write(&path, text.replace("active = false", "active = true")).unwrap();
+        let Found::State(alive) = read(&path, Extent::Head).unwrap() else { panic!("no state") };
+        assert_eq!(alive.tally.given.notes.len(), 1);
     }
 }

@@ -1,13 +1,15 @@
 //! A fresh agent that looks at what another one has made, and changes nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::engine::agent::{Attempt, How};
 use crate::engine::context::Context;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::Proof;
-use crate::git::guard::{Difference, Guarded};
+use crate::git::GitError;
+use crate::git::contents::Contents;
+use crate::git::guard::{self, Guarded};
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 
@@ -32,6 +34,8 @@ pub(super) struct Question<'a> {
     /// Why a claim of what it found does not count, where it made none.
     pub(super) no_verdict: &'static str,
     pub(super) prompt: &'a str,
+    /// What it judges, where that is one file: it must stay as it is, also where git does not track it.
+    pub(super) document: Option<&'a Path>,
     pub(super) model: Option<String>,
     /// What its last message claims.
     pub(super) verdict: for<'s> fn(&'s Sigils) -> Option<Result<(), &'s str>>,
@@ -57,30 +61,64 @@ pub(super) enum Inspected {
     Unable(Box<Report>),
 }
 
+/// A work tree before an agent that only looks is at work in it.
+pub(super) struct Watched {
+    document: Option<PathBuf>,
+    guarded: Guarded,
+    /// What it holds, in git.
+    contents: Option<Result<Contents, GitError>>,
+}
+
 impl Ground {
-    /// What must stay as it is where an agent only looks.
-    pub(super) fn guarded(&self) -> Guarded {
-        Guarded::take(&self.root, self.in_git)
+    /// Saves the work tree as it is, before an agent only looks at it, or at one `document` in it.
+    pub(super) fn watched(&self, document: Option<&Path>) -> Watched {
+        let guarded = Guarded::take(&self.root, self.in_git, document);
+        let contents = self.in_git.then(|| guarded.contents(&self.root));
+        Watched { document: document.map(Path::to_owned), guarded, contents }
     }
 
-    /// Keeps what an agent that only looks has changed, and says so. Nothing is taken back in a checkout that ralph did not make.
+    /// Takes back what an agent that only looks has changed, once it is kept under refs, and answers why its verdict does not
+    /// count. `None`: all is as it was, but for files that git does not track, which are reported.
     ///
     /// # Errors
-    /// When HEAD is on another branch: nothing can be verified or built there.
-    pub(super) fn kept(&self, agent: &str, what: &Difference) -> Result<String, End> {
-        let said = format!("the {agent} agent changed {what}, so that it does not count");
-        let said = match what.keep(&self.root, agent) {
-            Ok(kept) if kept.is_empty() => said,
-            Ok(kept) => {
-                format!("{said}; what was there before, and what is not committed, is in {}", kept.join(", "))
+    /// When HEAD is on another branch, or a change cannot be taken back: nothing can be verified or built there.
+    pub(super) fn take_back(
+        &self,
+        agent: &str,
+        before: &Watched,
+        context: &mut Context<'_>,
+    ) -> Result<Option<String>, End> {
+        let now = Guarded::take(&self.root, self.in_git, before.document.as_deref());
+        let Some(what) = now.differs_from(&before.guarded) else {
+            if let Some(files) = now.new_files(&before.guarded) {
+                context.notice(&format!("the {agent} agent left {files}, which git does not track"))?;
             }
-            Err(error) => format!("{said}; it could not be saved: {error}"),
+            return Ok(None);
+        };
+        let said = format!("the {agent} agent changed {what}, so that it does not count");
+        let failed = |error: &GitError| {
+            let advice = "bring the work tree back to what it was before you run again";
+            End::because(Outcome::GitFailed, format!("{said}; it could not be taken back: {error}: {advice}"))
+        };
+        let held = now.contents(&self.root).map_err(|error| failed(&error))?;
+        let kept = what.keep(&self.root, agent, &held).map_err(|error| failed(&error))?;
+        let said = if kept.is_empty() {
+            said.clone()
+        } else {
+            format!("{said}; what was there before, and what it has changed, is in {}", kept.join(", "))
         };
         if what.left.is_some() {
             let advice = "bring HEAD back before you run again ('git reflog' has where it was)";
             return Err(End::because(Outcome::GitFailed, format!("{said}: {advice}")));
         }
-        Ok(said)
+        match &before.contents {
+            Some(Ok(before)) if *before != held => {
+                guard::take_back(&self.root, before, &held).map_err(|error| failed(&error))?;
+                Ok(Some(format!("{said}; the work tree is as it was before")))
+            }
+            Some(Err(error)) => Err(failed(error)),
+            _ => Ok(Some(said)),
+        }
     }
 }
 
@@ -93,12 +131,17 @@ impl Inspection {
         proof: &mut Proof<'_>,
         context: &mut Context<'_>,
     ) -> Result<Inspected, End> {
-        let Question { what, no_verdict, prompt, model, verdict } = question;
+        let Question { what, no_verdict, prompt, document, model, verdict } = question;
         let how = How { model: model.clone(), read_only: ground.looks_only, ..proof.work.how.clone() };
         let attempt = Attempt { iteration: proof.iteration, prompt, how: &how, deadline: proof.deadline };
         loop {
-            let before = ground.guarded();
+            let before = ground.watched(*document);
             let report = proof.agent.run(&attempt, context)?;
+            // Whatever came of it: the next one must not look at what this one has changed.
+            let changed = ground.take_back(what, &before, context)?;
+            if let Some(fault) = &changed {
+                context.notice(fault)?;
+            }
             if is_unable(&report) {
                 return Ok(Inspected::Unable(Box::new(report)));
             }
@@ -111,21 +154,18 @@ impl Inspection {
                 return Ok(Inspected::CutOff);
             }
             self.tries += 1;
-            let now = ground.guarded();
-            if let Some(files) = now.new_files(&before) {
-                context.notice(&format!("the {what} agent left {files}, which git does not track"))?;
-            }
-            let fault = match now.differs_from(&before) {
-                Some(difference) => ground.kept(what, &difference)?,
-                None => match (report.status, verdict) {
-                    (AttemptStatus::Success, Some(found)) => {
-                        return Ok(Inspected::Found(found.map_err(|reason| in_words(what, reason))));
-                    }
-                    (AttemptStatus::Success, None) => (*no_verdict).to_owned(),
-                    _ => report.failure.map_or_else(|| (*no_verdict).to_owned(), |failure| failure.message),
-                },
+            let fault = match (changed, report.status, verdict) {
+                (Some(fault), ..) => fault,
+                (None, AttemptStatus::Success, Some(found)) => {
+                    return Ok(Inspected::Found(found.map_err(|reason| in_words(what, reason))));
+                }
+                (None, status, _) => {
+                    let failure = report.failure.filter(|_| status != AttemptStatus::Success);
+                    let fault = failure.map_or_else(|| (*no_verdict).to_owned(), |failure| failure.message);
+                    context.notice(&fault)?;
+                    fault
+                }
             };
-            context.notice(&fault)?;
             if self.tries >= TRIES {
                 return Ok(Inspected::Undecided(fault));
             }

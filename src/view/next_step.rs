@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::engine::outcome::{Ended, Outcome};
-use crate::engine::policy::{Budget, Spent};
-use crate::engine::tally::Tally;
+use crate::engine::policy::{Budget, Spent, named_reset};
+use crate::engine::tally::{Last, Tally};
 use crate::text::duration;
 
 const BUILD: &str = "loop build";
@@ -80,8 +82,13 @@ pub(crate) fn next_step(ending: &Ending<'_>) -> Option<String> {
         _ if ending.run.is_some() => return None,
         // The first has not ended by itself.
         (None, Ended::Killed, _)
-        | (Some(Outcome::LimitTooFar | Outcome::OutOfCredit | Outcome::Overloaded), ..)
+        | (Some(Outcome::OutOfCredit | Outcome::Overloaded), ..)
         | (_, Ended::Interrupted, _) => resume(""),
+        // Without a longer wait it would end again at once.
+        (Some(Outcome::LimitTooFar), ..) => {
+            let flags = spent.and_then(|(tally, budget)| raised_budget(outcome?, tally, budget));
+            resume(&flags.map(|flags| format!(" {flags}")).unwrap_or_default())
+        }
         (_, Ended::Budget, _)
         | (Some(Outcome::BudgetUnproven | Outcome::DurationUnproven), Ended::Unproven, _) => {
             let (tally, budget) = spent?;
@@ -112,13 +119,23 @@ fn logs(name: &str, run: Option<&str>) -> String {
     format!("ralph logs {name} --agent{run}")
 }
 
-/// The flags with which a loop that has used up its budget can go on; `None` where it has none.
+/// The flags with which a loop that has used up its budget, or has no patience for a usage limit, can go on; `None` where it
+/// needs none.
 pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> Option<String> {
     match outcome {
         Outcome::DurationReached | Outcome::DurationUnproven => longer(tally, budget),
         Outcome::BudgetReached | Outcome::BudgetUnproven => raised(tally, budget),
+        Outcome::LimitTooFar => patient(tally, Utc::now()),
         _ => None,
     }
+}
+
+/// A wait until the usage limit ends, in whole minutes with one to spare; `None` where it has ended, or nobody knows when it will.
+fn patient(tally: &Tally, now: DateTime<Utc>) -> Option<String> {
+    let Last::Limited { reset } = tally.last else { return None };
+    let left = (named_reset(reset, now)? - now).to_std().ok()?;
+    let minutes = left.as_secs() / 60 + 2;
+    Some(format!("--max-limit-wait {}", duration::format(Duration::from_secs(minutes * 60))))
 }
 
 /// Twice the time.
@@ -190,6 +207,20 @@ mod tests {
         assert_eq!(next(Outcome::DurationReached, &spent, Budget::default()), None);
         assert_eq!((dollars(20.0), dollars(0.0)), ("20".to_owned(), "0.01".to_owned()));
     }
+
+    #[test]
+    fn a_limit_that_is_too_far_away_is_waited_for_long_enough() {
+        let now = Utc::now();
+        let wait = |seconds: i64| {
+            let reset = Some(now.timestamp() + seconds);
+            patient(&Tally { last: Last::Limited { reset }, ..Tally::default() }, now)
+        };
+        assert_eq!(wait(7 * 3600 - 60 + 1).as_deref(), Some("--max-limit-wait 7h1m"));
+        assert_eq!((wait(1).as_deref(), wait(-1)), (Some("--max-limit-wait 2m"), None));
+        let blind = Tally { last: Last::Limited { reset: None }, ..Tally::default() };
+        assert_eq!(patient(&blind, now), None);
+    }
+
     #[test]
     fn every_end_that_is_not_the_users_own_names_a_next_step() {
         let tally = Tally { iteration: 2, ..Tally::default() };

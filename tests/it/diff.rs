@@ -83,7 +83,11 @@ fn branches_one_by_one_or_how_much_each_is() {
     let scratch = &project.scratch;
     assert_eq!(scratch.run("loop build").code, Some(0));
     let run = scratch.run("diff");
-    assert!(run.code == Some(1) && run.stderr.contains("has the work of one, two: name one"), "{run:?}");
+    assert!(
+        run.code == Some(1)
+            && run.stderr.contains("has the work of one, two: name one ('ralph diff one', 'ralph diff two')"),
+        "{run:?}"
+    );
     let stat = scratch.run("diff --stat").stdout;
     assert!(stat.starts_with("one\n ") && stat.contains("\ntwo\n "), "{stat}");
     let one = scratch.run("diff one").stdout;
@@ -114,7 +118,11 @@ fn a_run_that_has_changed_nothing_says_nothing_of_the_work_before() {
         after.stderr.contains(" has changed nothing of 'one': this is what it was after run "),
         "{after:?}"
     );
-    assert!(scratch.run("diff").stderr.contains("this run committed nothing"));
+    let whole = scratch.run("diff").stderr;
+    assert!(
+        whole.contains("this run committed nothing") && whole.contains(" committed: 'ralph diff one'"),
+        "{whole}"
+    );
 }
 
 #[test]

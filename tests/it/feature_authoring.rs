@@ -316,6 +316,22 @@ fn a_limit_in_the_middle_leaves_no_task_behind_and_another_s_tasks_are_not_mixed
 }
 
 #[test]
+fn what_a_reviewer_changes_is_taken_back_and_reviewed_once_more() {
+    let scratch =
+        feature("case $role in review) [ $n != 2 ] || echo mine > $file; pass ;; write) document ;; esac");
+    let run_ = run(&scratch, "feature spec export", &["brief"]);
+    assert_eq!((run_.code, attempts(&scratch)), (Some(0), 3), "{run_:?}");
+    let spec = ".ralph/features/export/spec.md";
+    assert!(
+        run_.stderr.contains(&format!("the reviewing agent changed {spec}, so that it does not count")),
+        "{run_:?}"
+    );
+    assert_eq!(scratch.read(spec), "# The spec, version 1\n");
+    let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
+    assert_eq!(scratch.git(&["show", &format!("{}:{spec}", kept.trim())]), "mine\n");
+}
+
+#[test]
 fn a_reviewer_without_a_verdict_is_no_fault_of_the_writer() {
     let scratch = feature("case $role in review) say hm; ok ;; write) document ;; esac");
     let run_ = run(&scratch, "feature spec export", &["brief"]);

@@ -406,3 +406,16 @@ fn a_validation_error_outlives_an_iteration_that_failed() {
         assert!(prompt.contains("Validation error of the previous iteration"), "{n}: {prompt}");
     }
 }
+
+#[test]
+fn the_reason_in_a_long_line_of_stderr_keeps_its_head() {
+    for after in ["", "; echo; echo 'and a shorter one'"] {
+        let scratch = project(&format!(
+            "{{ printf 'error: the disk is on fire '; printf 'x%.0s' {{1..20000}}{after}; }} >&2; exit 1"
+        ));
+        let run = scratch.run("prompt p.md 1 --max-retries 0");
+        assert_eq!(run.code, Some(4), "{run:?}");
+        let told = scratch.run("status prompt").stdout;
+        assert!(told.contains("error: the disk is on fire x"), "{after}: {told}");
+    }
+}

@@ -61,6 +61,20 @@ fn the_oldest_runs_are_removed_and_older_logs_are_compressed() {
 }
 
 #[test]
+fn loops_that_end_at_once_remove_what_is_not_kept_as_well() {
+    let scratch = Scratch::new();
+    scratch.agent("claude", &claude_says("on it"));
+    for _ in 0..12 {
+        assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    }
+    scratch.write(".ralph/config", "KEEP_RUNS=3\n");
+    for _ in 0..2 {
+        assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+        assert_eq!(runs(&scratch), 3);
+    }
+}
+
+#[test]
 fn a_size_or_a_number_that_is_none_is_refused() {
     let scratch = Scratch::new();
     for (setting, word) in

@@ -130,7 +130,7 @@ fn without_verification_an_agent_is_believed_and_a_command_proves_as_well() {
 fn a_verifying_agent_that_says_nothing_or_changes_something_is_asked_once_more() {
     let scratch = tasks("if [ $verifies = 1 ]; then say hm; ok; else work; done_; fi");
     let id = add(&scratch, "task --max-retries 0");
-    ends(&scratch, &scratch.run("run --all"), 4, "tasks_failed");
+    ends(&scratch, &scratch.run("run --all"), 4, "unproven");
     assert_eq!(attempts(&scratch), 3);
     assert!(log(&scratch, &id)[0].contains("did not emit a verification sigil"));
 
@@ -142,10 +142,10 @@ fn a_verifying_agent_that_says_nothing_or_changes_something_is_asked_once_more()
     ends(&scratch, &run, 0, "complete");
     assert_eq!((attempts(&scratch), log(&scratch, &id)), (3, vec!["done".to_owned()]));
     assert!(
-        run.stderr.contains("changed tracked.txt, so that it does not count; what was there before, and what is not committed, is in refs/ralph/keep/"),
+        run.stderr.contains("changed tracked.txt, so that it does not count; what was there before, and what it has changed, is in refs/ralph/keep/"),
         "{run:?}"
     );
-    assert_eq!(scratch.read("tracked.txt"), "one\nmore\n", "nothing is taken back");
+    assert_eq!(scratch.read("tracked.txt"), "one\n", "it is taken back");
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
     assert!(scratch.git(&["show", &format!("{}:tracked.txt", kept.trim())]).contains("more"));
     // What it builds is its own business.
@@ -457,9 +457,91 @@ fn what_others_do_to_refs_is_no_fault_of_a_verification_and_leaving_head_is() {
         run.stderr.contains("changed HEAD, refs/heads/old, refs/tags/v1, so that it does not count; "),
         "{run:?}"
     );
-    assert!(run.stderr.contains("the verifying agent left left.txt, which git does not track"), "{run:?}");
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
     assert_eq!(kept.lines().count(), 3, "{kept}");
+    assert!(!scratch.git(&["log", "--format=%s"]).contains("mine") && !scratch.path("left.txt").exists());
+}
+
+#[test]
+fn what_a_verifying_agent_changed_is_taken_back_before_the_next_one_looks() {
+    let worker =
+        "mkdir -p new; echo draft > new/draft; echo two >> tracked.txt; echo 1 > staged; git add staged";
+    let tree = "git log --format=%s; git status --porcelain -uall; cat new/draft tracked.txt staged";
+    let edits = "echo mine > new/draft; echo mine > tracked.txt; git rm -qf staged; mkdir -p a/b; echo x > a/b/c; \
+                 chmod +x new/draft";
+    let cut_off = "bad 401 x 'Not logged in'; exit";
+    for (edits, after) in [
+        (edits.to_owned(), "pass"),
+        (format!("{edits}; git add -A; git commit -qm mine"), "pass"),
+        ("rm -r new tracked.txt; ln -s /etc new; mkdir tracked.txt; touch tracked.txt/x".to_owned(), "pass"),
+        (edits.to_owned(), cut_off),
+    ] {
+        let scratch = tasks(&format!(
+            "if [ $verifies = 0 ]; then {worker}; work; {tree} > ../left; done_; exit; fi
+            [ $n != 2 ] || {{ {edits}; {after}; exit; }}
+            {tree} > ../seen; pass"
+        ));
+        let id = add(&scratch, "task");
+        let run = scratch.run("run --all");
+        if after == cut_off {
+            ends(&scratch, &run, 4, "not_logged_in");
+            ends(&scratch, &scratch.run("run --all"), 0, "complete");
+        } else {
+            ends(&scratch, &run, 0, "complete");
+        }
+        let [left, seen] = ["left", "seen"].map(|name| fs::read_to_string(beside(&scratch, name)).unwrap());
+        assert_eq!(seen, left, "{edits}: {run:?}");
+        assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (3, "done"), "{run:?}");
+        assert!(run.stderr.contains("; the work tree is as it was before"), "{run:?}");
+        let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
+        assert_eq!(kept.lines().count(), 1, "{kept}");
+        let files = scratch.git(&["ls-tree", "-r", "--name-only", kept.trim()]);
+        assert!(files.contains("a/b/c") || files.contains("tracked.txt/x"), "nothing is lost: {files}");
+    }
+}
+
+#[test]
+fn a_change_that_cannot_be_taken_back_ends_the_run() {
+    // What is in conflict cannot be saved as a tree.
+    let conflict = "git checkout -q -b other HEAD~1; echo other > work-$id; git add -A; git commit -qm other; git checkout -q -; \
+                    git merge other";
+    let scratch = tasks(&format!("[ $verifies = 0 ] || {{ {conflict}; }} > /dev/null 2>&1; {GOOD}"));
+    let id = add(&scratch, "task");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 5, "git_failed");
+    assert!(run.stderr.contains("it could not be taken back: git write-tree, "), "{run:?}");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (2, "pending"));
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_verifies_has_booked_the_claim() {
+    let scratch = tasks(&format!("[ $n != 2 ] && [ $n != 3 ] || sleep 300; {GOOD}"));
+    let id = add(&scratch, "task");
+    for attempt in [2, 3] {
+        let child = scratch.start("run --all");
+        wait_for("the verification", || (attempts(&scratch) == attempt).then_some(()));
+        signal(&child, Signal::KILL);
+        assert_eq!(finish(child).code, None);
+    }
+    ends(&scratch, &scratch.run("run --all"), 0, "complete");
+    assert_eq!(attempts(&scratch), 4, "it is only looked at");
+    assert!(prompt(&scratch, 4).starts_with(&format!("# Verify the task {id}")));
+
+    // The work is on another branch: it cannot be verified here.
+    let scratch = tasks(&format!("[ $n != 2 ] || sleep 300; {GOOD}"));
+    scratch.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
+    let id = add(&scratch, "task");
+    let child = scratch.start("run --all");
+    wait_for("the verification", || (attempts(&scratch) == 2).then_some(()));
+    signal(&child, Signal::KILL);
+    finish(child);
+    let mut there = scratch.ralph("run --all");
+    let run = Scratch::finish(there.current_dir(beside(&scratch, "side")));
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.stderr.contains(&format!("{id} is said to be done in another work tree: merge ")), "{run:?}");
+    assert_eq!(scratch.run(&format!("task reset {id}")).code, Some(0));
+    let mut there = scratch.ralph("run --all");
+    assert_eq!(Scratch::finish(there.current_dir(beside(&scratch, "side"))).code, Some(0));
 }
 
 #[test]
@@ -634,23 +716,34 @@ fn a_run_does_not_change_how_often_a_task_may_be_tried() {
 }
 
 #[test]
-fn verifications_without_a_verdict_are_counted_over_all_runs() {
-    for verifier in ["say hm; ok; exit", "exit 3"] {
+fn verifications_without_a_verdict_are_no_fault_of_the_task() {
+    for verifier in ["say hm; ok; exit", "exit 3", "kill -9 $$", "sleep 300"] {
         let scratch = tasks(&format!(
-            "if [ $verifies = 1 ]; then [ $n = 2 ] && {{ bad 401 x no; exit; }}; {verifier}; else work; done_; fi"
+            "if [ $verifies = 1 ] && grep -q '^hard' ../prompt-$n && ! [ -e ../in ]; then {verifier}; fi; {GOOD}"
         ));
-        let id = add(&scratch, "task --max-retries 0");
-        ends(&scratch, &scratch.run("run --all"), 4, "not_logged_in");
-        // These only look, each in a run of its own.
-        assert!(scratch.run("run --all --once").code.is_some());
-        assert_eq!(status(&scratch, &id), "pending", "{verifier}");
-        scratch.run("run --all --once");
-        assert_eq!(
-            (status(&scratch, &id).as_str(), attempts(&scratch)),
-            ("failed", 4),
-            "{verifier}: {:?}",
-            log(&scratch, &id)
-        );
+        scratch.write(".ralph/config", "AGENT_TIMEOUT=2s");
+        let id = add(&scratch, "task -d hard --max-retries 0");
+        let other = add(&scratch, "other --priority 9");
+        // A worker and two verifications, then the other task; the second run only verifies.
+        for (run, expected) in [(1, 5), (2, 7)] {
+            let ended = scratch.run("run --all");
+            ends(&scratch, &ended, 4, "unproven");
+            assert_eq!(attempts(&scratch), expected, "{verifier}, run {run}: {ended:?}");
+            assert!(
+                ended
+                    .stderr
+                    .contains(&format!("{id}: said to be done, and no verification came to a verdict")),
+                "{ended:?}"
+            );
+        }
+        let shown = task(&scratch, &id);
+        assert_eq!((&shown["status"], &shown["retry_count"]), (&"pending".into(), &0.into()), "{verifier}");
+        assert_eq!(status(&scratch, &other), "done");
+        // At a limit it is not proven either.
+        ends(&scratch, &scratch.run("run --all -n 2"), 4, "unproven");
+        fs::write(beside(&scratch, "in"), "").unwrap();
+        ends(&scratch, &scratch.run("run --all"), 0, "complete");
+        assert_eq!(attempts(&scratch), 10, "{verifier}: it is not built again");
     }
 }
 

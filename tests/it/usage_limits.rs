@@ -182,4 +182,13 @@ fn a_limit_that_was_too_far_away_is_taken_up_again_at_the_same_iteration() {
     let run = scratch.run("prompt p.md 3 --resume --max-limit-wait 1");
     assert_eq!(run.code, Some(4), "still too far: {run:?}");
     assert_eq!(scratch.state()["iteration"].as_integer(), Some(1), "{run:?}");
+    // What is said to come next does not end again at once.
+    let overview = scratch.run("").stdout;
+    let next = overview.lines().find_map(|line| line.strip_prefix("Next: ralph "));
+    let next = next.unwrap_or_else(|| panic!("{overview}")).split("  ").next().unwrap_or_default();
+    assert!(next.starts_with("resume prompt --max-limit-wait 25h"), "{overview}");
+    let child = scratch.start(next);
+    wait_for("the wait", || scratch.run("status prompt").stdout.contains("Status: waiting").then_some(()));
+    scratch.run("cancel");
+    assert_eq!(finish(child).code, Some(0));
 }

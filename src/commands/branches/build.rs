@@ -87,10 +87,11 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
     let branches = planned::read(project, settings)?;
     branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
     let run = run_id();
+    let mut housekeeping = None;
     if branches.iter().any(|branch| !branch.section.is_done) {
         let command = own_command_line(&settings.secrets);
         RunStart::now(&run, VERB, &command, ProcessIdentity::of_self()?).write(project)?;
-        retention::tidy(project, &run, kept(settings));
+        housekeeping = Some(retention::tidy(project, &run, kept(settings)));
     }
     let open_branches = branches.iter().filter(|branch| !branch.section.is_done).count();
     let jobs = if args.sequential { 1 } else { jobs.unwrap_or(JOBS) };
@@ -114,7 +115,9 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         notifier: notifier(project, settings),
         branches: &branches,
     };
-    Ok(building.run())
+    let code = building.run();
+    drop(housekeeping);
+    Ok(code)
 }
 
 /// Keeps other loops out of the project, and sees to what all of its work trees share.

@@ -18,6 +18,7 @@ use crate::job::preflight::Preflight;
 use crate::job::workspace::{Workspace, locate};
 use crate::project::Project;
 use crate::record::lookup;
+use crate::record::state::Extent;
 use crate::settings::Verb;
 use crate::source::prompt_file::Text;
 
@@ -34,7 +35,7 @@ pub(super) fn run(verb: Option<&LoopVerb>, bare: &LoopBuildArgs) -> anyhow::Resu
 /// Whether the latest loop over branches in this project is one that plans them and was cut off.
 fn planning_was_cut_off(flags: &BranchFlags) -> anyhow::Result<bool> {
     let here = locate(flags.flags.place.ralph_dir.as_ref())?;
-    let loops = lookup::of_project(&here);
+    let loops = lookup::of_project(&here, Extent::Whole);
     let states = loops.iter().filter_map(|found| found.state.as_deref().ok());
     let verbs = [Verb::LoopPlan, Verb::LoopBuild].map(Verb::words);
     let latest = states.into_iter().find(|state| verbs.contains(&state.setup.verb.as_str()));

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use crate::project::Project;
 use crate::record::lookup;
 use crate::record::report::{LoopReport, RunReport};
+use crate::record::state::Extent;
 
 /// So much of an id, in characters, is enough to mean it: its year.
 const LEAST_OF_ID: usize = 4;
@@ -30,7 +31,7 @@ pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Re
     let Some(word) = word else {
         let Some(newest) = runs.into_iter().next() else {
             // In the work tree of a branch: the run that has built it.
-            return match lookup::of_project(here).first() {
+            return match lookup::of_project(here, Extent::Head).first() {
                 Some(own) => run(here, Some(&own.name)),
                 None => bail!("no run in {}: a loop has to be started first", here.root().display()),
             };
@@ -92,7 +93,7 @@ pub(super) fn runs_of(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
 /// The project whose runs are told here: in the work tree of a branch the one that has built it.
 pub(super) fn with_runs(here: Project) -> anyhow::Result<Project> {
     let has_runs = !runs_of(&here)?.is_empty();
-    let own = if has_runs { None } else { lookup::of_project(&here).into_iter().next() };
+    let own = if has_runs { None } else { lookup::of_project(&here, Extent::Head).into_iter().next() };
     Ok(own.map_or(here, |own| own.project))
 }
 

@@ -105,13 +105,13 @@ pub(super) fn fail(graph: &Connection, claim: &Claim, reason: &str) -> Fallible<
 pub(super) fn release(graph: &Connection, claim: &Claim, why: &str) -> Fallible<()> {
     let seq = held(graph, claim)?;
     let log = if why.is_empty() { String::new() } else { format!("released: {why}") };
-    leave(graph, seq, Own::Open, &log)
+    give_back(graph, seq, &log)
 }
 
-pub(super) fn release_unverified(graph: &Connection, claim: &Claim, why: &str) -> Fallible<()> {
+pub(super) fn mark_unverified(graph: &Connection, claim: &Claim, commit: Option<&str>) -> Fallible<()> {
     let seq = held(graph, claim)?;
-    leave(graph, seq, Own::Open, &format!("released: {why}"))?;
-    graph.prepare_cached("UPDATE tasks SET unverified = 1 WHERE seq = ?1")?.execute([seq])?;
+    let update = "UPDATE tasks SET unverified = 1, done_at_commit = ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, commit])?;
     Ok(())
 }
 
@@ -138,6 +138,15 @@ pub(super) fn retry(graph: &Connection, claim: &Claim, reason: &str, retries: Re
 
 fn has_open_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
     Ok(Node::read(graph, seq)?.open_parts() > 0)
+}
+
+/// Takes the claim off a task without a result. What its last agent has said of it still has to be verified.
+fn give_back(graph: &Connection, seq: i64, log: &str) -> Fallible<()> {
+    let was_unverified = is_unverified(graph, seq)?;
+    leave(graph, seq, Own::Open, log)?;
+    let update = "UPDATE tasks SET unverified = ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, was_unverified])?;
+    Ok(())
 }
 
 /// Takes the claim off a task, which is `own` from now on. Of one that is done, `done_by` says already who books that.
@@ -172,7 +181,7 @@ pub(super) fn dead(graph: &Connection) -> Fallible<Vec<(i64, String)>> {
 pub(super) fn recover(graph: &Transaction<'_>) -> Fallible<usize> {
     let dead = dead(graph)?;
     for (seq, run) in &dead {
-        leave(graph, *seq, Own::Open, &format!("released: {run}, which had claimed it, is gone"))?;
+        give_back(graph, *seq, &format!("released: {run}, which had claimed it, is gone"))?;
     }
     Ok(dead.len())
 }

@@ -158,7 +158,7 @@ fn by_hand(graph: &Connection, seq: i64, to: Status, own: Own, log: &str) -> Fal
 pub(super) fn reset(graph: &Connection, id: &str) -> Fallible<String> {
     let seq = queries::find(graph, id)?;
     for seq in subtree(graph, seq)? {
-        let update = "UPDATE tasks SET retry_count = 0, verification = 0 WHERE seq = ?1";
+        let update = "UPDATE tasks SET retry_count = 0, verification = 0, unverified = 0 WHERE seq = ?1";
         graph.prepare_cached(update)?.execute([seq])?;
         let node = Node::read(graph, seq)?;
         if node.claimed || node.work.own() != Own::Open {

@@ -304,8 +304,8 @@ impl Store for SqliteStore {
         self.write(|graph| claims::release(graph, claim, why))
     }
 
-    fn release_unverified(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError> {
-        self.write(|graph| claims::release_unverified(graph, claim, why))
+    fn mark_unverified(&mut self, claim: &Claim, commit: Option<&str>) -> Result<(), GraphError> {
+        self.write(|graph| claims::mark_unverified(graph, claim, commit))
     }
 
     fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError> {

@@ -265,10 +265,11 @@ fn line(exported: &impl Serialize) -> Fallible<String> {
     Ok(line.map_err(|error| GraphError::BadValue(format!("this cannot be exported: {error}")))?)
 }
 
-/// The tasks that a task has waited for and all parts, with the commits at which they were done.
+/// The tasks that a task has waited for and all parts, and itself where it is unverified, with the commits at which they were done.
 pub(super) fn commits_before(graph: &Connection, seq: i64) -> Fallible<Vec<(String, String)>> {
     let query = "WITH RECURSIVE before (seq) AS (SELECT blocker FROM dependencies WHERE blocked = ?1
         UNION SELECT seq FROM tasks WHERE parent = ?1
+        UNION SELECT seq FROM tasks WHERE seq = ?1 AND unverified
         UNION SELECT tasks.seq FROM tasks JOIN before ON tasks.parent = before.seq)
         SELECT t.id, t.done_at_commit FROM before JOIN tasks t ON t.seq = before.seq
         WHERE t.done_at_commit IS NOT NULL ORDER BY t.seq";

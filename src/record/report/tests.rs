@@ -224,6 +224,7 @@ fn lines_that_cannot_be_read_are_counted_and_harm_nothing() {
         .begin(3, 1, 0, "a")
         .add(4, "an_event_of_later", &json!({ "x": 1 }))
         .raw("{\"event\":\"text\",\"text\":\"\\ud800\"}\n")
+        .raw(&line(5, "text", &json!({ "text": "of a later version" })).replace("\"v\":1", "\"v\":2"))
         .add(5, "text", &json!({ "text": "whole" }))
         .end(6, "a-status-of-later", None, "a")
         .raw("{\"agent\":\"cla")
@@ -234,7 +235,7 @@ fn lines_that_cannot_be_read_are_counted_and_harm_nothing() {
         (attempt.status.as_deref(), attempt.said.as_deref()),
         (Some("a-status-of-later"), Some("whole"))
     );
-    assert!((5..=7).contains(&report.unreadable_lines), "{}", report.unreadable_lines);
+    assert!((7..=9).contains(&report.unreadable_lines), "{}", report.unreadable_lines);
 }
 
 #[test]

@@ -51,6 +51,7 @@ impl Reviewer {
             what: "reviewing",
             no_verdict: "the reviewing agent did not emit a review sigil",
             prompt: &review_prompt(&facts, &text),
+            document: Some(&document.path),
             model: None,
             verdict: Sigils::review,
         };

@@ -3,7 +3,6 @@
 use chrono::Utc;
 
 use super::trace::Snapshot;
-use super::verifier::VERIFYING;
 use super::{Current, Tasks};
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
@@ -19,14 +18,16 @@ use crate::reply::sigil::{JOURNAL, KNOWLEDGE, NEXT_MODEL, TASK_DONE, TASK_FAILED
 /// Agents in a row that said nothing about a task and changed nothing, or said nothing whatever they changed, fail it.
 const SILENT_AND_IDLE: u32 = 3;
 const SILENT: u32 = 5;
-/// Verifications in a row without a verdict count as one that found fault.
+/// So many verifications of a task without a verdict, and this run leaves it to the next one.
 const UNDECIDED: u32 = 2;
 /// The longest reason that is kept, in characters.
 const REASON: usize = 8000;
 /// What is said of an agent that said nothing, in the journal and in the log.
 const SAID_NOTHING: &str = "its agent ended without a word on what became of it";
-/// What stands before the reason why a verification that is made up for came to no verdict.
-const NOT_VERIFIED: &str = "not verified: ";
+/// What is said of a claim whose verification did not come to its end.
+const CUT_OFF: &str = "it was cut off before anybody looked whether it is done";
+/// What stands before the reason why a verification came to no verdict.
+pub(super) const NOT_VERIFIED: &str = "not verified: ";
 /// What a verification without a verdict says.
 pub(super) const NO_VERDICT: &str = "the verifying agent did not emit a verification sigil";
 
@@ -37,10 +38,8 @@ enum Decision {
     Failed(String),
     /// It was not good, for this reason.
     Retry(String),
-    /// Left as it was, for this reason.
+    /// Left as it was, for this reason: open, or said to be done and not verified.
     Release(String),
-    /// It is said to be done, and nobody has looked, for this reason.
-    Unverified(String),
 }
 
 /// What an attempt has left besides its report.
@@ -52,15 +51,26 @@ struct Left {
 
 impl Tasks {
     pub(super) fn book_attempt(&mut self, booked: &Booked<'_>, context: &mut Context<'_>) -> Result<(), End> {
-        let Some(current) = self.current.borrow_mut().take() else { return Ok(()) };
+        let Some(mut current) = self.current.borrow_mut().take() else { return Ok(()) };
         self.last = Some(current.task.id.clone());
         let report = booked.report;
+        let ground = &self.target.places.ground;
+        if let Err(end) = current.look_at_what_was_left(ground, context) {
+            // It is given back at the end.
+            *self.current.borrow_mut() = Some(current);
+            return Err(end);
+        }
+        if let Some(fault) = &current.fault {
+            context.notice(fault)?;
+        }
         if report.is_waited_for() {
             // It is waited for, and the same work is done once more.
+            if current.only_verifies {
+                (current.watched, current.fault) = (Some(ground.watched(None)), None);
+            }
             *self.current.borrow_mut() = Some(current);
             return Ok(());
         }
-        let ground = &self.target.places.ground;
         let now = Snapshot::take(ground);
         let (files, changed) = now.since(&current.before, &ground.root);
         let left = Left { files, changed, head: now.head().map(str::to_owned) };
@@ -78,8 +88,9 @@ impl Tasks {
                 if current.only_verifies && !report.is_refused() =>
             {
                 context.renew_no_more();
-                let why = report.failure.as_ref().map_or(NO_VERDICT, |failure| &failure.message);
-                let decision = self.decide_undecided(&current, why)?;
+                let failure = report.failure.as_ref().map_or(NO_VERDICT, |failure| &failure.message);
+                let why = current.fault.as_deref().unwrap_or(failure);
+                let decision = self.decide_undecided(&current.task.id, 1, why);
                 self.settle_task(&current, booked, decision, left, context)
             }
             AttemptStatus::AgentFailure | AttemptStatus::Timeout | AttemptStatus::UsageLimit => {
@@ -131,27 +142,21 @@ impl Tasks {
         let (id, sigils) = (&current.task.id, &booked.report.sigils);
         if booked.signal == Signal::Failure {
             let why = format!("its agent has given everything up: {}", last_words(booked.report));
-            // Who only looks leaves it as it was.
-            let unverified = current.only_verifies;
-            return Ok(if unverified { Decision::Unverified(why) } else { Decision::Release(why) });
+            return Ok(Decision::Release(why));
         }
         if sigils.complete() {
             context.notice("the agent says that all is done: the graph of tasks decides that")?;
         }
         if current.only_verifies {
-            let ground = &self.target.places.ground;
-            let difference = ground.guarded().differs_from(&current.guarded);
-            let fault = difference.map(|what| ground.kept(VERIFYING, &what)).transpose()?;
-            return self.decide_verification(current, booked, fault.as_deref());
+            return Ok(self.decide_verification(current, booked));
         }
         if sigils.names(TASK_DONE, id) {
-            return Ok(match booked.proof {
+            return Ok(match (booked.proof, &current.undecided) {
                 _ if !self.is_verified => Decision::Done,
-                Some(proof) if proof.ok => Decision::Done,
-                Some(proof) => Decision::Retry(proof.output.trim().to_owned()),
-                None => {
-                    Decision::Unverified("it was cut off before anybody looked whether it is done".to_owned())
-                }
+                (_, Some(why)) => self.decide_undecided(id, UNDECIDED, why),
+                (Some(proof), _) if proof.ok => Decision::Done,
+                (Some(proof), _) => Decision::Retry(proof.output.trim().to_owned()),
+                (None, _) => Decision::Release(CUT_OFF.to_owned()),
             });
         }
         if sigils.names(TASK_FAILED, id) {
@@ -191,31 +196,29 @@ impl Tasks {
     }
 
     /// What an agent means that only looked whether a task is done.
-    fn decide_verification(
-        &self,
-        current: &Current,
-        booked: &Booked<'_>,
-        fault: Option<&str>,
-    ) -> Result<Decision, End> {
+    fn decide_verification(&mut self, current: &Current, booked: &Booked<'_>) -> Decision {
+        let fault = current.fault.as_deref();
         let verdict = booked.report.sigils.verification().filter(|_| fault.is_none());
-        Ok(match (verdict, booked.proof) {
+        match (verdict, booked.proof) {
             (Some(Ok(())), Some(proof)) if !proof.ok => Decision::Retry(proof.output.trim().to_owned()),
+            (Some(Ok(())), None) if current.has_to_be_proven => Decision::Release(CUT_OFF.to_owned()),
             (Some(Ok(())), _) => Decision::Done,
             (Some(Err(reason)), _) => Decision::Retry(reason.to_owned()),
-            (None, _) => self.decide_undecided(current, fault.unwrap_or(NO_VERDICT))?,
-        })
+            (None, _) => self.decide_undecided(&current.task.id, 1, fault.unwrap_or(NO_VERDICT)),
+        }
     }
 
-    /// A verification came to no verdict. How many before it did not is in the journal, whichever run they were of.
-    fn decide_undecided(&self, current: &Current, why: &str) -> Result<Decision, End> {
-        let mut count = 1;
-        self.latest(&current.task.id, UNDECIDED, &mut |entry| {
-            let undecided = entry.reason.starts_with(NOT_VERIFIED);
-            count += u32::from(undecided);
-            undecided
-        })?;
-        let why = format!("{NOT_VERIFIED}{why}");
-        Ok(if count < UNDECIDED { Decision::Unverified(why) } else { Decision::Retry(why) })
+    /// So many more verifications of a task came to no verdict. That says nothing about the task: it stays unverified.
+    fn decide_undecided(&mut self, id: &str, more: u32, why: &str) -> Decision {
+        let (count, reason) = self.undecided.entry(id.to_owned()).or_default();
+        *count += more;
+        why.clone_into(reason);
+        Decision::Release(format!("{NOT_VERIFIED}{why}"))
+    }
+
+    /// Whether this run has tried often enough in vain to verify a task.
+    pub(super) fn is_left_to_others(&self, id: &str) -> bool {
+        self.undecided.get(id).is_some_and(|(count, _)| *count >= UNDECIDED)
     }
 
     /// The latest attempts at a task, the last one first, at most so many and for as long as `take` wants more.
@@ -246,9 +249,6 @@ impl Tasks {
                 (graph.retry(claim, &cut(&reason, REASON), self.target.retries), reason)
             }
             Decision::Release(reason) => (graph.release(claim, &reason).map(|()| Ended::Released), reason),
-            Decision::Unverified(reason) => {
-                (graph.release_unverified(claim, &reason).map(|()| Ended::Released), reason)
-            }
         };
         drop(graph);
         let (became, reason) = match ended {

@@ -29,10 +29,17 @@ impl Tasks {
             );
             return Ok(End::because(Outcome::TasksFailed, detail));
         }
+        if let Some(why) = self.not_verified(&*graph) {
+            return Ok(End::because(Outcome::Unproven, why));
+        }
         let stuck = graph.unresolved(scope, SOME)?;
         let mut why = Vec::new();
         for one in &stuck {
             why.push(match self.missing_here(&*graph, &one.task.id)? {
+                Some((task, commit)) if task == one.task.id => format!(
+                    "{task} is said to be done in another work tree: merge {commit:.10} and run again to verify it, or \
+                     'ralph task reset {task}' to have it done anew"
+                ),
                 Some((task, commit)) => format!(
                     "{id} waits for a merge of {task}: merge {commit:.10}, or 'ralph task deps rm {task} {id}' if its work is here",
                     id = one.task.id
@@ -44,6 +51,22 @@ impl Tasks {
         let more = usize::try_from(open).unwrap_or(usize::MAX).saturating_sub(stuck.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         Ok(End::because(Outcome::Blocked, format!("nothing is ready: {}{more}", why.join("; "))))
+    }
+
+    /// Which tasks are said to be done, and this run has tried in vain to verify that.
+    fn not_verified(&self, graph: &dyn Store) -> Option<String> {
+        let mut found = Vec::new();
+        for (id, (_, why)) in self.undecided.iter().filter(|(id, _)| self.is_left_to_others(id)) {
+            // One that was removed meanwhile is not.
+            if graph.is_unverified(id).unwrap_or_default() {
+                found.push((id, why));
+            }
+        }
+        let (_, why) = found.last()?;
+        let ids = some_of(found.iter().map(|(id, _)| (*id).clone()), SOME);
+        Some(format!(
+            "{ids}: said to be done, and no verification came to a verdict ({why}): run again to verify it first"
+        ))
     }
 }
 

@@ -8,7 +8,7 @@ mod trace;
 mod verifier;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
-use crate::git::guard::{self, Guarded};
+use crate::git::guard;
 use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
 use crate::memory::journal::Became;
 use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
-use crate::source::inspection::Ground;
+use crate::source::inspection::{Ground, Watched};
 use briefing::Briefing;
 pub(crate) use ends::no_tasks;
 pub(crate) use model::Models;
@@ -80,8 +80,14 @@ pub(crate) struct Current {
     model: Option<String>,
     usual_model: Option<String>,
     before: Snapshot,
-    /// What an agent must not change that only looks.
-    guarded: Guarded,
+    /// The work tree before an agent that only looks, until it is compared with what that left.
+    watched: Option<Watched>,
+    /// Why the verdict of an agent that only looks does not count: it has changed something.
+    fault: Option<String>,
+    /// Why the verification of its agent's claim came to no verdict.
+    undecided: Option<String>,
+    /// What an agent that only looks has found good has to pass the validation command, too.
+    has_to_be_proven: bool,
 }
 
 /// A source over a graph of tasks.
@@ -95,6 +101,8 @@ pub(crate) struct Tasks {
     is_verified: bool,
     /// What the next agent of a task has to know, by the task's id.
     remarks: HashMap<String, Vec<String>>,
+    /// How many verifications of a task came to no verdict in this run, and why the last one did not, by the task's id.
+    undecided: BTreeMap<String, (u32, String)>,
     /// Notes of the user that came before an agent that only looks.
     notes: Vec<String>,
     /// The task of the last attempt.
@@ -111,6 +119,19 @@ impl Current {
             model: self.model.as_deref().or(self.usual_model.as_deref()),
         }
     }
+
+    /// Takes back what an agent that only looks has changed: its verdict does not count then.
+    fn look_at_what_was_left(&mut self, ground: &Ground, context: &mut Context<'_>) -> Result<(), End> {
+        let Some(watched) = self.watched.take() else { return Ok(()) };
+        match ground.take_back(verifier::VERIFYING, &watched, context) {
+            Ok(fault) => self.fault = fault,
+            Err(end) => {
+                self.fault = Some(end.detail.clone().unwrap_or_default());
+                return Err(end);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Tasks {
@@ -123,6 +144,7 @@ impl Tasks {
             current: Rc::default(),
             traces: Vec::new(),
             remarks: HashMap::new(),
+            undecided: BTreeMap::new(),
             notes: Vec::new(),
             last: None,
         }
@@ -157,10 +179,11 @@ impl Tasks {
         command: Option<Box<dyn crate::engine::validator::Validator>>,
         asks: bool,
     ) -> Verifier {
-        Verifier::new(Rc::clone(&self.current), self.target.places.ground.clone(), command, asks)
+        let (graph, current) = (Rc::clone(&self.graph), Rc::clone(&self.current));
+        Verifier::new(graph, current, self.target.places.ground.clone(), command, asks)
     }
 
-    /// Claims a task that can be worked on in this work tree; `None`: there is none.
+    /// Claims a task that can be worked on in this work tree, by this run; `None`: there is none.
     fn claim(&self) -> Result<Option<(Claim, Task)>, End> {
         let mut graph = self.graph.borrow_mut();
         graph.look_after()?;
@@ -168,13 +191,13 @@ impl Tasks {
         let Target { scope, holder, .. } = &self.target;
         let Some(claim) = graph.claim(scope, holder, LEASE)? else { return Ok(None) };
         let task = graph.task(&claim.task)?;
-        if self.missing_here(&*graph, &task.id)?.is_none() {
+        if self.can_begin(&*graph, &task.id)? {
             return Ok(Some((claim, task)));
         }
-        // Somebody has done in another work tree what it builds on. Another one may be ready here.
+        // Another one may be ready here.
         graph.release(&claim, "")?;
         for id in ends::ready(&*graph, scope, CANDIDATES)? {
-            if self.missing_here(&*graph, &id)?.is_some() {
+            if !self.can_begin(&*graph, &id)? {
                 continue;
             }
             if let Some(claim) = graph.claim(&Scope::Subtree(id), holder, LEASE)? {
@@ -185,7 +208,13 @@ impl Tasks {
         Ok(None)
     }
 
-    /// The task that this one builds on and whose commit is not in this work tree, and that commit.
+    /// Whether this run can put an agent to a task: what it builds on is here, and the run is not through with verifying it.
+    fn can_begin(&self, graph: &dyn Store, id: &str) -> Result<bool, End> {
+        Ok(!self.is_left_to_others(id) && self.missing_here(graph, id)?.is_none())
+    }
+
+    /// The task that this one builds on and whose commit is not in this work tree, and that commit. An unverified one builds on
+    /// itself.
     fn missing_here(&self, graph: &dyn Store, id: &str) -> Result<Option<(String, String)>, End> {
         let Ground { root, in_git, .. } = &self.target.places.ground;
         let commits = if *in_git { graph.commits_before(id)? } else { Vec::new() };
@@ -227,10 +256,22 @@ impl Tasks {
         self.renew(&claim, context);
         let ground = &self.target.places.ground;
         let before = Snapshot::take(ground);
-        let guarded = if only_verifies { ground.guarded() } else { Guarded::default() };
+        let watched = only_verifies.then(|| ground.watched(None));
         let usual_model = self.target.models.usual().map(str::to_owned);
         let about = task.id.clone();
-        let current = Current { claim, task, facts, only_verifies, model, usual_model, before, guarded };
+        let current = Current {
+            claim,
+            task,
+            facts,
+            only_verifies,
+            model,
+            usual_model,
+            before,
+            watched,
+            fault: None,
+            undecided: None,
+            has_to_be_proven: false,
+        };
         let counts = self.task_counts()?;
         context.tell(Event::TaskStarted { task: current.at_work(), verifies: only_verifies, counts })?;
         *self.current.borrow_mut() = Some(current);
@@ -265,11 +306,7 @@ impl Tasks {
     ) -> Result<(), End> {
         context.renew_no_more();
         let mut graph = self.graph.borrow_mut();
-        let given_back = if current.only_verifies {
-            graph.release_unverified(&current.claim, why)
-        } else {
-            graph.release(&current.claim, why)
-        };
+        let given_back = graph.release(&current.claim, why);
         drop(graph);
         match given_back {
             // Somebody has taken it from us meanwhile.
@@ -366,8 +403,10 @@ impl Source for Tasks {
             end.outcome,
             MaxIterations | Unproven | BudgetReached | BudgetUnproven | DurationReached | DurationUnproven
         );
+        let is_at_number = end.outcome == MaxIterations;
         match self.end() {
             Ok(by_graph) if is_at_limit && matches!(by_graph.outcome, AllDone | TasksFailed) => by_graph,
+            Ok(by_graph) if is_at_number && by_graph.outcome == Unproven => by_graph,
             _ => end,
         }
     }

@@ -3,13 +3,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::Current;
-use super::booking::NO_VERDICT;
+use super::booking::{NO_VERDICT, NOT_VERIFIED};
+use super::{Current, Graph};
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
 use crate::engine::validator::{Proof, Validation, Validator, Verdict};
+use crate::git;
+use crate::graph::GraphError;
 use crate::prompt::task::verification_prompt;
 use crate::reply::sigil::{Sigils, TASK_DONE};
 use crate::source::inspection::{Ground, Inspected, Inspection, Question};
@@ -19,6 +21,7 @@ pub(super) const VERIFYING: &str = "verifying";
 
 /// The validation of tasks.
 pub(crate) struct Verifier {
+    graph: Graph,
     current: Rc<RefCell<Option<Current>>>,
     ground: Ground,
     command: Option<Box<dyn Validator>>,
@@ -39,37 +42,68 @@ struct State {
 
 impl Verifier {
     pub(super) fn new(
+        graph: Graph,
         current: Rc<RefCell<Option<Current>>>,
         ground: Ground,
         command: Option<Box<dyn Validator>>,
         asks: bool,
     ) -> Self {
-        Self { current, ground, command, asks, state: State::default() }
+        Self { graph, current, ground, command, asks, state: State::default() }
+    }
+
+    /// What has to be booked and put right before anything is proven. Of a claim, that it was made: whatever happens to this
+    /// process meanwhile, the task is verified next, and not worked on again.
+    fn begin(&self, context: &mut Context<'_>) -> Result<(), End> {
+        let mut current = self.current.borrow_mut();
+        let Some(current) = current.as_mut() else { return Ok(()) };
+        if current.only_verifies {
+            current.has_to_be_proven = true;
+            return current.look_at_what_was_left(&self.ground, context);
+        }
+        let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
+        match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
+            // Booking the attempt reports that.
+            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Asks an agent whether the task is done.
     fn ask(&mut self, proof: &mut Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         let current = Rc::clone(&self.current);
-        let current = current.borrow();
-        let Some(current) = current.as_ref() else { return Ok(Verdict::CutOff(Box::default())) };
+        let guard = current.borrow();
+        let Some(current) = guard.as_ref() else { return Ok(Verdict::CutOff(Box::default())) };
         let (task, State { passed, inspection, .. }) = (current.at_work(), &mut self.state);
         let question = Question {
             what: VERIFYING,
             no_verdict: NO_VERDICT,
             prompt: &verification_prompt(&current.facts, passed.as_deref()),
+            document: None,
             model: current.model.clone(),
             verdict: Sigils::verification,
         };
         context.tell(Event::Verifying { task })?;
         let found = match inspection.ask(&question, &self.ground, proof, context)? {
             Inspected::Found(found) => found,
-            Inspected::Undecided(why) => Err(why),
+            Inspected::Undecided(why) => {
+                drop(guard);
+                return Ok(self.undecided(why));
+            }
             Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
             Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
         let reason = found.as_ref().err().map_or("", String::as_str);
         context.tell(Event::Verified { task, ok: found.is_ok(), reason })?;
         Ok(self.found(found))
+    }
+
+    /// It came to no verdict, which is no fault of the task's.
+    fn undecided(&mut self, why: String) -> Verdict {
+        let output = format!("{NOT_VERIFIED}{why}");
+        if let Some(current) = self.current.borrow_mut().as_mut() {
+            current.undecided = Some(why);
+        }
+        self.found(Err(output))
     }
 
     fn found(&mut self, found: Result<(), String>) -> Verdict {
@@ -92,6 +126,11 @@ impl Validator for Verifier {
     fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         if self.state.iteration != proof.iteration {
             self.state = State { iteration: proof.iteration, ..State::default() };
+        }
+        self.begin(context)?;
+        if self.current.borrow().as_ref().is_some_and(|current| current.fault.is_some()) {
+            // Nothing that it says counts.
+            return Ok(Verdict::CutOff(Box::default()));
         }
         if let (Some(command), None) = (&mut self.command, &self.state.passed) {
             let Proof { iteration, work, report, signal, deadline, .. } = proof;
