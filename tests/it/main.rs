@@ -25,6 +25,7 @@ mod branches;
 mod claims;
 mod clean_force;
 mod clean_worktrees;
+mod clones;
 mod completions;
 mod config;
 mod control;

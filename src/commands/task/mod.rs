@@ -13,13 +13,14 @@ use serde_json::json;
 use super::attempt;
 use super::author;
 use super::output::{print, print_for_people, remark};
-use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
+use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, NewTask, Store, Task};
-use crate::job::workspace::locate;
+use crate::job::workspace::{locate, secrets_in};
 use crate::project::{Project, ProjectError};
 use crate::text::count;
+use crate::text::redact::Redactor;
 
 /// The name of the environment variable with the feature that an agent adds tasks to.
 pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
@@ -41,7 +42,8 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         }
         TaskVerb::Fail(args) => {
             let id = &args.task.id;
-            change("task fail", &args.task.graph, |store| store.force_fail(id, &args.reason))
+            let reason = secrets(&args.task.graph)?.word(&args.reason);
+            change("task fail", &args.task.graph, |store| store.force_fail(id, &reason))
         }
         TaskVerb::Reset(args) => change("task reset", &args.graph, |store| store.reset(&args.id)),
         TaskVerb::Delete(args) => {
@@ -55,8 +57,9 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         }
         TaskVerb::Log(args) => match &args.message {
             Some(message) => {
+                let message = secrets(&args.task.graph)?.word(message);
                 let mut store = open(&args.task.graph)?;
-                store.log(&args.task.id, message)?;
+                store.log(&args.task.id, &message)?;
                 if args.task.graph.json { show::log(&store, &args.task) } else { Ok(0) }
             }
             None => show::log(&look(&args.task.graph)?, &args.task),
@@ -77,9 +80,11 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
 }
 
 fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
+    let secrets = secrets(&args.graph)?;
+    let description = description(args.description.as_deref())?.unwrap_or_default();
     let task = NewTask {
-        title: args.title.clone(),
-        description: description(args.description.as_deref())?.unwrap_or_default(),
+        title: secrets.word(&args.title),
+        description: secrets.word(&description),
         parent: args.parent.clone(),
         feature: args.feature.clone().or_else(|| feature_at_work(args)),
         after: args.after.clone(),
@@ -95,6 +100,11 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
     answer(&args.graph, &json!({ "id": id }), &id)
 }
 
+/// What takes the secrets out of words on their way into the graph, which is kept and becomes prompts: most are an agent's.
+fn secrets(args: &GraphArgs) -> anyhow::Result<Redactor> {
+    secrets_in(&PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() })
+}
+
 /// The feature that an agent adds tasks to, where it does not say so.
 fn feature_at_work(args: &TaskAddArgs) -> Option<String> {
     let name = std::env::var(FEATURE_VARIABLE).ok().filter(|name| !name.is_empty());
@@ -102,9 +112,11 @@ fn feature_at_work(args: &TaskAddArgs) -> Option<String> {
 }
 
 fn update(args: &TaskUpdateArgs) -> anyhow::Result<u8> {
+    let secrets = secrets(&args.graph)?;
+    let without = |text: String| secrets.word(&text);
     let changes = Changes {
-        title: args.title.clone(),
-        description: description(args.description.as_deref())?,
+        title: args.title.clone().map(without),
+        description: description(args.description.as_deref())?.map(without),
         feature: args.feature.clone(),
         priority: args.priority,
         max_retries: args.max_retries,
