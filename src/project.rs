@@ -86,15 +86,27 @@ pub enum ProjectError {
         /// The ralph dir.
         path: PathBuf,
     },
-    /// The folder for the lock of a branch is a link.
+    /// A folder of ours is a link.
     #[error(
-        "ralph's folder, {path}: it is a symbolic link, and the lock would lie where it leads: remove it; where it is \
+        "ralph's folder, {path}: it is a symbolic link, and ralph's files would lie where it leads: remove it; where it is \
          committed, from the branch",
         path = .path.display()
     )]
-    RunDirIsLink {
+    FolderIsLink {
         /// The folder.
         path: PathBuf,
+    },
+    /// The usual ralph dir is a link that leads out of the project, and nobody has named the folder there.
+    #[error(
+        "ralph dir, {path}: it is a symbolic link out of the project, to {target}: remove it, or say with --ralph-dir \
+         {target} that this is the folder that you mean",
+        path = .path.display(), target = .target.display()
+    )]
+    RalphDirLeadsAway {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
     },
     /// The ralph dir could not be created, or cannot be written in.
     #[error(
@@ -150,6 +162,10 @@ impl Project {
         };
         let is_named = named.is_some();
         let ralph_dir = named.unwrap_or_else(|| default_ralph_dir(&root, exe));
+        if !is_named && ralph_dir.starts_with(&root) && !resolve(&ralph_dir).starts_with(&root) {
+            let target = resolve(&ralph_dir);
+            return Err(ProjectError::RalphDirLeadsAway { path: ralph_dir, target });
+        }
         let run_dir = run_dir(&root, &ralph_dir);
         Ok(Self {
             config_home: home(env, "XDG_CONFIG_HOME", ".config"),
@@ -224,18 +240,20 @@ impl Project {
         made.and_then(|()| require_writable(path)).map_err(Self::unwritable(path))
     }
 
-    /// Fails where the run dir of a work tree is a symbolic link, as it may be committed on a branch: what it leads to is
-    /// somebody else's, or the project's own.
+    /// Fails where the run dir of a work tree, or one of the folders in which loops have theirs, is a symbolic link, as it may be
+    /// committed: what it leads to is somebody else's, or the project's own.
     pub fn require_no_link(&self) -> Result<(), ProjectError> {
-        if self.run_dir.is_symlink() {
-            return Err(ProjectError::RunDirIsLink { path: self.run_dir.clone() });
+        let folders = [self.run_dir.clone(), self.runs(), self.runs_of_branches()];
+        match folders.into_iter().find(|folder| folder.is_symlink()) {
+            Some(path) => Err(ProjectError::FolderIsLink { path }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Creates the folder of the run-time files where it is missing, and makes sure that it can be written in.
     pub fn create_run_dir(&self) -> Result<(), ProjectError> {
         self.create_ralph_dir()?;
+        self.require_no_link()?;
         self.restore_run_dir()?;
         require_writable(&self.run_dir).map_err(Self::unwritable(&self.run_dir))
     }

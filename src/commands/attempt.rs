@@ -140,7 +140,7 @@ fn rule(command: &Command) -> Rule<'_> {
 }
 
 /// Whether this is the graph in which agents make tasks. A link to another one is not.
-fn is_draft(args: &GraphArgs) -> anyhow::Result<bool> {
+pub(super) fn is_draft(args: &GraphArgs) -> anyhow::Result<bool> {
     let folder = place(args)?.graph_dir();
     Ok(fs::canonicalize(folder).is_ok_and(|folder| folder.ends_with(DRAFT)))
 }

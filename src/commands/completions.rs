@@ -18,6 +18,7 @@ use crate::graph::{Selection, Store};
 use crate::job::workspace::{find_program, locate};
 use crate::record::lookup::{self, Loop};
 use crate::record::state::Extent;
+use crate::text::line::escaped;
 use crate::text::terminal::message;
 
 /// What the scripts call ralph with: `ralph __complete INDEX WORD...`, INDEX being that of the word at the cursor. It prints a
@@ -30,17 +31,41 @@ const MOST_TASKS: usize = 500;
 const FILES: &str = ":files";
 const NAME: &str = "ralph";
 
+/// Readline inserts what it gets as it is, unless it takes it for names of files: names are quoted here, as the quote that is
+/// open before the cursor wants it.
 const BASH: &str = r#"_ralph() {
-    local line
+    local line has_files=
+    local quote=${COMP_WORDS[COMP_CWORD]%"$2"}
+    local -a words=("${COMP_WORDS[@]}")
     COMPREPLY=()
+    case $quote in
+        '') words[COMP_CWORD]=${2//\\/} ;;
+        \' | \") words[COMP_CWORD]=$2 ;;
+        =) quote= ;;
+        *) return ;;
+    esac
     while IFS= read -r line; do
         if [[ $line == :files ]]; then
-            compopt -o filenames 2>/dev/null
-            while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$2")
+            has_files=1
         else
             COMPREPLY+=("${line%%$'\t'*}")
         fi
-    done < <(RALPH __complete "$COMP_CWORD" "${COMP_WORDS[@]}" 2>/dev/null)
+    done < <(RALPH __complete "$COMP_CWORD" "${words[@]}" 2>/dev/null)
+    if [[ $has_files ]]; then
+        compopt -o filenames 2>/dev/null
+        while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$2")
+        return
+    fi
+    words=("${COMPREPLY[@]}")
+    COMPREPLY=()
+    for line in "${words[@]}"; do
+        case $quote in
+            '') printf -v line %q "$line" ;;
+            \') [[ $line != *\'* ]] || continue ;;
+            *) [[ $line != *[\"\$\`\\!]* ]] || continue ;;
+        esac
+        COMPREPLY+=("$line")
+    done
 }
 complete -F _ralph ralph
 "#;
@@ -48,12 +73,13 @@ complete -F _ralph ralph
 const FISH: &str = r#"function __ralph_complete
     set -l words (commandline --current-process --tokenize --cut-at-cursor)
     set -l word (commandline --current-token --cut-at-cursor)
-    for line in (RALPH __complete (count $words) $words "$word" 2>/dev/null)
+    set -l meant (string replace --regex -- '^["\']' '' "$word" | string unescape)
+    for line in (RALPH __complete (count $words) $words "$meant" 2>/dev/null)
         if test "$line" = :files
             set -l flag (string match --regex -- '^-[^=]*=' "$word")
             __fish_complete_path (string replace --regex -- '^-[^=]*=' '' "$word") | string replace --regex -- '^' "$flag"
         else
-            echo $line
+            printf '%s\n' $line
         end
     end
 end
@@ -65,12 +91,12 @@ const ZSH: &str = r#"#compdef ralph
 _ralph() {
     local line
     local -a values
-    for line in "${(@f)$(RALPH __complete $((CURRENT - 1)) "${(@Q)words}" 2>/dev/null)}"; do
+    for line in "${(@f)$(RALPH __complete $((CURRENT - 1)) "${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}"; do
         if [[ $line == :files ]]; then
             compset -P '-*='
             _files
         elif [[ -n $line ]]; then
-            values+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+            values+=("${${${line%%$'\t'*}//\\/\\\\}//:/\\:}:${line#*$'\t'}")
         fi
     done
     (( $#values )) && _describe -V ralph values
@@ -268,10 +294,12 @@ fn is_worker(found: &Loop) -> bool {
     found.state.as_ref().is_ok_and(|state| state.setup.worker.is_some())
 }
 
-/// Those that begin with the word and fit on a line.
+/// Those that begin with the word, and that a person can see for what they are: no control characters, nothing that cannot be
+/// seen, and nothing that would be taken for an option.
 fn beginning(word: &OsStr, names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
     let word = word.to_string_lossy();
-    let fits = |name: &String| name.starts_with(&*word) && !name.contains(char::is_control);
+    let is_plain = |name: &str| escaped(name) == name && !name.starts_with('-');
+    let fits = |name: &String| name.starts_with(&*word) && is_plain(name);
     names.filter(fits).map(CompletionCandidate::new).collect()
 }
 

@@ -12,13 +12,13 @@ use super::output;
 use crate::agent::preset::{self, Preset};
 use crate::cli::ConfigArgs;
 use crate::job::agent_choice::Choice;
-use crate::job::workspace::{Workspace, open};
+use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::settings::{Origin, Resolved, Settings, Verb};
 use crate::text::line::{escaped, joined};
 
 /// `ralph config`.
 pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
-    let Workspace { project, settings } = open(&args.place)?;
+    let Workspace { project, settings } = open_with_secrets(&args.place)?;
     settings.warnings.iter().for_each(|warning| output::warn(warning));
     let choice = Choice::of(&settings, &project);
     let preset = choice.as_ref().ok().map(Choice::preset).or_else(|| preset::preset(&settings.agent_type));
@@ -32,7 +32,7 @@ pub(super) fn run(args: &ConfigArgs) -> anyhow::Result<u8> {
             Ok(choice) => format!("The agent is started as: {}", choice.command_line()),
             Err(error) => format!("No agent can be started: {}", joined(&format!("{error:#}"), " ")),
         };
-        table::write_note(&escaped(&agent), width, out)
+        table::write_note(&escaped(&settings.secrets.word(&agent)), width, out)
     })
 }
 
@@ -60,7 +60,7 @@ fn of_preset(setting: &str, preset: &Preset, settings: &Settings) -> String {
 /// - `default`: text as one would write it; where verbs differ, that of most
 /// - `defaults`: an object with the default of each verb as one would write it where verbs differ, else null
 /// - `empty`: what an empty value means, in words, or null where a value is never empty
-/// - `value`: text as it was written, or that of `default`; of a secret `(set)`
+/// - `value`: text as it was written, or that of `default`, with a mark for each secret in it; of a secret `(set)`
 /// - `preset`: what the agent's preset gives, where there is no value and it gives one, else null
 /// - `origin`: `kind` is `default`, `user_toml`, `project_toml`, `shell_config`, `env` or `flag`; `path` and `line`
 ///   (from 1) are set for the three files, `name` for the last two, and null otherwise
@@ -69,7 +69,9 @@ fn write_json(settings: &Settings, preset: Option<&Preset>, out: &mut dyn Write)
         let preset = preset.filter(|_| row.value.is_empty())?;
         Some(of_preset(row.setting.key, preset, settings)).filter(|given| !given.is_empty())
     };
-    let rows: Vec<JsonRow> = settings.rows().map(|row| JsonRow::new(row, of_preset(row))).collect();
+    let value = |row: &Resolved| settings.secrets.word(row.shown());
+    let rows: Vec<JsonRow> =
+        settings.rows().map(|row| JsonRow::new(row, value(row), of_preset(row))).collect();
     serde_json::to_writer_pretty(&mut *out, &rows)?;
     writeln!(out)
 }
@@ -80,7 +82,7 @@ struct JsonRow<'a> {
     shell: &'a str,
     env: &'a [&'a str],
     flag: Option<&'a str>,
-    value: &'a str,
+    value: String,
     preset: Option<String>,
     default: &'a str,
     defaults: Option<BTreeMap<&'a str, &'a str>>,
@@ -98,7 +100,7 @@ struct JsonOrigin<'a> {
 }
 
 impl<'a> JsonRow<'a> {
-    fn new(row: &'a Resolved, preset: Option<String>) -> Self {
+    fn new(row: &'a Resolved, value: String, preset: Option<String>) -> Self {
         let setting = row.setting;
         let by_verb = Verb::ALL.into_iter().map(|verb| (verb.words(), setting.default_of(Some(verb))));
         Self {
@@ -106,7 +108,7 @@ impl<'a> JsonRow<'a> {
             shell: setting.shell,
             env: setting.env,
             flag: setting.flag.as_ref().map(|flag| flag.long),
-            value: row.shown(),
+            value,
             preset,
             default: setting.default,
             defaults: (!setting.except.is_empty()).then(|| by_verb.collect()),

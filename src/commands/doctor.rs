@@ -17,7 +17,7 @@ use crate::cli::DoctorArgs;
 use crate::job::agent_choice::Choice;
 use crate::job::workspace::{Workspace, open, search_path};
 use crate::project::Project;
-use crate::settings::GitSettings;
+use crate::settings::{GitSettings, Origin, Settings};
 use crate::text::palette;
 use crate::text::terminal::message;
 
@@ -83,7 +83,10 @@ pub struct DoctorOptions {
     pub preset: &'static Preset,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Variables that it gets on top of our environment.
+    /// Where the project says how it is started, in a way that could have any program run; `None`: it says nothing of that.
+    pub started_by: Option<String>,
+    /// Variables that it gets on top of our environment, from the project's config. A program that is asked something gets none of
+    /// them: there are variables that have it run others.
     pub env: Vec<(OsString, OsString)>,
     /// We are root.
     pub as_root: bool,
@@ -158,6 +161,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         refused: choice.as_ref().err().map(|error| format!("{error:#}")),
         preset: choice.as_ref().map_or(preset::unknown(), Choice::preset),
         args: choice.as_ref().map_or_else(|_| Vec::new(), |choice| choice.args().to_vec()),
+        started_by: started_by(&settings),
         env: settings.exports.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         as_root: rustix::process::geteuid().is_root(),
         git: settings.git.clone(),
@@ -184,6 +188,16 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         super::output::print_for_people(render)?
     };
     Ok(u8::from(!healthy))
+}
+
+/// The place in the project's own settings that gives the agent another command line or other variables.
+fn started_by(settings: &Settings) -> Option<String> {
+    let is_of_project =
+        |origin: &Origin| matches!(origin, Origin::ProjectToml { .. } | Origin::ShellConfig { .. });
+    let rows = ["agent.cli", "agent.args", "agent.extra_args"].iter().filter_map(|key| settings.row(key));
+    let row = rows.into_iter().find(|row| is_of_project(&row.origin) && !row.value.is_empty());
+    let exported = settings.exports.keys().next().map(|name| format!("the config, which exports {name}"));
+    row.map(|row| format!("{} ({})", row.origin, row.setting.key)).or(exported)
 }
 
 #[cfg(test)]

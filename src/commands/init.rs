@@ -64,7 +64,7 @@ pub fn run(project: &Project, options: &InitOptions, out: &mut dyn Write) -> any
     writeln!(out, "Setting up ralph in {}", shown(project.root()))?;
     let mut placed = Vec::new();
     for (path, content, replace) in &files {
-        let done = place(path, content, *replace)?;
+        let done = place(project.root(), path, content, *replace)?;
         let copy = done.copy().map_or_else(String::new, |copy| {
             format!(" (what it was is in {})", shown(&project.relative(copy)))
         });

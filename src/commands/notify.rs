@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::output;
 use crate::cli::{NotifyTestArgs, NotifyVerb, PlaceArgs};
 use crate::job::preflight::launch;
-use crate::job::workspace::{Workspace, open};
+use crate::job::workspace::{Workspace, open_with_secrets};
 use crate::notify::{self, Tested};
 use crate::settings::notify::Target;
 
@@ -31,9 +31,10 @@ struct Row<'a> {
 fn test(args: &NotifyTestArgs) -> anyhow::Result<u8> {
     let (config, ralph_dir) = (args.config.clone(), args.ralph_dir.clone());
     let place = PlaceArgs { config, ralph_dir, ..PlaceArgs::default() };
-    let Workspace { project, settings } = open(&place)?;
+    let Workspace { project, settings } = open_with_secrets(&place)?;
     settings.warnings.iter().for_each(|warning| output::warn(warning));
-    let mut tested = notify::test(&settings.notify, &project, &launch(&project, &settings, Vec::new(), ""));
+    let launch = launch(&project, &settings, Vec::new(), "");
+    let mut tested = notify::test(&settings.notify, &settings.secrets, &project, &launch);
     if settings.notify.has(Target::Bell) {
         tested.push(Tested { target: Target::Bell, name: "the terminal".to_owned(), result: ring() });
     }

@@ -135,6 +135,7 @@ fn next(found: &Loop) -> Option<String> {
         });
     }
     match state.outcome() {
+        _ if !found.is_own() => None,
         Some(outcome) if !state.active => {
             let spent = Some((&state.tally, state.budget));
             let (verb, name) = (&*state.setup.verb, &*found.name);

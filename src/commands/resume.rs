@@ -18,6 +18,7 @@ use crate::engine::stop::{Change, Request};
 use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
+use crate::text::redact::Redactor;
 use crate::text::{count, redact};
 use crate::view::next_step::shell_word;
 
@@ -62,7 +63,8 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
         }
         return Ok(0);
     }
-    let states = || loops.iter().filter_map(|found| Some((found, found.state.as_deref().ok()?)));
+    let (own, others): (Vec<&Loop>, Vec<&Loop>) = loops.iter().partition(|found| found.is_own());
+    let states = || own.iter().filter_map(|found| Some((*found, found.state.as_deref().ok()?)));
     let mut cut_off: Vec<(&Loop, &State)> = states().filter(|(_, state)| state.was_interrupted()).collect();
     // Branches that one command line has built are built by it again.
     let mut commands = HashSet::new();
@@ -89,11 +91,22 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
             let left = left_of(limit, &found.name, state)?;
             start_again(found, state, More { iterations: Some(left), ..more })
         }
-        ([], None) => match loops.iter().find_map(|found| found.state.as_ref().err()) {
-            Some(why) => bail!("nothing to resume: {why}"),
+        ([], None) => match others.first().map(|found| (found, &found.state)) {
+            Some((_, Err(why))) => bail!("nothing to resume: {why}"),
+            Some((found, Ok(_))) => bail!("{}", of_another(found)),
             None => bail!("nothing to resume in {}: there is no loop", here.root().display()),
         },
     }
+}
+
+/// Why a loop is not started again whose records this user's ralph has not written here.
+fn of_another(found: &Loop) -> String {
+    format!(
+        "the records of loop '{}', {}: not written by you on this machine, or the project was moved or copied since: what \
+         they say is not run. Start the loop by its own command line; with {RESUME} it goes on counting",
+        found.name,
+        found.project.state().display()
+    )
 }
 
 /// Whether a loop has ended because it had run as often as it might, with or without proof of what it did.
@@ -225,12 +238,14 @@ fn with_secrets(words: &[String], ralph_dir: &Path) -> anyhow::Result<Vec<String
     }
     let place = PlaceArgs { ralph_dir: Some(ralph_dir.to_owned()), ..PlaceArgs::default() };
     let settings = open_with_secrets(&place)?.settings;
-    let restored = |word: &String| {
-        settings.secrets.restore(word).with_context(|| {
-            format!("{word} stands for a secret that is not in the environment any more: set it, or start the loop by hand")
-        })
-    };
-    words.iter().map(restored).collect()
+    words.iter().map(|word| with_secret(word, &settings.secrets)).collect()
+}
+
+/// A word with the secrets that were taken out of it.
+pub(super) fn with_secret(word: &str, secrets: &Redactor) -> anyhow::Result<String> {
+    secrets.restore(word).with_context(|| {
+        format!("{word} stands for a secret that is not in the environment any more: set it, or start the loop by hand")
+    })
 }
 
 /// The command line with `--resume`, in front, where no `--` can come before it, and with new limits.

@@ -51,7 +51,7 @@ pub(super) fn write(file: &Path, args: &InitArgs) -> anyhow::Result<u8> {
         }
         bail!("{word} exists already: edit it, or replace it with --force");
     }
-    let placed = place(&path, &content, args.force)?;
+    let placed = place(project.root(), &path, &content, args.force)?;
     if let Some(copy) = placed.copy() {
         remark(&format!("what {word} was is in {}", quoted(&project.relative(copy))));
     }

@@ -7,11 +7,11 @@ use anyhow::{anyhow, bail};
 
 use super::output::{ask, print};
 use crate::cli::{PlaceArgs, TrustArgs};
-use crate::job::workspace::{Workspace, locate, open};
+use crate::job::workspace::{Workspace, locate, open_with_secrets};
 use crate::record::trust::{self, Entry, Trusted};
 use crate::settings::notify::host;
 use crate::settings::setting::ValueKind;
-use crate::settings::{OfProject, Origin};
+use crate::settings::{OfProject, Origin, Settings};
 use crate::text::line::escaped;
 use crate::text::timestamp;
 
@@ -35,13 +35,13 @@ pub(super) fn run(args: &TrustArgs) -> anyhow::Result<u8> {
     }
     let (config, ralph_dir) = (args.config.clone(), args.ralph_dir.clone());
     let place = PlaceArgs { config, ralph_dir, ..PlaceArgs::default() };
-    let Workspace { project, settings } = open(&place)?;
+    let Workspace { project, settings } = open_with_secrets(&place)?;
     let wanted: Vec<Entry<'_>> =
         settings.of_project.iter().map(|one| (one.setting.key, &*one.value)).collect();
     if wanted.is_empty() {
         return say(&format!("{root} has no settings of its own that need trust"));
     }
-    show(&settings.of_project, &|path| project.relative(path).display().to_string())?;
+    show(&settings, &|path| project.relative(path).display().to_string())?;
     if trust::is_trusted(&project, &wanted) {
         return say("this is trusted already; 'ralph trust --remove' trusts it no more");
     }
@@ -71,14 +71,14 @@ fn list(folder: &Path) -> anyhow::Result<u8> {
 }
 
 /// What the project wants to run, and where it wants to send data to.
-fn show(of_project: &[OfProject], place: &dyn Fn(&Path) -> String) -> anyhow::Result<u8> {
+fn show(settings: &Settings, place: &dyn Fn(&Path) -> String) -> anyhow::Result<u8> {
     print(|out| {
         writeln!(out, "This project wants to run these programs with your rights, or to send data there:")?;
-        for OfProject { setting, value, origin } in of_project {
+        for OfProject { setting, value, origin } in &settings.of_project {
             let value = match setting.kind {
                 // What follows the host may be a secret; who is sent data is not.
                 ValueKind::Secret => host(value).map_or("(set)".to_owned(), |host| format!("{host}, …")),
-                _ => escaped(value),
+                _ => escaped(&settings.secrets.word(value)),
             };
             let origin = match origin {
                 Origin::ProjectToml { path, line } | Origin::ShellConfig { path, line } => {

@@ -42,6 +42,20 @@ pub fn require_file_if_there(path: &Path) -> io::Result<()> {
     path.metadata().map_or(Ok(()), |found| require_file(&found))
 }
 
+/// Fails where a path below `folder` leads out of it by a symbolic link: then who made the link has chosen what is written, and
+/// not who named the path. One that leads nowhere does so as well.
+pub fn require_within(folder: &Path, path: &Path) -> io::Result<()> {
+    let there = path.ancestors().find(|path| path.symlink_metadata().is_ok());
+    let Some(there) = there.filter(|there| there.starts_with(folder)) else { return Ok(()) };
+    let real = there.canonicalize();
+    if real.as_ref().is_ok_and(|real| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder))) {
+        return Ok(());
+    }
+    let to = real.map_or("nowhere".to_owned(), |real| format!("to {}", real.display()));
+    let why = format!("a symbolic link leads out of {}, {to}", folder.display());
+    Err(io::Error::new(ErrorKind::InvalidInput, why))
+}
+
 /// The text of a file, at most [`MAX_TEXT`] bytes; what is not UTF-8 is [`ErrorKind::InvalidData`].
 pub fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path, MAX_TEXT)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))

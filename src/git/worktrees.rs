@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::change::{ChangeError, ChangeOptions, CutOff, alone, change, change_with};
 use super::refs::branch_commit;
-use super::{GitError, LIMIT, common_dir, escape_pattern, exclude, half_made, head_file, run};
+use super::{GitError, LIMIT, common_dir, escape_pattern, exclude, half_made, head, head_file, run};
 use crate::files::{if_there, theirs};
 use crate::text::duration;
 use crate::text::line::one_line;
@@ -152,12 +152,30 @@ pub fn add(
         listed = list(root)?;
         &listed
     };
+    refuse_committed_link(root, path)?;
     let new = New { root, path, branch, start };
     let real = without_links(path);
     if half_made::clear(root, &real, branch, start, trees)? {
         return new.add(&real, &list(root)?);
     }
     new.add(&real, trees)
+}
+
+/// Refuses a place below a link that is committed: who wrote the repository would choose where files are written. A link that
+/// its user has made is followed.
+fn refuse_committed_link(root: &Path, path: &Path) -> Result<(), GitError> {
+    let below = path.ancestors().take_while(|above| *above != root && above.starts_with(root));
+    for link in below.filter(|above| above.is_symlink()) {
+        let name = link.strip_prefix(root).unwrap_or(link).to_string_lossy();
+        if head(root).is_some_and(|head| is_tracked(root, &head, &name)) {
+            return Err(GitError::in_the_way(
+                "a symbolic link that is committed leads work trees elsewhere",
+                link.display(),
+                "remove it",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A work tree to be.

@@ -286,7 +286,7 @@ pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
 
 /// Who tells others of what becomes of the loops of this process, as the settings say.
 pub(crate) fn notifier(project: &Project, settings: &Settings) -> Notifier {
-    Notifier::start(&settings.notify, project, &launch(project, settings, Vec::new(), ""))
+    Notifier::start(&settings.notify, &settings.secrets, project, &launch(project, settings, Vec::new(), ""))
 }
 
 /// Whether somebody wants to leave while there is still something to wait for.

@@ -1,11 +1,15 @@
 //! Whether and where a loop goes on that was cut off.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use anyhow::{Context as _, bail};
 
 use crate::engine::event::LoopIdentity;
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
 use crate::record::config_watch::{Difference, WatchedConfig};
+use crate::record::lookup;
 use crate::record::state::{self, Extent, Found, Setup, State};
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
@@ -46,7 +50,9 @@ pub(super) fn resume(
     let (state, why_not) = match found {
         Found::State(state) => {
             // One that goes on by itself is the same with another prompt, too.
-            let same_prompt = how == Resume::ByItself || is_same_prompt(&state, setup);
+            let same_prompt = how == Resume::ByItself
+                || is_same_prompt(&state, setup)
+                || !lookup::is_own(project, &state) && is_same_name(&state, setup);
             let why_not = another_loop(&state, identity, setup, same_prompt);
             (Some(state), why_not)
         }
@@ -105,6 +111,12 @@ fn another_loop(state: &State, identity: &LoopIdentity, setup: &Setup, same_prom
     }
     let file = state.setup.prompt_file.as_ref().filter(|_| !same_prompt)?;
     Some(format!("the last loop here ran {}", file.display()))
+}
+
+/// The same for a project that was moved or copied.
+fn is_same_name(state: &State, setup: &Setup) -> bool {
+    let name = |setup: &Setup| setup.prompt_file.as_deref().and_then(Path::file_name).map(OsStr::to_owned);
+    name(&state.setup) == name(setup)
 }
 
 fn is_same_prompt(state: &State, setup: &Setup) -> bool {

@@ -10,9 +10,14 @@ use crate::text::count;
 use crate::text::redact::Redactor;
 use crate::text::secret::{is_listed, secrets};
 
-/// What takes the secrets out of all that is kept and shown. With what the user should know.
+/// What takes the secrets out of all that is kept and shown, those included among the variables that an agent is `given` besides.
+/// With what the user should know.
 #[must_use]
-pub(crate) fn redactor(settings: &Settings, project: &Project) -> (Redactor, Vec<String>) {
+pub(crate) fn redactor(
+    settings: &Settings,
+    given: &BTreeMap<String, String>,
+    project: &Project,
+) -> (Redactor, Vec<String>) {
     if !settings.redact.enabled {
         return (Redactor::default(), Vec::new());
     }
@@ -20,8 +25,8 @@ pub(crate) fn redactor(settings: &Settings, project: &Project) -> (Redactor, Vec
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let config = settings.variables.iter().map(|(name, value)| (name.clone(), value.clone()));
-    for (name, value) in environment.chain(config) {
+    let others = settings.variables.iter().chain(given);
+    for (name, value) in environment.chain(others.map(|(name, value)| (name.clone(), value.clone()))) {
         all.entry(name).or_default().push(value);
     }
     for file in &settings.redact.env_files {

@@ -1,7 +1,7 @@
 //! Where things are, and which settings hold.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ use crate::record::trust;
 use crate::settings::setting::Setting;
 use crate::settings::table::TABLE;
 use crate::settings::{NearMiss, Settings, Sources, Verb};
+use crate::text::redact::Redactor;
 
 /// A project and its settings.
 pub(crate) struct Workspace {
@@ -66,6 +67,27 @@ pub(crate) fn open_with_secrets(place: &PlaceArgs) -> anyhow::Result<Workspace> 
     Ok(workspace)
 }
 
+/// What takes secrets out of what is kept in a project without a loop: as a loop there would, and where its settings cannot be
+/// read as one without any settings.
+pub(crate) fn secrets_in(place: &PlaceArgs) -> anyhow::Result<Redactor> {
+    if let Ok(workspace) = open_with_secrets(place) {
+        return Ok(workspace.settings.secrets);
+    }
+    let project = locate(place.ralph_dir.as_ref())?;
+    let nothing = Sources {
+        verb: None,
+        flags: Vec::new(),
+        env: &|_| None,
+        shell_config: None,
+        shell_config_explicit: false,
+        project_toml: None,
+        older_toml: None,
+        user_toml: None,
+        trusts: &|_| false,
+    };
+    Ok(secrets::redactor(&Settings::load(&nothing)?, &BTreeMap::new(), &project).0)
+}
+
 fn open_for(
     verb: Option<Verb>,
     place: &PlaceArgs,
@@ -102,9 +124,15 @@ fn open_for(
 
 impl Workspace {
     fn find_secrets(&mut self) {
-        let (secrets, warnings) = secrets::redactor(&self.settings, &self.project);
+        let (secrets, warnings) = secrets::redactor(&self.settings, &BTreeMap::new(), &self.project);
         self.settings.secrets = secrets;
         self.settings.warnings.extend(warnings);
+    }
+
+    /// The variables that an agent is given besides may be secrets as well.
+    pub(crate) fn knows_secrets_of(&mut self, given: &BTreeMap<String, String>) {
+        // What cannot be read is known from the first time.
+        self.settings.secrets = secrets::redactor(&self.settings, given, &self.project).0;
     }
 }
 

@@ -12,6 +12,7 @@ use crate::record::event_json::{to_line, to_lines};
 use crate::record::event_line::Fact;
 use crate::settings::notify::Moment;
 use crate::text::count;
+use crate::text::hidden::revealed;
 use crate::text::line::one_line_within;
 use crate::text::timestamp;
 use crate::view::next_step::{Ending, next_step, shell_word};
@@ -73,8 +74,8 @@ impl Message {
             id: id(stamped.at, run),
             at: stamped.at.to_utc(),
             moment,
-            title: format!("ralph in {project}"),
-            text: text(started, name, &stamped.event),
+            title: title(project),
+            text: revealed(&text(started, name, &stamped.event)).into_owned(),
             line: to_lines(stamped),
             run: run.clone(),
         }
@@ -90,8 +91,11 @@ impl Message {
             id: id(now, &identity.run),
             at: now.to_utc(),
             moment,
-            title: format!("ralph in {project}"),
-            text: format!("{sign} {}: {done} of {total} done{failed}\nnext: ralph report", identity.name),
+            title: title(project),
+            text: format!(
+                "{sign} {}: {done} of {total} done{failed}\nnext: ralph report",
+                revealed(&identity.name)
+            ),
             line: line.to_owned(),
             run: identity.run.clone(),
         }
@@ -108,12 +112,16 @@ impl Message {
             id: id(now, "test"),
             at: now.to_utc(),
             moment: Moment::End,
-            title: format!("ralph in {project}"),
+            title: title(project),
             text: said.to_owned(),
             line: to_line(now, &identity, Fact::Notice { message: said.into() }),
             run: identity.run,
         }
     }
+}
+
+fn title(project: &str) -> String {
+    format!("ralph in {}", revealed(project))
 }
 
 fn id(at: DateTime<Local>, run: &str) -> String {

@@ -20,6 +20,7 @@ use crate::engine::policy::Budget;
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::settings::notify::{Moment, NotifySettings, Target};
+use crate::text::redact::Redactor;
 use crate::view::waits::Waits;
 use lane::{Lane, Shared};
 use message::Message;
@@ -40,6 +41,8 @@ pub(crate) struct Notifier {
     settings: NotifySettings,
     /// What to call the project.
     project: String,
+    /// What is said of what a target prints or answers is without them.
+    secrets: Redactor,
     shared: Arc<Shared>,
     lanes: Vec<Lane>,
     waits: Mutex<Waits>,
@@ -47,7 +50,12 @@ pub(crate) struct Notifier {
 
 impl Notifier {
     /// Starts the threads that tell. `launch` is where and how commands run.
-    pub(crate) fn start(settings: &NotifySettings, project: &Project, launch: &Launch) -> Self {
+    pub(crate) fn start(
+        settings: &NotifySettings,
+        secrets: &Redactor,
+        project: &Project,
+        launch: &Launch,
+    ) -> Self {
         let shared = Arc::new(Shared::default());
         let mut lanes = Vec::new();
         let mut add = |lane: std::io::Result<Lane>, target: Target| match lane {
@@ -68,7 +76,8 @@ impl Notifier {
         {
             add(Lane::of_webhook(&shared, webhook, Outbox::of(project)), Target::Webhook);
         }
-        Self { settings: settings.clone(), project: name_of(project), shared, lanes, waits: Mutex::default() }
+        let (settings, secrets, project) = (settings.clone(), secrets.clone(), name_of(project));
+        Self { settings, project, secrets, shared, lanes, waits: Mutex::default() }
     }
 
     /// Takes one event of a loop that a verb has started with a budget, and answers whether the bell is to ring.
@@ -101,7 +110,7 @@ impl Notifier {
 
     /// The next thing that the user should know.
     pub(crate) fn word(&self) -> Option<String> {
-        self.shared.next_word()
+        self.shared.next_word().map(|word| self.secrets.text(&word).into_owned())
     }
 
     /// Gives what waits a last, bounded time; less once `hurry` says so.
@@ -138,8 +147,14 @@ pub(crate) struct Tested {
     pub(crate) result: Result<(), String>,
 }
 
-/// Sends a test event to every target, one after the other; the bell is for who has the terminal.
-pub(crate) fn test(settings: &NotifySettings, project: &Project, launch: &Launch) -> Vec<Tested> {
+/// Sends a test event to every target, one after the other; the bell is for who has the terminal. What comes of it is told
+/// without secrets.
+pub(crate) fn test(
+    settings: &NotifySettings,
+    secrets: &Redactor,
+    project: &Project,
+    launch: &Launch,
+) -> Vec<Tested> {
     let message = Message::test(&name_of(project));
     let mut tested = Vec::new();
     if let Some(command) = settings.command.as_ref().filter(|_| settings.has(Target::Command)) {
@@ -155,6 +170,12 @@ pub(crate) fn test(settings: &NotifySettings, project: &Project, launch: &Launch
     if settings.has(Target::Desktop) {
         let result = desktop::show(&message);
         tested.push(Tested { target: Target::Desktop, name: "D-Bus".to_owned(), result });
+    }
+    for Tested { name, result, .. } in &mut tested {
+        *name = secrets.text(name).into_owned();
+        if let Err(why) = result {
+            *why = secrets.text(why).into_owned();
+        }
     }
     tested
 }

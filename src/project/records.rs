@@ -64,10 +64,14 @@ impl Project {
     /// The places of all branches of this project whose loops have left records, and their names.
     #[must_use]
     pub fn branches(&self) -> Vec<(String, Self)> {
-        let folders = fs::read_dir(self.runs().join(BRANCHES)).into_iter().flatten().flatten();
+        // What a link leads to are no records of this project.
+        let folders =
+            if self.runs().is_symlink() { Ok(Vec::new()) } else { own::entries(&self.runs_of_branches()) };
         let trees = resolve(&self.worktrees());
-        let name = |folder: fs::DirEntry| file_name::decoded(folder.file_name().to_str()?);
+        let name = |folder: PathBuf| file_name::decoded(folder.file_name()?.to_str()?);
         folders
+            .unwrap_or_default()
+            .into_iter()
             .filter_map(name)
             .filter(|name| can_be_branch(name))
             .map(|name| {
@@ -85,6 +89,11 @@ impl Project {
             Some(BranchRecords { runs, .. }) => runs.clone(),
             None => self.run_dir().join("runs"),
         }
+    }
+
+    /// The folder of the records of branches.
+    pub(super) fn runs_of_branches(&self) -> PathBuf {
+        self.runs().join(BRANCHES)
     }
 
     /// The folder of one run: a start of a command, with what its loops and it itself have left.
@@ -118,7 +127,7 @@ impl Project {
     #[must_use]
     pub fn records(&self) -> PathBuf {
         match &self.branch {
-            Some(BranchRecords { runs, file_name, .. }) => runs.join(BRANCHES).join(file_name),
+            Some(BranchRecords { file_name, .. }) => self.runs_of_branches().join(file_name),
             None => self.run_dir().to_path_buf(),
         }
     }

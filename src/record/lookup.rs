@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::lock;
-use super::registry;
+use super::registry::{self, Entry};
 use super::state::{self, Extent, Found, State};
 use crate::files::FileId;
 use crate::parallel;
@@ -85,6 +85,12 @@ impl Loop {
         self.state.as_deref().ok().filter(|state| state.is_alive())
     }
 
+    /// Whether its state may be acted on, see [`is_own`].
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.state.as_ref().is_ok_and(|state| is_own(&self.project, state))
+    }
+
     /// Where the running loop looks for requests, if that is not here: somebody has moved the project, and its process goes by
     /// the old path. `None` as well where nobody can tell, as for a loop in a container.
     #[must_use]
@@ -100,6 +106,16 @@ impl Loop {
         let standing = if self.alive().is_some() { "running" } else { "ended" };
         format!("{} ({standing})", self.project.ralph_dir().display())
     }
+}
+
+/// Whether a state in these places is what this user's ralph has written there on this machine: the registry, which is no part
+/// of any project, knows its run and what started that. Whatever lies in a project may have come with it, so the command line of
+/// another state is nothing to run or to suggest. The state of a worker lies with the registry itself.
+#[must_use]
+pub fn is_own(places: &Project, state: &State) -> bool {
+    let entry = || registry::find(&places.registry()?, &state.name, places.ralph_dir());
+    let is_known = |entry: Entry| entry.run_id == state.run && entry.command == Some(state.command_digest());
+    places.is_of_worker() || entry().is_some_and(is_known)
 }
 
 /// Whether the run of this state is at work. Not by its process: that of a project's copy is at work in the original.

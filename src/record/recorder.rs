@@ -60,10 +60,6 @@ impl Recorder {
         let lock = Lock::acquire(&project.lock(), &holder)?;
 
         let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
-        if let Some(warning) = register(project, identity) {
-            warnings.push(warning);
-        }
-
         make_folders(&project.records())?;
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
@@ -78,6 +74,8 @@ impl Recorder {
         let records = Some(project.records());
         let argv = argv.to_vec();
         let state = State { session_log, records, setup, argv, ..State::begun(identity, process) };
+        // Until now the last run is the newest one: what it has left can still be resumed.
+        warnings.extend(register(&project, &state));
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
@@ -199,6 +197,7 @@ pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     let path = project.lock();
     // An agent may have tidied up.
     path.parent().map_or(Ok(()), make_folders)?;
+    project.require_no_link()?;
     let lock = Lock::acquire(&path, &holder)?;
     let _ = sweep_after(&lock);
     Ok(lock)
@@ -260,9 +259,10 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     Ok(Some(format!("{} is set aside as {}: {why}", path.display(), aside.display())))
 }
 
-fn register(project: &Project, identity: &LoopIdentity) -> Option<String> {
+fn register(project: &Project, state: &State) -> Option<String> {
     let folder = project.registry()?;
-    let entry = Entry::new(&identity.name, &identity.mode, project, &identity.run);
+    let mut entry = Entry::new(&state.name, &state.mode, project, &state.run);
+    entry.command = Some(state.command_digest());
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
 }
 

@@ -45,6 +45,10 @@ pub struct Entry {
     pub project_root: PathBuf,
     /// The id of the newest run.
     pub run_id: String,
+    /// What the newest run was started by, see [`State::command_digest`](super::state::State::command_digest); missing in
+    /// entries of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// The process of the newest run; may be long gone.
     pub pid: u32,
     /// When the newest run started.
@@ -64,6 +68,7 @@ impl Entry {
             records: places.is_of_branch().then(|| places.records()),
             project_root: places.root().to_owned(),
             run_id: run_id.to_owned(),
+            command: None,
             pid: std::process::id(),
             started: Local::now(),
         }
@@ -111,6 +116,12 @@ pub fn register(dir: &Path, entry: &Entry) -> Result<(), RegistryWarning> {
     atomic::write_own(&path, content.as_bytes(), Durability::Atomic)
         .map(drop)
         .map_err(|error| RegistryWarning::new(&error.path, &error.reason))
+}
+
+/// The loop of this name with this ralph dir in the registry folder `dir`; `None` where there is none, or none that can be read.
+#[must_use]
+pub fn find(dir: &Path, name: &str, ralph_dir: &Path) -> Option<Entry> {
+    read(&dir.join(file_name(name, ralph_dir))).ok()?
 }
 
 /// All loops of the registry folder `dir`, newest start first, and what could not be read there.

@@ -20,6 +20,7 @@ use crate::engine::tally::{Last, Tally};
 use crate::files::own;
 use crate::process::identity::ProcessIdentity;
 use crate::reply::usage::ContextUse;
+use crate::text::digest::sha256_of_words;
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -341,6 +342,15 @@ impl State {
             process,
             tally: Tally::default(),
         }
+    }
+
+    /// What its run was started by, as a digest: its id, the command line, and where that was typed.
+    #[must_use]
+    pub fn command_digest(&self) -> String {
+        let place = |path: &Path| path.to_string_lossy().into_owned();
+        let places = [place(&self.cwd), self.setup.started_from.as_deref().map(place).unwrap_or_default()];
+        let words = [&self.run].into_iter().chain(&places).chain(&self.argv);
+        sha256_of_words(words.map(String::as_str))
     }
 
     /// Whether its process is at work at this moment.

@@ -1,7 +1,6 @@
 //! What this user trusts of projects: for each a small file in the user's state folder, with a hash of the settings that were
 //! looked at. A repository must not be able to run programs, or to send data away, by being cloned.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Local};
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own};
 use crate::project::Project;
-use crate::text::digest::sha256;
+use crate::text::digest::{sha256, sha256_of_words};
 
 /// The version of the file's layout.
 const VERSION: u32 = 1;
@@ -96,13 +95,9 @@ fn resolved(root: &Path) -> PathBuf {
     root.canonicalize().unwrap_or_else(|_| root.to_owned())
 }
 
-/// Of keys and values, each with its length before it, so that none can run into the next.
+/// Of keys and values.
 fn hash(settings: &[Entry<'_>]) -> String {
-    let mut text = String::new();
-    for word in settings.iter().flat_map(|(key, value)| [key, value]) {
-        let _ = write!(text, "{}:{word}", word.len()); // writing to a String cannot fail
-    }
-    sha256(text.as_bytes())
+    sha256_of_words(settings.iter().flat_map(|(key, value)| [*key, *value]))
 }
 
 #[cfg(test)]

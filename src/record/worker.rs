@@ -20,7 +20,7 @@ pub struct Worker {
     pub command: Vec<String>,
     /// Where that runs; absolute.
     pub cwd: PathBuf,
-    /// Variables that it gets, with their values.
+    /// Variables that it gets, with their values; as they are kept, with marks in the place of secrets, like the command line.
     pub env: BTreeMap<String, String>,
     /// Variables whose values are taken anew each time from whoever starts it.
     pub env_names: Vec<String>,
@@ -44,6 +44,26 @@ pub struct Worker {
     pub heartbeat: Option<f64>,
     /// What it is nudged with.
     pub heartbeat_message: String,
+}
+
+impl Worker {
+    /// The same with other words in the place of those that may hold secrets: its command line, the values of its variables, and
+    /// what it is nudged with.
+    ///
+    /// # Errors
+    /// That of `word`.
+    pub fn with_words<E>(self, word: impl Fn(String) -> Result<String, E>) -> Result<Self, E> {
+        Ok(Self {
+            command: self.command.into_iter().map(&word).collect::<Result<_, E>>()?,
+            env: self
+                .env
+                .into_iter()
+                .map(|(name, value)| Ok((name, word(value)?)))
+                .collect::<Result<_, E>>()?,
+            heartbeat_message: word(self.heartbeat_message)?,
+            ..self
+        })
+    }
 }
 
 /// A work tree that was made for a worker.

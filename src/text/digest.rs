@@ -10,6 +10,16 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
+/// The SHA-256 of words, each with its length before it, so that none can run into the next.
+#[must_use]
+pub(crate) fn sha256_of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    for word in words {
+        let _ = write!(text, "{}:{word}", word.len()); // writing to a String cannot fail
+    }
+    sha256(text.as_bytes())
+}
+
 /// The HMAC-SHA256 of these bytes.
 #[must_use]
 pub(crate) fn hmac_sha256(key: &[u8], bytes: &[u8]) -> String {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 
+use super::hidden::revealed;
+
 /// `text` on one line: white space and control characters become single blanks.
 #[must_use]
 pub(crate) fn one_line(text: &str) -> String {
@@ -47,16 +49,16 @@ pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
     lines[lines.len().saturating_sub(count)..].to_vec()
 }
 
-/// `text` with its control characters as escapes, so that it stays on its line and can still be read exactly.
+/// `text` with its control characters, and those that cannot be seen, as escapes, so that it stays on its line and can still
+/// be read exactly.
 #[must_use]
 pub(crate) fn escaped(text: &str) -> String {
-    // Those that turn round the order of what follows would have it read otherwise.
-    let is_hidden =
-        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let shown = |c: char| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() };
-    let shown =
-        |c: char| if matches!(c, '\t' | '\r' | '\n') { c.escape_default().to_string() } else { shown(c) };
-    text.chars().map(shown).collect()
+    let shown = |c: char| match c {
+        '\t' | '\r' | '\n' => c.escape_default().to_string(),
+        c if c.is_control() => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    revealed(text).chars().map(shown).collect()
 }
 
 /// Words as one would write them for a shell. What is no UTF-8 is shown, not kept.
@@ -109,8 +111,9 @@ mod tests {
     }
 
     #[test]
-    fn escapes_stand_for_control_characters_alone() {
+    fn escapes_stand_for_what_cannot_be_seen() {
         assert_eq!(escaped("a\tb\né\u{1b} \\"), "a\\tb\\né\\u{1b} \\");
+        assert_eq!(escaped("x\u{200b}y"), "x\\u{200b}y");
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(crate) mod count;
 pub(crate) mod digest;
 pub(crate) mod duration;
 pub(crate) mod head_and_tail;
+pub(crate) mod hidden;
 pub(crate) mod jitter;
 pub(crate) mod line;
 pub(crate) mod list;

@@ -1,12 +1,18 @@
-//! Text of others on its way to a terminal: what repositories and agents write must not drive it.
+//! Text of others on its way to a terminal: what repositories and agents write must not drive it, and is seen.
+
+use super::hidden::{revealed, revealed_after};
 
 /// `text` without what could drive a terminal: control characters other than newline and tab, and escape sequences other
-/// than colours, are left out.
+/// than colours, are left out. What cannot be seen shows as an escape.
 #[must_use]
 pub(crate) fn clean(text: &str) -> String {
+    revealed(&undriven(text)).into_owned()
+}
+
+fn undriven(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(|char: char| drives(char) && char != '\n' && char != '\t') {
+    while let Some(at) = rest.find(|char: char| char.is_control() && char != '\n' && char != '\t') {
         clean.push_str(&rest[..at]);
         rest = &rest[at..];
         let length = match colour(rest) {
@@ -21,11 +27,6 @@ pub(crate) fn clean(text: &str) -> String {
     clean + rest
 }
 
-/// Whether a terminal may do with this something other than show it: also turn round the order of what follows.
-fn drives(char: char) -> bool {
-    char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// The length of the colour sequence (`ESC [ … m`) that `text` begins with.
 fn colour(text: &str) -> Option<usize> {
     let body = text.strip_prefix("\x1b[")?;
@@ -33,18 +34,19 @@ fn colour(text: &str) -> Option<usize> {
     body[length..].starts_with('m').then_some(2 + length + 1)
 }
 
-/// `text` as a message of one line: without escape sequences, colours included, and with a blank for each newline and each
-/// other control character. Its own blanks stay.
+/// `text` as a message of one line: without escape sequences, colours included, with a blank for each newline and each other
+/// control character, and with an escape for what cannot be seen. Its own blanks stay.
 #[must_use]
 pub(crate) fn message(text: &str) -> String {
     // As it is nearly always; a list has thousands.
-    if !text.contains(drives) {
-        return text.to_owned();
+    if !text.contains(char::is_control) {
+        return revealed(text).into_owned();
     }
-    let blank = |char: char| if drives(char) { ' ' } else { char };
+    let blank = |char: char| if char.is_control() { ' ' } else { char };
     // A Windows line end is one.
     let text: String = anstream::adapter::strip_str(&text.replace("\r\n", "\n")).collect();
-    text.chars().map(blank).collect()
+    let text: String = text.chars().map(blank).collect();
+    revealed(&text).into_owned()
 }
 
 /// [`clean`] for bytes that come in pieces, cut anywhere; what is no UTF-8 is replaced.
@@ -52,6 +54,8 @@ pub(crate) fn message(text: &str) -> String {
 pub(crate) struct Cleaner {
     /// The end of the last piece: the beginning of a character or of a colour.
     held: Vec<u8>,
+    /// The character that was shown before it.
+    before: Option<char>,
 }
 
 impl Cleaner {
@@ -64,7 +68,9 @@ impl Cleaner {
         self.held.extend_from_slice(bytes);
         let rest = self.held.split_off(self.whole());
         let whole = std::mem::replace(&mut self.held, rest);
-        clean(&String::from_utf8_lossy(&whole))
+        let (shown, before) = revealed_after(self.before, &undriven(&String::from_utf8_lossy(&whole)));
+        self.before = before;
+        shown
     }
 
     /// Up to where no character and no colour is cut off.
@@ -101,8 +107,8 @@ mod tests {
         assert_eq!(clean("\x1b[31mred\x1b[0m"), "\x1b[31mred\x1b[0m");
         assert_eq!(clean("\x1b[2J\x07gone\r\x1b]0;title\x07\u{9b}1m"), "[2Jgone]0;title1m");
         assert_eq!(clean("\x1b["), "[");
-        assert_eq!(clean("a\u{202e}b\u{2066}c\u{200d}"), "abc\u{200d}");
-        assert_eq!(message("a\u{202e}b"), "a b");
+        assert_eq!(clean("a\u{202e}b\u{2066}\n\u{200b}c"), "a\\u{202e}b\\u{2066}\n\\u{200b}c");
+        assert_eq!(message("a\u{202e}b\n\u{e0041}"), "a\\u{202e}b \\u{e0041}");
     }
 
     #[test]
@@ -116,7 +122,7 @@ mod tests {
 
     #[test]
     fn pieces_are_cleaned_like_the_whole() {
-        let text = "é\x1b[31mred\x1b[0m\x1b]52;c;x\x07 日本 \u{1f980}\x1b[2J\r\n\u{9b}";
+        let text = "é\x1b[31mred\x1b[0m\x1b]52;c;x\x07 日本 \u{1f980}\x1b[2J\r\n\u{9b}a\u{200b}👩‍👧";
         let bytes = [text.as_bytes(), b"\xff\xe6 end"].concat();
         let whole = clean(&String::from_utf8_lossy(&bytes));
         for size in 1..bytes.len() {

@@ -68,7 +68,7 @@ pub(crate) fn next_step(ending: &Ending<'_>) -> Option<String> {
         },
         (_, Ended::Done, _) if !ending.has_work => return None,
         // By its name another run could be meant by now.
-        (_, Ended::Done, _) => format!("ralph diff {}", ending.run.unwrap_or(&name)),
+        (_, Ended::Done, _) => format!("ralph diff {}", ending.run.map_or(name, shell_word)),
         (_, Ended::Replan | Ended::Empty, "loop plan" | BUILD) => "ralph loop plan".to_owned(),
         // It knows nothing of what runs in panes.
         (Some(Outcome::NotLoggedIn | Outcome::AgentMissing), _, verb) if verb != "spawn" => {
@@ -115,7 +115,7 @@ pub(crate) fn build(flags: Option<String>) -> String {
 
 /// What the agent did last.
 fn logs(name: &str, run: Option<&str>) -> String {
-    let run = run.map(|run| format!(" --run {run}")).unwrap_or_default();
+    let run = run.map(|run| format!(" --run {}", shell_word(run))).unwrap_or_default();
     format!("ralph logs {name} --agent{run}")
 }
 

@@ -124,6 +124,91 @@ fn fish_completes() {
     }
 }
 
+/// Names that a shell would run, expand or cut in two; what is typed of each, and in which quote.
+const NAMES: [(&str, &str); 12] = [
+    ("ev", "ev$(touch ran)"),
+    ("'ev", "ev$(touch ran)"),
+    ("ba", "ba`touch ran`"),
+    ("se", "se;touch ran"),
+    ("tw", "two  words"),
+    ("\"tw", "two  words"),
+    ("'tw", "two  words"),
+    ("qu", "qu'o\"te\\"),
+    ("st", "st*r?[a]{b,c}"),
+    ("ti", "ti~de!x$HOME"),
+    ("an", "an&touch ran"),
+    ("co", "co:lon=x#y"),
+];
+/// Names that are not offered: nobody could see what they are, or they would be taken for an option.
+const HIDDEN: [&str; 4] = ["hi\u{202e}dden", "ze\u{200b}ro", "nl\ntouch ran", "-n$(touch ran)"];
+
+/// A project that came with records of these names, and a ralph that says which words it gets.
+fn of_hostile_names() -> Scratch {
+    let scratch = project();
+    let state = scratch.read(".ralph/state.toml");
+    assert_eq!(state.matches("name = \"night-shift\"").count(), 1, "{state}");
+    let names: std::collections::BTreeSet<&str> = NAMES.iter().map(|(_, name)| *name).chain(HIDDEN).collect();
+    for (number, name) in names.into_iter().enumerate() {
+        let name = format!("name = {}", toml::Value::from(name));
+        scratch.write(
+            &format!(".ralph/runs/branches/b{number}/state.toml"),
+            state.replace("name = \"night-shift\"", &name),
+        );
+    }
+    let ralph = scratch.outside().join("bin/ralph");
+    std::fs::remove_file(&ralph).unwrap();
+    let real = env!("CARGO_BIN_EXE_ralph");
+    let shows =
+        format!("case $1 in __complete|completions) exec {real} \"$@\";; esac\nprintf '<%s>' \"$@\"; echo\n");
+    crate::scratch::executable(&ralph, &format!("#!/bin/sh\n{shows}"));
+    scratch
+}
+
+/// Presses Tab and Enter behind the beginning of each name.
+fn tab_quotes(mut shell: Command, script: &str, scratch: &Scratch) {
+    shell.env("PS1", "$ ").env("TERM", "xterm").env("HISTFILE", "");
+    let mut terminal = Terminal::start(&shell, 100, 150);
+    terminal.press(&format!("{script}; echo rea''dy\n"));
+    terminal.wait_for("a shell that is ready", |screen| screen.contains("\nready"));
+    for (number, (typed, name)) in NAMES.iter().enumerate() {
+        let times = NAMES[..=number].iter().filter(|(_, earlier)| earlier == name).count();
+        terminal.press(&format!("ralph logs {typed}\t\n"));
+        terminal.wait_for(name, |screen| screen.matches(&format!("<logs><{name}>")).count() == times);
+    }
+    for name in HIDDEN {
+        let typed = &name[..2];
+        terminal.press(&format!("ralph logs {typed}\t\n"));
+        terminal.wait_for(typed, |screen| screen.contains(&format!("<logs><{typed}>")));
+    }
+    terminal.press("exit\n");
+    terminal.end();
+    assert!(!scratch.path("ran").exists());
+}
+
+#[test]
+fn bash_runs_no_name() {
+    let scratch = of_hostile_names();
+    let mut bash = scratch.command("bash");
+    bash.args(["--norc", "-i"]);
+    tab_quotes(bash, "source <(ralph completions bash)", &scratch);
+}
+
+#[test]
+fn zsh_runs_no_name() {
+    let scratch = of_hostile_names();
+    let mut zsh = scratch.command("zsh");
+    zsh.args(["-f", "-i"]);
+    tab_quotes(zsh, "autoload -U compinit; compinit -u -D; source <(ralph completions zsh)", &scratch);
+}
+
+#[test]
+fn fish_runs_no_name() {
+    let scratch = of_hostile_names();
+    let mut fish = scratch.command("fish");
+    fish.args(["--no-config", "-i"]);
+    tab_quotes(fish, "ralph completions fish | source", &scratch);
+}
+
 /// Tab is never answered with a message.
 #[test]
 fn where_nothing_is_known_nothing_is_said() {

@@ -231,3 +231,43 @@ fn nobody_else_writes_to_the_terminal() {
     ];
     assert_eq!(found, expected);
 }
+
+/// Characters that cannot be seen: a zero-width space, a soft hyphen, an order turned round, a tag.
+const UNSEEN: &str = "a\u{200b}b\u{ad}c\u{202e}d\u{e0041}e";
+/// The same as people see it, and as much of that as there is room for in a table.
+const SEEN: &str = "a\\u{200b}b\\u{ad}c\\u{202e}d\\u{e0041}e";
+const BEGINS: &str = "a\\u{200b}b\\u{ad}c";
+
+#[test]
+fn what_cannot_be_seen_shows_as_an_escape() {
+    let scratch = Scratch::new();
+    let says = format!(
+        "echo '{}'\necho '{CLAUDE_RESULT}'",
+        claude_text(&format!("{UNSEEN} <promise>COMPLETE</promise>"))
+    );
+    scratch.agent("claude", &says);
+    let shows = |command: &mut std::process::Command| {
+        let end = Terminal::start(command.env("TERM", "xterm"), 40, 200).end();
+        let unseen = ['\u{200b}', '\u{ad}', '\u{202e}', '\u{e0041}'];
+        assert!(end.bytes.contains(BEGINS) && !end.bytes.contains(unseen), "{command:?}: {end:?}");
+    };
+    shows(scratch.ralph("prompt p.md 1 --name").arg(UNSEEN));
+    for args in ["", "status", "ls", "report", "logs --agent"] {
+        shows(&mut scratch.ralph(args));
+    }
+    assert_eq!(
+        Scratch::finish(
+            scratch.ralph("task add").arg(format!("t {}", UNSEEN.replace('\u{202e}', "\\u{202e}")))
+        )
+        .code,
+        Some(0)
+    );
+    for args in ["task list", "task tree"] {
+        shows(&mut scratch.ralph(args));
+    }
+    scratch.write("ralph.toml", format!("[hooks]\non_end = 'echo {UNSEEN}'\n"));
+    let shown = scratch.run("trust").stdout;
+    assert!(shown.contains(SEEN), "wherever it goes: {shown}");
+    let page = scratch.run("report --html -").stdout;
+    assert!(page.contains(SEEN) && !page.contains('\u{200b}'), "{page}");
+}

@@ -127,7 +127,7 @@ fn a_committed_link_does_not_lead_a_branch_out_of_its_work_tree() {
 
         let run = scratch.run("loop build");
         let said = format!(
-            "{}: it is a symbolic link, and the lock would lie where it leads",
+            "{}: it is a symbolic link, and ralph's files would lie where it leads",
             scratch.path(".worktrees/one/.ralph").display()
         );
         assert!(run.code == Some(1) && run.stderr.contains(&said), "{target:?}: {run:?}");

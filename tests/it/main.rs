@@ -26,6 +26,7 @@ mod changed_config;
 mod claims;
 mod clean_force;
 mod clean_worktrees;
+mod clones;
 mod completions;
 mod config;
 mod control;

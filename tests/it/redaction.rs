@@ -289,3 +289,94 @@ fn reports_tell_no_secret_of_a_commit_message() {
     }
     assert!(run(&scratch, "report --json").stdout.contains("\"subject\": \"use [redacted:MY_TOKEN]\""));
 }
+
+#[test]
+fn nor_does_a_notice_that_fails_or_is_tried() {
+    let scratch = scratch();
+    scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
+    let failing = format!("echo \"no: $MY_TOKEN {LOOKS}\" >&2; exit 3");
+    let mut command = scratch.ralph("prompt p.md 1");
+    let told = Scratch::finish(with_secrets(&mut command).env("RALPH_NOTIFY_COMMAND", &failing));
+    assert!(told.stderr.contains("exit code 3: no: [redacted:MY_TOKEN]"), "{told:?}");
+    assert_none_is_kept(&scratch, &told);
+    for args in ["notify test", "notify test --json"] {
+        let mut command = scratch.ralph(args);
+        let tried = Scratch::finish(with_secrets(&mut command).env("RALPH_NOTIFY_COMMAND", &failing));
+        assert!(tried.stdout.contains("exit code 3: no: [redacted:MY_TOKEN]"), "{tried:?}");
+        assert_none_is_kept(&scratch, &tried);
+    }
+}
+
+#[test]
+fn nor_has_the_graph_what_agents_put_into_it() {
+    let scratch = scratch();
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    let words = "\"use $MY_TOKEN\"";
+    let task = format!("id=$({ralph} task add {words} -d \"with $ODD_PASSWORD\")");
+    let log = format!(
+        "{ralph} task log \"$id\" -m \"saw $CONFIG_TOKEN\"; echo \"by $NAMED\" | {ralph} task add more -d -"
+    );
+    let says = claude_says("<promise>COMPLETE</promise>");
+    scratch
+        .agent("claude", &format!("cat > /dev/null\n{task}; {log}; {ralph} task list > ../listed\n{says}"));
+    let told = run(&scratch, "prompt p.md 1");
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_none_is_kept(&scratch, &told);
+    let listed = fs::read_to_string(scratch.outside().join("listed")).unwrap();
+    assert!(listed.contains("use [redacted:MY_TOKEN]"), "{listed}");
+    // Without any settings that can be read, what the environment has is known.
+    scratch.write(".ralph/config", "no config\n");
+    let added = Scratch::finish(with_secrets(&mut scratch.ralph("task add")).arg(format!("of {TOKEN}")));
+    assert_eq!(added.code, Some(0), "{added:?}");
+    assert_none_is_kept(&scratch, &run(&scratch, "task export"));
+}
+
+#[test]
+fn nor_do_settings_into_which_one_was_expanded() {
+    let scratch = scratch();
+    let settings =
+        format!("export CONFIG_TOKEN={EXPORTED}\nAGENT_ARGS=\"--key $CONFIG_TOKEN --mine $MY_TOKEN\"\n");
+    let hooks = "NOTIFY_COMMAND=\"curl -H '$MY_TOKEN'\"\n";
+    scratch.write(".ralph/config", format!("{settings}{hooks}REDACT_NAMES=NAMED\n"));
+    for args in ["config", "config --json", "trust"] {
+        let shown = run(&scratch, args);
+        assert!(shown.stdout.contains("[redacted:MY_TOKEN]"), "{shown:?}");
+        assert_silent(args, &format!("{}{}", shown.stdout, shown.stderr));
+    }
+}
+
+#[test]
+fn nor_has_the_state_of_a_worker_and_it_goes_on_with_them() {
+    const GIVEN: &str = "canary-that-was-given-1";
+    let tmux = Tmux::new();
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    tmux.scratch.write(
+        "agent.sh",
+        format!("echo \"$@ $API_KEY\" >> \"$HOME/args\"; exec {ralph} __script --screen\n"),
+    );
+    let mut command =
+        tmux.ralph("spawn --name w --prompt-file prompt.md -n 2 --no-run --ready-pattern . --env");
+    command.arg(format!("API_KEY={GIVEN}")).args(["--", "sh", "agent.sh", "--header", TOKEN]);
+    let plays = "keep first; exit 0,keep second; exit 0";
+    command.env("RALPH_SCRIPT_PLAY", plays);
+    let spawned = finish(with_secrets(&mut command).spawn().unwrap());
+    assert_eq!(spawned.code, Some(0), "{spawned:?}");
+    let silent = |run: &Run| {
+        assert_none_is_kept(&tmux.scratch, run);
+        let state = fs::read_to_string(tmux.folder().join("state.json")).unwrap();
+        assert!(state.contains("[redacted:API_KEY]") && !state.contains(GIVEN), "{state}");
+    };
+    silent(&spawned);
+    silent(&run(&tmux.scratch, "status w --json"));
+    let lost = finish(tmux.ralph("run w").spawn().unwrap());
+    assert!(lost.code == Some(1) && lost.stderr.contains("stands for a secret"), "{lost:?}");
+    let mut command = tmux.ralph("run w");
+    let run = finish(
+        with_secrets(&mut command).env("API_KEY", GIVEN).env("RALPH_SCRIPT_PLAY", plays).spawn().unwrap(),
+    );
+    assert_eq!(run.code, Some(0), "{run:?}");
+    silent(&run);
+    let args = fs::read_to_string(tmux.scratch.home().join("args")).unwrap();
+    let whole = format!("--header {TOKEN} {GIVEN}\n");
+    assert!(!args.is_empty() && args == whole.repeat(args.lines().count()), "{args}");
+}

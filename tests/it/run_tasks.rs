@@ -778,3 +778,27 @@ fn models_that_an_agent_cannot_be_told_are_refused_at_once() {
     let run = Scratch::finish(command.env("RALPH_MODEL", "other"));
     assert!(run.code == Some(0) && run.stderr.contains("with small: task"), "{run:?}");
 }
+
+#[test]
+fn a_task_that_a_person_ends_while_its_agent_works_has_one_word_everywhere() {
+    for (verb, word) in [("done --force", "done"), ("fail --reason enough", "failed")] {
+        let scratch = tasks(&format!("touch ../at-work; while [ ! -e ../go ]; do sleep 0.02; done; {GOOD}"));
+        let id = add(&scratch, "task");
+        let ralph = scratch.start("run --all");
+        wait_for("the agent", || beside(&scratch, "at-work").exists().then_some(()));
+        let ended = scratch.run(&format!("task {verb} {id}"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        fs::write(beside(&scratch, "go"), "").unwrap();
+        let run = finish(ralph);
+        assert!(run.code.is_some(), "{run:?}");
+        assert_eq!(status(&scratch, &id), word, "{run:?}");
+        assert_eq!(scratch.state()["task_became"].as_str(), Some(word), "{run:?}");
+        let report: Value = serde_json::from_str(&scratch.run("report --json").stdout).unwrap();
+        let told = &report["loops"][0]["task_list"][0];
+        assert_eq!(told["outcome"], word, "{report}");
+        let why = format!("it was set to {word} meanwhile, and not by this run");
+        assert_eq!(told["reason"], why.as_str(), "{report}");
+        // What its agent said has ended nothing.
+        assert!(scratch.run("journal").stdout.contains("blocked"));
+    }
+}

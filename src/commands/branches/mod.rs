@@ -36,7 +36,7 @@ pub(super) fn run(verb: Option<&LoopVerb>, bare: &LoopBuildArgs) -> anyhow::Resu
 fn planning_was_cut_off(flags: &BranchFlags) -> anyhow::Result<bool> {
     let here = locate(flags.flags.place.ralph_dir.as_ref())?;
     let loops = lookup::of_project(&here, Extent::Whole);
-    let states = loops.iter().filter_map(|found| found.state.as_deref().ok());
+    let states = loops.iter().filter(|found| found.is_own()).filter_map(|found| found.state.as_deref().ok());
     let verbs = [Verb::LoopPlan, Verb::LoopBuild].map(Verb::words);
     let latest = states.into_iter().find(|state| verbs.contains(&state.setup.verb.as_str()));
     Ok(latest.is_some_and(|state| {

@@ -107,7 +107,7 @@ fn in_words(
             };
             named(in_place(&row.origin, place), none, !is_default, false)
         }
-        None => named(in_place(&row.origin, place), row.shown().to_owned(), !is_default, true),
+        None => named(in_place(&row.origin, place), settings.secrets.word(row.shown()), !is_default, true),
     }
 }
 

@@ -7,8 +7,8 @@ use std::process::Output;
 use anstream::adapter::strip_str;
 use regex::Regex;
 
-use super::probe::{Unanswered, ask, json, path, variable};
-use super::{DoctorOptions, Finding, session};
+use super::probe::{Unanswered, ask, is_of_project, json, path, variable};
+use super::{DoctorOptions, Finding, Health, session};
 use crate::agent::preset::Protocol;
 use crate::agent::preset::setup::{LoginCheck, Place, TrustCheck};
 use crate::job::workspace::find_program;
@@ -28,8 +28,10 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
         )];
     }
     let found = find(project, options);
-    let (mut findings, answers) = match &found {
-        Some(path) if options.preset.protocol == Protocol::Acp => {
+    let refusal = found.as_deref().and_then(|path| not_started(path, project, options));
+    let (mut findings, answers) = match (&found, refusal) {
+        (_, Some(refusal)) => (vec![refusal], false),
+        (Some(path), None) if options.preset.protocol == Protocol::Acp => {
             (session::check(path, project, options), true)
         }
         _ => {
@@ -49,6 +51,23 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
     }
     findings.extend(options.preset.setup.trust.map(|trust| check_trust(&trust, project, options)));
     findings
+}
+
+/// Why an agent is only looked at: what the project chooses is run by a loop, which its user starts, and not by a look at it.
+fn not_started(path: &Path, project: &Project, options: &DoctorOptions) -> Option<Finding> {
+    let why = match &options.started_by {
+        _ if is_of_project(path, project) => "it is part of the project".to_owned(),
+        Some(place) if options.preset.protocol == Protocol::Acp => {
+            format!("the project says how, in {place}")
+        }
+        _ => return None,
+    };
+    let (agent, path) = (&options.agent, path.display());
+    Some(Finding::warn(
+        "agent",
+        format!("{agent}, {path}: not started, because {why}"),
+        "look at it, and try it by hand or in a loop",
+    ))
 }
 
 /// Where the agent's program is.
@@ -72,7 +91,7 @@ fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOption
         let fix = format!("install {program}, or choose another agent with --agent or AGENT_TYPE");
         return (Finding::fail("agent", format!("{agent}: {program} is not on PATH"), fix), false);
     };
-    match version_of(path, project, options) {
+    match version_of(path, project) {
         Ok(version) => (Finding::ok("agent", format!("{agent}, {version}, {}", path.display())), true),
         Err(why) => {
             let fix = format!("run '{program} --version' by hand to see whether it works");
@@ -84,8 +103,8 @@ fn check_version(found: Option<&Path>, project: &Project, options: &DoctorOption
 }
 
 /// The first line that a program answers to `--version`.
-fn version_of(program: &Path, project: &Project, options: &DoctorOptions) -> Result<String, Unanswered> {
-    let output = ask(program, &["--version"], project, options)?;
+fn version_of(program: &Path, project: &Project) -> Result<String, Unanswered> {
+    let output = ask(program, &["--version"], project)?;
     if !output.status.success() {
         return Err(Unanswered::Because(output.status.to_string()));
     }
@@ -106,7 +125,7 @@ fn check_flags(program: &Path, project: &Project, options: &DoctorOptions) -> Op
     let args: Vec<&str> = subcommand.into_iter().chain(["--help"]).collect();
     let words = args.join(" ");
     let by_hand = format!("run '{} {words}' by hand to see what it knows", preset.cli);
-    let output = match ask(program, &args, project, options) {
+    let output = match ask(program, &args, project) {
         Ok(output) => output,
         Err(reason) => return Some(Finding::warn("flags", format!("cannot be told: {reason}"), by_hand)),
     };
@@ -184,8 +203,13 @@ fn check_login(found: Option<&Path>, project: &Project, options: &DoctorOptions)
         LoginCheck::Counts(args) => (args, counted_login),
     };
     let call = format!("{} {}", options.preset.cli, args.join(" "));
-    Some(match ask(found?, args, project, options) {
-        Ok(output) => judged(&output, &call, options),
+    Some(match ask(found?, args, project) {
+        Ok(output) => match (judged(&output, &call, options), &options.started_by) {
+            (said, Some(place)) if said.status != Health::Ok && !options.env.is_empty() => {
+                untold(&format!("'{call}' was asked without the variables of {place}"), options)
+            }
+            (said, _) => said,
+        },
         Err(why) => untold(&format!("'{call}': {why}"), options),
     })
 }

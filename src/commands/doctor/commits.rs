@@ -1,5 +1,7 @@
 //! What becomes of commits: who makes them, whether they can be signed, and where they are published.
 
+use std::ffi::OsStr;
+
 use super::probe::ask;
 use super::{DoctorOptions, Finding};
 use crate::git::identity::{CommitIdentity, author, signs, try_own_signature, try_signature};
@@ -24,7 +26,14 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
 }
 
 fn check_identity(project: &Project, options: &DoctorOptions) -> Finding {
-    match author(project.root(), &options.env) {
+    // Others could have git run a program.
+    let is_of_author = |name: &OsStr| {
+        ["GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL"]
+            .iter()
+            .any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes()))
+    };
+    let env: Vec<_> = options.env.iter().filter(|(name, _)| is_of_author(name)).cloned().collect();
+    match author(project.root(), &env) {
         Ok(author) => Finding::ok("identity", author),
         Err(_) => Finding::warn(
             "identity",
@@ -79,7 +88,7 @@ fn check_gh(project: &Project, options: &DoctorOptions) -> Finding {
             format!("install it from https://cli.github.com, {off}"),
         );
     };
-    match ask(&path, &["auth", "status"], project, options) {
+    match ask(&path, &["auth", "status"], project) {
         Ok(output) if output.status.success() => Finding::ok("gh", "logged in"),
         Ok(output) => {
             let said = [output.stdout, output.stderr].concat();

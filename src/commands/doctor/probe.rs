@@ -33,16 +33,28 @@ impl fmt::Display for Unanswered {
     }
 }
 
-/// What a program answers to these arguments where agents work.
+/// Whether a program is part of the project. Then who wrote the project chose it, and looking at a project runs nothing of it.
+pub(super) fn is_of_project(program: &Path, project: &Project) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let root = real(project.root());
+    // A link in the project is part of it, wherever it leads.
+    [Some(program), program.parent()].into_iter().flatten().any(|path| real(path).starts_with(&root))
+}
+
+/// What a program that is no part of the project answers to these arguments where agents work.
 pub(super) fn ask<S: AsRef<OsStr>>(
     program: &Path,
     args: &[S],
     project: &Project,
-    options: &DoctorOptions,
 ) -> Result<Output, Unanswered> {
+    if is_of_project(program, project) {
+        return Err(Unanswered::Because(format!(
+            "{} is part of the project, and not started",
+            program.display()
+        )));
+    }
     let mut command = Command::new(program);
-    command.args(args).envs(options.env.iter().map(|(name, value)| (name, value)));
-    command.current_dir(project.root());
+    command.args(args).current_dir(project.root());
     output_within(&mut command, LIMIT).map_err(|error| {
         if error.kind() == io::ErrorKind::TimedOut {
             Unanswered::InTime

@@ -13,13 +13,16 @@ struct Scratch {
 
 fn scratch() -> Scratch {
     let guard = tempfile::tempdir().unwrap();
-    fs::create_dir_all(guard.path().join("bin")).unwrap();
+    for folder in ["bin", "project"] {
+        fs::create_dir_all(guard.path().join(folder)).unwrap();
+    }
     let options = DoctorOptions {
         agent: "claude".into(),
         refused: None,
         program: Some("claude".into()),
         preset: preset::preset("claude").unwrap(),
         args: Vec::new(),
+        started_by: None,
         env: vec![("HOME".into(), guard.path().join("home").into())],
         as_root: false,
         git: GitSettings::default(),
@@ -31,8 +34,10 @@ fn scratch() -> Scratch {
 }
 
 impl Scratch {
+    /// A path in the project; programs and the home are beside it.
     fn path(&self, name: &str) -> PathBuf {
-        self.guard.path().join(name)
+        let is_beside = ["bin", "home"].iter().any(|beside| name.starts_with(beside));
+        if is_beside { self.guard.path().join(name) } else { self.guard.path().join("project").join(name) }
     }
 
     fn write(&self, name: &str, content: &str) {
@@ -61,7 +66,7 @@ impl Scratch {
     }
 
     fn project(&self) -> Project {
-        Project::locate(self.guard.path(), &|_| None, None, None).unwrap()
+        Project::locate(&self.path(""), &|_| None, None, None).unwrap()
     }
 
     fn finding(&self, check: &str) -> Finding {
@@ -103,7 +108,7 @@ fn an_empty_folder_fails_with_advice_and_stays_empty() {
     for advice in ["'git init'", "'ralph init'", "install claude", "set SPECS_DIR"] {
         assert!(said.contains(advice), "{advice} in {said}");
     }
-    assert_eq!(fs::read_dir(scratch.guard.path()).unwrap().count(), 1, "only bin");
+    assert_eq!(fs::read_dir(scratch.path("")).unwrap().count(), 0, "nothing is written");
 }
 
 #[test]
@@ -113,7 +118,7 @@ fn an_agent_without_a_version_is_a_warning() {
         scratch.agent(script);
         assert_eq!(scratch.finding("agent").status, Health::Warn, "{script}");
     }
-    scratch.options.program = Some("./bin/claude".into());
+    scratch.options.program = Some("../bin/claude".into());
     scratch.working_agent();
     assert_eq!(scratch.finding("agent").status, Health::Ok);
     scratch.options.program = None;

@@ -37,12 +37,18 @@ impl Placed {
 }
 
 /// Writes a file that is not there yet, or that may be replaced. Whole files only: a half-written one would be kept
-/// by the next `init`. A dangling symlink is there: somebody put it.
-pub(in crate::commands) fn place(path: &Path, content: &str, replace: bool) -> Result<Placed, FileError> {
+/// by the next `init`. A dangling symlink is there: somebody put it. No link leads out of the `project` that the path is in.
+pub(in crate::commands) fn place(
+    project: &Path,
+    path: &Path,
+    content: &str,
+    replace: bool,
+) -> Result<Placed, FileError> {
     let exists = path.symlink_metadata().is_ok();
     if exists && !replace {
         return Ok(Placed::Kept);
     }
+    theirs::require_within(project, path).map_err(FileError::at(path))?;
     let copy = match theirs::read(path, theirs::MAX_TEXT) {
         Ok(found) if found == content.as_bytes() => return Ok(Placed::Same),
         Ok(_) => Some(atomic::copy_theirs(path)?),

@@ -33,7 +33,7 @@ pub(in crate::commands) fn gathered(
     let is_build = report.is_of_branches();
     let spent = |one: &LoopReport| {
         let places = if is_build { project.of_branch(&one.name, None) } else { project.clone() };
-        let found = Loop::at(places, &one.name).filter(|found| is_of(found, one))?;
+        let found = Loop::at(places, &one.name).filter(|found| is_of(found, one) && found.is_own())?;
         let state = found.state.ok()?;
         Some((state.tally.clone(), state.budget))
     };

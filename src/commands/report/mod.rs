@@ -31,7 +31,7 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
         report.loops.retain(|one| !one.task_list.is_empty());
     }
     if let Some(file) = &args.html {
-        return page::write(&report, file, args.open);
+        return page::write(&report, picked.project.root(), file, args.open);
     }
     print(|out| {
         if args.json {

@@ -7,14 +7,16 @@ use anyhow::{Context as _, bail};
 use super::browser;
 use crate::commands::output::{print_as_it_is, say, warn};
 use crate::files::atomic::{self, Durability};
+use crate::files::{FileError, theirs};
 use crate::parallel;
 use crate::record::event_lines::each_line;
 use crate::record::report::{LoopReport, RunReport};
 use crate::record::run_folder::event_logs;
 use crate::view::report::html::{ROOM, Transcripts, page};
 
-/// Writes the page, or prints it where the file is `-`, and opens it.
-pub(super) fn write(report: &RunReport, file: &Path, is_to_open: bool) -> anyhow::Result<u8> {
+/// Writes the page, or prints it where the file is `-`, and opens it. No link leads it elsewhere: who made the
+/// `project`, which is its root here, may be somebody else.
+pub(super) fn write(report: &RunReport, project: &Path, file: &Path, is_to_open: bool) -> anyhow::Result<u8> {
     let room = ROOM / report.loops.len().max(1);
     let transcripts = parallel::each(&report.loops, &|one| transcripts(one, room));
     let page = page(report, &transcripts);
@@ -24,8 +26,16 @@ pub(super) fn write(report: &RunReport, file: &Path, is_to_open: bool) -> anyhow
         }
         return print_as_it_is(&page);
     }
-    atomic::write_theirs(file, page.as_bytes(), Durability::Atomic).context("cannot write the page")?;
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    if let Ok(target) = file.read_link() {
+        bail!(
+            "cannot write the page {}: it is a symbolic link to {}: remove it, or name another file",
+            file.display(),
+            target.display()
+        );
+    }
+    theirs::require_within(project, &whole).map_err(FileError::at(file)).context("cannot write the page")?;
+    atomic::write_theirs(file, page.as_bytes(), Durability::Atomic).context("cannot write the page")?;
     say(&whole.display().to_string());
     if is_to_open && let Err(error) = browser::open(&whole) {
         warn(&format!("{error:#}"));

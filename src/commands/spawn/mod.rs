@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 
 use super::output::{say, warn};
 use super::plain_loop::count;
+use super::resume::with_secret;
 use super::worker;
 use crate::cli::{RunArgs, SpawnArgs};
 use crate::files::FileError;
@@ -43,7 +44,8 @@ pub(super) fn spawn(args: &SpawnArgs) -> anyhow::Result<u8> {
     Server::check()?;
     std::env::set_current_dir(&setup.cwd)
         .with_context(|| format!("cannot work in {}", setup.cwd.display()))?;
-    let workspace = open_loop(Verb::Spawn, &args.flags)?;
+    let mut workspace = open_loop(Verb::Spawn, &args.flags)?;
+    workspace.knows_secrets_of(&setup.env);
     if setup.check_done_continuous && workspace.settings.done_pattern.as_deref().is_none_or(str::is_empty) {
         warn("--check-done-continuous does nothing without --done-pattern");
     }
@@ -95,7 +97,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
     std::env::set_current_dir(&worker.cwd).with_context(|| {
         format!("cannot work in {}, where worker '{name}' was started", worker.cwd.display())
     })?;
-    let workspace = open_loop(Verb::Spawn, &args.flags)?;
+    let mut workspace = open_loop(Verb::Spawn, &args.flags)?;
+    let worker = worker
+        .with_words(|word| with_secret(&word, &workspace.settings.secrets))
+        .with_context(|| format!("worker '{name}'"))?;
+    workspace.knows_secrets_of(&worker.env);
     let root = worker.cwd.clone();
     let project = workspace.project.of_worker(name, &root).context("there is no home folder")?;
     let shown = prompt.display().to_string();

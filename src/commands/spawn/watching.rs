@@ -1,6 +1,7 @@
 //! From a worker to its running loop.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -29,6 +30,7 @@ use crate::record::state::State;
 use crate::record::worker::Worker;
 use crate::settings::Verb;
 use crate::source::worker::WorkerPrompt;
+use crate::text::redact::Redactor;
 use crate::tmux::Server;
 use crate::view::plain::Frame;
 use crate::view::worker_lines::WorkerLines;
@@ -101,7 +103,7 @@ impl Watching<'_> {
             board: Board::default(),
             ticket: None,
             started_from: None,
-            worker: Some(worker.clone()),
+            worker: Some(kept(worker, &settings.secrets)),
             done_words: done,
             inactivity: Some(timeouts.inactivity),
             argv: Some(vec!["ralph".into(), "run".into(), (*name).into()]),
@@ -177,6 +179,12 @@ impl Watching<'_> {
             ..Launch::default()
         }
     }
+}
+
+/// A worker as it is kept: without the secrets, which `ralph run NAME` puts back.
+fn kept(worker: &Worker, secrets: &Redactor) -> Worker {
+    let Ok(kept) = worker.clone().with_words(|word| Ok::<_, Infallible>(secrets.word(&word)));
+    kept
 }
 
 /// A time in seconds from a file that its user may have changed; `None` where it is none that clocks can tell.

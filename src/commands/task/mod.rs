@@ -12,14 +12,15 @@ use serde_json::json;
 
 use super::author;
 use super::output::{print, print_for_people, remark};
-use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
+use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
 use crate::graph::{Changes, NewTask, Store, Task};
-use crate::job::workspace::locate;
+use crate::job::workspace::{locate, secrets_in};
 use crate::process::sweep::Carried;
 use crate::project::{Project, ProjectError};
 use crate::text::count;
+use crate::text::redact::Redactor;
 
 /// The name of the environment variable with the feature that an agent adds tasks to.
 pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
@@ -41,7 +42,8 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         }
         TaskVerb::Fail(args) => {
             let id = &args.task.id;
-            change(&args.task.graph, |store| store.force_fail(id, &args.reason))
+            let reason = secrets(&args.task.graph)?.word(&args.reason);
+            change(&args.task.graph, |store| store.force_fail(id, &reason))
         }
         TaskVerb::Reset(args) => change(&args.graph, |store| store.reset(&args.id)),
         TaskVerb::Delete(args) => {
@@ -54,8 +56,9 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
         }
         TaskVerb::Log(args) => match &args.message {
             Some(message) => {
+                let message = secrets(&args.task.graph)?.word(message);
                 let mut store = open(&args.task.graph)?;
-                store.log(&args.task.id, message)?;
+                store.log(&args.task.id, &message)?;
                 if args.task.graph.json { show::log(&store, &args.task) } else { Ok(0) }
             }
             None => show::log(&look(&args.task.graph)?, &args.task),
@@ -75,9 +78,11 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
 }
 
 fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
+    let secrets = secrets(&args.graph)?;
+    let description = description(args.description.as_deref())?.unwrap_or_default();
     let task = NewTask {
-        title: args.title.clone(),
-        description: description(args.description.as_deref())?.unwrap_or_default(),
+        title: secrets.word(&args.title),
+        description: secrets.word(&description),
         parent: args.parent.clone(),
         feature: args.feature.clone().or_else(|| feature_at_work(args)),
         after: args.after.clone(),
@@ -91,7 +96,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
     }
     let mut store = create(&project)?;
     if let Some(parent) = &task.parent {
-        require_own(&project, &store, parent)?;
+        require_own(&args.graph, &store, parent)?;
     }
     let id = store.add(&task)?;
     answer(&args.graph, &json!({ "id": id }), &id)
@@ -99,8 +104,8 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
 
 /// Refuses a part of what others work on: inside of an attempt parts are added below the task at work alone. What agents make tasks in
 /// is theirs.
-fn require_own(project: &Project, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
-    if project.graph_dir().ends_with(author::DRAFT) || !attempt::is_inside() {
+fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
+    if attempt::is_draft(args)? || !attempt::is_inside() {
         return Ok(());
     }
     let carried = Carried::by_us();
@@ -119,6 +124,11 @@ fn require_own(project: &Project, store: &SqliteStore, parent: &str) -> anyhow::
     )
 }
 
+/// What takes the secrets out of words on their way into the graph, which is kept and becomes prompts: most are an agent's.
+fn secrets(args: &GraphArgs) -> anyhow::Result<Redactor> {
+    secrets_in(&PlaceArgs { ralph_dir: args.ralph_dir.clone(), ..PlaceArgs::default() })
+}
+
 /// The feature that an agent adds tasks to, where it does not say so.
 fn feature_at_work(args: &TaskAddArgs) -> Option<String> {
     let name = std::env::var(FEATURE_VARIABLE).ok().filter(|name| !name.is_empty());
@@ -126,9 +136,11 @@ fn feature_at_work(args: &TaskAddArgs) -> Option<String> {
 }
 
 fn update(args: &TaskUpdateArgs) -> anyhow::Result<u8> {
+    let secrets = secrets(&args.graph)?;
+    let without = |text: String| secrets.word(&text);
     let changes = Changes {
-        title: args.title.clone(),
-        description: description(args.description.as_deref())?,
+        title: args.title.clone().map(without),
+        description: description(args.description.as_deref())?.map(without),
         feature: args.feature.clone(),
         priority: args.priority,
         max_retries: args.max_retries,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
-use crate::files::{if_there, own, theirs, way_to_read};
+use crate::files::{FileError, if_there, own, theirs, way_to_read};
 use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
@@ -138,6 +138,8 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
+    let within = path.parent().map_or(Ok(()), |folder| theirs::require_within(folder, path));
+    within.map_err(|error| FileError::at(path)(error).to_string())?;
     atomic::write_theirs(path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
 }
 

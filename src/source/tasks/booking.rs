@@ -261,7 +261,10 @@ impl Tasks {
             Ok(Ended::Released) => (Became::Blocked, reason),
             Err(GraphError::ClaimLost { .. }) => {
                 let why = "it was taken from this run meanwhile: what its agent says is not booked";
-                (Became::Blocked, why.to_owned())
+                let (became, told) = self.ended_by_another(current)?.unwrap_or((Became::Blocked, why));
+                self.tell_ended(current, became, told, context)?;
+                // The journal is about this attempt, and that has ended nothing.
+                return Ok((Became::Blocked, why.to_owned()));
             }
             Err(error) => return Err(error.into()),
         };

@@ -21,7 +21,7 @@ use crate::engine::report::{Report, Signal};
 use crate::engine::source::{Booked, Source, Work};
 use crate::engine::tally::{Given, Tally};
 use crate::git::guard;
-use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Store, Task};
+use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Status, Store, Task};
 use crate::memory::journal::Became;
 use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
@@ -308,11 +308,28 @@ impl Tasks {
         let mut graph = self.graph.borrow_mut();
         let given_back = graph.release(&current.claim, why);
         drop(graph);
-        match given_back {
-            // Somebody has taken it from us meanwhile.
-            Err(GraphError::ClaimLost { .. }) | Ok(()) => self.tell_ended(current, became, why, context),
-            Err(error) => Err(error.into()),
-        }
+        let (became, why) = match given_back {
+            Ok(()) => (became, why),
+            Err(GraphError::ClaimLost { .. }) => self.ended_by_another(current)?.unwrap_or((became, why)),
+            Err(error) => return Err(error.into()),
+        };
+        self.tell_ended(current, became, why, context)
+    }
+
+    /// How a task has ended that was taken from this run while its agent worked, as the graph has it; `None`: it has not ended.
+    fn ended_by_another(&self, current: &Current) -> Result<Option<(Became, &'static str)>, End> {
+        let task = self.graph.borrow().task(&current.task.id);
+        Ok(match task {
+            Ok(Task { status: Status::Done, .. }) => {
+                Some((Became::Done, "it was set to done meanwhile, and not by this run"))
+            }
+            Ok(Task { status: Status::Failed, .. }) => {
+                Some((Became::Failed, "it was set to failed meanwhile, and not by this run"))
+            }
+            // It may have been deleted.
+            Ok(_) | Err(GraphError::UnknownTask { .. }) => None,
+            Err(error) => return Err(error.into()),
+        })
     }
 
     /// What is called done, and nobody has booked, is verified first: an agent that can write files can write the graph's.

@@ -45,7 +45,7 @@ fn nothing_of_an_agent_drives_the_terminal() {
         r#""event":"text","text":"\u001b[2Jgone\u202e""#,
         r#""event":"notice","message":"a\u0007b""#,
     ]);
-    assert_eq!(text, "▸ Bash x y\n[2Jgone\n! ab\n");
+    assert_eq!(text, "▸ Bash x y\n[2Jgone\\u{202e}\n! ab\n");
 }
 
 #[test]

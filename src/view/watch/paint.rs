@@ -63,7 +63,9 @@ impl Paint {
 /// is shown by itself.
 pub(super) fn shown(text: &str) -> String {
     let mut text = message(text);
-    text.retain(|char| !matches!(char, '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{200b}'..='\u{200f}' | '\u{1f3fb}'..='\u{1f3ff}'));
+    text.retain(
+        |char| !matches!(char, '\u{200c}'..='\u{200d}' | '\u{fe0e}'..='\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}'),
+    );
     text
 }
 

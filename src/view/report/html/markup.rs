@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::text::hidden::revealed;
+
 /// The name of an attribute and its value.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
 
@@ -18,7 +20,7 @@ impl Html {
 
     /// Text of anybody: it shows as it is, and does nothing.
     pub(super) fn text(&mut self, text: impl AsRef<str>) -> &mut Self {
-        for char in shown(text.as_ref()).chars() {
+        for char in shown(&revealed(text.as_ref())).chars() {
             match char {
                 '&' => self.0.push_str("&amp;"),
                 '<' => self.0.push_str("&lt;"),
@@ -107,10 +109,9 @@ impl Html {
     }
 }
 
-/// `text` as a page can show it: without escape sequences of terminals; other characters that are not to be seen, or that turn
-/// round the order of what follows, have something in their place.
+/// `text` as a page can show it: without escape sequences of terminals; other control characters have something in their place.
 fn shown(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hidden) {
+    if !text.contains(|char| char != in_place(char)) {
         return Cow::Borrowed(text);
     }
     // It would take some control characters away, of which one could wonder where they are.
@@ -146,10 +147,6 @@ fn sequence(text: &str) -> usize {
     1
 }
 
-fn is_hidden(char: char) -> bool {
-    char != in_place(char)
-}
-
 fn in_place(char: char) -> char {
     match char {
         '\n' | '\t' => char,
@@ -157,9 +154,7 @@ fn in_place(char: char) -> char {
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(char)).unwrap_or(char::REPLACEMENT_CHARACTER),
         '\x7f' => '␡',
         // The last ones are no characters in any text.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fdd0}'..='\u{fdef}' => {
-            char::REPLACEMENT_CHARACTER
-        }
+        '\u{fdd0}'..='\u{fdef}' => char::REPLACEMENT_CHARACTER,
         _ if char.is_control() || u32::from(char) & 0xfffe == 0xfffe => char::REPLACEMENT_CHARACTER,
         _ => char,
     }
@@ -191,7 +186,7 @@ mod tests {
     fn what_cannot_be_seen_shows_or_is_gone() {
         assert_eq!(of("\x1b[1;31mred\x1b[0m \x1b]0;title\x07\x1b]8;;x\x1b\\end"), "red end");
         assert_eq!(of("a\0b\x07c\x7fd\re\r\nf\tg"), "a␀b␇c␡d␍e\nf\tg");
-        assert_eq!(of("\u{202e}a\u{2066}\u{9b}\u{fffe}"), "\u{fffd}a\u{fffd}\u{fffd}\u{fffd}");
+        assert_eq!(of("\u{202e}a\u{ad}\u{9b}\u{fffe}"), "\\u{202e}a\\u{ad}\u{fffd}\u{fffd}");
         assert_eq!(of("\x1b"), "␛");
         assert_eq!(of("\x1b[31\n\x1b]0;never ends\nb"), "␛[31\n␛]0;never ends\nb");
         assert_eq!(of("שלום 🦀 👩‍👩‍👧"), "שלום 🦀 👩‍👩‍👧");

@@ -1,0 +1,198 @@
+//! What lies in a project may have come with it: a clone's records run nothing, its links lead nobody's files elsewhere, and who
+//! looks at it starts nothing of it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::branch_project::{BranchProject, plan};
+use crate::policies::{agent, project};
+use crate::scratch::{Run, Scratch, executable};
+
+/// A project whose loop was killed in its first attempt.
+fn killed() -> Scratch {
+    let scratch = project("kill -9 $(ps -o ppid= -p $PPID)");
+    let run = scratch.run("prompt p.md 3 --name mine");
+    assert_eq!(run.code, None, "{run:?}");
+    agent(&scratch, "complete");
+    scratch
+}
+
+/// All of the project, its records included, in another folder.
+fn copied(scratch: &Scratch) -> PathBuf {
+    let copy = scratch.outside().join("clone");
+    assert!(Command::new("cp").arg("-a").args([&scratch.root(), &copy]).status().unwrap().success());
+    copy
+}
+
+fn run_in(scratch: &Scratch, folder: &Path, args: &str) -> Run {
+    Scratch::finish(scratch.ralph(args).current_dir(folder))
+}
+
+/// It says whose records are meant and what to do, and no agent was called.
+#[track_caller]
+fn is_refused(scratch: &Scratch, run: &Run, state: &Path) {
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let said = format!("{}: not written by you on this machine", state.display());
+    assert!(run.stderr.contains(&said) && run.stderr.contains("--resume"), "{run:?}");
+    assert_eq!(fs::read_to_string(scratch.outside().join("attempts")).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn records_of_a_clone_run_nothing_and_are_nothing_to_suggest() {
+    let scratch = killed();
+    let clone = copied(&scratch);
+    let state = clone.join(".ralph/state.toml");
+    for verb in ["resume", "resume mine --max-iterations 9"] {
+        let run = Scratch::finish(scratch.ralph(verb).arg("--ralph-dir").arg(".ralph").current_dir(&clone));
+        is_refused(&scratch, &run, &state);
+    }
+    for verb in ["", "report", "report --md"] {
+        let shown = run_in(&scratch, &clone, verb);
+        assert!(shown.code == Some(0) && !shown.stdout.contains("ralph resume"), "{verb}: {shown:?}");
+    }
+    // Who asks for it goes on counting, with the command line of their own.
+    let run = run_in(&scratch, &clone, "prompt p.md 3 --name mine --resume");
+    assert!(run.code == Some(0) && run.stderr.contains("resuming "), "{run:?}");
+    assert_eq!(run_in(&scratch, &clone, "resume").code, Some(1), "it is this user's by now, and has ended");
+
+    assert!(scratch.run("").stdout.contains("ralph resume mine"));
+    let run = scratch.run("resume");
+    assert_eq!(run.code, Some(0), "the original is its user's: {run:?}");
+}
+
+#[test]
+fn a_command_line_that_somebody_has_changed_is_not_run() {
+    for (from, to) in [("\"3\"", "\"4\""), ("cwd = \"", "cwd = \"/tmp/../")] {
+        let scratch = killed();
+        let state = scratch.read(".ralph/state.toml");
+        assert!(state.contains(from), "{state}");
+        scratch.write(".ralph/state.toml", state.replace(from, to));
+        is_refused(&scratch, &scratch.run("resume"), &scratch.path(".ralph/state.toml"));
+        scratch.write(".ralph/state.toml", state);
+        assert_eq!(scratch.run("resume").code, Some(0));
+    }
+}
+
+#[test]
+fn a_loop_that_goes_on_by_itself_does_not_do_so_after_the_records_of_others() {
+    let scratch = killed();
+    let state = scratch.read(".ralph/state.toml");
+    let planted = state
+        .replace("name = \"mine\"", "name = \"loop-plan\"")
+        .replace("verb = \"prompt\"", "verb = \"loop plan\"");
+    assert_ne!(planted, state);
+    scratch.write(".ralph/state.toml", planted);
+    agent(&scratch, "printf '## Branch: a\\n- [ ] x\\n' > IMPLEMENTATION_PLAN.md; complete");
+    // It would plan where planning was cut off; without a plan building has nothing to do.
+    let run = scratch.run("loop");
+    assert_eq!(run.code, Some(2), "{run:?}");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_of_ralphs_is_not_written_through() {
+    for name in [".ralph/runs", ".ralph/runs/branches", ".ralph"] {
+        let scratch = project("complete");
+        let other = scratch.outside().join("other/.ralph");
+        fs::create_dir_all(&other).unwrap();
+        let link = scratch.path(name);
+        let _ = fs::remove_dir_all(&link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(&other, &link).unwrap();
+        let run = scratch.run("prompt p.md 1");
+        let said = format!("{}: it is a symbolic link", link.display());
+        assert!(run.code == Some(1) && run.stderr.contains(&said), "{name}: {run:?}");
+        for verb in ["status", "report", "history", "clean", "task add x"] {
+            scratch.run(verb);
+        }
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0, "{name}");
+        if name == ".ralph" {
+            let run = Scratch::finish(scratch.ralph("prompt p.md 1 --ralph-dir").arg(&other));
+            assert_eq!(run.code, Some(0), "who names the folder means it: {run:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_where_the_user_points_goes_through_no_link() {
+    let scratch = project("complete");
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    let mine = scratch.outside().join("mine");
+    fs::create_dir(&mine).unwrap();
+    let precious = mine.join("page.html");
+    fs::write(&precious, "# precious\n").unwrap();
+    symlink(&precious, scratch.path("page.html")).unwrap();
+    symlink(&mine, scratch.path("docs")).unwrap();
+    let refused = |args: &str| {
+        let run = scratch.run(args);
+        assert!(run.code == Some(1) && run.stderr.contains("symbolic link"), "{args}: {run:?}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "# precious\n", "{args}");
+        assert_eq!(fs::read_dir(&mine).unwrap().count(), 1, "{args}");
+    };
+    for file in ["page.html", "docs/page.html", "docs/new.html"] {
+        refused(&format!("report --html {file}"));
+    }
+    assert_eq!(scratch.run("report --html own.html").code, Some(0));
+    symlink(&precious, scratch.path(".ralph/config")).unwrap();
+    symlink(&precious, scratch.path("ralph.toml")).unwrap();
+    for args in ["init --force --agent claude", "init --force ralph.toml", "init docs/RALPH.md"] {
+        refused(args);
+    }
+}
+
+#[test]
+fn a_plan_that_is_a_link_out_of_the_project_is_not_written_through() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1)]));
+    let scratch = &project.scratch;
+    let (mine, link) = (scratch.outside().join("mine.md"), scratch.path("IMPLEMENTATION_PLAN.md"));
+    fs::rename(&link, &mine).unwrap();
+    symlink(&mine, &link).unwrap();
+    let before = fs::read_to_string(&mine).unwrap();
+    let run = scratch.run("loop build");
+    assert!(run.code != Some(0) && run.stderr.contains("a symbolic link leads out of"), "{run:?}");
+    assert_eq!(fs::read_to_string(&mine).unwrap(), before, "{run:?}");
+}
+
+#[test]
+fn work_trees_are_not_made_where_a_committed_link_leads() {
+    let scratch = project("complete");
+    let other = scratch.outside().join("other");
+    fs::create_dir(&other).unwrap();
+    symlink(&other, scratch.path(".worktrees")).unwrap();
+    scratch.git(&["add", "--force", ".worktrees"]);
+    scratch.git(&["commit", "--quiet", "-m", "A link"]);
+    scratch.write("IMPLEMENTATION_PLAN.md", "## Branch: a\nGoal: g\nStatus: planned\n- [ ] x\n");
+    let run = scratch.run("loop build");
+    assert!(run.code != Some(0) && run.stderr.contains("a symbolic link that is committed"), "{run:?}");
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+}
+
+#[test]
+fn a_doctor_starts_nothing_that_the_project_brings_along() {
+    for (config, args) in [
+        ("AGENT_CLI=./evil\n", ""),
+        ("export PATH=$PWD/bin:$PATH\n", ""),
+        ("export START=$PWD/evil\n", ""),
+        ("AGENT_TYPE=claude-acp\nAGENT_CLI=bash\nAGENT_ARGS=./evil\n", ""),
+        ("AGENT_TYPE='acp:./evil'\n", ""),
+        ("", "--agent=./evil"),
+    ] {
+        let scratch = Scratch::new();
+        // As interpreters do by a variable of their own.
+        scratch.agent("claude", "$START; [ \"$1\" != --version ] || echo 1.0");
+        let root = scratch.root();
+        executable(&root.join("evil"), "#!/bin/sh\ntouch \"$HOME/ran\"\necho 1.0\n");
+        fs::create_dir(root.join("bin")).unwrap();
+        for name in ["claude", "gh"] {
+            fs::copy(root.join("evil"), root.join("bin").join(name)).unwrap();
+        }
+        scratch.write(".ralph/config", config.replace("$PWD", root.to_str().unwrap()));
+        let run = scratch.run(&format!("doctor {args}"));
+        assert!(!run.stdout.is_empty(), "{config}{args}: {run:?}");
+        assert!(!scratch.home().join("ran").exists(), "{config}{args}: {run:?}");
+        if !config.contains("START") {
+            assert!(run.stdout.contains("not started"), "{config}{args}: {run:?}");
+        }
+    }
+}
