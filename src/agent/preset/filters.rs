@@ -13,7 +13,8 @@ macro_rules! billing {
 /// A definition: the words in an error that is told as the JSON of its provider.
 macro_rules! plain {
     () => {
-        r#"def plain: . as $text | first((try (fromjson | .error.message? // .message? // $text) catch $text), $text);
+        r#"def plain: . as $text | (capture("^\\[API Error: (?<json>\\{.*\\})\\]$"; "s").json // $text)
+  | first((try (fromjson | .error.message? // .message? // $text) catch $text), $text);
 "#
     };
 }
@@ -59,12 +60,12 @@ macro_rules! with_class {
   if $m | billing then "billing"
   elif says("context.(window|length)|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
   # A status says more than words.
-  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|disabled organization")
+  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")
   then "auth"
   # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
   elif says("incomplete response|content.?filter|content management policy|PROHIBITED_CONTENT") then "other"
   elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT") then "other"
-  elif status("429") or says("too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED")
+  elif status("429") or says("too many requests|rate.?limit|usage.?limit|hit your limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
   elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
   then "overload"
@@ -133,6 +134,7 @@ if .type == "assistant" then
 elif .type == "system" and .subtype == "api_retry" then
   # One line for all of them.
   select(.attempt == 1) | {notice: "the agent tries again, up to \(.max_retries) times: \(.error_status // "") \(.error // "")"}
+elif .type == "system" and .subtype == "informational" then select(.level != "info") | {notice: .content}
 elif .type == "rate_limit_event" and .rate_limit_info.status == "rejected" then
   {notice: "usage limit reached: \(.rate_limit_info.rateLimitType // "unknown")"}
 elif .type == "result" then
@@ -374,11 +376,14 @@ pub(super) const OPENCODE_RESULT: &str = with_class!(
     r#"
 if .type == "text" then .part.messageID // empty | {message: .}
 elif .type == "tool_use" then .part.callID // empty | {tool_started: .}, {tool_finished: .}
+elif .type == "step_start" then {session_id: .sessionID}
 elif .type == "step_finish" then
-  {session_id: .sessionID} + (.part
+  (.part
   | {add: true, cost_usd: .cost,
      input_tokens: ((.tokens.input // 0) + (.tokens.cache.read // 0) + (.tokens.cache.write // 0)),
-     output_tokens: ((.tokens.output // 0) + (.tokens.reasoning // 0))})
+     output_tokens: ((.tokens.output // 0) + (.tokens.reasoning // 0))}),
+  # It stops there, and exits with 0.
+  (select(.part.reason == "length") | {error: "the answer was cut off at the limit of its length"})
 elif .type == "error" then
   .sessionID as $session | .error
   | (.data.message // .name // "unknown error") as $e
