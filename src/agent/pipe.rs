@@ -58,7 +58,7 @@ pub struct PipeAgent {
     pub balance: Option<BalanceQuery>,
     /// How long an attempt may go on.
     pub timeouts: Timeouts,
-    /// Its user knows that nobody reads what it says.
+    /// The notice that its text is not read has been shown.
     pub has_told_unread: bool,
 }
 
@@ -77,9 +77,9 @@ impl Agent for PipeAgent {
             self.has_told_unread = true;
             let name = &self.name;
             context.notice(&format!(
-                "what '{name}' says cannot be told from the rest of what it prints, so that COMPLETE and other markers never \
-                 count: set AGENT_RESPONSE_FILTER, or write 'acp:' before its command line if it speaks the Agent Client \
-                 Protocol (ralph help filters, ralph help acp)"
+                "ralph does not know the output format of '{name}', so that COMPLETE and other markers in it never count: \
+                 set AGENT_RESPONSE_FILTER, or write 'acp:' before its command line if it speaks the Agent Client Protocol \
+                 (ralph help filters, ralph help acp)"
             ))?;
         }
         if let Some(used) = report.usage.context().filter(|used| used.percent() >= FULL) {
@@ -188,7 +188,7 @@ impl PipeAgent {
     }
 }
 
-/// Whether the end of what an agent has printed holds something that was meant for a reader: a marker, or an event.
+/// Whether the end of an agent's output holds something that a filter could read: a marker, or a JSON object on a line.
 fn is_unread(printed: &str) -> bool {
     let is_event = |line: &str| line.starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_ok();
     printed.contains(COMPLETE) || printed.lines().any(is_event)

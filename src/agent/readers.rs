@@ -61,7 +61,7 @@ impl ReaderPlan {
         filters
     }
 
-    /// Whether something finds the assistant's own text.
+    /// Whether a filter picks the assistant's own text from the output.
     pub(super) fn reads_text(&self) -> bool {
         self.response.is_some() || self.preset_reads
     }

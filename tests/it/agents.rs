@@ -302,12 +302,11 @@ fn a_custom_agent_without_filters_is_judged_by_its_exit_code() {
     assert_eq!(scratch.run("prompt p.md 1 --max-retries 0").code, Some(4));
 }
 
-/// Somebody may wait a whole night for the end of a loop that cannot be told.
 #[test]
-fn who_is_not_understood_is_told_so_once_with_what_to_do() {
+fn an_unknown_output_format_is_a_notice_once_with_what_to_do() {
     let scratch = Scratch::new();
-    let told = "what 'my-agent' says cannot be told from the rest of what it prints";
-    let notices = |run: &Run| run.stderr.matches(told).count();
+    let notice = "ralph does not know the output format of 'my-agent'";
+    let notices = |run: &Run| run.stderr.matches(notice).count();
     for (prints, expected) in [
         (r#"{"role":"assistant","content":"I work."}"#, 1),
         ("It is done: <promise>COMPLETE</promise>", 1),
@@ -325,11 +324,15 @@ fn who_is_not_understood_is_told_so_once_with_what_to_do() {
     scratch.write("fix/RALPH.md", "---\nagent: my-agent\n---\nDo it.\n");
     scratch.agent("my-agent", "cat > /dev/null; echo '{\"role\":\"assistant\"}'");
     assert_eq!(notices(&scratch.run("run fix -n 2")), 1);
-    // Who has a filter of the user's for what it says is read.
+    // A response filter of the user's reads it, a result filter does not.
     for (filter, expected) in [("AGENT_RESPONSE_FILTER=.say", 0), ("AGENT_RESULT_FILTER='{model}'", 1)] {
         scratch.write(".ralph/config", format!("AGENT_TYPE=custom\nAGENT_CLI=my-agent\n{filter}\n"));
         let run = scratch.run("prompt p.md 1");
-        assert_eq!(run.stderr.matches("cannot be told from the rest").count(), expected, "{filter}: {run:?}");
+        assert_eq!(
+            run.stderr.matches("does not know the output format").count(),
+            expected,
+            "{filter}: {run:?}"
+        );
     }
 }
 

@@ -454,6 +454,14 @@ fn opencode() {
 }
 
 #[test]
+fn the_session_of_opencode_is_known_from_its_first_line() {
+    let stream = fs::read(path("opencode", "tool", "ndjson")).unwrap();
+    let first = stream.split_inclusive(|&byte| byte == b'\n').next().unwrap();
+    let played = play("opencode", first, "", AgentEnd::Inactive, usize::MAX);
+    assert_eq!(played.reply.usage.session_id.as_deref(), Some("ses_e0477872bffePZ1bB8L2PywHTb"));
+}
+
+#[test]
 fn amp() {
     check(&[case("amp", "complete", "").fails(
         Kind::Exit,
@@ -495,6 +503,9 @@ fn the_display_shows_text_tools_retries_and_errors() {
     let overload = shows("claude", "overload529");
     assert_eq!(overload[..1], [again(10, "529 overloaded")]);
     assert_eq!(overload.len(), 2, "{overload:?}");
+    let refused = shows("claude", "refusal");
+    let stopped = "Opus 5.5's safeguards stopped the response above · continuing once with that noted";
+    assert!(refused.contains(&Show::Notice(stopped.into())), "{refused:?}");
     let limited = shows("codex", "e429");
     assert_eq!(limited[1], again(5, "(exceeded retry limit, last status: 429 Too Many Requests)"));
     assert_eq!(limited.len(), 3, "{limited:?}");

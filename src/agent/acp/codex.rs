@@ -34,7 +34,7 @@ impl Beside {
                 });
                 self.words_follow = true;
             }
-            // It has begun anew.
+            // A turn begins.
             Some("active") => *self = Self::default(),
             _ => {}
         }
@@ -53,7 +53,7 @@ impl Beside {
         true
     }
 
-    /// It has gone on after an error.
+    /// It has gone on after an error that it has tried again after.
     pub(super) fn goes_on(&mut self) {
         self.retried = None;
     }

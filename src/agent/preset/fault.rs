@@ -1,4 +1,4 @@
-//! What an error means that comes in no line of a stream: over a protocol, or on a screen.
+//! The kind of an error that does not come in a line of a stream: it comes over a protocol, or stands on a screen.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ pub struct Reported<'a> {
     pub message: &'a str,
 }
 
-/// The same, understood.
+/// An error whose kind is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Understood {
     /// Its kind.
