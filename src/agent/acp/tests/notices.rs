@@ -82,7 +82,9 @@ fn a_turn_of_codex_fails_with_the_thread_and_not_with_a_retry() {
         (vec![retries(503), named("1", "x"), status("systemError")], Some((Class::Other, "its turn"))),
     ] {
         let mut talk = prompted(false);
-        told.iter().for_each(|update| talk.update(update));
+        for update in &told {
+            talk.update(update);
+        }
         talk.update_of("another", &status("systemError"));
         talk.end_turn();
         let fault = talk.reply.usage.fault.as_ref().map(|fault| (fault.class, fault.message.as_str()));
