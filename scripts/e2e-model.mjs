@@ -13,7 +13,7 @@ import { createServer } from 'node:http';
 // --- What it says --------------------------------------------------------------------------------------------------
 
 // A turn has words, and at most one call of a tool: a command to `run`, or a file to `read` or to `write`. Where there are two,
-// the first one that the agent has a tool for is made.
+// the first one that the agent has a tool for is made. Or it is `refused`, by the provider, with these words.
 
 // Agents want absolute paths. As every model, this one has to find out first where it is.
 const LOOK = { says: 'I look around first.', run: 'pwd; cat specs/*.md' };
@@ -47,6 +47,10 @@ const SCRIPTS = [
       { says: 'I look at it.', run: `cat ${fact.file}; git status --short`, read: fact.file },
       { says: 'It is there, and committed.\n\n<verify-pass/>' },
     ],
+  },
+  {
+    prompt: /^# Be refused$/m,
+    turns: () => [{ refused: 'Incorrect API key provided' }],
   },
   {
     // The words that end the loop come from who finds the file there, so in the second conversation of its two.
@@ -127,9 +131,10 @@ function callOf(turn, offered) {
 /** Beside their work agents ask for titles and the like, and offer no tools for that. */
 const isWork = ({ tools }) => tools.some((tool) => tool in TOOLS.run || tool in TOOLS.read);
 
-/** The answer to a conversation: `{ text, call }`. */
+/** The answer to a conversation: `{ text, call }`, or `{ refused }`. */
 function answerTo(conversation) {
   const turn = isWork(conversation) && nextTurn(conversation);
+  if (turn?.refused) return turn;
   return turn ? { text: turn.says, call: callOf(turn, conversation.tools) } : { text: 'A greeting' };
 }
 
@@ -353,6 +358,13 @@ function stream(response, events) {
   response.end();
 }
 
+/** As providers refuse; each protocol reads other fields of it. */
+function refuse(response, agent, message) {
+  note(agent, 'is refused', message);
+  const error = { type: 'permission_error', message, code: 403, status: 'PERMISSION_DENIED' };
+  send(response, 403, { type: 'error', error });
+}
+
 /** Whose request to another host this is: the address of the proxy has the agent's name as its user. */
 function senderOf({ headers }) {
   const [, credentials = ''] = headers['proxy-authorization']?.split(' ') ?? [];
@@ -376,6 +388,7 @@ async function serve(request, response) {
   const conversation = protocol.read(body);
   const answer = answerTo(conversation);
   note(agent, 'hears', conversation.results.at(-1) ?? conversation.prompt);
+  if (answer.refused) return refuse(response, agent, answer.refused);
   note(agent, 'says', answer.text, answer.call ? JSON.stringify(answer.call) : '');
   if (protocol.streams(path, body)) return stream(response, protocol.pieces(answer, body.model));
   return send(response, 200, protocol.whole(answer, body.model));

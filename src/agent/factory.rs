@@ -62,6 +62,7 @@ impl Factory {
             ours,
             balance: None,
             timeouts,
+            has_told_unread: false,
         };
         let own = of_command(command, &wishes, unread)?;
         let how = How { command: Some(command.clone()), ..How::default() };
@@ -152,6 +153,7 @@ fn of_command(command: &CommandLine, wishes: &Wishes, mut agent: PipeAgent) -> R
     agent.readers = ReaderPlan::of(preset).map_err(cannot_start)?;
     command.name().clone_into(&mut agent.name);
     agent.preset = preset;
+    agent.has_told_unread = false;
     agent.launch.program = program(command).into();
     agent.launch.args = args.into_iter().map(Into::into).collect();
     agent.display = if agent.readers.preset_displays { DisplayRoute::Preset } else { DisplayRoute::Raw };

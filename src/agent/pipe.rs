@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use serde::de::IgnoredAny;
+
 use super::acp::{self, AcpCodec, Grounds, Wanted};
 use super::balance::BalanceQuery;
 use super::codec::Codec;
@@ -25,8 +27,8 @@ use crate::git;
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
+use crate::reply::sigil::COMPLETE;
 use crate::reply::usage::Class;
-use crate::reply::verdict::Readers;
 use crate::reply::verdict::{Failure, Kind};
 use crate::text::line::shell_words;
 
@@ -56,6 +58,8 @@ pub struct PipeAgent {
     pub balance: Option<BalanceQuery>,
     /// How long an attempt may go on.
     pub timeouts: Timeouts,
+    /// The notice that its text is not read has been shown.
+    pub has_told_unread: bool,
 }
 
 impl Agent for PipeAgent {
@@ -68,6 +72,15 @@ impl Agent for PipeAgent {
         if let Some(left) = self.ask_balance(context)? {
             let spent = before.map(|before| before - left).filter(|spent| *spent >= 0.0);
             report.balance = Some(Balance { spent, left });
+        }
+        if !self.has_told_unread && !self.readers.reads_text() && is_unread(&report.text) {
+            self.has_told_unread = true;
+            let name = &self.name;
+            context.notice(&format!(
+                "ralph does not know the output format of '{name}', so that COMPLETE and other markers in it never count: \
+                 set AGENT_RESPONSE_FILTER, or write 'acp:' before its command line if it speaks the Agent Client Protocol \
+                 (ralph help filters, ralph help acp)"
+            ))?;
         }
         if let Some(used) = report.usage.context().filter(|used| used.percent() >= FULL) {
             let name = &self.name;
@@ -148,7 +161,7 @@ impl PipeAgent {
             let (patience, wanted) = Hold::new()?;
             let codec = self.codec(&launch, &wanted, &port);
             let served = serve(pipes, attempt.prompt, codec, &self.display, &wanted, &port)?;
-            let is_unread = self.readers.in_force() == Readers::Nobody;
+            let is_unread = !self.readers.reads_text();
             Ok(Served { patience: Some(patience), is_unread, ..served })
         };
         let served = serve().map_err(|source| cannot_start(StartError::thread(&launch, source)))?;
@@ -173,4 +186,10 @@ impl PipeAgent {
         };
         Ok(traces.report(judging, started.elapsed()))
     }
+}
+
+/// Whether the end of an agent's output holds something that a filter could read: a marker, or a JSON object on a line.
+fn is_unread(printed: &str) -> bool {
+    let is_event = |line: &str| line.starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_ok();
+    printed.contains(COMPLETE) || printed.lines().any(is_event)
 }

@@ -2,6 +2,7 @@
 //!
 //! The formats behind the filters are those of the recordings under `tests/recordings/`, one test per recording.
 
+pub mod fault;
 mod filters;
 mod how;
 pub mod setup;
@@ -458,7 +459,7 @@ static PRESETS: [Preset; 13] = [
         response: filters::OPENCODE_RESPONSE,
         display: filters::OPENCODE_DISPLAY,
         result: filters::OPENCODE_RESULT,
-        types: &["text", "tool_use", "step_finish", "error"],
+        types: &["step_start", "text", "tool_use", "step_finish", "error"],
         tool_calls: ToolCalls::ToldWhenOver,
         reports_cost: true,
         setup: setup::OPENCODE,

@@ -61,6 +61,11 @@ impl ReaderPlan {
         filters
     }
 
+    /// Whether a filter picks the assistant's own text from the output.
+    pub(super) fn reads_text(&self) -> bool {
+        self.response.is_some() || self.preset_reads
+    }
+
     /// Whose filters decide about the outcome of an attempt.
     pub(super) fn in_force(&self) -> Readers {
         if self.response.is_some() || self.result.is_some() {

@@ -250,6 +250,7 @@ impl Choice {
             readers: filters.readers,
             display,
             timeouts: timeouts(settings),
+            has_told_unread: false,
         };
         Factory::new(agent, reports_cost)
     }

@@ -83,6 +83,11 @@ impl Show {
         Self::Tool { name: one_line_within(name, MAX_INPUT), input: input.map(brief).unwrap_or_default() }
     }
 
+    /// What an agent has to say beside the assistant's words.
+    pub(crate) fn notice(words: &str) -> Self {
+        Self::Notice(one_line(words))
+    }
+
     /// What an agent that has asked for leave to do something is told; `what` may be of any form.
     pub(crate) fn permission(leave: Leave, kind: String, what: &str) -> Self {
         Self::Permission { leave, kind, what: one_line_within(what, MAX_INPUT) }
@@ -100,7 +105,7 @@ impl Show {
             .or_else(|| text("delta").map(|text| Self::Delta(text.to_owned())))
             .or_else(|| text("thought").map(|text| Self::Thought(text.to_owned())))
             .or_else(|| text("error").map(|text| Self::Error(one_line(text))))
-            .or_else(|| text("notice").map(|text| Self::Notice(one_line(text))))
+            .or_else(|| text("notice").map(Self::notice))
     }
 }
 

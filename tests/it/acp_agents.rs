@@ -106,6 +106,83 @@ fn a_login_is_made_with_a_key_or_asked_for() {
     assert!(!format!("{run:?}{logs}").contains("canary"), "the agent reads it where it is");
 }
 
+/// Says what an agent has said in a recorded session with ralph, up to each of ralph's lines when that comes.
+const REPLAY: &str = r#"
+exec 3<"$1"
+while IFS= read -r _; do
+  while IFS= read -r line <&3 && [ "$line" != -- ]; do printf '%s\n' "$line"; done
+done
+"#;
+
+/// A loop of one iteration whose agent says what a real one has said.
+fn replay(scratch: &Scratch, recording: &str) -> Run {
+    let path = format!("{}/tests/recordings/acp/{recording}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    let recorded = fs::read_to_string(path).unwrap();
+    let lines = recorded.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let said = lines.map(|line| match line["dir"].as_str() {
+        Some("agent->client") => format!("{}\n", line["msg"]),
+        _ => "--\n".to_owned(),
+    });
+    // Before the first line of ralph's nothing is said.
+    scratch.write("said", said.skip(1).collect::<String>());
+    scratch.write("replay", REPLAY);
+    let mut command = scratch.ralph("prompt p.md 1 --max-retries 0 --max-limit-wait 1s");
+    Scratch::finish(command.args(["--agent", "acp:bash replay said"]))
+}
+
+#[test]
+fn turns_that_have_failed_in_real_sessions_are_failures() {
+    let recorded = [
+        ("codex-acp.403", "not_logged_in", "unexpected status 403 Forbidden: Your account is not allowed"),
+        (
+            "codex-acp.tool.403",
+            "not_logged_in",
+            "unexpected status 403 Forbidden: Your account is not allowed",
+        ),
+        (
+            "codex-acp.context",
+            "failed",
+            "reported an error: Your input exceeds the context window of this model.",
+        ),
+        ("codex-acp.cut", "overloaded", "stream disconnected before completion: Transport error"),
+        ("codex-acp.content_filter", "failed", "Incomplete response returned, reason: content_filter"),
+        ("codex-acp.max_output_tokens", "failed", "Incomplete response returned, reason: max_output_tokens"),
+        ("codex-acp.at_capacity", "overloaded", "Selected model is at capacity."),
+        ("codex-acp.empty", "failed", "ended without saying anything"),
+        ("claude-agent-acp.refusal", "failed", "it refused to go on"),
+        ("gemini.403", "not_logged_in", "reported an error: Your account is not allowed to use this model"),
+        ("gemini.404", "failed", "reported an error: model: no-such-model"),
+        ("gemini.503", "overloaded", "reported an error: The model is overloaded."),
+        (
+            "gemini.bad_key",
+            "not_logged_in",
+            "reported an error: API key not valid. Please pass a valid API key.",
+        ),
+        ("gemini.cut", "overloaded", "reported an error: terminated"),
+        ("opencode.401", "not_logged_in", "reported an error: Incorrect API key provided: none."),
+        ("opencode.content_filter", "failed", "it refused to go on"),
+    ];
+    side_by_side(&recorded, |(recording, reason, words)| {
+        let scratch = Scratch::new();
+        let run = replay(&scratch, &format!("failed/{recording}"));
+        assert_end(&scratch, &run, 4, reason, "failed");
+        assert!(run.stderr.contains(words), "{recording}: {run:?}");
+        // An error is told once, and as one.
+        assert_eq!(run.stderr.matches(words).count(), 1, "{recording}: {run:?}");
+    });
+}
+
+/// A notice of the agent's follows the claim.
+#[test]
+fn a_claim_counts_whatever_an_agent_has_to_say_beside_it() {
+    for recording in ["claude-agent-acp.informational", "claude-agent-acp.notice"] {
+        let scratch = Scratch::new();
+        let run = replay(&scratch, recording);
+        assert_end(&scratch, &run, 0, "complete", "stopped");
+        assert!(run.stderr.contains("The disk is nearly full"), "{run:?}");
+    }
+}
+
 /// A model that the loop around us was asked for is not ours to hand on.
 #[test]
 fn an_agent_gets_no_model_of_another_loop() {

@@ -81,6 +81,7 @@ fn recordings_of_claude() {
             ("not_logged_in", AUTH),
             ("oauth401", AUTH),
             ("overload529", OVERLOAD),
+            ("refusal", FAILED),
             ("replan", REPLAN),
             ("schedule_wakeup", DONE),
             ("sleep+term", FAILED),
@@ -99,6 +100,7 @@ fn recordings_of_codex() {
         "codex",
         &[
             ("complete", DONE),
+            ("content_filter", FAILED),
             ("e401", AUTH),
             ("e429", LIMIT),
             ("empty", FAILED),
@@ -135,6 +137,9 @@ fn recordings_of_the_others() {
         &[
             ("complete", DONE),
             ("e401", AUTH),
+            ("e403", AUTH),
+            ("e404", FAILED),
+            ("e503", OVERLOAD),
             ("empty", FAILED),
             ("multi", MORE),
             ("no_auth_method", AUTH),
@@ -145,7 +150,15 @@ fn recordings_of_the_others() {
     );
     play_all(
         "opencode",
-        &[("complete", DONE), ("e401", AUTH), ("multi", MORE), ("replan", REPLAN), ("tool", DONE)],
+        &[
+            ("complete", DONE),
+            ("content_filter", FAILED),
+            ("e401", AUTH),
+            ("maxtok", FAILED),
+            ("multi", MORE),
+            ("replan", REPLAN),
+            ("tool", DONE),
+        ],
     );
     play_all("amp", &[("complete", FAILED)]);
 }
@@ -287,6 +300,40 @@ fn a_custom_agent_without_filters_is_judged_by_its_exit_code() {
     assert!(run.stderr.contains("plain words"), "{run:?}");
     scratch.agent("my-agent", "exit 3");
     assert_eq!(scratch.run("prompt p.md 1 --max-retries 0").code, Some(4));
+}
+
+#[test]
+fn an_unknown_output_format_is_a_notice_once_with_what_to_do() {
+    let scratch = Scratch::new();
+    let notice = "ralph does not know the output format of 'my-agent'";
+    let notices = |run: &Run| run.stderr.matches(notice).count();
+    for (prints, expected) in [
+        (r#"{"role":"assistant","content":"I work."}"#, 1),
+        ("It is done: <promise>COMPLETE</promise>", 1),
+        ("I work.", 0),
+        ("{ I work.", 0),
+    ] {
+        scratch.agent("my-agent", &format!("cat > /dev/null; echo '{prints}'"));
+        for agent in ["my-agent", "my-agent -p"] {
+            let run = Scratch::finish(scratch.ralph("prompt p.md 2 --agent").arg(agent));
+            assert_eq!((run.code, notices(&run)), (Some(0), expected), "{prints}: {run:?}");
+            let advice = "set AGENT_RESPONSE_FILTER, or write 'acp:' before its command line";
+            assert_eq!(run.stderr.contains(advice), expected > 0, "{prints}: {run:?}");
+        }
+    }
+    scratch.write("fix/RALPH.md", "---\nagent: my-agent\n---\nDo it.\n");
+    scratch.agent("my-agent", "cat > /dev/null; echo '{\"role\":\"assistant\"}'");
+    assert_eq!(notices(&scratch.run("run fix -n 2")), 1);
+    // A response filter of the user's reads it, a result filter does not.
+    for (filter, expected) in [("AGENT_RESPONSE_FILTER=.say", 0), ("AGENT_RESULT_FILTER='{model}'", 1)] {
+        scratch.write(".ralph/config", format!("AGENT_TYPE=custom\nAGENT_CLI=my-agent\n{filter}\n"));
+        let run = scratch.run("prompt p.md 1");
+        assert_eq!(
+            run.stderr.matches("does not know the output format").count(),
+            expected,
+            "{filter}: {run:?}"
+        );
+    }
 }
 
 #[test]

@@ -198,6 +198,18 @@ fn claude() {
                  temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:8901).",
             )
             .by(OPUS, "7e3ba90c-33ec-413d-bcd1-c3891f3ddfb2"),
+        claude("refusal", "I begin to say something that is cutI begin to say something that is cut")
+            .fails(
+                Kind::Exit,
+                Other,
+                "claude exited with code 1: API Error: Opus 5.5's safeguards flagged this message \
+                 (https://www.anthropic.com/legal/aup). This sometimes happens with safe, normal conversations. Claude \
+                 Code can't respond to this message with Opus 5.5. Try rephrasing the request in a new session or \
+                 change your model. Learn more: https://support…",
+            )
+            .cost(0.001_200_000_000_000_000_1)
+            .tokens(200, 20)
+            .by(OPUS, "9e13f4a8-f195-423f-8583-f1b3b91fee13"),
         all(claude("replan", STALE)).by(OPUS, "c1edd021-e84c-4c5d-a9fd-0e6a2df2d158"),
         claude("sleep+term", RUN)
             .fails(Kind::Exit, Other, "claude exited with code 143")
@@ -226,6 +238,19 @@ fn codex() {
     let codex = |name, text| case("codex", name, text);
     check(&[
         codex("complete", DONE).tokens(1150, 42).by("", "01a1fb9c-9ecf-7cc3-b5d2-dea4d6b7a231"),
+        codex(
+            "content_filter",
+            "I begin to say something that is cutI begin to say something that is cutI begin to say something that is \
+             cutI begin to say something that is cutI begin to say something that is cutI begin to say something that is \
+             cut",
+        )
+        .fails(
+            Kind::Exit,
+            Other,
+            "codex exited with code 1: stream disconnected before completion: Incomplete response returned, reason: \
+             content_filter",
+        )
+        .by("", "01a20774-6b4f-76a0-b511-9e8fafa58fd8"),
         codex("e401", "")
             .fails(
                 Kind::Exit,
@@ -312,7 +337,7 @@ fn cline() {
 
 #[test]
 fn gemini() {
-    use Class::{Auth, Other, Permission};
+    use Class::{Auth, Other, Overload, Permission};
     let gemini = |name, text| case("gemini", name, text);
     // The model that answered, which is not the one that was asked for: they were recorded against a server of ours.
     let model = "fake";
@@ -322,11 +347,30 @@ fn gemini() {
             .fails(
                 Kind::Exit,
                 Auth,
-                "gemini exited with code 145: [API Error: {\"error\":{\"code\":401,\"message\":\"fake: \
-                 UNAUTHENTICATED\",\"status\":\"UNAUTHENTICATED\"}}]",
+                "gemini exited with code 145: fake: UNAUTHENTICATED",
             )
             .tokens(0, 0)
             .by("gemini-2.5-pro", "b61992e0-b775-4102-bc3f-34f779b6ae8f"),
+        gemini("e403", "")
+            .fails(
+                Kind::Exit,
+                Auth,
+                "gemini exited with code 147: Your account is not allowed to use this model",
+            )
+            .tokens(0, 0)
+            .by("gemini-2.5-pro", "f6029a51-459e-4eec-8b3c-c7f77171cebb"),
+        gemini("e404", "")
+            .fails(Kind::Exit, Other, "gemini exited with code 1: [API Error: model: no-such-model]")
+            .tokens(0, 0)
+            .by("gemini-2.5-pro", "b51319d6-6d8b-4f5a-a350-8f44cb1475b3"),
+        gemini("e503", "")
+            .fails(
+                Kind::Exit,
+                Overload,
+                "gemini exited with code 247: [API Error: The model is overloaded. Please try again later.]",
+            )
+            .tokens(0, 0)
+            .by("gemini-2.5-pro", "b8996a49-73a7-4831-b8ef-986163b6b98c"),
         gemini("empty", "")
             .fails(
                 Kind::Reported,
@@ -358,10 +402,44 @@ fn gemini() {
 }
 
 #[test]
+fn an_exit_code_of_gemini_tells_the_status_where_its_words_do_not() {
+    let stream = r#"{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: UNAVAILABLE]"}}"#;
+    for (code, class) in [
+        (144, Class::Other),
+        (145, Class::Auth),
+        (147, Class::Auth),
+        (173, Class::Limit),
+        (244, Class::Overload),
+        (247, Class::Overload),
+    ] {
+        let played = play("gemini", stream.as_bytes(), "", AgentEnd::Exited(code), usize::MAX);
+        assert_eq!(played.verdict.unwrap_err().class, class, "{code}");
+    }
+}
+
+#[test]
 fn opencode() {
     let opencode = |name, text| case("opencode", name, text);
     check(&[
         opencode("complete", DONE).cost(0.0).tokens(1150, 42).by("", "ses_e047d59c3ffeNa5vQgsVK4G2Vq"),
+        opencode("content_filter", "I begin to say something that is cut")
+            .fails(
+                Kind::Exit,
+                Class::Other,
+                "opencode exited with code 1: The response was blocked by the provider's content filter",
+            )
+            .cost(0.0)
+            .tokens(100, 10)
+            .by("", "ses_df887d9a5ffeiTP0ft3DPZd7bz"),
+        opencode("maxtok", "I begin to say something that is cut")
+            .fails(
+                Kind::Reported,
+                Class::Other,
+                "opencode reported an error: the answer was cut off at the limit of its length",
+            )
+            .cost(0.0)
+            .tokens(100, 10)
+            .by("", "ses_df8873344ffeEziWliAqhFAXSO"),
         opencode("e401", "")
             .fails(
                 Kind::Exit,
@@ -373,6 +451,14 @@ fn opencode() {
         opencode("replan", STALE).cost(0.0).tokens(1150, 42).by("", "ses_e0477a3a2ffenSGlksCZTsPYGy"),
         opencode("tool", RUN_DONE).cost(0.0).tokens(2300, 84).by("", "ses_e0477872bffePZ1bB8L2PywHTb"),
     ]);
+}
+
+#[test]
+fn the_session_of_opencode_is_known_from_its_first_line() {
+    let stream = fs::read(path("opencode", "tool", "ndjson")).unwrap();
+    let first = stream.split_inclusive(|&byte| byte == b'\n').next().unwrap();
+    let played = play("opencode", first, "", AgentEnd::Inactive, usize::MAX);
+    assert_eq!(played.reply.usage.session_id.as_deref(), Some("ses_e0477872bffePZ1bB8L2PywHTb"));
 }
 
 #[test]
@@ -417,6 +503,9 @@ fn the_display_shows_text_tools_retries_and_errors() {
     let overload = shows("claude", "overload529");
     assert_eq!(overload[..1], [again(10, "529 overloaded")]);
     assert_eq!(overload.len(), 2, "{overload:?}");
+    let refused = shows("claude", "refusal");
+    let stopped = "Opus 5.5's safeguards stopped the response above · continuing once with that noted";
+    assert!(refused.contains(&Show::Notice(stopped.into())), "{refused:?}");
     let limited = shows("codex", "e429");
     assert_eq!(limited[1], again(5, "(exceeded retry limit, last status: 429 Too Many Requests)"));
     assert_eq!(limited.len(), 3, "{limited:?}");

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::agent::preset::fault::{Reported, Understood};
 use crate::reply::usage::Class;
 use crate::text::line::one_line_within;
 
@@ -69,56 +70,27 @@ impl Fault {
         let data = error.get("data").cloned().unwrap_or_default();
         let kind = data.get("errorKind").and_then(Value::as_str).unwrap_or_default();
         let details = text(data.get("details").or(data.get("message")).or(Some(&data)));
-        let message = match (message.trim(), details.trim()) {
+        let message = message.trim();
+        let message = match (message.strip_prefix("Internal error: ").unwrap_or(message), details.trim()) {
             ("", "") => format!("error {code}"),
             (said, "") => said.to_owned(),
             ("" | "Internal error", details) => details.to_owned(),
             (said, details) if said.contains(details) => said.to_owned(),
             (said, details) => format!("{said}: {details}"),
         };
-        let class = class(code, kind, &message);
+        // Some take the code from their provider; gemini says 500 also where there is none.
+        let status = Some(code).filter(|code| (400..600).contains(code) && *code != 500);
+        let Understood { class, message } = Reported { status, name: kind, message: &message }.understood();
+        let class = if code == LOGIN { Class::Auth } else { class };
         Self { code, message, class }
     }
 
-    /// Of an error that an agent tells beside its answers, with the status of its provider.
-    pub(super) fn told(status: i64, message: String) -> Self {
-        let class = class(status, "", &message);
-        Self { code: status, message, class }
+    /// Of an error that an agent tells beside its answers, with the status of its provider where it tells that.
+    pub(super) fn told(status: Option<i64>, message: &str) -> Self {
+        let Understood { class, message } = Reported { status, name: "", message }.understood();
+        Self { code: 0, message, class }
     }
 }
 
 /// The code of an agent that wants a login first.
 pub(super) const LOGIN: i64 = -32000;
-
-/// What kind of error it is: by its code, which some agents take from their provider, by the kind it names, by its words.
-fn class(code: i64, kind: &str, message: &str) -> Class {
-    match (code, kind) {
-        (LOGIN | 401, _) | (_, "authentication_failed" | "authentication_error") => return Class::Auth,
-        (429, _) | (_, "rate_limit" | "rate_limit_error") => return Class::Limit,
-        (402, _) | (_, "billing_error") => return Class::Billing,
-        (403, _) | (_, "permission_error") => return Class::Permission,
-        (500..=599, _) | (_, "overloaded" | "overloaded_error" | "server_error") => return Class::Overload,
-        _ => {}
-    }
-    let words = message.to_lowercase();
-    let has = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    if has(&["usage limit", "rate limit", "hit your limit", "too many requests", "exhausted your"]) {
-        Class::Limit
-    } else if has(&[
-        "not logged in",
-        "authentication required",
-        "please run /login",
-        "invalid api key",
-        "unauthorized",
-    ]) {
-        Class::Auth
-    } else if has(&["prompt is too long", "context window", "context length", "maximum context"]) {
-        Class::Context
-    } else if has(&["overloaded", "service unavailable", "bad gateway"]) {
-        Class::Overload
-    } else if has(&["credit balance", "billing", "insufficient_quota", "quota exceeded"]) {
-        Class::Billing
-    } else {
-        Class::Other
-    }
-}

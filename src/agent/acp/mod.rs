@@ -2,6 +2,7 @@
 //! open one session, send one prompt, answer what the agent asks of us, and take its updates for what a pipe would have said.
 
 mod asks;
+mod codex;
 mod envelope;
 mod error;
 mod files;
@@ -110,7 +111,7 @@ impl AcpCodec {
                 }
             }
             Envelope { method: Some(method), id: None, params: Some(params), .. } => match &*method {
-                "session/update" => match self.updates.take(params) {
+                "session/update" => match self.updates.take(params, self.session.id()) {
                     Some(told) => self.heed(told, turn),
                     None => self.counters.malformed += 1,
                 },
@@ -132,7 +133,7 @@ impl AcpCodec {
         answer: Result<Option<&serde_json::value::RawValue>, Fault>,
         turn: &mut Turn,
     ) {
-        self.session.answered(id, answer, turn);
+        self.session.answered(id, answer, self.updates.failure(), turn);
         *self.farewell.lock().unwrap_or_else(PoisonError::into_inner) = self.session.cancel();
     }
 
@@ -151,16 +152,9 @@ impl AcpCodec {
         }
     }
 
-    /// Takes an update. What an agent says or does before its prompt and after its answer is no part of the turn; nor is what
-    /// it tells of sessions that are not ours.
+    /// Takes an update. What an agent says or does before its prompt and after its answer is no part of the turn.
     fn heed(&mut self, told: Told, turn: &mut Turn) {
-        if told.session != self.session.id() {
-            return;
-        }
         told.used.into_iter().for_each(|used| turn.item(used));
-        if let Some(error) = told.error {
-            self.session.told_error(error);
-        }
         if self.session.stage() != Stage::Prompted {
             return;
         }

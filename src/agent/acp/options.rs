@@ -10,9 +10,22 @@ use serde_json::{Value, json};
 
 use super::session::read;
 
-/// The modes in which nobody is asked, the most permissive first.
-pub(super) const PERMISSIVE: [&str; 6] =
-    ["bypassPermissions", "yolo", "agent-full-access", "full-access", "agent", "build"];
+/// The modes in which the agent may do everything, the most permissive first. In the last ones it asks us; never one in which it
+/// decides by itself what it must not do.
+pub(super) const PERMISSIVE: [&str; 12] = [
+    "bypassPermissions",
+    "yolo",
+    "agent-full-access",
+    "full-access",
+    "auto-approve",
+    "agent",
+    "build",
+    "acceptEdits",
+    "accept-edits",
+    "autoEdit",
+    "auto-edit",
+    "default",
+];
 /// The modes in which nothing is changed.
 pub(super) const READ_ONLY: [&str; 2] = ["read-only", "plan"];
 
@@ -23,6 +36,8 @@ pub(super) struct Choice {
     pub(super) params: Value,
     /// What it is, in words.
     pub(super) what: String,
+    /// The mode that it chooses, if it is one.
+    pub(super) mode: Option<String>,
 }
 
 /// The modes of a session.
@@ -56,27 +71,41 @@ impl<'a> Modes<'a> {
         wanted.iter().find_map(|wanted| self.known.iter().find(|known| known == wanted)).cloned()
     }
 
-    /// How a mode is chosen; `None`: it is already.
-    pub(super) fn choice(&self, session: &str, mode: &str) -> Option<Choice> {
-        if self.current.as_deref() == Some(mode) {
-            return None;
-        }
-        let otherwise = ("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
-        Some(choice(self.option, session, mode, otherwise, format!("mode '{mode}'")))
+    /// The mode that the session is in, if it is one of these.
+    pub(super) fn current(&self, wanted: &[&str]) -> Option<String> {
+        self.current.clone().filter(|current| wanted.contains(&current.as_str()))
+    }
+
+    /// How those of these are chosen that there are, down to the one that the session is in.
+    pub(super) fn choices(&self, session: &str, wanted: &[&str]) -> Vec<Choice> {
+        let is_known = |mode: &&&str| self.known.iter().any(|known| known == **mode);
+        let is_other = |mode: &&&str| self.current.as_deref() != Some(**mode);
+        let choose = |mode: &&str| {
+            let otherwise = ("session/set_mode", json!({ "sessionId": session, "modeId": mode }));
+            let choice = choice(self.option, session, mode, otherwise, format!("mode '{mode}'"));
+            Choice { mode: Some((*mode).to_owned()), ..choice }
+        };
+        wanted.iter().filter(is_known).take_while(is_other).map(choose).collect()
     }
 }
 
 /// The models of a session.
 pub(super) struct Models<'a> {
     pub(super) known: Vec<String>,
+    /// The one that is in use.
+    pub(super) current: Option<String>,
     option: Option<&'a SessionConfigOption>,
 }
 
 impl<'a> Models<'a> {
     /// Either those of an option or what the answer names beside the protocol.
     pub(super) fn of(answer: Option<&RawValue>, options: &'a [SessionConfigOption]) -> Self {
-        let option = option(options, &SessionConfigOptionCategory::Model);
-        Self { known: option.map_or_else(|| raw_models(answer), values), option }
+        let Some(option) = option(options, &SessionConfigOptionCategory::Model) else {
+            let RawModels { available_models, current_model_id } = raw_models(answer);
+            let known = available_models.into_iter().map(|model| model.model_id).collect();
+            return Self { known, current: current_model_id, option: None };
+        };
+        Self { known: values(option), current: current_value(option), option: Some(option) }
     }
 
     /// How a model is chosen.
@@ -104,7 +133,7 @@ fn choice(
         ("session/set_config_option", params)
     };
     let (method, params) = option.map_or(otherwise, by_option);
-    Choice { method, params, what }
+    Choice { method, params, what, mode: None }
 }
 
 fn option<'a>(
@@ -121,26 +150,29 @@ fn current_value(option: &SessionConfigOption) -> Option<String> {
     }
 }
 
-/// The models that the answer names beside the protocol.
-fn raw_models(answer: Option<&RawValue>) -> Vec<String> {
-    #[derive(Deserialize, Default)]
-    #[serde(rename_all = "camelCase")]
-    struct Models {
-        #[serde(default)]
-        available_models: Vec<Model>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Model {
-        model_id: String,
-    }
+/// Models as an answer names them beside the protocol.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct RawModels {
+    #[serde(default)]
+    available_models: Vec<RawModel>,
+    #[serde(default)]
+    current_model_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawModel {
+    model_id: String,
+}
+
+fn raw_models(answer: Option<&RawValue>) -> RawModels {
     #[derive(Deserialize, Default)]
     struct More {
         #[serde(default)]
-        models: Option<Models>,
+        models: Option<RawModels>,
     }
-    let models = read::<More>(answer).and_then(|more| more.models).unwrap_or_default();
-    models.available_models.into_iter().map(|model| model.model_id).collect()
+    read::<More>(answer).and_then(|more| more.models).unwrap_or_default()
 }
 
 /// What can be chosen.

@@ -30,6 +30,9 @@ const KEYS: [(&str, &str); 6] = [
     ("GEMINI_API_KEY", "gemini-api-key"),
 ];
 
+/// What stands in the place of a model that the agent chooses by itself.
+const NO_MODELS: [&str; 2] = ["default", "auto"];
+
 /// What is wanted of the session.
 #[derive(Debug, Clone, Default)]
 pub(in crate::agent) struct Wanted {
@@ -67,10 +70,8 @@ pub(super) struct Session {
     keys: Vec<&'static str>,
     /// What has to be chosen, the first of it being asked for.
     choices: VecDeque<Choice>,
-    /// The mode that was chosen to keep the agent from changing anything.
-    quiet_mode: Option<String>,
-    /// An error that the agent has told beside its answers.
-    told: Option<Fault>,
+    /// The mode that the session is in, where it is one of those that are wanted.
+    mode: Option<String>,
     /// The agent only has to introduce itself; what it has said of itself.
     introduction: Introduction,
     is_visit: bool,
@@ -90,8 +91,7 @@ impl Session {
             methods: Vec::new(),
             keys: KEYS.iter().filter(|(name, _)| is_set(name)).map(|(_, of)| *of).collect(),
             choices: VecDeque::new(),
-            quiet_mode: None,
-            told: None,
+            mode: None,
             introduction: Introduction::default(),
             is_visit: false,
         }
@@ -119,6 +119,8 @@ impl Session {
             "clientCapabilities": {
                 "fs": { "readTextFile": !self.wanted.reads_itself, "writeTextFile": !self.wanted.read_only },
                 "terminal": true,
+                // Without it agents put their notices among the assistant's words.
+                "session": { "notices": {} },
             },
             "clientInfo": { "name": "ralph", "title": "ralph", "version": env!("CARGO_PKG_VERSION") },
         });
@@ -161,11 +163,6 @@ impl Session {
         format!("{cancel}\n").into_bytes()
     }
 
-    /// The agent has told an error beside its answers.
-    pub(super) fn told_error(&mut self, fault: Fault) {
-        self.told = Some(fault);
-    }
-
     /// The agent has said how it is logged in.
     pub(super) fn told_login(&mut self, login: Login) {
         self.introduction.login = login;
@@ -173,12 +170,19 @@ impl Session {
 
     /// Why the attempt has to end: the agent has left the mode in which it changes nothing.
     pub(super) fn leaves_mode(&self, mode: &str) -> Option<String> {
-        let quiet = self.quiet_mode.as_ref().filter(|_| self.wanted.read_only)?;
+        let quiet = self.mode.as_ref().filter(|_| self.wanted.read_only)?;
         (mode != quiet).then(|| format!("it has left the mode '{quiet}' for '{mode}', and may only look"))
     }
 
-    /// The agent has answered a request; an answer to nothing is passed over.
-    pub(super) fn answered(&mut self, id: &str, answer: Result<Option<&RawValue>, Fault>, turn: &mut Turn) {
+    /// The agent has answered a request; an answer to nothing is passed over. `failure` is what it has reported beside its
+    /// answers: why its turn has failed.
+    pub(super) fn answered(
+        &mut self,
+        id: &str,
+        answer: Result<Option<&RawValue>, Fault>,
+        failure: Option<&Fault>,
+        turn: &mut Turn,
+    ) {
         if id != self.asked.to_string() || self.stage == Stage::Over {
             return;
         }
@@ -202,15 +206,8 @@ impl Session {
             (Stage::Authenticate, Ok(_)) => self.ask_for_session(turn),
             (Stage::NewSession, Ok(result)) => self.begin(result, turn),
             (Stage::NewSession, Err(fault)) if fault.code == LOGIN => self.authenticate(fault, turn),
-            (Stage::Choosing, answer) => {
-                let choice = self.choices.pop_front();
-                if let (Err(fault), Some(choice)) = (answer, choice) {
-                    let message = format!("{}: {}", choice.what, fault.message);
-                    return self.end(Fault { message, ..fault }, turn);
-                }
-                self.choose_or_prompt(turn);
-            }
-            (Stage::Prompted, Ok(result)) => self.stopped(result, turn),
+            (Stage::Choosing, answer) => self.chosen(answer.err(), turn),
+            (Stage::Prompted, Ok(result)) => self.stopped(result, failure, turn),
             (_, Err(fault)) => {
                 let message = match self.stage {
                     Stage::Prompted => fault.message,
@@ -273,6 +270,8 @@ impl Session {
             }
             self.choices.push_back(offered.choice(&self.id, &model));
             note(turn, UsageNote { model: Some(model), ..UsageNote::default() });
+        } else if let Some(model) = offered.current.filter(|model| !NO_MODELS.contains(&model.as_str())) {
+            note(turn, UsageNote { model: Some(model), ..UsageNote::default() });
         }
         self.choose_or_prompt(turn);
     }
@@ -289,9 +288,31 @@ impl Session {
     /// Chooses the mode that is wanted among those that there are.
     fn choose_mode(&mut self, modes: &Modes<'_>) {
         let wanted: &[&str] = if self.wanted.read_only { &READ_ONLY } else { &PERMISSIVE };
-        let Some(mode) = modes.first(wanted) else { return };
-        self.choices.extend(modes.choice(&self.id, &mode));
-        self.quiet_mode = self.wanted.read_only.then_some(mode);
+        self.choices.extend(modes.choices(&self.id, wanted));
+        self.mode = modes.current(wanted);
+    }
+
+    /// What was asked for is chosen, or `refused`. A mode that is refused is followed by the next one, the last of which is the
+    /// one that the session is in.
+    fn chosen(&mut self, refused: Option<Fault>, turn: &mut Turn) {
+        let Some(choice) = self.choices.pop_front() else { return };
+        let is_last = self.mode.is_none() && self.choices.front().is_none_or(|next| next.mode.is_none());
+        match (refused, choice.mode) {
+            (None, Some(mode)) => {
+                self.choices.retain(|other| other.mode.is_none());
+                self.mode = Some(mode);
+            }
+            (None, None) => {}
+            (Some(fault), Some(_)) if !is_last => {
+                let words = format!("{} is refused, another one is chosen: {}", choice.what, fault.message);
+                turn.item(Item::Show(Show::notice(&words)));
+            }
+            (Some(fault), _) => {
+                let message = format!("{}: {}", choice.what, fault.message);
+                return self.end(Fault { message, ..fault }, turn);
+            }
+        }
+        self.choose_or_prompt(turn);
     }
 
     fn unknown_model(&mut self, model: &str, known: &[String], turn: &mut Turn) {
@@ -318,7 +339,7 @@ impl Session {
     }
 
     /// The prompt has its answer: what that says of the attempt.
-    fn stopped(&mut self, result: Option<&RawValue>, turn: &mut Turn) {
+    fn stopped(&mut self, result: Option<&RawValue>, failure: Option<&Fault>, turn: &mut Turn) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Reason {
@@ -333,8 +354,8 @@ impl Session {
         note(turn, tokens(&response));
         let (message, class) = match response.stop_reason {
             StopReason::EndTurn => {
-                if let Some(told) = self.told.take() {
-                    return self.end(told, turn);
+                if let Some(failure) = failure {
+                    return self.end(failure.clone(), turn);
                 }
                 note(turn, UsageNote { is_final: true, ..UsageNote::default() });
                 self.stage = Stage::Over;
@@ -376,6 +397,8 @@ pub(super) fn read<'a, T: Deserialize<'a>>(json: Option<&'a RawValue>) -> Option
 
 /// What the turn has used up, wherever the agent says so.
 fn tokens(response: &PromptResponse) -> UsageNote {
+    let quota = response.meta.as_ref().and_then(|meta| meta.get("quota"));
+    let model = quota.and_then(|quota| busiest(quota.get("model_usage")?));
     if let Some(usage) = &response.usage {
         let cached = usage
             .cached_read_tokens
@@ -384,14 +407,24 @@ fn tokens(response: &PromptResponse) -> UsageNote {
         return UsageNote {
             input_tokens: Some(usage.input_tokens.saturating_add(cached)),
             output_tokens: Some(usage.output_tokens),
+            model,
             ..UsageNote::default()
         };
     }
-    let quota = response.meta.as_ref().and_then(|meta| meta.get("quota")?.get("token_count"));
-    let count = |key: &str| quota.and_then(|quota| quota.get(key)?.as_u64());
+    let count = |key: &str| quota.and_then(|quota| quota.get("token_count")?.get(key)?.as_u64());
     UsageNote {
         input_tokens: count("input_tokens"),
         output_tokens: count("output_tokens"),
+        model,
         ..UsageNote::default()
     }
+}
+
+/// The model that has written the most: titles and the like are often another one's.
+fn busiest(models: &Value) -> Option<String> {
+    let written = |model: &&Value| {
+        let count = |key| model.get("token_count")?.get(key)?.as_u64();
+        count("outputTokens").or_else(|| count("output_tokens")).unwrap_or_default()
+    };
+    models.as_array()?.iter().max_by_key(written)?.get("model")?.as_str().map(str::to_owned)
 }

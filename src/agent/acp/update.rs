@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, SessionNotification, SessionUpdate, ToolCallStatus, ToolCallUpdate,
+    ContentBlock, ContentChunk, Notice, SessionNotification, SessionUpdate, ToolCallStatus, ToolCallUpdate,
     UsageUpdate,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::codex::Beside;
 use super::error::Fault;
 use super::options::current_mode;
 use crate::reply::decode::Item;
@@ -28,14 +29,10 @@ const SOME: usize = 3;
 /// One update.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    /// What it tells of.
-    pub(super) session: String,
     /// What the assistant says and does.
     pub(super) items: Vec<Item>,
     /// What the session has used up.
     pub(super) used: Option<Item>,
-    /// An error that no answer will tell.
-    pub(super) error: Option<Fault>,
     /// The mode that the session is in now.
     pub(super) mode: Option<String>,
 }
@@ -49,13 +46,18 @@ pub(super) struct Updates {
     known: HashSet<String>,
     /// Those of them that are not over, and what they are called where that is not shown: their input is not known yet.
     open: HashMap<String, Option<String>>,
+    /// What codex has reported of its turn.
+    beside: Beside,
 }
 
 impl Updates {
-    /// Reads an update; `None`: it is none that the protocol knows.
-    pub(super) fn take(&mut self, params: &RawValue) -> Option<Told> {
+    /// Reads an update, and passes over those of other sessions than this one; `None`: it is none that the protocol knows.
+    pub(super) fn take(&mut self, params: &RawValue, session: &str) -> Option<Told> {
         let notification: SessionNotification = serde_json::from_str(params.get()).ok()?;
-        let mut told = Told { session: notification.session_id.0.to_string(), ..Told::default() };
+        let mut told = Told::default();
+        if &*notification.session_id.0 != session {
+            return Some(told);
+        }
         match notification.update {
             SessionUpdate::AgentMessageChunk(chunk) => told.items = self.said(chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => told.items.extend(thought(chunk)),
@@ -70,23 +72,40 @@ impl Updates {
             SessionUpdate::CurrentModeUpdate(mode) => told.mode = Some(mode.current_mode_id.0.to_string()),
             SessionUpdate::ConfigOptionUpdate(update) => told.mode = current_mode(&update.config_options),
             SessionUpdate::SessionInfoUpdate(info) => {
-                told.error =
-                    info.meta.as_ref().and_then(|meta| codex_error(meta.get("codex")?.get("error")?));
+                if let Some(codex) = info.meta.as_ref().and_then(|meta| meta.get("codex")) {
+                    self.beside.take(codex);
+                }
             }
+            SessionUpdate::Notice(notice) => told.items.push(noticed(&notice)),
             // The rest is for those who draw menus.
             _ => {}
         }
         Some(told)
     }
 
-    /// A piece of a message. Where it has an id, another one begins another message.
+    /// Why the turn has failed, where no answer will tell that.
+    pub(super) fn failure(&self) -> Option<&Fault> {
+        self.beside.failure()
+    }
+
+    /// A piece of a message. Where it has an id, another one begins another message. What has none, while others have one, is
+    /// not the assistant's: agents without another way to show a notice, or the text of an error, do it like that.
     fn said(&mut self, chunk: ContentChunk) -> Vec<Item> {
         let ContentBlock::Text(text) = chunk.content else { return Vec::new() };
         if is_about_the_mode(&text.text) {
             return Vec::new();
         }
-        let id = chunk.message_id.map(|id| id.0.to_string()).filter(|id| self.message.as_ref() != Some(id));
-        let begun = id.map(|id| {
+        let id = chunk.message_id.map(|id| id.0.to_string());
+        let is_named = id.is_some();
+        if !is_named && self.beside.take_text(&text.text) {
+            return Vec::new();
+        }
+        let kind = chunk.meta.as_ref().and_then(|meta| meta.get("claudeCode")?.get("kind"));
+        if !is_named && (self.message.is_some() || kind.is_some()) {
+            return vec![Item::Show(Show::notice(&text.text))];
+        }
+        self.beside.goes_on();
+        let begun = id.filter(|id| self.message.as_ref() != Some(id)).map(|id| {
             self.message = Some(id.clone());
             Item::Note(Box::new(UsageNote { message: Some(id), ..UsageNote::default() }))
         });
@@ -96,6 +115,7 @@ impl Updates {
 
     /// What is told of a call. It begins with whatever is told first: not all agents say that they begin.
     fn called(&mut self, update: ToolCallUpdate) -> Vec<Item> {
+        self.beside.goes_on();
         let (id, fields) = (short(&update.tool_call_id.0), update.fields);
         let input = fields.raw_input.as_ref();
         let is_over = matches!(fields.status, Some(ToolCallStatus::Completed | ToolCallStatus::Failed));
@@ -139,6 +159,13 @@ fn is_about_the_mode(text: &str) -> bool {
     mode.is_some_and(|mode| mode.chars().all(|char| char.is_alphanumeric() || char == '_'))
 }
 
+/// What the agent, and not the assistant, has to say.
+fn noticed(notice: &Notice) -> Item {
+    let description = notice.description.iter().map(String::as_str);
+    let words: Vec<&str> = [notice.title.as_str()].into_iter().chain(description).collect();
+    Item::Show(Show::notice(&words.join(": ")))
+}
+
 /// A piece of what it thinks: that is not what it says.
 fn thought(chunk: ContentChunk) -> Option<Item> {
     let ContentBlock::Text(text) = chunk.content else { return None };
@@ -173,24 +200,4 @@ fn used(usage: &UsageUpdate) -> Item {
         model: model.map(str::to_owned),
         ..UsageNote::default()
     }))
-}
-
-/// codex says what has gone wrong beside its answer, which is a good one.
-fn codex_error(error: &Value) -> Option<Fault> {
-    let will_retry = error.get("willRetry").and_then(Value::as_bool).unwrap_or_default();
-    if error.is_null() || will_retry {
-        return None;
-    }
-    let status = ["httpStatusCode", "http_status_code"].iter().find_map(|key| find(error, key)?.as_i64());
-    let message = find(error, "message").and_then(Value::as_str).unwrap_or("the provider refused");
-    Some(Fault::told(status.unwrap_or_default(), message.to_owned()))
-}
-
-/// The first value of this key, however deep.
-fn find<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
-    match value {
-        Value::Object(map) => map.get(key).or_else(|| map.values().find_map(|value| find(value, key))),
-        Value::Array(list) => list.iter().find_map(|value| find(value, key)),
-        _ => None,
-    }
 }

@@ -13,7 +13,8 @@ macro_rules! billing {
 /// A definition: the words in an error that is told as the JSON of its provider.
 macro_rules! plain {
     () => {
-        r#"def plain: . as $text | first((try (fromjson | .error.message? // .message? // $text) catch $text), $text);
+        r#"def plain: . as $text | (capture("^\\[API Error: (?<json>\\{.*\\})\\]$"; "s").json // $text)
+  | first((try (fromjson | .error.message? // .message? // $text) catch $text), $text);
 "#
     };
 }
@@ -22,6 +23,27 @@ macro_rules! plain {
 macro_rules! with_plain {
     ($program:literal) => {
         concat!(plain!(), $program)
+    };
+}
+
+/// Definitions: the kind of an error by the HTTP status of its provider, and by the name that agents and providers give it.
+macro_rules! by_code {
+    () => {
+        r#"def by_status:
+  if type != "number" then null
+  elif . == 429 then "limit"
+  elif . == 401 or . == 403 then "auth"
+  elif . == 402 then "billing"
+  elif . >= 500 then "overload"
+  else null end;
+def by_name:
+  {rate_limit: "limit", rate_limit_error: "limit",
+   authentication_failed: "auth", authentication_error: "auth", permission_error: "auth",
+   oauth_org_not_allowed: "auth", cloud_credential_error: "auth",
+   account_on_hold: "permission", verification_required: "permission",
+   billing_error: "billing",
+   overloaded: "overload", overloaded_error: "overload", server_error: "overload"}[tostring];
+"#
     };
 }
 
@@ -38,12 +60,14 @@ macro_rules! with_class {
   if $m | billing then "billing"
   elif says("context.(window|length)|maximum context|prompt is too long|maximum number of tokens|request too large \\(max") then "context"
   # A status says more than words.
-  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|disabled organization")
+  elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")
   then "auth"
+  # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
+  elif says("incomplete response|content.?filter|content management policy|PROHIBITED_CONTENT") then "other"
   elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT") then "other"
-  elif status("429") or says("too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED")
+  elif status("429") or says("too many requests|rate.?limit|usage.?limit|hit your limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
-  elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
+  elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
   then "overload"
   else "other" end;
 "#,
@@ -58,6 +82,7 @@ macro_rules! with_words {
     ($program:literal) => {
         concat!(
             billing!(),
+            by_code!(),
             r#"def said: map(select(type == "string" and . != "" and (startswith("[ede_diagnostic]") | not)));
 def words:
   ([.result] | said) as $result | ([.errors? // [] | .[]?] | said) as $errors
@@ -69,6 +94,20 @@ def words:
         )
     };
 }
+
+/// An error that comes in no line of a stream: `{status, name, message}` becomes `{class, message}`. What the words say about money
+/// and context counts most, then what has been given a name or a number.
+pub(super) const FAULT: &str = concat!(
+    by_code!(),
+    with_class!(
+        r#"
+(.message | class) as $said
+| {message: (.message | plain),
+   class: (if $said == "billing" or $said == "context" then $said
+           else (.name | by_name) // (.status | by_status) // $said end)}
+"#
+    )
+);
 
 pub(super) const CLAUDE_TOOL_RESULTS: Option<(&str, &str)> =
     Some(("user", r#""tool_use_id"\s*:\s*"([^"\\]+)""#));
@@ -95,6 +134,7 @@ if .type == "assistant" then
 elif .type == "system" and .subtype == "api_retry" then
   # One line for all of them.
   select(.attempt == 1) | {notice: "the agent tries again, up to \(.max_retries) times: \(.error_status // "") \(.error // "")"}
+elif .type == "system" and .subtype == "informational" then select(.level != "info") | {notice: .content}
 elif .type == "rate_limit_event" and .rate_limit_info.status == "rejected" then
   {notice: "usage limit reached: \(.rate_limit_info.rateLimitType // "unknown")"}
 elif .type == "result" then
@@ -108,17 +148,6 @@ else empty end
 // errors of the API too.
 pub(super) const CLAUDE_RESULT: &str = with_words!(
     r#"
-def status:
-  if type != "number" then null
-  elif . == 429 then "limit"
-  elif . == 401 or . == 403 then "auth"
-  elif . == 402 then "billing"
-  elif . >= 500 then "overload"
-  else null end;
-def named:
-  {rate_limit: "limit", authentication_failed: "auth", oauth_org_not_allowed: "auth", cloud_credential_error: "auth",
-   account_on_hold: "permission", verification_required: "permission", billing_error: "billing", overloaded: "overload",
-   server_error: "overload"}[tostring];
 def tokens:
   [.modelUsage[]?] as $models
   | if $models == [] then .usage
@@ -130,7 +159,7 @@ def tokens:
     end;
 if .type == "assistant" then
   (if .error and .parent_tool_use_id == null then
-     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.error | named) // (.api_error_status | status))}
+     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.error | by_name) // (.api_error_status | by_status))}
    else empty end),
   (if .parent_tool_use_id == null then .message.id // empty | {message: .} else empty end),
   (.parent_tool_use_id as $parent
@@ -158,7 +187,7 @@ elif .type == "result" then
                   or (words | test("prompt is too long|request too large \\(max"; "i")) then "context"
                elif words | test("disabled organization"; "i") then "auth"
                elif words | billing then "billing"
-               else .api_error_status | status end)}
+               else .api_error_status | by_status end)}
      else {} end),
   tokens,
   (.modelUsage // {} | to_entries[] | {window_of: .key, context_window: .value.contextWindow})
@@ -347,11 +376,14 @@ pub(super) const OPENCODE_RESULT: &str = with_class!(
     r#"
 if .type == "text" then .part.messageID // empty | {message: .}
 elif .type == "tool_use" then .part.callID // empty | {tool_started: .}, {tool_finished: .}
+elif .type == "step_start" then {session_id: .sessionID}
 elif .type == "step_finish" then
-  {session_id: .sessionID} + (.part
+  (.part
   | {add: true, cost_usd: .cost,
      input_tokens: ((.tokens.input // 0) + (.tokens.cache.read // 0) + (.tokens.cache.write // 0)),
-     output_tokens: ((.tokens.output // 0) + (.tokens.reasoning // 0))})
+     output_tokens: ((.tokens.output // 0) + (.tokens.reasoning // 0))}),
+  # It stops there, and exits with 0.
+  (select(.part.reason == "length") | {error: "the answer was cut off at the limit of its length"})
 elif .type == "error" then
   .sessionID as $session | .error
   | (.data.message // .name // "unknown error") as $e

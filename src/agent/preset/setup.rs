@@ -108,8 +108,18 @@ pub(super) const OPENCODE: Setup = Setup { login: LoginCheck::Counts(&["auth", "
 pub(super) const CLAUDE_ASIDES: Asides =
     Asides { root_refusal: "cannot be used with root/sudo privileges", ..Asides::NONE };
 pub(super) const GEMINI_ASIDES: Asides = Asides {
-    // No login method is chosen; the folder is not trusted.
-    exits: &[(41, Class::Auth), (55, Class::Permission)],
+    // No login method is chosen; the folder is not trusted. An error of its provider: what fits of its HTTP status.
+    exits: &[
+        (41, Class::Auth),
+        (55, Class::Permission),
+        (401 - 256, Class::Auth),
+        (403 - 256, Class::Auth),
+        (429 - 256, Class::Limit),
+        (500 - 256, Class::Overload),
+        (502 - 256, Class::Overload),
+        (503 - 256, Class::Overload),
+        (504 - 256, Class::Overload),
+    ],
     chatter: &[
         "Ripgrep is not available",
         "YOLO mode is enabled",
