@@ -2,6 +2,7 @@
 //!
 //! The formats behind the filters are those of the recordings under `tests/recordings/`, one test per recording.
 
+pub mod fault;
 mod filters;
 mod how;
 pub mod setup;

@@ -25,6 +25,27 @@ macro_rules! with_plain {
     };
 }
 
+/// Definitions: the kind of an error by the HTTP status of its provider, and by the name that agents and providers give it.
+macro_rules! by_code {
+    () => {
+        r#"def by_status:
+  if type != "number" then null
+  elif . == 429 then "limit"
+  elif . == 401 or . == 403 then "auth"
+  elif . == 402 then "billing"
+  elif . >= 500 then "overload"
+  else null end;
+def by_name:
+  {rate_limit: "limit", rate_limit_error: "limit",
+   authentication_failed: "auth", authentication_error: "auth", permission_error: "auth",
+   oauth_org_not_allowed: "auth", cloud_credential_error: "auth",
+   account_on_hold: "permission", verification_required: "permission",
+   billing_error: "billing",
+   overloaded: "overload", overloaded_error: "overload", server_error: "overload"}[tostring];
+"#
+    };
+}
+
 /// Puts a definition before a program: `class`, the kind of an error whose message, from an event that says it is
 /// an error, is all there is.
 macro_rules! with_class {
@@ -40,10 +61,12 @@ macro_rules! with_class {
   # A status says more than words.
   elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|disabled organization")
   then "auth"
+  # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
+  elif says("incomplete response|content.?filter|content management policy|PROHIBITED_CONTENT") then "other"
   elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT") then "other"
   elif status("429") or says("too many requests|rate.?limit|usage.?limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
-  elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
+  elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
   then "overload"
   else "other" end;
 "#,
@@ -58,6 +81,7 @@ macro_rules! with_words {
     ($program:literal) => {
         concat!(
             billing!(),
+            by_code!(),
             r#"def said: map(select(type == "string" and . != "" and (startswith("[ede_diagnostic]") | not)));
 def words:
   ([.result] | said) as $result | ([.errors? // [] | .[]?] | said) as $errors
@@ -69,6 +93,20 @@ def words:
         )
     };
 }
+
+/// An error that comes in no line of a stream: `{status, name, message}` becomes `{class, message}`. What the words say about money
+/// and context counts most, then what has been given a name or a number.
+pub(super) const FAULT: &str = concat!(
+    by_code!(),
+    with_class!(
+        r#"
+(.message | class) as $said
+| {message: (.message | plain),
+   class: (if $said == "billing" or $said == "context" then $said
+           else (.name | by_name) // (.status | by_status) // $said end)}
+"#
+    )
+);
 
 pub(super) const CLAUDE_TOOL_RESULTS: Option<(&str, &str)> =
     Some(("user", r#""tool_use_id"\s*:\s*"([^"\\]+)""#));
@@ -108,17 +146,6 @@ else empty end
 // errors of the API too.
 pub(super) const CLAUDE_RESULT: &str = with_words!(
     r#"
-def status:
-  if type != "number" then null
-  elif . == 429 then "limit"
-  elif . == 401 or . == 403 then "auth"
-  elif . == 402 then "billing"
-  elif . >= 500 then "overload"
-  else null end;
-def named:
-  {rate_limit: "limit", authentication_failed: "auth", oauth_org_not_allowed: "auth", cloud_credential_error: "auth",
-   account_on_hold: "permission", verification_required: "permission", billing_error: "billing", overloaded: "overload",
-   server_error: "overload"}[tostring];
 def tokens:
   [.modelUsage[]?] as $models
   | if $models == [] then .usage
@@ -130,7 +157,7 @@ def tokens:
     end;
 if .type == "assistant" then
   (if .error and .parent_tool_use_id == null then
-     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.error | named) // (.api_error_status | status))}
+     {error: ([.message.content[]?.text? // empty] | join(" ")), class: ((.error | by_name) // (.api_error_status | by_status))}
    else empty end),
   (if .parent_tool_use_id == null then .message.id // empty | {message: .} else empty end),
   (.parent_tool_use_id as $parent
@@ -158,7 +185,7 @@ elif .type == "result" then
                   or (words | test("prompt is too long|request too large \\(max"; "i")) then "context"
                elif words | test("disabled organization"; "i") then "auth"
                elif words | billing then "billing"
-               else .api_error_status | status end)}
+               else .api_error_status | by_status end)}
      else {} end),
   tokens,
   (.modelUsage // {} | to_entries[] | {window_of: .key, context_window: .value.contextWindow})
