@@ -136,8 +136,8 @@ pub struct Project {
     branch: Option<BranchRecords>,
     /// The run that is under way there.
     run: Option<String>,
-    /// They are a worker's.
-    is_worker: bool,
+    /// They are a worker's, whose runs are in this folder.
+    worker_runs: Option<PathBuf>,
     config_home: Option<PathBuf>,
     state_home: Option<PathBuf>,
 }
@@ -178,7 +178,7 @@ impl Project {
             ralph_dir,
             branch: None,
             run: None,
-            is_worker: false,
+            worker_runs: None,
         })
     }
 
@@ -200,7 +200,7 @@ impl Project {
             run_dir,
             branch: None,
             run: None,
-            is_worker: false,
+            worker_runs: None,
             config_home: self.config_home.clone(),
             state_home: self.state_home.clone(),
         }

@@ -166,15 +166,7 @@ impl Traces {
             stderr_tail: &stderr,
         };
         let failure = judge(&evidence).err().map(|failure| self.with_advice(failure, agent, login));
-        let status = match &failure {
-            None => AttemptStatus::Success,
-            Some(failure) => match failure.kind {
-                Kind::Interrupted => AttemptStatus::Interrupted,
-                Kind::TimedOut | Kind::Inactive => AttemptStatus::Timeout,
-                _ if failure.class == Class::Limit => AttemptStatus::UsageLimit,
-                _ => AttemptStatus::AgentFailure,
-            },
-        };
+        let status = failure.as_ref().map_or(AttemptStatus::Success, AttemptStatus::of);
         let sigils = match status {
             AttemptStatus::Success => self.reply.speech.sigils(),
             _ => Sigils::default(),
@@ -199,8 +191,7 @@ impl Traces {
         }
     }
 
-    /// A timeout's message names the limit, what was looked at, and how to change it; those of a refused login and an
-    /// empty account, what to do about it.
+    /// A timeout's message names the limit, what was looked at, and how to change it.
     fn with_advice(&self, mut failure: Failure, agent: &str, login: &str) -> Failure {
         if failure.kind == Kind::TimedOut {
             let limit = duration::format(self.timeouts.attempt);
@@ -212,12 +203,8 @@ impl Traces {
             failure.message = format!(
                 "{agent} showed no sign of life for {limit}{why} and was ended: {evidence} (--inactivity-timeout)"
             );
-        } else if failure.class == Class::Auth && !login.is_empty() {
-            let words = failure.message.trim_end_matches('.');
-            failure.message = format!("{words}; to log in, {login}");
-        } else if failure.class == Class::Billing {
-            let words = failure.message.trim_end_matches('.');
-            failure.message = format!("{words}; {OUT_OF_CREDIT}");
+        } else {
+            return with_remedy(failure, login);
         }
         failure
     }
@@ -242,4 +229,16 @@ impl Traces {
             (None, None, None) => AgentEnd::OutOfSight,
         }
     }
+}
+
+/// The messages of a refused login and of an empty account say what to do about it. `login`: how to log in, as the second half
+/// of a message; empty where that is not needed.
+pub(super) fn with_remedy(mut failure: Failure, login: &str) -> Failure {
+    let words = failure.message.trim_end_matches('.');
+    match failure.class {
+        Class::Auth if !login.is_empty() => failure.message = format!("{words}; to log in, {login}"),
+        Class::Billing => failure.message = format!("{words}; {OUT_OF_CREDIT}"),
+        _ => {}
+    }
+    failure
 }

@@ -28,7 +28,10 @@ use std::time::Duration;
 
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Change;
+use crate::git;
 use crate::process::launch::Launch;
+
+use preset::{GitConfig, Preset};
 
 pub use balance::BalanceQuery;
 pub use display::DisplayRoute;
@@ -48,6 +51,21 @@ pub struct Timeouts {
     pub grace: Duration,
     /// After one, while something is at work that the agent has announced.
     pub background: Duration,
+}
+
+/// Adds what agents of this kind need in their environment and do not have there: who commits, where their tools do not see
+/// git's configuration, and variables of their own.
+fn add_variables(preset: &Preset, launch: &mut Launch) {
+    if preset.git_config == GitConfig::Hidden {
+        let author = git::identity::in_force(&launch.cwd, &launch.env);
+        launch.env.extend(author);
+    }
+    for (name, value) in preset.env {
+        let is_set = std::env::var_os(name).is_some() || launch.env.iter().any(|(known, _)| known == name);
+        if !is_set {
+            launch.env.push((name.into(), value.into()));
+        }
+    }
 }
 
 /// Has an agent see how many iterations there may be from here on.

@@ -12,18 +12,17 @@ use super::codec::Codec;
 use super::display::DisplayRoute;
 use super::ended::Judging;
 use super::message::Message;
-use super::preset::{GitConfig, Preset, Protocol, Wishes};
+use super::preset::{Preset, Protocol, Wishes};
 use super::readers::ReaderPlan;
 use super::threads::{Hold, Served, serve};
 use super::watch::{Clocks, Watch};
-use super::{Timeouts, cannot_start};
+use super::{Timeouts, add_variables, cannot_start};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::inbox::Port;
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Balance, Report};
-use crate::git;
 use crate::process::launch::Launch;
 use crate::process::supervised::{StartError, Supervised};
 use crate::reply::decode::Decoder;
@@ -136,17 +135,7 @@ impl PipeAgent {
 
     fn attempt(&self, attempt: &Attempt<'_>, context: &mut Context<'_>) -> Result<Report, End> {
         let mut launch = self.launch.clone();
-        if self.preset.git_config == GitConfig::Hidden {
-            let author = git::identity::in_force(&launch.cwd, &launch.env);
-            launch.env.extend(author);
-        }
-        for (name, value) in self.preset.env {
-            let is_set =
-                std::env::var_os(name).is_some() || launch.env.iter().any(|(known, _)| known == name);
-            if !is_set {
-                launch.env.push((name.into(), value.into()));
-            }
-        }
+        add_variables(self.preset, &mut launch);
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
         // Where none is wanted, that of a loop around us is not ours to hand on.
         let model = self.wishes.model.clone().unwrap_or_default();

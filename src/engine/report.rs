@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::{Class, Usage};
-use crate::reply::verdict::Failure;
+use crate::reply::verdict::{Failure, Kind};
 
 /// How an attempt is booked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,17 @@ pub enum AttemptStatus {
 }
 
 impl AttemptStatus {
+    /// Of an attempt that failed.
+    #[must_use]
+    pub fn of(failure: &Failure) -> Self {
+        match failure.kind {
+            Kind::Interrupted => Self::Interrupted,
+            Kind::TimedOut | Kind::Inactive => Self::Timeout,
+            _ if failure.class == Class::Limit => Self::UsageLimit,
+            _ => Self::AgentFailure,
+        }
+    }
+
     /// The word after `Status:` in the footer.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -295,7 +295,7 @@ fn is_hurried(inbox: &Inbox) -> bool {
 }
 
 /// Enters ralph's own files among those that git ignores, so that no agent commits them; answers a warning when that fails.
-fn hide_own_files(project: &Project) -> Option<String> {
+pub(crate) fn hide_own_files(project: &Project) -> Option<String> {
     if !project.in_git() {
         return None;
     }

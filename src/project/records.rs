@@ -85,9 +85,9 @@ impl Project {
     /// The folder of the runs and of the loops of branches, `runs`.
     #[must_use]
     pub fn runs(&self) -> PathBuf {
-        match &self.branch {
-            Some(BranchRecords { runs, .. }) => runs.clone(),
-            None => self.run_dir().join("runs"),
+        match (&self.branch, &self.worker_runs) {
+            (Some(BranchRecords { runs, .. }), _) | (None, Some(runs)) => runs.clone(),
+            (None, None) => self.run_dir().join("runs"),
         }
     }
 
@@ -144,23 +144,32 @@ impl Project {
         self.records().join(if self.is_of_worker() { "state.json" } else { "state.toml" })
     }
 
-    /// The places of a worker of the user's, whose agents work in the folder `root`; `None` without a home directory.
+    /// The places of a worker of the user's, whose agents work in the folder `root` and whose runs are among those of this
+    /// project; `None` without a home directory.
     #[must_use]
     pub fn of_worker(&self, name: &str, root: &Path) -> Option<Self> {
         let folder = resolve(&self.registry()?.join(file_name::encoded(name)));
-        Some(self.elsewhere_with(root, &folder, folder.clone()).for_worker())
+        let places = self.elsewhere_with(root, &folder, folder.clone());
+        Some(Self { worker_runs: Some(self.runs()), ..places })
     }
 
-    /// The same places as those of a worker.
+    /// The same places as those of a worker, whose runs are in its own folder until [another one](Self::with_runs_in) is known.
     #[must_use]
     pub fn for_worker(self) -> Self {
-        Self { is_worker: true, ..self }
+        Self { worker_runs: Some(self.run_dir.join("runs")), ..self }
+    }
+
+    /// The same places of a worker that works in the folder `root`, with its runs in the folder `runs`.
+    #[must_use]
+    pub fn with_runs_in(&self, runs: &Path, root: &Path) -> Self {
+        let worker_runs = self.worker_runs.as_ref().map(|_| runs.to_owned());
+        Self { root: root.to_owned(), cwd: root.to_owned(), worker_runs, ..self.clone() }
     }
 
     /// Whether these are the places of a worker, whose folder is in the user's list of loops.
     #[must_use]
     pub fn is_of_worker(&self) -> bool {
-        self.is_worker
+        self.worker_runs.is_some()
     }
 
     /// One line per iteration, `iterations.log`.
@@ -182,12 +191,17 @@ impl Project {
     /// Where people look for session logs, `logs`: links to those of the runs, and the logs of earlier versions.
     #[must_use]
     pub fn links_to_logs(&self) -> PathBuf {
-        self.records().join("logs")
+        let of_worker = self.worker_runs.as_deref().and_then(Path::parent);
+        of_worker.map_or_else(|| self.records().join("logs"), |run_dir| run_dir.join("logs"))
     }
 
-    /// The folders of all session logs of the loop.
+    /// The folders of all session logs of the loop. The runs of a worker are among those of other loops: only its own folder
+    /// is searched.
     #[must_use]
     pub fn all_logs(&self) -> Vec<PathBuf> {
+        if self.is_of_worker() {
+            return vec![self.records().join("logs")];
+        }
         let Some(BranchRecords { runs, file_name, .. }) = &self.branch else {
             return self.all_runs().unwrap_or_default().into_iter().chain([self.links_to_logs()]).collect();
         };

@@ -4,7 +4,7 @@
 //! of the ralph dirs that the registry points to, and in the one of this project, which needs no registry to be found.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::lock;
 use super::registry::{self, Entry};
@@ -62,6 +62,7 @@ impl Loop {
             }
             Err(error) => (name.to_owned(), Err(format!("{}: {error}", project.state().display()))),
         };
+        let project = with_runs(project, state.as_deref().ok());
         Some(Self { name, project, state })
     }
 
@@ -116,6 +117,15 @@ pub fn is_own(places: &Project, state: &State) -> bool {
     let entry = || registry::find(&places.registry()?, &state.name, places.ralph_dir());
     let is_known = |entry: Entry| entry.run_id == state.run && entry.command == Some(state.command_digest());
     places.is_of_worker() || entry().is_some_and(is_known)
+}
+
+/// The places of a worker with its runs where its state says: beside those of other loops of its project.
+fn with_runs(project: Project, state: Option<&State>) -> Project {
+    let Some(state) = state.filter(|_| project.is_of_worker()) else { return project };
+    let Some(worker) = &state.setup.worker else { return project };
+    let run = state.session_log.as_deref().and_then(Path::parent).filter(|run| run.ends_with(&state.run));
+    let runs = run.and_then(Path::parent).map_or_else(|| project.runs(), Path::to_path_buf);
+    project.with_runs_in(&runs, &worker.cwd)
 }
 
 /// Whether the run of this state is at work. Not by its process: that of a project's copy is at work in the original.

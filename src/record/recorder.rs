@@ -157,7 +157,8 @@ impl Recorder {
     /// # Errors
     /// When that cannot be mended, or another loop was started here meanwhile.
     pub fn keep(&mut self) -> Result<Option<String>, End> {
-        let is_tree_gone = self.project.is_of_branch() && !self.project.root().is_dir();
+        let has_records_elsewhere = self.project.is_of_branch() || self.project.is_of_worker();
+        let is_tree_gone = has_records_elsewhere && !self.project.root().is_dir();
         // A work tree that is gone as a whole is for others to judge.
         if self.is_displaced || is_tree_gone {
             return Ok(None);

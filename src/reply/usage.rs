@@ -122,6 +122,15 @@ pub struct Fault {
     pub reset_at: Option<i64>,
 }
 
+impl Fault {
+    /// An error of which nothing but its words is known; those of a usage limit may name its end.
+    #[must_use]
+    pub fn told(class: Class, message: String) -> Self {
+        let reset_at = reset::named(&message, &Local::now()).filter(|_| class == Class::Limit);
+        Self { class, message, reset_at }
+    }
+}
+
 /// All [`UsageNote`]s of one attempt, folded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {

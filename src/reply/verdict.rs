@@ -10,6 +10,8 @@ use crate::text::line::one_line_within;
 
 /// Longest quotation of an agent in a failure's message, in characters.
 const MAX_QUOTE: usize = 300;
+/// What an agent did whose error is its own.
+const REPORTED: &str = "reported an error";
 
 /// How the agent's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,12 @@ pub struct Asides {
 impl Asides {
     /// Of an agent of which nothing is known.
     pub const NONE: Self = Self { exits: &[], chatter: &[], root_refusal: "" };
+
+    /// What an exit code means by itself.
+    #[must_use]
+    pub fn class_of_exit(&self, code: i32) -> Class {
+        self.exits.iter().find(|(known, _)| *known == code).map_or(Class::Other, |(_, class)| *class)
+    }
 }
 
 /// All that is known about an attempt that ended.
@@ -132,7 +140,7 @@ pub struct Failure {
 /// Decides whether an attempt succeeded. The sigils of one that failed do not count.
 pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     let Some((kind, what)) = problem(evidence) else { return Ok(()) };
-    let (agent, Asides { exits, chatter, root_refusal: refusal }) = (evidence.agent, evidence.asides);
+    let (agent, Asides { chatter, root_refusal: refusal, .. }) = (evidence.agent, evidence.asides);
     let refuses_root = match evidence.fault {
         Some(fault) => fault.message.contains(refusal),
         None => kind == Kind::Exit && evidence.stderr_tail.contains(refusal),
@@ -148,13 +156,19 @@ pub fn judge(evidence: &Evidence<'_>) -> Result<(), Failure> {
     let message =
         if quote.is_empty() { format!("{agent} {what}") } else { format!("{agent} {what}: {quote}") };
     let class = evidence.fault.map_or(Class::Other, |fault| fault.class);
-    let by_exit = || {
-        let known = exits.iter().find(|(code, _)| evidence.end == AgentEnd::Exited(*code));
-        known.map_or(Class::Other, |(_, class)| *class)
+    let class = match evidence.end {
+        AgentEnd::Exited(code) if class == Class::Other => evidence.asides.class_of_exit(code),
+        _ => class,
     };
-    let class = if class == Class::Other { by_exit() } else { class };
     let reset_at = evidence.fault.and_then(|fault| fault.reset_at);
     Err(Failure { kind, class, message, reset_at })
+}
+
+/// The failure of an agent whose turn has ended with this error, although its program goes on.
+#[must_use]
+pub fn reported(agent: &str, fault: &Fault) -> Failure {
+    let message = format!("{agent} {REPORTED}: {}", quoted(&fault.message));
+    Failure { kind: Kind::Reported, class: fault.class, message, reset_at: fault.reset_at }
 }
 
 /// What is wrong, if anything, in words that follow the agent's name.
@@ -177,7 +191,7 @@ fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
             ));
         }
         AgentEnd::Interrupted => return Some((Kind::Interrupted, "was interrupted".into())),
-        AgentEnd::Hopeless => return Some((Kind::Reported, "reported an error".into())),
+        AgentEnd::Hopeless => return Some((Kind::Reported, REPORTED.into())),
     }
     if evidence.readers == Readers::Nobody {
         return None;
@@ -186,7 +200,7 @@ fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         return Some((Kind::Filter, format!("ended well, but {filter}")));
     }
     if evidence.fault.is_some() {
-        return Some((Kind::Reported, "reported an error".into()));
+        return Some((Kind::Reported, REPORTED.into()));
     }
     if evidence.readers == Readers::User {
         return None;

@@ -123,8 +123,14 @@ impl Workers {
         let window = self.tmux.server.open(&opening).unwrap();
         Pane::await_start(&folder, COMES).unwrap();
         let mark = self.mark(name);
-        let held =
-            Held { window: window.clone(), iteration: 7, mark, given: Given::Yes, started: Utc::now() };
+        let held = Held {
+            window: window.clone(),
+            iteration: 7,
+            mark,
+            given: Given::Yes,
+            given_at: None,
+            started: Utc::now(),
+        };
         held.write(&folder).unwrap();
         window
     }

@@ -6,7 +6,7 @@
 use regex::{Regex, RegexBuilder};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::text::{bare, side, split};
+use super::text::{alphanumeric, bare, side, split};
 
 /// A pattern of the user's, in Rust's syntax. `^` and `$` are the ends of lines.
 #[derive(Debug, Clone)]
@@ -226,11 +226,6 @@ impl<'t, 'a> Shown<'t, 'a> {
         }
         [&[after], rest].concat()
     }
-}
-
-/// What every way to show a text keeps of it.
-fn alphanumeric(text: &str) -> String {
-    text.chars().filter(|char| char.is_alphanumeric()).collect()
 }
 
 /// How many bytes two texts have in common from their beginnings.

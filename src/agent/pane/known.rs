@@ -14,6 +14,8 @@ const fn known(sight: Sight, means: Means) -> Known {
     Known { sight, means }
 }
 
+const PERMISSION: &str = "it asks for permission";
+const QUESTION: &str = "it asks a question";
 const LOGIN: &str = "it wants a login";
 const BROWSER: &str = "it wants a login in a browser";
 const UPDATE: &str = "an update, declined";
@@ -28,7 +30,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 /// What programs of every kind ask.
 pub(super) const ANY: &[Known] = &[
     known(Last(r"(?i)(password|passphrase|passcode)[^:]*:$"), Attention("it asks for a password")),
-    known(Last(r"(?i)[(\[](yes/no|y/n)\b.*[)\]][?:]?$"), Attention("it asks a question")),
+    known(Last(r"(?i)[(\[](yes/no|y/n)\b.*[)\]][?:]?$"), Attention(QUESTION)),
 ];
 
 const CLAUDE: Program = Program {
@@ -68,7 +70,7 @@ const CLAUDE: Program = Program {
         known(Text("Security notes: .*Press Enter to continue"), Press(&["Enter"], "security notes")),
         known(Text("(?i)release notes .*press enter to continue"), Press(&["Enter"], NOTES)),
         known(Text("Not logged in · (Please )?[Rr]un /login|Invalid API key · "), Attention(LOGIN)),
-        known(Text("Enter to confirm|Esc to (cancel|go back)$"), Attention("it asks a question")),
+        known(Text("Enter to confirm|Esc to (cancel|go back)$"), Attention(QUESTION)),
         known(Text("Press Enter to continue"), Attention("it waits for Enter")),
         known(Text("^Welcome to Claude Code v[0-9.]+( [.█▓▒░▄▀*…]+)*$"), Starting),
     ],
@@ -77,6 +79,20 @@ const CLAUDE: Program = Program {
         (Text("bypass permissions|permission mode|shift\\+tab to cycle"), LONGER),
         (Text(r"(^|[^o] |[^o ])Claude Code v\d"), LONGER),
     ],
+    asks: &[
+        (
+            Text("Auto mode can.t check actions .* Esc to cancel$"),
+            "its auto mode cannot check what it wants to do",
+        ),
+        (Text(r"Do you want to [^?]+\? .*1\. .* Esc to cancel( · [\w+/ ]+)*$"), PERMISSION),
+        (
+            Text(r"Enter to (select|confirm|submit)( · [^·]+)* · Esc to (cancel|go back)( · [\w+/ ]+)*$"),
+            QUESTION,
+        ),
+    ],
+    // What tools print stands behind the same mark.
+    error: r"^\s+⎿\s+(Not logged in ·|You.ve hit your |Credit balance |Prompt is too long|Invalid API key|API Error[: ]|Please run /login)|^● (Please run /login|API Error: |Usage limit reached ·)",
+    message: r"^● |^\S \S+ for \d",
     input: r"^[│┃\s]*[❯>](\s|$)",
     placeholder: r"\[Pasted text #\d+( \+\d+ lines)?\]",
     pause: Duration::ZERO,
@@ -106,10 +122,7 @@ const CODEX: Program = Program {
         ),
         // Not recorded: from earlier versions.
         known(Text("(?i)Update available.* Skip"), Choose("(?i)^skip$|^skip", UPDATE)),
-        known(
-            Text("(?i)(press )?enter(/esc)? (to )?(continue|confirm)( ·| or |$)"),
-            Attention("it asks a question"),
-        ),
+        known(Text("(?i)(press )?enter(/esc)? (to )?(continue|confirm)( ·| or |$)"), Attention(QUESTION)),
         known(Text("Waiting for startup"), Starting),
     ],
     ready: &[
@@ -118,6 +131,13 @@ const CODEX: Program = Program {
         (Line(r"^\s+\S.* · (~|/)\S*|context left|⏎ send"), SETTLED),
         (Line(r"^\s*›(\s|$)"), LONGEST),
     ],
+    asks: &[
+        (Text("Would you like to .* Press enter to confirm or esc to cancel$"), PERMISSION),
+        (Text("(?i)press enter to (confirm|submit|select)[^.]*$"), QUESTION),
+    ],
+    // But for "Conversation interrupted", which a person has done.
+    error: r"^■ (?:[^C]|C(?:[^o]|o(?:[^n]|n[^v])))",
+    message: "^[•■] ",
     input: r"^\s*[›▌](\s|$)",
     placeholder: r"\[Pasted Content \d+ chars\]",
     pause: Duration::ZERO,
@@ -146,13 +166,16 @@ const GEMINI: Program = Program {
             Press(&["Escape"], "an offer to connect an editor, declined"),
         ),
         known(Text("Select Theme"), Press(&["Escape"], "the choice of a theme, left as it is")),
-        known(
-            Text("\\(Use Enter to select|Press Enter to (continue|confirm)"),
-            Attention("it asks a question"),
-        ),
+        known(Text("\\(Use Enter to select|Press Enter to (continue|confirm)"), Attention(QUESTION)),
     ],
     // It is painted for a moment before it asks whether to trust the folder.
     ready: &[(Text("Type your message"), LONG)],
+    asks: &[
+        (Text(r"1\. Allow once .* No, suggest changes \(esc\)$"), PERMISSION),
+        (Text("Enter to select( · [^·]+)* · Esc to cancel$"), QUESTION),
+    ],
+    error: "^✕ |^│ Usage limit reached",
+    message: "^✦ |^╭",
     input: r"^[│┃\s]*[>*!](\s|$)",
     placeholder: r"\[Pasted Text: \d+ (lines|chars)[^\]]*\]",
     // Enter right after a paste is taken for a part of it.
@@ -173,6 +196,13 @@ const OPENCODE: Program = Program {
         ),
     ],
     ready: &[(Text(r"ctrl\+p commands|tab (switch agent|agents)"), SETTLED), (Text(r"opencode v\d"), LONGER)],
+    asks: &[
+        (Text("△ Permission required .* Allow once Allow always Reject( .*)?$"), PERMISSION),
+        (Text(r"↑↓ select enter \w+ esc dismiss( .*)?$"), QUESTION),
+    ],
+    // A block like that of the prompt, before the line that ends a turn.
+    error: r"^\s*┃\n\s*┃  (\S.*)(?:\n\s*┃  .*)*\n\s*┃\n\n {5}▣",
+    message: r"^ {5}[^\s▣]",
     input: r"^\s*┃",
     placeholder: r"\[Pasted ~\d+ lines\]",
     pause: Duration::ZERO,
@@ -190,12 +220,15 @@ const CLINE: Program = Program {
             Text("Connect a model provider to get started|Sign in with Cline|Bring your own provider"),
             Attention(LOGIN),
         ),
-        known(Text("Enter to select"), Attention("it asks a question")),
+        known(Text("Enter to select"), Attention(QUESTION)),
     ],
     ready: &[
         (Line(r"^\s*❯ (What can I do for you|Ask anything)"), SETTLED),
         (Text(r"Auto-approve .*\(Shift\+Tab\)"), LONGER),
     ],
+    asks: &[],
+    error: "",
+    message: "",
     input: r"^\s*❯(\s|$)",
     placeholder: r"\.\.\. Pasted \+\d+ lines\]",
     pause: Duration::ZERO,
@@ -212,6 +245,9 @@ const AMP: Program = Program {
     ],
     // Not recorded: it does not start without its own server.
     ready: &[(Line(r"^╰─.*[~/].*─╯$"), LONGER), (Text("Welcome to Amp"), LONGER)],
+    asks: &[],
+    error: "",
+    message: "",
     input: r"^[│┃]\s",
     placeholder: r"\[Pasted text #\d+[^\]]*\]",
     pause: Duration::ZERO,
@@ -230,9 +266,12 @@ const AIDER: Program = Program {
             ),
             Press(&["n", "Enter"], "an offer, declined"),
         ),
-        known(Last(r"\(Y\)es/\(N\)o.*:$"), Attention("it asks a question")),
+        known(Last(r"\(Y\)es/\(N\)o.*:$"), Attention(QUESTION)),
     ],
     ready: &[(Last(r"^([\w-]+( [\w-]+)*)?>$"), SETTLED)],
+    asks: &[],
+    error: "",
+    message: "",
     input: r"^([\w-]+( [\w-]+)*)?>(\s|$)",
     placeholder: "",
     pause: Duration::ZERO,
@@ -245,6 +284,9 @@ const SHELL: Program = Program {
     past: "",
     not_ready: &[],
     ready: &[(Last(r"[$#%>❯➜»λ]$"), SETTLED)],
+    asks: &[],
+    error: "",
+    message: "",
     input: "",
     placeholder: "",
     pause: Duration::ZERO,
@@ -260,6 +302,9 @@ const INTERPRETER: Program = Program {
     past: "",
     not_ready: &[],
     ready: &[(Last(r"(^|[\w:)\]])>{1,3}$|^In \[\d+\]:$|[=)-][>#]$"), SETTLED)],
+    asks: &[],
+    error: "",
+    message: "",
     input: "",
     placeholder: "",
     pause: Duration::ZERO,
@@ -276,6 +321,9 @@ pub(super) static UNKNOWN: Program = Program {
     past: "",
     not_ready: &[],
     ready: &[],
+    asks: &[],
+    error: "",
+    message: "",
     input: "",
     placeholder: r"(?i)\[pasted [^\]]*\d+[^\]]*\]",
     pause: Duration::ZERO,

@@ -1,5 +1,5 @@
 //! Screens of interactive agents: which program it is, whether it can take a prompt, whether it has taken it, whether it says
-//! the words that end the loop, whether it stands still.
+//! the words that end the loop, what it stops at, whether it stands still.
 //!
 //! All of it is pure: screens come in as lines, from the top of what is visible to the bottom, without escape sequences and
 //! without the blanks at their ends; moments come in as arguments. `known` is what we know about each program, as data.
@@ -7,6 +7,7 @@
 
 pub mod arrival;
 pub mod done;
+pub mod halt;
 mod known;
 mod menu;
 pub mod programs;

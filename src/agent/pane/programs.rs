@@ -20,6 +20,14 @@ pub struct Program {
     pub(super) not_ready: &'static [Known],
     /// What shows that it can, and for how long that has to be seen.
     pub(super) ready: &'static [(Sight, Duration)],
+    /// What it asks of a person while it works, and in which words that is told. Dialogs stand at the end of the screen, and
+    /// take the place of where a prompt is typed.
+    pub(super) asks: &'static [(Sight, &'static str)],
+    /// A regular expression, over lines, for where an error begins that ends its turn; its words begin with the group, if there
+    /// is one. Empty: none is known.
+    pub(super) error: &'static str,
+    /// The same for all else that it or its model says: an error that is followed by that has not ended the turn.
+    pub(super) message: &'static str,
     /// A regular expression for the first line of where a prompt is typed; the last such line of a screen is it. Empty: it
     /// is the last line of the screen.
     pub(super) input: &'static str,

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::known;
 use super::menu;
@@ -41,6 +41,9 @@ pub struct Screens {
     past: Option<Regex>,
     not_ready: Vec<(Look, Means)>,
     ready: Vec<(Look, Duration)>,
+    asks: Vec<(Look, &'static str)>,
+    /// First lines of errors and of other messages; `None`: no error is known.
+    pub(super) messages: Option<(Regex, Regex)>,
 }
 
 /// A program whose screens nobody knows, and no pattern for them.
@@ -78,13 +81,29 @@ impl Screens {
             None => known.collect(),
         };
         let past = Regex::new(program.past).ok().filter(|_| !program.past.is_empty());
-        Ok(Self { program, past, not_ready: not_ready.collect(), ready })
+        let not_ready = not_ready.collect();
+        let any = known::ANY.iter().filter_map(|Known { sight, means }| match means {
+            Means::Attention(what) => Some((*sight, *what)),
+            _ => None,
+        });
+        let asks = program.asks.iter().copied().chain(any);
+        let asks = asks.filter_map(|(sight, what)| Some((look(sight)?, what))).collect();
+        let lines = |pattern: &str| RegexBuilder::new(pattern).multi_line(true).build().ok();
+        let messages = lines(program.error).zip(lines(program.message));
+        let messages = messages.filter(|_| !program.error.is_empty());
+        Ok(Self { program, past, not_ready, ready, asks, messages })
     }
 
     /// The program, as far as it is known.
     #[must_use]
     pub fn program(&self) -> &'static Program {
         self.program
+    }
+
+    /// What this screen of a program at work asks of a person.
+    pub(super) fn question(&self, screen: &[String]) -> Option<&'static str> {
+        let text = flowed(screen);
+        self.asks.iter().find(|(look, _)| look.finds(screen, &text)).map(|(_, what)| *what)
     }
 
     /// What this screen says by itself, and how long it has to say it before it counts.
@@ -228,12 +247,16 @@ mod tests {
     #[test]
     fn every_pattern_can_be_compiled() {
         for program in Program::all() {
-            for pattern in [program.input, program.placeholder, program.past] {
+            for pattern in [program.input, program.placeholder, program.past, program.error, program.message]
+            {
                 Regex::new(pattern).unwrap();
             }
             let known = program.not_ready.iter().chain(known::ANY);
-            for sight in
-                known.clone().map(|known| known.sight).chain(program.ready.iter().map(|ready| ready.0))
+            for sight in known
+                .clone()
+                .map(|known| known.sight)
+                .chain(program.ready.iter().map(|ready| ready.0))
+                .chain(program.asks.iter().map(|asks| asks.0))
             {
                 assert!(look(sight).is_some(), "{}: {sight:?}", program.name);
             }

@@ -31,6 +31,11 @@ pub(super) fn letters(text: &str) -> Vec<char> {
     if letters.is_empty() { text.chars().filter(|char| !char.is_whitespace()).collect() } else { letters }
 }
 
+/// What every way to show a text keeps of it.
+pub(super) fn alphanumeric(text: &str) -> String {
+    text.chars().filter(|char| char.is_alphanumeric()).collect()
+}
+
 /// Where a column beside the text begins, if there is one: where three lines at least go on after a wide gap.
 pub(super) fn side(lines: &[&str]) -> Option<usize> {
     /// A narrower gap stands between words.

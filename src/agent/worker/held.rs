@@ -24,6 +24,9 @@ pub struct Held {
     pub mark: String,
     /// Whether it has its prompt.
     pub given: Given,
+    /// When it was given its prompt, in clock ticks since the boot: what it has started by then is its own.
+    #[serde(default)]
+    pub given_at: Option<u64>,
     /// When the program was started.
     #[serde(default = "Utc::now")]
     pub started: DateTime<Utc>,

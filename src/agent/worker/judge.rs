@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use crate::agent::Timeouts;
+use crate::agent::ended::with_remedy;
+use crate::agent::pane::halt::fault;
+use crate::agent::preset::Preset;
 use crate::engine::report::{AttemptStatus, Report};
 use crate::process::launch::Launch;
 use crate::reply::usage::Class;
-use crate::reply::verdict::{Failure, Kind};
+use crate::reply::verdict::{Failure, Kind, reported};
 use crate::text::duration;
 
 /// So many of the last lines of a screen are told.
@@ -39,6 +42,8 @@ pub(super) enum How {
     Still,
     /// The words that end the loop stand on its screen.
     Done,
+    /// An error ended its turn, in these words.
+    Reported(String),
     /// It took longer than this to be ready.
     NotReady(Duration),
     /// Its prompt never showed.
@@ -116,15 +121,17 @@ impl Left {
         format!("{name} ended {how} before it could take its prompt; {shown}{likely}")
     }
 
-    /// Why it failed; `None`: it did not.
-    fn failure(&self, name: &str, timeouts: Timeouts) -> Option<(Kind, String)> {
+    /// Why it failed; `None`: it did not. `preset`: what is known about agents of its kind.
+    fn failure(&self, name: &str, timeouts: Timeouts, preset: &Preset) -> Option<Failure> {
         let ends_with = self.last_words();
         let limit = duration::format;
-        if let Some(why) = &self.refused {
-            return Some((Kind::Exit, format!("{name} was not started: {why}")));
-        }
-        Some(match (&self.how, self.exit_code, self.signal) {
+        let (kind, message) = match (&self.how, self.exit_code, self.signal) {
+            _ if self.refused.is_some() => {
+                let why = self.refused.as_deref().unwrap_or_default();
+                (Kind::Exit, format!("{name} was not started: {why}"))
+            }
             (Some(How::Still | How::Done), ..) | (None, Some(0), _) => return None,
+            (Some(How::Reported(words)), ..) => return Some(reported(name, &fault(words))),
             (Some(How::Interrupted), ..) => (Kind::Interrupted, format!("{name} was ended")),
             (Some(How::TimedOut), ..) => {
                 let most = limit(timeouts.attempt);
@@ -140,7 +147,11 @@ impl Left {
             (Some(How::NoArrival), ..) => {
                 (Kind::Exit, format!("{name} does not show the prompt that was pasted{ends_with}"))
             }
-            (None, Some(code), _) => (Kind::Exit, format!("{name} exited with code {code}{ends_with}")),
+            (None, Some(code), _) => {
+                let message = format!("{name} exited with code {code}{ends_with}");
+                let class = preset.asides.class_of_exit(code);
+                return Some(Failure { kind: Kind::Exit, class, message, reset_at: None });
+            }
             (None, None, Some(signal)) => {
                 (Kind::Signal, format!("{name} was killed by signal {signal}{ends_with}"))
             }
@@ -148,7 +159,8 @@ impl Left {
                 let lost = self.lost.as_deref().unwrap_or("somebody killed the process that supervises it");
                 (Kind::Signal, format!("the pane of {name} is lost: {lost}"))
             }
-        })
+        };
+        Some(Failure { kind, class: Class::Other, message, reset_at: None })
     }
 }
 
@@ -160,12 +172,13 @@ pub(super) fn report(
     is_done: bool,
     took: Duration,
     timeouts: Timeouts,
+    preset: &Preset,
 ) -> Report {
-    let failure = left.failure(name, timeouts).filter(|(kind, _)| !is_done || *kind == Kind::Interrupted);
+    let failure = left.failure(name, timeouts, preset);
+    let failure = failure.filter(|failure| !is_done || failure.kind == Kind::Interrupted);
+    let failure = failure.map(|failure| with_remedy(failure, preset.login));
     let status = match (&failure, &left.how) {
-        (Some((Kind::Interrupted, _)), _) => AttemptStatus::Interrupted,
-        (Some((Kind::TimedOut, _)), _) => AttemptStatus::Timeout,
-        (Some(_), _) => AttemptStatus::AgentFailure,
+        (Some(failure), _) => AttemptStatus::of(failure),
         (None, Some(How::Still)) => AttemptStatus::Still,
         (None, _) => AttemptStatus::Success,
     };
@@ -177,12 +190,7 @@ pub(super) fn report(
             AttemptStatus::Timeout => Some(timeouts.attempt),
             _ => None,
         },
-        failure: failure.filter(|(kind, _)| *kind != Kind::Interrupted).map(|(kind, message)| Failure {
-            kind,
-            class: Class::Other,
-            message,
-            reset_at: None,
-        }),
+        failure: failure.filter(|failure| failure.kind != Kind::Interrupted),
         matches_done: is_done,
         text,
         ..Report::given_up(status, took)

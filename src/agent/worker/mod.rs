@@ -5,6 +5,7 @@
 //! the next ralph takes it up where it stands.
 
 pub mod held;
+pub mod interrupted;
 mod judge;
 mod watch;
 
@@ -21,7 +22,8 @@ use watch::{Message, Watch};
 
 use super::pane::done::DonePattern;
 use super::pane::ready::Screens;
-use super::{Timeouts, cannot_start, tell_total};
+use super::preset::{self, Preset};
+use super::{Timeouts, add_variables, cannot_start, tell_total};
 use crate::engine::agent::{Agent, Attempt};
 use crate::engine::context::Context;
 use crate::engine::event::{Event, Stream};
@@ -34,6 +36,7 @@ use crate::process::launch::Launch;
 use crate::process::note::SupervisorNote;
 use crate::process::own_executable_for_others;
 use crate::process::pane::{self, Pane, PaneNotes};
+use crate::process::stat;
 use crate::text::line::shell_words;
 use crate::threads;
 use crate::tmux::TmuxError;
@@ -112,7 +115,7 @@ impl Agent for WorkerAgent {
         let ready = if held.given == Given::No { watch.wait_until_ready(context)? } else { None };
         let was_ready = held.given == Given::Yes || ready.is_some();
         if let Some(ready) = ready {
-            held.given = Given::Yes;
+            (held.given, held.given_at) = (Given::Yes, Some(stat::ticks_now()));
             let given = watch.give_prompt(context, &ready, &mut || held.write(&self.folder))?;
             if given && self.detaches {
                 return Err(Outcome::Detached.into());
@@ -128,7 +131,14 @@ impl Agent for WorkerAgent {
             ));
         }
         let took = (Utc::now() - held.started).to_std().unwrap_or_else(|_| began.elapsed());
-        self.report(&left, attempt, context, took)
+        let report = self.report(&left, attempt, context, took)?;
+        if report.is_waited_for() {
+            // The next attempt at this iteration begins it anew.
+            held.given = Given::No;
+            held.write(&self.folder)?;
+            self.pane.replace(Some(held));
+        }
+        Ok(report)
     }
 
     fn change(&mut self, change: &Change) -> bool {
@@ -146,6 +156,11 @@ impl Agent for WorkerAgent {
 }
 
 impl WorkerAgent {
+    /// What is known about agents of its kind.
+    fn preset(&self) -> &'static Preset {
+        preset::preset(self.screens.program().name).unwrap_or(preset::unknown())
+    }
+
     /// Starts the program in a pane of its own, or in the one that it had before.
     fn start(
         &self,
@@ -163,6 +178,7 @@ impl WorkerAgent {
         }
         let mark = format!("{}-{}", self.launch.mark, attempt.iteration);
         let mut launch = Launch { mark: mark.clone(), ..self.launch.clone() };
+        add_variables(self.preset(), &mut launch);
         launch.env.push(("RALPH_ITERATION".into(), attempt.iteration.to_string().into()));
         pane::prepare(&self.folder, &launch).map_err(cannot_start)?;
         let window = self.show(before).map_err(|error| {
@@ -171,7 +187,7 @@ impl WorkerAgent {
             cannot_start(error)
         })?;
         let (window_of, iteration, started) = (window.clone(), attempt.iteration, Utc::now());
-        let held = Held { window: window_of, iteration, mark, given: Given::No, started };
+        let held = Held { window: window_of, iteration, mark, given: Given::No, given_at: None, started };
         held.write(&self.folder)?;
         let place = format!("{}:{}", window.name, window.name);
         context.tell(Event::AgentKnown { model: None, session: Some(&place) })?;
@@ -292,7 +308,7 @@ impl WorkerAgent {
         }
         let is_done = left.is_done
             || self.done.as_ref().is_some_and(|done| done.find(&left.transcript, attempt.prompt).is_some());
-        Ok(judge::report(&self.name, left, text, is_done, took, self.timeouts))
+        Ok(judge::report(&self.name, left, text, is_done, took, self.timeouts, self.preset()))
     }
 }
 

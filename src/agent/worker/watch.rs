@@ -6,6 +6,7 @@ use super::judge::{How, Left};
 use super::{Taken, WorkerAgent};
 use crate::agent::ended::Traces;
 use crate::agent::pane::arrival::{Arrival, Submission};
+use crate::agent::pane::halt::{Halt, HaltWatch};
 use crate::agent::pane::ready::{ReadyWait, Verdict};
 use crate::agent::pane::still::Still;
 use crate::agent::pane::text::bare;
@@ -61,6 +62,9 @@ pub(super) struct Watch<'a> {
     too_long: Instant,
     loop_over: Option<Instant>,
     still: Still,
+    halts: HaltWatch,
+    /// Since when it waits for a person, who is called, and what for. The clocks stand meanwhile.
+    asks: Option<(Instant, &'static str)>,
     /// `None`: it may stand still for ever.
     vital_signs: Option<VitalSigns>,
     tools: Tools,
@@ -90,6 +94,8 @@ impl<'a> Watch<'a> {
             too_long: began + agent.timeouts.attempt,
             loop_over: attempt.deadline,
             still: Still::new(inactivity, began),
+            halts: HaltWatch::new(attempt.prompt),
+            asks: None,
             vital_signs: None,
             tools: Tools::new(0, 0),
             program: 0,
@@ -252,7 +258,7 @@ impl<'a> Watch<'a> {
         while !self.is_over(Instant::now()) {
             let next = self.next_deadline();
             self.step(context, next)?;
-            self.look_at_the_clock(Instant::now());
+            self.look_at_the_clock(context, Instant::now())?;
         }
         Ok(())
     }
@@ -350,56 +356,113 @@ impl<'a> Watch<'a> {
             return until;
         }
         let signs = self.vital_signs.as_ref().map(VitalSigns::next_look);
-        [self.look_at, self.nudge_at, self.loop_over, signs]
-            .into_iter()
-            .flatten()
-            .fold(self.too_long, Instant::min)
+        let of_work =
+            if self.asks.is_some() { [None; 3] } else { [self.nudge_at, signs, Some(self.too_long)] };
+        let all = [self.look_at, self.loop_over].into_iter().chain(of_work).flatten();
+        // While it waits for a person it is looked at again and again.
+        all.min().unwrap_or_else(|| Instant::now() + PATIENT)
     }
 
-    fn look_at_the_clock(&mut self, now: Instant) {
+    fn look_at_the_clock(&mut self, context: &mut Context<'_>, now: Instant) -> Result<(), End> {
         if self.closing.is_some() || self.is_over(now) {
-            return;
+            return Ok(());
         }
         if self.look_at.is_some_and(|at| now >= at) {
             self.look_at = None;
-            self.look_at_the_screen(now);
+            self.look_at_the_screen(context, now)?;
+        }
+        if self.loop_over.is_some_and(|deadline| now >= deadline) {
+            self.end(How::Interrupted);
+        }
+        if self.asks.is_some() || self.closing.is_some() {
+            return Ok(());
         }
         if self.nudge_at.is_some_and(|at| now >= at) {
             self.nudge(now);
         }
-        if self.loop_over.is_some_and(|deadline| now >= deadline) {
-            self.end(How::Interrupted);
-        } else if now >= self.too_long {
+        if now >= self.too_long {
             self.end(How::TimedOut);
         } else if let Some(signs) = &mut self.vital_signs
             && let Some(evidence) = signs.look(now, &self.tools, &Traces::default())
         {
+            // What it stops at is asked first, however short the time is.
+            let Some(screen) = self.look(now) else { return Ok(()) };
+            if self.halts.glimpse(&self.agent.screens, &screen.lines).is_some() {
+                return self.look_at_the_screen(context, now);
+            }
             self.left.evidence = self.still.looked_at(&[&evidence]);
             self.end(How::Still);
         }
+        Ok(())
     }
 
-    fn look_at_the_screen(&mut self, now: Instant) {
-        let Some(screen) = self.look(now) else { return };
+    fn look_at_the_screen(&mut self, context: &mut Context<'_>, now: Instant) -> Result<(), End> {
+        let Some(screen) = self.look(now) else { return Ok(()) };
         self.still.see(&screen.lines, now);
         if self.still.duration(now).is_zero()
             && let Some(signs) = &mut self.vital_signs
         {
             signs.output();
         }
-        let Some(done) = &self.agent.done else { return };
         // What stands on an alternate screen does not scroll away, and is gone with it.
-        if (self.agent.continuous || screen.is_alternate) && done.find(&screen.lines, self.prompt).is_some() {
+        if let Some(done) = &self.agent.done
+            && (self.agent.continuous || screen.is_alternate)
+            && done.find(&screen.lines, self.prompt).is_some()
+        {
             self.left.is_done = true;
             if self.agent.continuous {
                 self.end(How::Done);
             }
         }
+        self.look_for_halt(context, &screen.lines, now)
+    }
+
+    /// An error that ended its turn ends the attempt; a question holds the loop until it is answered.
+    fn look_for_halt(
+        &mut self,
+        context: &mut Context<'_>,
+        lines: &[String],
+        now: Instant,
+    ) -> Result<(), End> {
+        let halt = self.halts.look(&self.agent.screens, lines, now);
+        let asks = match &halt {
+            Some((Halt::Question(what), true)) => Some(*what),
+            _ => None,
+        };
+        match (self.asks, asks) {
+            (Some((_, before)), Some(what)) if before == what => {}
+            (_, Some(what)) => {
+                context.tell(Event::Attention(Some(&self.wish(what, lines))))?;
+                self.asks.get_or_insert((now, what)).1 = what;
+            }
+            // It has just been painted anew.
+            (Some(_), None) if halt.is_some() => {}
+            (Some((since, _)), None) => {
+                self.asks = None;
+                self.too_long += now.saturating_duration_since(since);
+                if let Some(signs) = &mut self.vital_signs {
+                    signs.output();
+                }
+                context.tell(Event::Attention(None))?;
+            }
+            (None, None) => {}
+        }
+        match halt {
+            Some((Halt::Error(words), true)) => self.end(How::Reported(words)),
+            Some(_) => self.look_at = Some(now + if self.asks.is_some() { PATIENT } else { SOON }),
+            None => {}
+        }
+        Ok(())
     }
 
     fn nudge(&mut self, now: Instant) {
         let Some((every, message)) = &self.agent.heartbeat else { return };
         self.nudge_at = Some(now + *every);
+        // Enter would answer what it asks.
+        let Some(screen) = self.look(now) else { return };
+        if self.halts.glimpse(&self.agent.screens, &screen.lines).is_some() {
+            return;
+        }
         self.lose_on_error(|window| {
             paste::type_text(window, message)?;
             paste::press(window, Key::Enter)
@@ -414,6 +477,7 @@ impl<'a> Watch<'a> {
         }
         self.closing = self.closing.map(|until| until + gap);
         self.nudge_at = self.nudge_at.map(|at| at + gap);
+        self.asks = self.asks.map(|(since, what)| (since + gap, what));
     }
 
     /// Starts the ladder. What stands in the pane is kept first: an alternate screen goes with its program.

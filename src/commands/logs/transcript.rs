@@ -7,14 +7,15 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::meant::{has_one_pane, meant, too_few};
-use super::{LOOK, is_same_run, session_log, show_all, whose};
+use super::{LOOK, is_same_run, newest_log, session_log, show_all, whose};
 use crate::cli::LogsArgs;
 use crate::commands::output::{Stream, nobody_reads};
 use crate::commands::target::count;
 use crate::commands::worker;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
-use crate::record::run_folder;
+use crate::record::run_folder::{self, RunStart};
+use crate::settings::Verb;
 use crate::view::transcript::{Flow, Transcript};
 
 /// `ralph logs --agent`.
@@ -26,6 +27,12 @@ pub(super) fn run(args: &LogsArgs, lines: Option<usize>) -> anyhow::Result<u8> {
             return Err(has_one_pane(&found.name));
         }
         return worker::show(found, session_log(found)?.as_deref(), lines, args.follow);
+    }
+    let of_worker = RunStart::read(&meant.folder).is_some_and(|start| start.verb == Verb::Spawn.words());
+    if let Some(log) = newest_log(&meant.folder)?.filter(|_| of_worker && attempt.is_none()) {
+        // What its pane has shown is in no event.
+        show_all(&log, lines)?;
+        return Ok(0);
     }
     let Some(first) = run_folder::event_logs(&meant.folder).into_iter().next() else {
         // What the agents wrote is left.

@@ -31,10 +31,9 @@ pub(in crate::commands) fn gathered(
 ) -> anyhow::Result<RunReport> {
     let mut report = measured(project, folder, with_iterations)?;
     let is_build = report.is_of_branches();
+    let kind = Kind::of(&report);
     let spent = |one: &LoopReport| {
-        let places = if is_build { project.of_branch(&one.name, None) } else { project.clone() };
-        let found = Loop::at(places, &one.name).filter(|found| is_of(found, one) && found.is_own())?;
-        let state = found.state.ok()?;
+        let state = kind.find(project, one).filter(Loop::is_own)?.state.ok()?;
         Some((state.tally.clone(), state.budget))
     };
     let has_remote = is_build && git::remote::remote(project.root()).is_some();
@@ -68,6 +67,34 @@ pub(in crate::commands) fn measured(
     Ok(report)
 }
 
+/// Where the loops of a run have their records.
+#[derive(Clone, Copy)]
+enum Kind {
+    Branches,
+    Worker,
+    Project,
+}
+
+impl Kind {
+    fn of(report: &RunReport) -> Self {
+        match (report.is_of_branches(), report.is_of_worker()) {
+            (true, _) => Self::Branches,
+            (false, true) => Self::Worker,
+            (false, false) => Self::Project,
+        }
+    }
+
+    /// The loop of this report, unless it was started again since, or was forgotten.
+    fn find(self, project: &Project, one: &LoopReport) -> Option<Loop> {
+        let places = match self {
+            Self::Branches => project.of_branch(&one.name, None),
+            Self::Worker => project.of_worker(&one.name, project.root())?,
+            Self::Project => project.clone(),
+        };
+        Loop::at(places, &one.name).filter(|found| is_of(found, one))
+    }
+}
+
 /// Whether what is found is that loop, and was not started again since.
 fn is_of(found: &Loop, one: &LoopReport) -> bool {
     found.state.as_ref().is_ok_and(|state| state.run == one.run)
@@ -75,17 +102,14 @@ fn is_of(found: &Loop, one: &LoopReport) -> bool {
 
 /// Adds what loops have committed whose last attempt nobody has booked: they are at work, or were killed in it.
 fn add_cut_off(project: &Project, report: &mut RunReport) {
-    let is_build = report.is_of_branches();
+    let kind = Kind::of(report);
     for one in report.loops.iter_mut().filter(|one| one.exit_code.is_none()) {
         let Some(first) = one.iteration_list.first().and_then(|first| first.attempts.first()) else {
             continue;
         };
-        let places = if is_build { project.of_branch(&one.name, None) } else { project.clone() };
-        if !Loop::at(places.clone(), &one.name).is_some_and(|found| is_of(&found, one)) {
-            continue;
-        }
+        let Some(found) = kind.find(project, one) else { continue };
         let from = first.head_before.clone();
-        if let Some(to) = git::head(places.root()).filter(|to| Some(to) != from.as_ref()) {
+        if let Some(to) = git::head(found.project.root()).filter(|to| Some(to) != from.as_ref()) {
             one.work = Some(Work { from, to, ..Work::default() });
         }
     }
@@ -118,9 +142,8 @@ fn count_tasks(project: &Project, loops: &mut [LoopReport]) {
     };
     let plan = read(project);
     for one in loops.iter_mut() {
-        let own = one.exit_code.is_none().then(|| project.of_branch(&one.name, None));
-        let own = own.filter(|own| Loop::at(own.clone(), &one.name).is_some_and(|found| is_of(&found, one)));
-        let own = own.and_then(|own| tasks(&read(&own)?, &one.name));
+        let own = one.exit_code.is_none().then(|| Kind::Branches.find(project, one)).flatten();
+        let own = own.and_then(|own| tasks(&read(&own.project)?, &one.name));
         let planned = || tasks(plan.as_ref()?, &one.name);
         one.tasks = own.or_else(planned).or(one.tasks);
     }

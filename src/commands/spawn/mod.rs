@@ -12,14 +12,13 @@ use super::plain_loop::count;
 use super::resume::with_secret;
 use super::worker;
 use crate::cli::{RunArgs, SpawnArgs};
-use crate::files::FileError;
 use crate::git;
 use crate::job::workspace::{Workspace, locate, open_loop};
 use crate::project::Project;
+use crate::record::lookup::Loop;
 use crate::record::registry::{self, Entry};
-use crate::record::state::{Found, State};
+use crate::record::state::State;
 use crate::record::worker::WorkerTree;
-use crate::record::{state, state::Extent};
 use crate::settings::Verb;
 use crate::tmux::Server;
 use watching::Watching;
@@ -79,12 +78,8 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
     }
     let here = locate(args.flags.place.ralph_dir.as_ref())?;
     let Some(places) = here.of_worker(name, here.root()) else { return Ok(None) };
-    let state = match state::read(&places.state(), Extent::Whole) {
-        Ok(Found::State(state)) => state,
-        Ok(Found::Unknown(why)) => bail!("{}: {why}", places.state().display()),
-        Ok(Found::Nothing) => return Ok(None),
-        Err(error) => return Err(FileError { path: places.state(), reason: error }.into()),
-    };
+    let Some(found) = Loop::at(places, name) else { return Ok(None) };
+    let state = found.state.map_err(|why| anyhow::anyhow!(why))?;
     let State { setup, max_iterations, .. } = &*state;
     let Some(worker) = setup.worker.as_deref().cloned() else { bail!("'{name}' is no worker") };
     let prompt = setup.prompt_file.clone().unwrap_or_default();
@@ -102,12 +97,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
         .with_words(|word| with_secret(&word, &workspace.settings.secrets))
         .with_context(|| format!("worker '{name}'"))?;
     workspace.knows_secrets_of(&worker.env);
-    let root = worker.cwd.clone();
-    let project = workspace.project.of_worker(name, &root).context("there is no home folder")?;
     let shown = prompt.display().to_string();
     let watching = Watching {
         workspace: &workspace,
-        project: &project,
+        project: &found.project,
         name,
         worker,
         prompt: (prompt, shown),

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use super::setup;
 use crate::agent::Timeouts;
 use crate::agent::pane::done::DonePattern;
@@ -14,12 +16,13 @@ use crate::agent::pane::programs::Program;
 use crate::agent::pane::ready::Screens;
 use crate::agent::worker::{self, WorkerAgent};
 use crate::cli::LoopFlags;
+use crate::commands::output::warn;
 use crate::engine::board::Board;
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::job::agent_choice::{ladder, timeouts};
 use crate::job::preflight::limits;
-use crate::job::ready::{Ready, run_id, validator};
+use crate::job::ready::{Ready, hide_own_files, run_id, validator};
 use crate::job::resume::Resume;
 use crate::job::variables::agent_env;
 use crate::job::workspace::Workspace;
@@ -71,6 +74,12 @@ impl Watching<'_> {
         let timeouts = self.timeouts();
         setup::warn_of(worker, timeouts.inactivity);
 
+        if self.workspace.project.runs() == project.runs() {
+            self.workspace.project.create_run_dir()?;
+        }
+        if let Some(warning) = hide_own_files(&self.workspace.project) {
+            warn(&warning);
+        }
         let run = run_id();
         let limits = Limits {
             max_retries: 0,
@@ -93,7 +102,7 @@ impl Watching<'_> {
             validator: validator(settings, &agent.launch),
             limits,
             done_pattern: None,
-            run,
+            run: run.clone(),
             accepts_config: flags.accept_config,
             resume: if state.is_some() { Resume::Asked } else { Resume::No },
             agent_name: agent_name(worker),
@@ -102,7 +111,7 @@ impl Watching<'_> {
             plan: project.implementation_plan(),
             board: Board::default(),
             ticket: None,
-            started_from: None,
+            started_from: Some(self.started_from()),
             worker: Some(kept(worker, &settings.secrets)),
             done_words: done,
             inactivity: Some(timeouts.inactivity),
@@ -119,9 +128,18 @@ impl Watching<'_> {
         }
         if has_not_begun.get() {
             // As if it had never been spawned.
+            let folder = project.run(&run);
+            std::fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
             super::forget(&self.workspace.project, project, name)?;
         }
         Ok(end.outcome.code())
+    }
+
+    /// The ralph dir of the project that it works for, also where it has a work tree of its own.
+    fn started_from(&self) -> PathBuf {
+        let of_state = self.state.and_then(|state| state.setup.started_from.clone());
+        of_state.unwrap_or_else(|| self.workspace.project.ralph_dir().to_owned())
     }
 
     /// How long it may do what; one that is taken up goes by what it was set up with.

@@ -1,4 +1,4 @@
-//! `ralph clean` for workers: their state and their logs go; what `ralph attach` and `ralph kill` need stays.
+//! `ralph clean` for workers: their state goes; their runs, and what `ralph attach` and `ralph kill` need, stay.
 
 use std::fs;
 use std::io::ErrorKind::NotFound;
@@ -48,10 +48,8 @@ pub(in crate::commands) fn forget_files(found: &Loop, lock: Lock) -> anyhow::Res
     for path in files.iter().filter(|path| state::is_state(path) || logs.contains(path)) {
         removed(path, fs::remove_file(path))?;
     }
-    for path in [project.links_to_logs(), project.runs(), project.requests()] {
-        removed(&path, fs::remove_dir_all(&path))?;
-    }
-    Ok(())
+    let requests = project.requests();
+    removed(&requests, fs::remove_dir_all(&requests))
 }
 
 /// Removes the folder of a worker, of which nothing has to stay.

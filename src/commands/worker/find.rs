@@ -1,7 +1,7 @@
 //! Which worker a NAME means, and what is there of it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
@@ -79,12 +79,10 @@ pub(super) fn running() -> anyhow::Result<Vec<Worker>> {
 }
 
 fn at(here: &Project, name: &str) -> anyhow::Result<Option<Worker>> {
-    let of = |root: &Path| here.of_worker(name, root).context("there is no home directory: set HOME");
-    let project = of(here.root())?;
+    let project = here.of_worker(name, here.root()).context("there is no home directory: set HOME")?;
     let held = Held::read(&project.records())?;
     let found = Loop::at(project.clone(), name);
-    let worker = found.as_ref().and_then(|found| found.state.as_ref().ok()?.setup.worker.clone());
-    let project = worker.map_or(Ok(project), |worker| of(&worker.cwd))?;
+    let project = found.as_ref().map_or(project, |found| found.project.clone());
     let is_there = found.is_some() || held.is_some();
     Ok(is_there.then(|| Worker { name: name.to_owned(), project, found, held }))
 }

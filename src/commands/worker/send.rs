@@ -8,8 +8,10 @@ use anyhow::{Context as _, bail};
 use super::find::{self, Worker};
 use crate::agent::pane::arrival::Arrival;
 use crate::agent::pane::programs::Program;
+use crate::agent::worker::interrupted::ToolsAtWork;
 use crate::cli::{PaneArgs, SendArgs};
 use crate::commands::output::{say, warn};
+use crate::text::count;
 use crate::tmux::paste::{self, Key};
 use crate::tmux::screen::{self, Extent};
 use crate::tmux::{TmuxError, Window};
@@ -60,8 +62,13 @@ pub(in crate::commands) fn send(args: &SendArgs) -> anyhow::Result<u8> {
 pub(in crate::commands) fn interrupt(args: &PaneArgs) -> anyhow::Result<u8> {
     let worker = find::named(&args.name)?;
     let window = worker.living()?;
+    let tools = worker.held.as_ref().map(|held| ToolsAtWork::of(&worker.folder(), held)).transpose()?;
     paste::press(window, Key::Interrupt).map_err(|error| worker.told(error))?;
+    let ended = tools.map_or(0, ToolsAtWork::end);
     say(&format!("interrupted {}", worker.name));
+    if ended > 0 {
+        say(&format!("ended what it left at work: {}", count::of(ended as u64, "process")));
+    }
     Ok(0)
 }
 

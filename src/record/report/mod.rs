@@ -26,6 +26,8 @@ use crate::parallel;
 
 /// The words of the command line that build branches.
 const BRANCHES: &str = "loop build";
+/// Those of a worker.
+const WORKER: &str = "spawn";
 /// The version of what `ralph report --json` prints.
 pub const VERSION: u32 = 1;
 
@@ -296,6 +298,12 @@ impl RunReport {
     #[must_use]
     pub fn is_of_branches(&self) -> bool {
         self.verb.as_deref() == Some(BRANCHES)
+    }
+
+    /// Whether its loop is a worker.
+    #[must_use]
+    pub fn is_of_worker(&self) -> bool {
+        self.verb.as_deref() == Some(WORKER)
     }
 
     /// Reads what is in the folder of a run. A run that is half deleted is told as far as it is there.

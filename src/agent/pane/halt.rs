@@ -1,0 +1,164 @@
+//! What a program that has its prompt stops at: a question that only a person answers, or an error that ended its turn.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use regex::{Captures, Regex};
+
+use super::Since;
+use super::ready::Screens;
+use super::text::{alphanumeric, bare, flowed, side, split};
+use crate::agent::preset::fault::Reported;
+use crate::reply::usage::Fault;
+
+/// Why a program does not go on by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Halt {
+    /// It waits for a person: what for, as the end of a sentence ("it asks for permission").
+    Question(&'static str),
+    /// An error ended its turn: in its own words.
+    Error(String),
+}
+
+impl Screens {
+    /// What this screen of a program at work shows that it stops at. An error counts where no other message follows it, and
+    /// where its words are none of the prompt's, which is given as its letters.
+    #[must_use]
+    fn halt(&self, screen: &[String], prompt: &str) -> Option<Halt> {
+        self.error(screen, prompt).map(Halt::Error).or_else(|| self.question(screen).map(Halt::Question))
+    }
+
+    fn error(&self, screen: &[String], prompt: &str) -> Option<String> {
+        let (error, message) = self.messages.as_ref()?;
+        // What stands beside the messages is none of them.
+        let lines: Vec<&str> = screen.iter().map(String::as_str).collect();
+        let column = side(&lines).unwrap_or(usize::MAX);
+        let lines: Vec<&str> = lines.into_iter().map(|line| split(line, column).0.trim_end()).collect();
+        let text = lines.join("\n");
+        let place = |found: &Captures<'_>| found.get(1).or(found.get(0)).map_or(0, |found| found.start());
+        let errors: Vec<usize> = error.captures_iter(&text).map(|found| place(&found)).collect();
+        let others = message.find_iter(&text).map(|found| found.start());
+        let latest = others.filter(|start| !errors.contains(start)).last();
+        let start = errors.iter().find(|start| latest.is_none_or(|latest| **start > latest))?;
+        let words: Vec<&str> = text[*start..].lines().take_while(|line| !bare(line).is_empty()).collect();
+        let words = flowed(&words);
+        // Without the mark before it.
+        let words = words.trim_start_matches(|char: char| !char.is_alphanumeric() && char != '[');
+        let words = words.strip_prefix("[API Error: ").map_or(words, |rest| rest.trim_end_matches(']'));
+        let is_of_prompt = prompt.contains(&alphanumeric(words));
+        (!is_of_prompt).then(|| words.to_owned())
+    }
+}
+
+/// The wait for what a program stops at to be more than a glimpse: while it works it shows and clears much by itself.
+#[derive(Debug)]
+pub struct HaltWatch {
+    /// The letters of the prompt.
+    prompt: String,
+    screen: Option<Since<Vec<String>>>,
+    halt: Option<Since<Option<Halt>>>,
+}
+
+impl HaltWatch {
+    /// A question has to be seen for this long: some of them blink. An error as long on a screen that stands still, because
+    /// programs try again by themselves and count the seconds.
+    pub const HOLDS: Duration = Duration::from_secs(3);
+
+    /// Of a program that has this prompt.
+    #[must_use]
+    pub fn new(prompt: &str) -> Self {
+        Self { prompt: alphanumeric(prompt), screen: None, halt: None }
+    }
+
+    /// What this screen shows, however shortly.
+    #[must_use]
+    pub fn glimpse(&self, screens: &Screens, screen: &[String]) -> Option<Halt> {
+        screens.halt(screen, &self.prompt)
+    }
+
+    /// One look: what it stops at, and whether that has been seen for long enough.
+    #[must_use]
+    pub fn look(&mut self, screens: &Screens, screen: &[String], now: Instant) -> Option<(Halt, bool)> {
+        let halt = self.glimpse(screens, screen);
+        let stands = Since::update(&mut self.screen, screen.to_vec(), now);
+        let holds = Since::update(&mut self.halt, halt.clone(), now);
+        halt.map(|halt| {
+            let time = if matches!(halt, Halt::Question(_)) { holds } else { stands };
+            (halt, time >= Self::HOLDS)
+        })
+    }
+}
+
+/// What an error on a screen means, as if it had come over a pipe.
+#[must_use]
+pub fn fault(words: &str) -> Fault {
+    let understood = Reported { status: status(words), name: "", message: words }.understood();
+    Fault::told(understood.class, understood.message)
+}
+
+/// The HTTP status that an error names.
+fn status(words: &str) -> Option<i64> {
+    static STATUS: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"(?i)\b(?:status|error|code)"?(?: code)?:? ([45]\d\d)\b"#).ok());
+    STATUS.as_ref()?.captures(words)?[1].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::usage::Class;
+
+    const ERROR: &str = "❯ Do it.\n  ⎿  Not logged in · Please run /login\n\n❯";
+    const QUESTION: &str = " Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend";
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn claude() -> Screens {
+        Screens::of(&["claude".to_owned()], None).unwrap()
+    }
+
+    #[test]
+    fn a_glimpse_of_what_it_stops_at_does_not_count() {
+        let (claude, start) = (claude(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut watch = HaltWatch::new("Do it.");
+        let mut counts =
+            |text: &str, second| watch.look(&claude, &lines(text), at(second)).map(|(_, counts)| counts);
+        assert_eq!(counts("● working", 0), None);
+        assert_eq!(counts(ERROR, 1), Some(false));
+        assert_eq!(counts(ERROR, 3), Some(false));
+        assert_eq!(counts(ERROR, 4), Some(true));
+        // It goes on by itself.
+        assert_eq!(counts(&format!("{ERROR}\n 1 s"), 5), Some(false));
+        // A question may blink.
+        assert_eq!(counts(QUESTION, 6), Some(false));
+        assert_eq!(counts(&format!("●\n{QUESTION}"), 8), Some(false));
+        assert_eq!(counts(QUESTION, 9), Some(true));
+        assert_eq!(counts("● working", 10), None);
+    }
+
+    #[test]
+    fn an_error_that_something_follows_or_that_the_prompt_quotes_is_none() {
+        let halt = |text: &str, prompt: &str| HaltWatch::new(prompt).glimpse(&claude(), &lines(text));
+        let words = "Not logged in · Please run /login";
+        assert_eq!(halt(ERROR, "Do it."), Some(Halt::Error(words.to_owned())));
+        assert_eq!(halt(&format!("{ERROR}\n● I go on."), "Do it."), None);
+        assert_eq!(halt(ERROR, &format!("Do it.\n  ⎿  {words}")), None);
+        assert_eq!(halt(&format!("{QUESTION}\n● It was answered."), "Do it."), None);
+    }
+
+    #[test]
+    fn an_error_means_what_it_means_over_a_pipe() {
+        for (words, class) in [
+            ("unexpected status 403 Forbidden: Forbidden, url: http://127.0.0.1", Class::Auth),
+            ("exceeded retry limit, last status: 429 Too Many Requests", Class::Limit),
+            ("API Error: 529 Overloaded. This is a server-side issue", Class::Overload),
+            ("{\"error\":{\"code\":503,\"message\":\"Try later\"}}", Class::Overload),
+            ("No such model: error 404", Class::Other),
+        ] {
+            assert_eq!(fault(words).class, class, "{words}");
+        }
+    }
+}

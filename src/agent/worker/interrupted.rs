@@ -1,0 +1,54 @@
+//! What an agent leaves at work when a person interrupts it: some keep the tool that they were waiting for.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::held::Held;
+use crate::process::handle::ProcessHandle;
+use crate::process::identity::ProcessIdentity;
+use crate::process::ladder::Ladder;
+use crate::process::pane::{Pane, PaneError};
+use crate::process::tree;
+
+/// How long the agent has to end its tools by itself.
+const BY_ITSELF: Duration = Duration::from_secs(3);
+
+/// The processes that an agent has started since it was given its prompt.
+#[derive(Debug)]
+pub struct ToolsAtWork(Vec<ProcessHandle>);
+
+impl ToolsAtWork {
+    /// Those of the worker with this folder and pane. What was there before the prompt is the agent's own.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn of(folder: &Path, held: &Held) -> Result<Self, PaneError> {
+        let Some((pane, _)) = Pane::connect(folder)? else { return Ok(Self(Vec::new())) };
+        let given_at = held.given_at.unwrap_or(u64::MAX);
+        let tools = tree::descendants(pane.wrapper_pid()).into_iter();
+        let tools = tools.filter(|stat| stat.start_ticks > given_at);
+        // What cannot be held any more has ended.
+        let handle = |pid| ProcessHandle::of(&ProcessIdentity::of(pid).ok()?).ok()?;
+        Ok(Self(tools.filter_map(|stat| handle(stat.pid)).collect()))
+    }
+
+    /// Ends those that the agent does not end by itself; how many these are.
+    #[must_use]
+    pub fn end(mut self) -> usize {
+        self.await_end(BY_ITSELF);
+        let left = self.0.len();
+        for signal in [Signal::TERM, Signal::KILL] {
+            self.0.iter().for_each(|tool| tool.send(signal));
+            self.await_end(Ladder::default().terminate);
+        }
+        left
+    }
+
+    fn await_end(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        // One that cannot be looked at is left alone.
+        self.0.retain(|tool| !tool.ends_by(deadline).unwrap_or(true));
+    }
+}
