@@ -105,9 +105,9 @@ mod tests {
             assert_eq!(config.difference(false), Some(Difference::Inside));
             // All is as it was.
             if is_there {
-                write("a")
+                write("a");
             } else {
-                fs::remove_file(&path).unwrap()
+                fs::remove_file(&path).unwrap();
             }
             assert_eq!(config.difference(true), None);
         }

@@ -266,8 +266,8 @@ fn what_cannot_be_seen_shows_as_an_escape() {
         shows(&mut scratch.ralph(args));
     }
     scratch.write("ralph.toml", format!("[hooks]\non_end = 'echo {UNSEEN}'\n"));
-    let shown = scratch.run("trust").stdout;
-    assert!(shown.contains(SEEN), "wherever it goes: {shown}");
+    let hooks = scratch.run("trust").stdout;
+    assert!(hooks.contains(SEEN), "wherever it goes: {hooks}");
     let page = scratch.run("report --html -").stdout;
     assert!(page.contains(SEEN) && !page.contains('\u{200b}'), "{page}");
 }

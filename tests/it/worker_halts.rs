@@ -8,10 +8,10 @@ use crate::scratch::wait_for;
 use crate::workers::Tmux;
 
 /// Takes a prompt as claude does, and counts the attempts in `$attempt`.
-const BEGIN: &str = r#"
+const BEGIN: &str = r"
 echo >>attempts; attempt=$(wc -l <attempts)
 printf '❯ '; read -r _; clear
-"#;
+";
 
 /// What claude shows, in words of the shell.
 fn shows(name: &str) -> String {

@@ -10,6 +10,7 @@ use std::io::{Read as _, Write as _};
 use anyhow::{Context as _, bail};
 use serde_json::json;
 
+use super::attempt;
 use super::author;
 use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
