@@ -111,13 +111,8 @@ fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::R
     }
     let carried = Carried::by_us();
     let is_ours = |run: &String| carried.as_ref().is_some_and(|carried| carried.is_of_run(run));
-    let mut above = Some(parent.to_owned());
-    while let Some(id) = above {
-        let task = store.task(&id)?;
-        if task.claimed_by.as_ref().is_some_and(is_ours) {
-            return Ok(());
-        }
-        above = task.parent_id;
+    if store.with_above(parent)?.iter().any(|task| task.claimed_by.as_ref().is_some_and(is_ours)) {
+        return Ok(());
     }
     bail!(
         "agents at work add parts only below their own task, and {parent} is none of these: leave --parent out, or say with \

@@ -4,7 +4,7 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::claims::leave;
-use super::settle::{Node, Parent, Work, count_child, list_as_ready, numbers, settle};
+use super::settle::{Node, Parent, Work, above, count_child, list_as_ready, numbers, require_level, settle};
 use super::{Fallible, Fault, cycle, now, queries};
 use crate::graph::error::GraphError;
 use crate::graph::limits;
@@ -230,10 +230,16 @@ pub(super) fn group_by_titles(graph: &Connection) -> Fallible<()> {
 /// A task and all below it, parts behind what they are a part of.
 fn subtree(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
     let mut tasks = vec![seq];
-    let mut at = 0;
-    while let Some(&seq) = tasks.get(at) {
-        tasks.extend(numbers(graph, "SELECT seq FROM tasks WHERE parent = ?1", seq)?);
-        at += 1;
+    let (mut level, mut levels) = (vec![seq], 0);
+    while !level.is_empty() {
+        let mut parts = Vec::new();
+        for &seq in &level {
+            parts.extend(numbers(graph, "SELECT seq FROM tasks WHERE parent = ?1", seq)?);
+        }
+        require_level(levels)?;
+        levels += 1;
+        tasks.extend(&parts);
+        level = parts;
     }
     Ok(tasks)
 }
@@ -298,26 +304,13 @@ fn has_dependency(graph: &Connection, blocker: i64, blocked: i64) -> Fallible<bo
 }
 
 /// Whether the first of these is above the second.
-fn is_above(graph: &Connection, above: i64, below: i64) -> Fallible<bool> {
-    let mut at = Node::read(graph, below)?.parent;
-    while let Some(Parent { seq, .. }) = at {
-        if seq == above {
-            return Ok(true);
-        }
-        at = Node::read(graph, seq)?.parent;
-    }
-    Ok(false)
+fn is_above(graph: &Connection, first: i64, below: i64) -> Fallible<bool> {
+    Ok(above(graph, below)?.contains(&first))
 }
 
 /// How many tasks are above a task, itself included.
 fn level(graph: &Connection, seq: i64) -> Fallible<usize> {
-    let mut level = 1;
-    let mut at = Node::read(graph, seq)?.parent;
-    while let Some(Parent { seq, .. }) = at {
-        level += 1;
-        at = Node::read(graph, seq)?.parent;
-    }
-    Ok(level)
+    Ok(1 + above(graph, seq)?.len())
 }
 
 pub(super) fn log(graph: &Connection, id: &str, message: &str) -> Fallible<()> {

@@ -238,6 +238,11 @@ impl SqliteStore {
         })
     }
 
+    /// A task and those that it is a part of, the nearest first.
+    pub fn with_above(&self, id: &str) -> Result<Vec<Task>, GraphError> {
+        self.read(|graph| queries::with_above(graph, queries::find(graph, id)?))
+    }
+
     /// Lets tasks with parts that say nothing but a title only group these.
     pub fn group_by_titles(&mut self) -> Result<(), GraphError> {
         self.write(|graph| edits::group_by_titles(graph))

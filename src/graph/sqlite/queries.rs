@@ -1,9 +1,11 @@
 //! What is read from the graph.
 
+use std::iter;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use serde::Serialize;
 
-use super::settle::{Work, numbers};
+use super::settle::{Work, above, numbers, require_level};
 use super::{Fallible, features, moment, number, status};
 use crate::graph::error::GraphError;
 use crate::graph::feature::{Counts, Feature};
@@ -191,6 +193,7 @@ pub(super) fn tree(
     };
     let mut open: Vec<(i64, Place)> = placed(top, 0).collect();
     while let Some((seq, place)) = open.pop() {
+        require_level(place.depth)?;
         if !each(task(graph, seq)?, place) {
             break;
         }
@@ -284,7 +287,7 @@ fn within(graph: &Connection, scope: &Scope) -> Fallible<(&'static str, i64)> {
         Scope::All => ("?1 = 0", 0),
         Scope::Feature(name) => ("t.feature = ?1", feature(graph, name)?),
         Scope::Subtree(id) => (
-            "t.seq IN (WITH RECURSIVE below (seq) AS (SELECT ?1 UNION ALL
+            "t.seq IN (WITH RECURSIVE below (seq) AS (SELECT ?1 UNION
                 SELECT tasks.seq FROM tasks JOIN below ON tasks.parent = below.seq) SELECT seq FROM below)",
             find(graph, id)?,
         ),
@@ -332,36 +335,32 @@ pub(super) fn failed(graph: &Connection, scope: &Scope, most: usize) -> Fallible
     Ok(working(graph, scope, &[Status::Failed], most)?.into_iter().map(|(_, task)| task).collect())
 }
 
+/// A task and those that it is a part of, the nearest first.
+pub(super) fn with_above(graph: &Connection, seq: i64) -> Fallible<Vec<Task>> {
+    iter::once(seq).chain(above(graph, seq)?).map(|seq| task(graph, seq)).collect()
+}
+
 pub(super) fn unresolved(graph: &Connection, scope: &Scope, most: usize) -> Fallible<Vec<Stuck>> {
     /// More of what a task waits for is not named.
     const SOME_BLOCKERS: usize = 5;
     let states = [Status::Pending, Status::InProgress, Status::Blocked];
     let mut stuck = Vec::new();
     for (seq, task) in working(graph, scope, &states, most)? {
-        let (mut waits_for, mut failed_above, mut above) = (Vec::new(), None, Some(seq));
-        let first = above;
-        while let Some(seq) = above {
+        let (mut waits_for, mut failed_above) = (Vec::new(), None);
+        for (at, seq) in iter::once(seq).chain(above(graph, seq)?).enumerate() {
             let blockers = format!(
                 "{TASK} WHERE (t.seq IN (SELECT blocker FROM dependencies WHERE blocked = ?1) OR t.parent = ?2) AND t.status <> {}",
                 number(Status::Done)
             );
             // Parts of its own come before it; those of what it is a part of are not its concern.
-            let parts_of = (Some(seq) == first).then_some(seq);
+            let parts_of = (at == 0).then_some(seq);
             let mut statement = graph.prepare_cached(&blockers)?;
             for blocker in statement.query_map((seq, parts_of), of_row)?.take(SOME_BLOCKERS) {
                 waits_for.push(blocker?);
             }
-            let parent =
-                "SELECT p.seq, p.status, p.id FROM tasks t JOIN tasks p ON p.seq = t.parent WHERE t.seq = ?1";
-            let found: Option<(i64, i64, String)> = graph
-                .prepare_cached(parent)?
-                .query_row([seq], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                .optional()?;
-            above = found.as_ref().map(|(seq, ..)| *seq);
-            if let Some((_, state, id)) = found.filter(|_| failed_above.is_none())
-                && status(state) == Status::Failed
-            {
-                failed_above = Some(id);
+            if at > 0 && failed_above.is_none() {
+                let found = self::task(graph, seq)?;
+                failed_above = (found.status == Status::Failed).then_some(found.id);
             }
         }
         stuck.push(Stuck { task, waits_for, failed_above });

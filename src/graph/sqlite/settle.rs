@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::{Fallible, now, number, status};
+use crate::graph::limits;
 use crate::graph::task::Status;
 use crate::graph::transitions::{self, Facts, Own};
 
@@ -178,13 +179,35 @@ pub(super) fn list_as_ready(graph: &Connection, seq: i64, node: &Node, ready: bo
         change.execute([-feature, node.priority, seq])?;
     }
     change.execute([seq, node.priority, seq])?;
-    let mut above = node.parent.map(|parent| parent.seq);
-    while let Some(parent) = above {
+    for parent in above(graph, seq)? {
         change.execute([parent, node.priority, seq])?;
-        let next = "SELECT parent FROM tasks WHERE seq = ?1";
-        above = graph.prepare_cached(next)?.query_row([parent], |row| row.get(0))?;
     }
     Ok(())
+}
+
+/// The tasks that a task is a part of, the nearest first. Every way up goes through this: in a database that another program has
+/// written, a task may be a part of itself.
+pub(super) fn above(graph: &Connection, seq: i64) -> Fallible<Vec<i64>> {
+    let mut statement = graph.prepare_cached("SELECT parent FROM tasks WHERE seq = ?1")?;
+    let mut parent = |seq: i64| statement.query_row([seq], |row| row.get::<_, Option<i64>>(0));
+    let mut found = Vec::new();
+    let mut next = parent(seq)?;
+    while let Some(seq) = next {
+        found.push(seq);
+        require_level(found.len())?;
+        next = parent(seq)?;
+    }
+    Ok(found)
+}
+
+/// Refuses what stands deeper than any task can that was added here.
+pub(super) fn require_level(above: usize) -> Fallible<()> {
+    if above < limits::LEVELS {
+        return Ok(());
+    }
+    let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    let reason = "a task is a part of itself".to_owned();
+    Err(rusqlite::Error::SqliteFailure(corrupt, Some(reason)).into())
 }
 
 /// What a query with one parameter finds: numbers of tasks.

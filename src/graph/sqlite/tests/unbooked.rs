@@ -101,3 +101,26 @@ fn a_group_is_done_when_its_parts_are() {
     assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
     oracle(&store.connection);
 }
+
+#[test]
+fn a_task_that_another_program_made_a_part_of_itself_is_an_error_and_no_endless_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    let mut store = open(&path).unwrap();
+    let [a, b] = ["a", "b"].map(|title| store.add(&new_task(title)).unwrap());
+    let circle = "UPDATE tasks SET parent = 3 - seq";
+    Connection::open(&path).unwrap().execute_batch(circle).unwrap();
+    let part = NewTask { parent: Some(a.clone()), ..new_task("part") };
+    let errors = [
+        store.unresolved(&Scope::All, 9).unwrap_err(),
+        store.with_above(&a).unwrap_err(),
+        store.add(&part).unwrap_err(),
+        store.force_done(&b, true).unwrap_err(),
+        store.delete(&b, true).unwrap_err(),
+        store.tree(Some(&a), &mut |_, _| true).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("a task is a part of itself"), "{error}");
+    }
+    assert_eq!(store.counts(&Scope::Subtree(a)).unwrap().total, 2);
+}
