@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use ralph::process::identity::ProcessIdentity;
 
+use crate::tmux::ALONE;
+
 /// No run of ralph in these tests may take longer, and nothing is waited for longer: what does fails the test.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -240,8 +242,10 @@ impl Drop for Started {
 /// Has a command run as by a person, also where an agent of ralph's runs these tests: a build for tests knows the variable.
 fn outside_of_attempts(command: &mut Command) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Locks);
-    setrlimit(Resource::Locks, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    if std::env::var_os(ALONE).is_none() {
+        let limit = getrlimit(Resource::Locks);
+        setrlimit(Resource::Locks, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    }
     command.env("TESTS_OF_RALPH_PID", std::process::id().to_string());
 }
 

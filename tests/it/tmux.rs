@@ -77,19 +77,21 @@ impl Drop for Tmux {
     }
 }
 
+/// The variable of a process in which one test runs alone. It carries a limit like the mark of a run.
+pub(crate) const ALONE: &str = "A_TEST_ALONE";
+
 /// Whether we are in a process of our own, in which only the test of this name runs; if not, it is run there, as `prepare`
 /// says, and has to pass.
 #[track_caller]
 pub(crate) fn is_alone(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
-    const MARK: &str = "A_TEST_ALONE";
-    if std::env::var_os(MARK).is_some() {
+    if std::env::var_os(ALONE).is_some() {
         return true;
     }
     let mut own = Command::new("bash");
     own.args(["-c", "ulimit -Sx 123456789; exec 9> \"$OPEN_FILE\"; exec \"$@\"", "bash"])
         .arg(std::env::current_exe().unwrap());
     own.args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(MARK, "1")
+        .env(ALONE, "1")
         .env("OPEN_FILE", "/dev/null");
     prepare(&mut own);
     let run = own.output().unwrap();
