@@ -41,7 +41,7 @@ fn eight_branches_survive_failures_and_a_kill() {
         [GOOD.as_slice(), &["fails-always", "fails-too", "hangs"]].concat().into_iter().map(|name| (name, 3));
     let project = BranchProject::new(&plan(&branches.collect::<Vec<_>>()));
     project.agent(NIGHT);
-    let command = "loop build --timeout 3s";
+    let command = "loop build --timeout 6s";
     let ralph = Started::new(&project.scratch, command);
     wait_for("work in progress", || {
         let calls = project.home("calls");
