@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use super::supervised::Notes;
 use super::supervisor::{ORDER_KILL, ORDER_STOP, PANE, VERB};
 use super::sweep::sweep_pane;
 use crate::files::FileError;
+use crate::text::digest::sha256;
 
 /// How long a wrapper may take to leave when it has said that it is through, or was told that nobody waits for it.
 const LEAVE_LIMIT: Duration = Duration::from_secs(6);
@@ -95,10 +97,17 @@ pub fn discard(folder: &Path) -> Result<(), PaneError> {
     PaneFolder::open(folder).and_then(|folder| folder.take_back()).map_err(PaneError::at(folder))
 }
 
-/// The arguments with which our executable is the wrapper of this folder.
+/// The arguments with which our executable is the wrapper of this folder. The last one is [`wrapper_mark`].
 #[must_use]
-pub fn wrapper_args(folder: &Path) -> [OsString; 3] {
-    [VERB.into(), PANE.into(), folder.into()]
+pub fn wrapper_args(folder: &Path) -> [OsString; 4] {
+    [VERB.into(), PANE.into(), folder.into(), wrapper_mark(folder).into()]
+}
+
+/// A word that the wrappers of this folder have in their command line, and no others: tmux knows it of a pane from the moment that it
+/// makes it. It has only letters, digits and `-`.
+#[must_use]
+pub fn wrapper_mark(folder: &Path) -> String {
+    format!("pane-{}", &sha256(folder.as_os_str().as_bytes())[..32])
 }
 
 /// What is known of the end of a program without its wrapper. Where that is gone and there is no last note, it was killed.

@@ -78,7 +78,7 @@ enum Stage {
 #[must_use]
 pub fn main(argv: &[OsString]) -> i32 {
     let served = match argv {
-        [flag, folder] if flag == PANE => serve_pane(folder.as_ref()).inspect_err(|error| {
+        [flag, folder, ..] if flag == PANE => serve_pane(folder.as_ref()).inspect_err(|error| {
             let _ = writeln!(std::io::stderr(), "error: ralph cannot run its program here: {error}");
         }),
         // Its stderr is nobody's.

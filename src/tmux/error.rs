@@ -60,10 +60,11 @@ impl TmuxError {
 }
 
 /// How tmux begins to say that what was asked for is not there. Sources: `cmd-find.c`, `client.c`, `cmd-paste-buffer.c`.
-const GONE: [&str; 8] = [
+const GONE: [&str; 9] = [
     "can't find pane",
     "can't find window",
     "can't find session",
+    "no current target",
     "no server running",
     "error connecting",
     "server exited",

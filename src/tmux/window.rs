@@ -172,6 +172,37 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Closes all panes that were started with this word in their command line, which nobody else may use: whoever made them may
+    /// not have come to write down that they are there. The one of `but` stays. How many there were.
+    ///
+    /// # Errors
+    /// When tmux does not answer.
+    pub fn close_strays(&self, word: &str, but: Option<&Window>) -> Result<usize, TmuxError> {
+        let is_one = format!("#{{m:*{word}*,#{{pane_start_command}}}}");
+        let list = Words::new(["list-panes", "-a", "-f", &is_one, "-F", "#{pid} #{pane_id}"]);
+        let listed = match self.ask(&[list]) {
+            Ok(listed) => listed,
+            // There is no server.
+            Err(error) if error.is_gone() || matches!(error, TmuxError::Missing) => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        let kept = but.map(|but| format!("{} {}", but.server.pid, but.pane));
+        let mut count = 0;
+        for line in listed.iter().filter(|line| Some(*line) != kept.as_ref()) {
+            let Some((_, pane)) = line.split_once(' ') else { continue };
+            let kill = Words::new(["kill-pane", "-t", pane]).to_line();
+            let guarded = Words::new(["if-shell", "-F", "-t", pane, &is_one]).and([kill]);
+            match self.ask(&[guarded]) {
+                // It, or with the last one the server, has gone meanwhile.
+                Err(error) if !error.is_gone() => return Err(error),
+                _ => count += 1,
+            }
+        }
+        Ok(count)
+    }
+}
+
 /// Closes our pane, and nothing else: the window, the session and the server go with it when nobody else has anything there.
 /// One that is gone already is as good.
 ///

@@ -110,6 +110,7 @@ mod watch;
 mod watch_faults;
 mod webdriver;
 mod worker_cells;
+mod worker_cuts;
 mod worker_halts;
 mod worker_kinds;
 mod worker_matrix;

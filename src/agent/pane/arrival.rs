@@ -43,6 +43,19 @@ pub enum Submission {
     EnterAgain,
 }
 
+/// Where a prompt stands that a ralph was typing when it was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nowhere in what the program has shown.
+    Absent,
+    /// In the input line.
+    Typed,
+    /// Above the input line: the program has it.
+    Submitted,
+    /// Where it stands does not say whether Enter was pressed.
+    Unclear,
+}
+
 impl Arrival {
     /// So long after Enter something shows; a busy machine has taken three seconds.
     const SHOWS: Duration = Duration::from_secs(6);
@@ -92,6 +105,22 @@ impl Arrival {
             // What only echoes what is typed has nothing to show yet.
             (true, true, _) => Submission::Submitted,
             (true, false, false) => Submission::EnterAgain,
+        }
+    }
+
+    /// Where the prompt stands by this look. `whole` is what the program has shown, `screen` the part that is visible. What has
+    /// scrolled by may have been thrown away, so that only a program that has shown little has certainly not seen the prompt.
+    #[must_use]
+    pub fn standing(&self, screen: &[String], whole: &[String]) -> Standing {
+        if self.head.is_empty() {
+            return Standing::Unclear;
+        }
+        let has_scrolled = written(whole).len() > screen.len();
+        match (self.input.is_some(), self.holds(whole)) {
+            (true, true) if self.holds(self.input(screen)) => Standing::Typed,
+            (true, true) => Standing::Submitted,
+            (_, false) if !has_scrolled => Standing::Absent,
+            _ => Standing::Unclear,
         }
     }
 
@@ -151,6 +180,30 @@ mod tests {
     }
 
     const READY: &str = "Claude Code v2\n────\n❯ Try \"fix the tests\"\n────\n  ? for shortcuts";
+
+    #[test]
+    fn a_screen_tells_where_a_prompt_stands() {
+        let prompt = "Do the first task of the plan, and say so when it is done.";
+        let typed = READY.replace("Try \"fix the tests\"", prompt);
+        let sent = format!("❯ {prompt}\n● Reading\n{READY}");
+        let scrolled = format!("{}{READY}", "line\n".repeat(60));
+        let unknown = Program::unknown();
+        for (program, shown, standing) in [
+            (claude(), READY, Standing::Absent),
+            (claude(), &typed, Standing::Typed),
+            (claude(), &sent, Standing::Submitted),
+            (claude(), &scrolled, Standing::Unclear),
+            (unknown, "> ", Standing::Absent),
+            // An echo looks the same before and after Enter.
+            (unknown, &format!("> {prompt}"), Standing::Unclear),
+        ] {
+            let whole = screen(shown);
+            let visible = &whole[whole.len().saturating_sub(50)..];
+            let arrival = Arrival::new(program, prompt, &[]);
+            assert_eq!(arrival.standing(visible, &whole), standing, "{shown}");
+        }
+        assert_eq!(Arrival::new(claude(), "", &[]).standing(&[], &[]), Standing::Unclear);
+    }
 
     #[test]
     fn a_prompt_arrives_when_its_line_has_settled() {

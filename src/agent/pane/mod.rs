@@ -25,14 +25,14 @@ pub const SETTLED: Duration = Duration::from_millis(400);
 
 /// What has been seen, and since when it is the same.
 #[derive(Debug, Clone)]
-struct Since<T> {
+pub(in crate::agent) struct Since<T> {
     what: T,
     since: Instant,
 }
 
 impl<T: PartialEq> Since<T> {
     /// How long it has been like this, now that it is `what`.
-    fn update(seen: &mut Option<Self>, what: T, now: Instant) -> Duration {
+    pub(in crate::agent) fn update(seen: &mut Option<Self>, what: T, now: Instant) -> Duration {
         match seen {
             Some(seen) if seen.what == what => now.saturating_duration_since(seen.since),
             _ => {

@@ -38,7 +38,9 @@ pub struct Held {
 pub enum Given {
     /// It is not ready for it yet.
     No,
-    /// It is typed, or is being typed at this moment.
+    /// It is being typed, or Enter is about to be pressed: only its screen can tell what of that was done.
+    Typing,
+    /// Enter was pressed.
     Yes,
 }
 

@@ -48,6 +48,8 @@ pub(super) enum How {
     NotReady(Duration),
     /// Its prompt never showed.
     NoArrival,
+    /// A ralph was killed while it typed the prompt, and the screen does not tell whether the agent has it.
+    Unclear,
     /// The attempt took too long.
     TimedOut,
     /// The loop is to end.
@@ -146,6 +148,10 @@ impl Left {
             ),
             (Some(How::NoArrival), ..) => {
                 (Kind::Exit, format!("{name} does not show the prompt that was pasted{ends_with}"))
+            }
+            (Some(How::Unclear), ..) => {
+                let why = "ralph was killed while it typed the prompt";
+                (Kind::Exit, format!("{name} does not show whether it has its prompt: {why}{ends_with}"))
             }
             (None, Some(code), _) => {
                 let message = format!("{name} exited with code {code}{ends_with}");

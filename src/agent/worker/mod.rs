@@ -20,6 +20,7 @@ use held::{Given, Held};
 use judge::Left;
 use watch::{Message, Watch};
 
+use super::pane::arrival::Standing;
 use super::pane::done::DonePattern;
 use super::pane::ready::Screens;
 use super::preset::{self, Preset};
@@ -102,7 +103,7 @@ impl Agent for WorkerAgent {
         let (port, mailbox) = context.open();
         let held = Held::read(&self.folder).map_err(cannot_start)?.or_else(|| self.pane.take());
         let (mut held, taken) = match held {
-            Some(held) if held.iteration == attempt.iteration && held.given == Given::Yes => {
+            Some(held) if held.iteration == attempt.iteration && held.given != Given::No => {
                 context.notice(&format!("{} is taken up in the middle of its iteration", self.name))?;
                 let taken = self.take_up(&held, mailbox, &port)?;
                 (held, taken)
@@ -112,14 +113,9 @@ impl Agent for WorkerAgent {
         drop(port);
         self.pane.replace(Some(held.clone()));
         let mut watch = Watch::new(self, taken, attempt, began);
-        let ready = if held.given == Given::No { watch.wait_until_ready(context)? } else { None };
-        let was_ready = held.given == Given::Yes || ready.is_some();
-        if let Some(ready) = ready {
-            (held.given, held.given_at) = (Given::Yes, Some(stat::ticks_now()));
-            let given = watch.give_prompt(context, &ready, &mut || held.write(&self.folder))?;
-            if given && self.detaches {
-                return Err(Outcome::Detached.into());
-            }
+        let was_ready = self.give(&mut held, &mut watch, context)?;
+        if was_ready && held.given == Given::Yes && self.detaches {
+            return Err(Outcome::Detached.into());
         }
         watch.listen(context)?;
         let left = watch.finish(&held.mark);
@@ -156,6 +152,36 @@ impl Agent for WorkerAgent {
 }
 
 impl WorkerAgent {
+    /// Sees to it that the agent has its prompt, and that it gets it once; answers whether it was ready for it. Before and after
+    /// it is typed that is written down, so that a ralph that takes up the worker knows what the screen has to tell it.
+    fn give(&self, held: &mut Held, watch: &mut Watch<'_>, context: &mut Context<'_>) -> Result<bool, End> {
+        let standing = match held.given {
+            Given::Yes => return Ok(true),
+            Given::Typing => watch.find_prompt(context)?,
+            Given::No => Some(Standing::Absent),
+        };
+        let has_it = match standing {
+            Some(Standing::Absent) => {
+                let Some(ready) = watch.wait_until_ready(context)? else { return Ok(false) };
+                (held.given, held.given_at) = (Given::Typing, Some(stat::ticks_now()));
+                held.write(&self.folder)?;
+                watch.give_prompt(context, &ready)?
+            }
+            Some(Standing::Typed) => watch.submit_prompt(context)?,
+            Some(Standing::Submitted) => true,
+            Some(Standing::Unclear) => {
+                watch.give_up();
+                false
+            }
+            None => false,
+        };
+        if has_it {
+            held.given = Given::Yes;
+            held.write(&self.folder)?;
+        }
+        Ok(true)
+    }
+
     /// What is known about agents of its kind.
     fn preset(&self) -> &'static Preset {
         preset::preset(self.screens.program().name).unwrap_or(preset::unknown())
@@ -176,6 +202,9 @@ impl WorkerAgent {
             Some(before) => end_pane(&self.folder, &before.mark),
             None => end_unknown(&self.folder),
         }
+        // An earlier ralph may have been killed before it wrote down that it had one.
+        let known = before.map(|before| &before.window);
+        self.server.close_strays(&pane::wrapper_mark(&self.folder), known).map_err(cannot_start)?;
         let mark = format!("{}-{}", self.launch.mark, attempt.iteration);
         let mut launch = Launch { mark: mark.clone(), ..self.launch.clone() };
         add_variables(self.preset(), &mut launch);
@@ -349,18 +378,22 @@ pub fn end_pane(folder: &Path, mark: &str) {
     }
 }
 
-/// Ends the program of a worker and closes its pane; a user's own windows beside it stay. `last` is the pane that it is known to
-/// have had, for a folder that was removed.
+/// Ends the program of a worker and closes its panes on this server; a user's own windows beside it stay. `last` is the pane that it
+/// is known to have had, for a folder that was removed.
 ///
 /// # Errors
 /// When tmux refuses, or the file that says which pane it is cannot be read.
-pub fn close(folder: &Path, last: Option<Held>) -> Result<(), CloseError> {
-    let Some(held) = Held::read(folder)?.or(last) else {
+pub fn close(server: Option<&Server>, folder: &Path, last: Option<Held>) -> Result<(), CloseError> {
+    match Held::read(folder)?.or(last) {
+        Some(held) => {
+            end_pane(folder, &held.mark);
+            window::close(&held.window)?;
+        }
         // Who has lost the file has not lost the program.
-        end_unknown(folder);
-        return Ok(());
-    };
-    end_pane(folder, &held.mark);
-    window::close(&held.window)?;
+        None => end_unknown(folder),
+    }
+    if let Some(server) = server {
+        server.close_strays(&pane::wrapper_mark(folder), None)?;
+    }
     Ok(Held::forget(folder)?)
 }

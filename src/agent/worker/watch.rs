@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use super::judge::{How, Left};
 use super::{Taken, WorkerAgent};
 use crate::agent::ended::Traces;
-use crate::agent::pane::arrival::{Arrival, Submission};
+use crate::agent::pane::arrival::{Arrival, Standing, Submission};
 use crate::agent::pane::halt::{Halt, HaltWatch};
 use crate::agent::pane::ready::{ReadyWait, Verdict};
 use crate::agent::pane::still::Still;
 use crate::agent::pane::text::bare;
+use crate::agent::pane::{SETTLED, Since};
 use crate::agent::preset::ToolCalls;
 use crate::agent::tools::Tools;
 use crate::agent::vital_signs::VitalSigns;
@@ -19,7 +20,6 @@ use crate::engine::event::Event;
 use crate::engine::inbox::Wake;
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Urgency;
-use crate::files::FileError;
 use crate::process::ladder::Ladder;
 use crate::process::note::SupervisorNote;
 use crate::process::pane::{self, Pane};
@@ -36,6 +36,8 @@ const SOON: Duration = Duration::from_secs(1);
 const PATIENT: Duration = Duration::from_secs(2);
 /// How long a prompt may take to show in the input line, and after Enter to leave it.
 const ARRIVES: Duration = Duration::from_secs(30);
+/// How long a screen may take to tell whether it has a prompt that was being typed.
+const TELLS: Duration = Duration::from_secs(10);
 /// So many lines of a screen are told with what it wants of a person.
 const TOLD: usize = 20;
 
@@ -154,21 +156,61 @@ impl<'a> Watch<'a> {
         format!("{what}; answer it with 'ralph attach {}':\n{shown}", self.agent.name)
     }
 
-    /// Gives the program its prompt, `before` being its screen. `written` is called right before Enter: until then a ralph that
-    /// takes up the worker has to give it anew. `false`: it has ended, or is being ended.
-    pub(super) fn give_prompt(
-        &mut self,
-        context: &mut Context<'_>,
-        before: &[String],
-        written: &mut dyn FnMut() -> Result<(), FileError>,
-    ) -> Result<bool, End> {
+    /// Looks for a prompt that a ralph was typing when it was killed, until the screen has told long enough where it stands.
+    /// `None`: the program has ended, or is being ended.
+    pub(super) fn find_prompt(&mut self, context: &mut Context<'_>) -> Result<Option<Standing>, End> {
+        let arrival = Arrival::new(self.agent.screens.program(), self.prompt, &[]);
+        let (mut wait, mut seen) = (ReadyWait::new(false), None);
+        let until = Instant::now() + TELLS;
+        loop {
+            let now = Instant::now();
+            let Some(screen) = self.look(now) else { return Ok(None) };
+            let is_ready = wait.look(&self.agent.screens, &screen.lines, now) == Verdict::Ready;
+            let whole = self.capture(Extent::Whole, true).map(|whole| whole.lines).unwrap_or_default();
+            let standing = arrival.standing(&screen.lines, &whole);
+            let is_certain = match standing {
+                Standing::Typed | Standing::Submitted => true,
+                // What an alternate screen has shown before is gone.
+                Standing::Absent => is_ready && !screen.is_alternate,
+                Standing::Unclear => false,
+            };
+            if is_certain && Since::update(&mut seen, standing, now) >= SETTLED {
+                return Ok(Some(standing));
+            }
+            if now >= until {
+                return Ok(Some(Standing::Unclear));
+            }
+            self.step(context, now + LOOK)?;
+            if self.closing.is_some() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The prompt is not given, and the attempt fails.
+    pub(super) fn give_up(&mut self) {
+        self.end(How::Unclear);
+    }
+
+    /// Gives the program its prompt, `before` being its screen, and presses Enter. `false`: it has ended, or is being ended.
+    pub(super) fn give_prompt(&mut self, context: &mut Context<'_>, before: &[String]) -> Result<bool, End> {
+        let mut arrival = Arrival::new(self.agent.screens.program(), self.prompt, before);
+        Ok(self.type_prompt(context, &mut arrival)? && self.press_enter(context, arrival)?)
+    }
+
+    /// Presses Enter behind a prompt that stands in the input line. `false`: as above.
+    pub(super) fn submit_prompt(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let arrival = Arrival::new(self.agent.screens.program(), self.prompt, &[]);
+        self.press_enter(context, arrival)
+    }
+
+    fn type_prompt(&mut self, context: &mut Context<'_>, arrival: &mut Arrival) -> Result<bool, End> {
         let prompt = self.prompt;
         let removed = u64::try_from(paste::typable(prompt).1).unwrap_or_default();
         if removed > 0 {
             let removed = count::of(removed, "control character");
             context.notice(&format!("left out of the prompt: {removed}"))?;
         }
-        let mut arrival = Arrival::new(self.agent.screens.program(), prompt, before);
         self.lose_on_error(|window| paste::paste(window, prompt).map(drop));
         if !self.wait_for(context, |screen, now| arrival.has_arrived(screen, now))? {
             // One that has ended says how.
@@ -182,10 +224,10 @@ impl<'a> Watch<'a> {
         while Instant::now() < enter_at {
             self.step(context, enter_at)?;
         }
-        if self.closing.is_some() || self.is_over(Instant::now()) {
-            return Ok(false);
-        }
-        written()?;
+        Ok(self.closing.is_none() && !self.is_over(Instant::now()))
+    }
+
+    fn press_enter(&mut self, context: &mut Context<'_>, mut arrival: Arrival) -> Result<bool, End> {
         let mut enter = true;
         let mut done = |watch: &mut Self, screen: &[String], now: Instant| {
             if enter {

@@ -124,7 +124,7 @@ impl Watching<'_> {
         let lines = WorkerLines::new(name, state.is_none());
         let end = ready.run_to_end(flags, Frame::Worker(Box::new(lines)))?;
         if end.outcome != Outcome::Detached {
-            worker::close(&project.records(), pane.take())?;
+            worker::close(Some(&Server::new(&worker.socket)), &project.records(), pane.take())?;
         }
         if has_not_begun.get() {
             // As if it had never been spawned.

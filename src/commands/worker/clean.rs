@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use super::find;
 use super::kill::end_monitor;
 use super::tree;
-use crate::agent::worker::held::Held;
+use crate::agent::worker::{self, held::Held};
 use crate::commands::output::warn;
 use crate::engine::stop::Request;
 use crate::files::own;
@@ -32,9 +32,14 @@ pub(in crate::commands) fn clean_running(found: &Loop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes what the loop of a worker has written, under its lock; all of it where it has no pane.
+/// Removes what the loop of a worker has written, under its lock; all of it where no program runs in its pane.
 pub(in crate::commands) fn forget_files(found: &Loop, lock: Lock) -> anyhow::Result<()> {
     let (project, folder) = (&found.project, found.project.records());
+    let worker = find::named(&found.name)?;
+    // A program whose pane was not written down has no prompt, and could not be found later.
+    if !worker.runs() || worker.held.is_none() {
+        worker::close(worker.server().as_ref(), &folder, None)?;
+    }
     let has_pane = Held::read(&folder)?.is_some();
     let known = found.state.as_ref().ok().and_then(|state| state.setup.worker.as_ref());
     if let Some(known) = known.and_then(|worker| worker.worktree.as_ref()).filter(|_| has_pane) {

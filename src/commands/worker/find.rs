@@ -13,7 +13,7 @@ use crate::project::Project;
 use crate::project::file_name;
 use crate::record::lookup::Loop;
 use crate::record::state::State;
-use crate::tmux::{TmuxError, Window};
+use crate::tmux::{Server, TmuxError, Window};
 
 /// The longest name, in bytes.
 const LONGEST: usize = 100;
@@ -111,6 +111,13 @@ impl Worker {
     /// Its state, where it has one that can be read.
     pub(super) fn state(&self) -> Option<&State> {
         self.found.as_ref()?.state.as_deref().ok()
+    }
+
+    /// The tmux server that its panes are on, as far as that is known.
+    pub(super) fn server(&self) -> Option<Server> {
+        let of_state =
+            self.state().and_then(|state| state.setup.worker.as_ref()).map(|worker| &worker.socket);
+        of_state.map(Server::new).or_else(|| self.held.as_ref().map(|held| held.window.server()))
     }
 
     /// Whether its program is there.

@@ -116,7 +116,7 @@ fn patiently<T>(act: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
 fn close(worker: &Worker) -> anyhow::Result<()> {
     // No monitor begins meanwhile.
     let lock = patiently(|| recorder::hold(&worker.project, "kill"))?;
-    worker::close(&worker.folder(), None)?;
+    worker::close(worker.server().as_ref(), &worker.folder(), None)?;
     let Some(found) = worker.found.as_ref().and_then(Loop::again) else {
         // Its state was cleaned away, and now nothing is left that has to stay.
         return super::clean::remove_folder(&worker.project, lock);
