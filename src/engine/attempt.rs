@@ -194,7 +194,8 @@ impl Loop<'_> {
     /// failed, may have changed it since.
     pub(super) fn validate_end(&mut self, end: End) -> End {
         let Some(unproven) = end.outcome.if_unproven() else { return end };
-        if !self.job.tally.changed_since_validation {
+        let tally = &self.job.tally;
+        if !tally.changed_since_validation && !tally.unproven {
             return end;
         }
         match self.validate_files() {

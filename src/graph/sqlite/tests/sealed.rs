@@ -1,0 +1,241 @@
+//! What another program writes into a database whose tasks are sealed.
+
+use super::*;
+use crate::graph::seal::Key;
+
+/// A database with a key beside it.
+struct Sealed {
+    folder: tempfile::TempDir,
+}
+
+impl Sealed {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("progress.db")
+    }
+
+    /// Opens it with the key of this name.
+    fn open(&self, key: &str) -> SqliteStore {
+        let key = Key::at(&self.folder.path().join(key)).unwrap();
+        SqliteStore::open_sealed(&self.path(), Duration::from_millis(50), Some(key)).unwrap()
+    }
+
+    fn forge(&self, sql: &str) {
+        Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
+    }
+}
+
+fn complete(store: &mut SqliteStore, run: &str, id: &str) {
+    let claim = store.claim(&Scope::Subtree(id.into()), &us(run), LEASE).unwrap().unwrap();
+    assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
+}
+
+fn look(store: &mut SqliteStore) -> Unbooked {
+    let found = store.reopen_unbooked("run-1").unwrap();
+    oracle(&store.connection);
+    found
+}
+
+fn titles(tasks: &[Task]) -> Vec<&str> {
+    tasks.iter().map(|task| task.title.as_str()).collect()
+}
+
+/// A graph of a group with a part, a task that is done and one that is hard, which was looked at.
+fn looked_at(sealed: &Sealed) -> SqliteStore {
+    let mut store = sealed.open("key");
+    take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] done\n- [ ] hard\n  with many words\n").unwrap();
+    let done = "SELECT id FROM tasks WHERE title = 'done'";
+    let done: String = store.connection.query_row(done, [], |row| row.get(0)).unwrap();
+    complete(&mut store, "run-1", &done);
+    assert_eq!(look(&mut store), Unbooked::default());
+    store
+}
+
+#[test]
+fn a_store_with_a_key_does_what_every_store_has_to() {
+    for test in TESTS {
+        let sealed = Sealed::new();
+        let mut store = sealed.open("key");
+        test(&mut store);
+        // Whatever that did, it was us.
+        store.looked_at = None;
+        assert_eq!(look(&mut store), Unbooked::default());
+    }
+}
+
+#[test]
+fn no_writing_makes_a_task_done() {
+    const DONE: &str = "UPDATE tasks SET work = 2, status = 2, ready = 0, done_by";
+    const LOG: &str = "INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0 FROM tasks;";
+    const JOURNAL: &str =
+        "INSERT INTO journal (run, iteration, task, title, outcome, duration_secs, input_tokens, output_tokens,
+        files, notes, reason, at) SELECT 'run-2', 1, id, title, 0, 1, 0, 0, '[]', '', '', 0 FROM tasks;";
+    let other = "(SELECT seal FROM tasks WHERE title = 'done')";
+    for forged in [
+        format!("{DONE} = '' WHERE title = 'hard'; {LOG}"),
+        format!("{DONE} = 'run-2' WHERE title = 'hard'; {LOG} {JOURNAL}"),
+        format!("{DONE} = 'run-1' WHERE title = 'hard'; {LOG}"),
+        format!("{DONE} = '', seal = NULL WHERE title = 'hard'; {LOG}"),
+        format!("{DONE} = 'run-1', seal = {other} WHERE title = 'hard'; {LOG}"),
+        format!(
+            "{DONE} = 'run-2', seal = '01234567:{0}:{0}' WHERE title = 'hard'; {LOG} {JOURNAL}",
+            "0123456789abcdef0123456789abcdef"
+        ),
+        "UPDATE tasks SET status = 2, ready = 0 WHERE title = 'hard'".to_owned(),
+        "UPDATE tasks SET work = 0, status = 2 WHERE title = 'hard'".to_owned(),
+    ] {
+        let sealed = Sealed::new();
+        let mut store = looked_at(&sealed);
+        sealed.forge(&forged);
+        // The next run finds it as well as this one does.
+        for mut store in [sealed.open("key"), store] {
+            store.looked_at = store.looked_at.or(Some(-1));
+            let found = store.read(|graph| {
+                unbooked::doubts(graph, ("run-1", &store.booked), None, false)
+            });
+            drop(found);
+            let found = look(&mut store);
+            if found != Unbooked::default() {
+                assert_eq!(titles(&found.reopened), ["hard"], "{forged}");
+                assert_eq!(found.missing, 0);
+            }
+            let hard = store.reopen_unbooked("run-1").map(|_| ()).and_then(|()| {
+                let mut hard = Vec::new();
+                store.list(&Selection::default(), &mut |task| {
+                    hard.extend((task.title == "hard").then_some(task));
+                    true
+                })?;
+                Ok(hard)
+            });
+            let hard = hard.unwrap();
+            assert_eq!(hard[0].status, Status::Pending, "{forged}");
+            assert!(store.is_unverified(&hard[0].id).unwrap(), "{forged}");
+        }
+    }
+}
+
+#[test]
+fn other_words_are_told_once() {
+    let words = "UPDATE descriptions SET text = 'trivial'";
+    for (forged, rewritten, missing) in [
+        ("UPDATE tasks SET title = 'hard, but trivial' WHERE title = 'hard'", vec!["hard, but trivial"], 0),
+        (words, vec!["hard"], 0),
+        ("DELETE FROM descriptions", vec!["hard"], 0),
+        ("UPDATE tasks SET parent = 1 WHERE title = 'hard'", vec!["hard"], 0),
+        ("DELETE FROM tasks WHERE title = 'hard'", vec![], 1),
+        (
+            "DELETE FROM tasks WHERE title = 'hard'; INSERT INTO tasks (id, title, created_at, updated_at)
+            VALUES ('t-999999', 'easy', 0, 0)",
+            vec!["easy"],
+            0,
+        ),
+    ] {
+        let sealed = Sealed::new();
+        let mut store = looked_at(&sealed);
+        sealed.forge(forged);
+        // What ralph itself writes meanwhile does not make it ours.
+        let mut other = sealed.open("key");
+        let mut ids = Vec::new();
+        let mut each = |task: Task| {
+            ids.push(task.id);
+            true
+        };
+        other.list(&Selection::default(), &mut each).unwrap();
+        for id in &ids {
+            other.log(id, "a word").unwrap();
+            other.update(id, &Changes { priority: Some(7), ..Changes::default() }).unwrap();
+        }
+        other.add(&NewTask { parent: ids.last().cloned(), ..new_task("a part") }).unwrap();
+        let found = look(&mut store);
+        assert_eq!((titles(&found.rewritten), found.missing), (rewritten, missing), "{forged}");
+        assert_eq!(titles(&found.reopened), [""; 0], "{forged}");
+        assert_eq!(look(&mut store), Unbooked::default());
+        assert_eq!(look(&mut sealed.open("key")), Unbooked::default());
+    }
+}
+
+#[test]
+fn new_tasks_of_another_program_are_taken_as_they_are() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    SqliteStore::open(&sealed.path(), BUSY_TIMEOUT).unwrap().add(&new_task("without a key")).unwrap();
+    assert_eq!(look(&mut store), Unbooked::default());
+    sealed.forge("UPDATE tasks SET title = 'other' WHERE title = 'without a key'");
+    assert_eq!(titles(&look(&mut store).rewritten), ["other"], "it is sealed since");
+}
+
+#[test]
+fn a_trigger_in_the_file_is_not_run() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    sealed.forge(
+        "CREATE TRIGGER evil AFTER UPDATE ON tasks BEGIN
+          UPDATE tasks SET work = 2, status = 2, done_by = '' WHERE title = 'hard';
+        END;",
+    );
+    let mut other = sealed.open("key");
+    let claim = other.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    other.renew(&claim, LEASE).unwrap();
+    other.release(&claim, "").unwrap();
+    assert_eq!(look(&mut store), Unbooked::default());
+    assert_eq!(store.counts(&Scope::All).unwrap().done, 1);
+}
+
+#[test]
+fn what_another_key_has_sealed_stands_as_it_was_when_the_run_began() {
+    let sealed = Sealed::new();
+    drop(looked_at(&sealed));
+    let mut moved = sealed.open("another key");
+    // It was booked without a journal: by its traces alone that does not fit.
+    assert_eq!(titles(&look(&mut moved).reopened), ["done"]);
+    assert_eq!(look(&mut moved), Unbooked::default());
+    sealed.forge("UPDATE tasks SET title = 'easy' WHERE title = 'hard'");
+    assert_eq!(titles(&look(&mut moved).rewritten), ["easy"]);
+    // What another key seals as done meanwhile is not believed, and not for ever put in doubt by each of the two.
+    let mut other = sealed.open("key");
+    let part = "SELECT id FROM tasks WHERE title = 'part'";
+    let part: String = moved.connection.query_row(part, [], |row| row.get(0)).unwrap();
+    complete(&mut other, "run-2", &part);
+    assert_eq!(titles(&look(&mut moved).reopened), ["part"]);
+    complete(&mut moved, "run-1", &part);
+    assert_eq!(look(&mut moved), Unbooked::default());
+}
+
+#[test]
+fn what_was_there_before_there_were_seals_is_sealed_when_it_is_taken_over() {
+    let sealed = Sealed::new();
+    let old = open::MIGRATIONS[..3].concat();
+    let task = "INSERT INTO tasks (id, title, created_at, updated_at, ready) VALUES ('t-1', 'old', 0, 0, 1);
+        INSERT INTO ready (scope, priority, task) VALUES (0, 0, 1), (1, 0, 1);
+        PRAGMA user_version = 3;";
+    let id = format!("PRAGMA application_id = {};", open::APPLICATION_ID);
+    drop(crate::files::own::create_empty(&sealed.path()));
+    sealed.forge(&[old.as_str(), task, &id].concat());
+    let mut store = sealed.open("key");
+    assert_eq!(look(&mut store), Unbooked::default());
+    sealed.forge("UPDATE tasks SET title = 'easy'");
+    assert_eq!(titles(&look(&mut store).rewritten), ["easy"]);
+}
+
+#[test]
+fn a_verdict_that_was_not_booked_is_known_by_its_seal() {
+    let sealed = Sealed::new();
+    let mut store = sealed.open("key");
+    let id = store.add(&new_task("task")).unwrap();
+    let claim = store.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    store.mark_unverified(&claim, Some("c0ffee")).unwrap();
+    assert_eq!(store.verified_at(&id).unwrap(), None);
+    sealed.forge("UPDATE tasks SET unverified = 2");
+    assert_eq!(store.verified_at(&id).unwrap(), None);
+    assert_eq!(look(&mut store), Unbooked::default());
+    assert!(store.is_unverified(&id).unwrap());
+    store.mark_verified(&claim, "c0ffee").unwrap();
+    store.release(&claim, "").unwrap();
+    assert_eq!(sealed.open("key").verified_at(&id).unwrap().as_deref(), Some("c0ffee"));
+    assert_eq!(SqliteStore::open(&sealed.path(), BUSY_TIMEOUT).unwrap().verified_at(&id).unwrap(), None);
+    store.reset(&id).unwrap();
+    assert_eq!(store.verified_at(&id).unwrap(), None);
+}
