@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::task::Verification;
 use super::{
     Changes, Claim, Counts, Ended, FeatureStatus, GraphError, Holder, HowDone, Imported, JournalQuery,
-    NewTask, Retries, Scope, Selection, Status, Store, Words, import, Unbooked,
+    NewTask, Retries, Scope, Selection, Status, Store, Unbooked, Words, import,
 };
 use crate::memory::journal::{Became, Entry};
 

@@ -43,12 +43,19 @@ fn titles(tasks: &[Task]) -> Vec<&str> {
     tasks.iter().map(|task| task.title.as_str()).collect()
 }
 
+fn id(store: &SqliteStore, title: &str) -> String {
+    let id = "SELECT id FROM tasks WHERE title = ?1";
+    store.connection.query_row(id, [title], |row| row.get(0)).unwrap()
+}
+
 /// A graph of a group with a part, a task that is done and one that is hard, which was looked at.
 fn looked_at(sealed: &Sealed) -> SqliteStore {
     let mut store = sealed.open("key");
-    take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] done\n- [ ] hard\n  with many words\n").unwrap();
-    let done = "SELECT id FROM tasks WHERE title = 'done'";
-    let done: String = store.connection.query_row(done, [], |row| row.get(0)).unwrap();
+    take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] done\n- [ ] hard\n").unwrap();
+    let hard = id(&store, "hard");
+    let words = Changes { description: Some("many words".into()), ..Changes::default() };
+    store.update(&hard, &words).unwrap();
+    let done = id(&store, "done");
     complete(&mut store, "run-1", &done);
     assert_eq!(look(&mut store), Unbooked::default());
     store
@@ -62,57 +69,47 @@ fn a_store_with_a_key_does_what_every_store_has_to() {
         test(&mut store);
         // Whatever that did, it was us.
         store.looked_at = None;
-        assert_eq!(look(&mut store), Unbooked::default());
+        assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
     }
 }
 
 #[test]
 fn no_writing_makes_a_task_done() {
     const DONE: &str = "UPDATE tasks SET work = 2, status = 2, ready = 0, done_by";
-    const LOG: &str = "INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0 FROM tasks;";
+    const LOG: &str = "DELETE FROM ready WHERE task = 4; INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0
+        FROM tasks;";
     const JOURNAL: &str =
         "INSERT INTO journal (run, iteration, task, title, outcome, duration_secs, input_tokens, output_tokens,
         files, notes, reason, at) SELECT 'run-2', 1, id, title, 0, 1, 0, 0, '[]', '', '', 0 FROM tasks;";
     let other = "(SELECT seal FROM tasks WHERE title = 'done')";
-    for forged in [
-        format!("{DONE} = '' WHERE title = 'hard'; {LOG}"),
-        format!("{DONE} = 'run-2' WHERE title = 'hard'; {LOG} {JOURNAL}"),
-        format!("{DONE} = 'run-1' WHERE title = 'hard'; {LOG}"),
-        format!("{DONE} = '', seal = NULL WHERE title = 'hard'; {LOG}"),
-        format!("{DONE} = 'run-1', seal = {other} WHERE title = 'hard'; {LOG}"),
-        format!(
-            "{DONE} = 'run-2', seal = '01234567:{0}:{0}' WHERE title = 'hard'; {LOG} {JOURNAL}",
-            "0123456789abcdef0123456789abcdef"
-        ),
-        "UPDATE tasks SET status = 2, ready = 0 WHERE title = 'hard'".to_owned(),
-        "UPDATE tasks SET work = 0, status = 2 WHERE title = 'hard'".to_owned(),
+    let foreign = "'01234567:0123456789abcdef0123456789abcdef:0123456789abcdef0123456789abcdef'";
+    for (forged, is_found_later) in [
+        (format!("{DONE} = '' WHERE title = 'hard'; {LOG}"), true),
+        (format!("{DONE} = 'run-2' WHERE title = 'hard'; {LOG} {JOURNAL}"), true),
+        (format!("{DONE} = 'run-1' WHERE title = 'hard'; {LOG}"), true),
+        (format!("{DONE} = '', seal = NULL WHERE title = 'hard'; {LOG}"), true),
+        (format!("{DONE} = 'run-1', seal = {other} WHERE title = 'hard'; {LOG}"), true),
+        // A later run goes by the traces.
+        (format!("{DONE} = 'run-2', seal = {foreign} WHERE title = 'hard'; {LOG} {JOURNAL}"), false),
+        ("UPDATE tasks SET status = 2, ready = 0 WHERE title = 'hard'".to_owned(), true),
+        ("UPDATE tasks SET work = 0, status = 2 WHERE title = 'hard'".to_owned(), true),
     ] {
-        let sealed = Sealed::new();
-        let mut store = looked_at(&sealed);
-        sealed.forge(&forged);
-        // The next run finds it as well as this one does.
-        for mut store in [sealed.open("key"), store] {
-            store.looked_at = store.looked_at.or(Some(-1));
-            let found = store.read(|graph| {
-                unbooked::doubts(graph, ("run-1", &store.booked), None, false)
-            });
-            drop(found);
-            let found = look(&mut store);
-            if found != Unbooked::default() {
-                assert_eq!(titles(&found.reopened), ["hard"], "{forged}");
-                assert_eq!(found.missing, 0);
+        for is_later in [false, true] {
+            let sealed = Sealed::new();
+            let mut store = looked_at(&sealed);
+            sealed.forge(&forged);
+            if is_later {
+                store = sealed.open("key");
             }
-            let hard = store.reopen_unbooked("run-1").map(|_| ()).and_then(|()| {
-                let mut hard = Vec::new();
-                store.list(&Selection::default(), &mut |task| {
-                    hard.extend((task.title == "hard").then_some(task));
-                    true
-                })?;
-                Ok(hard)
-            });
-            let hard = hard.unwrap();
-            assert_eq!(hard[0].status, Status::Pending, "{forged}");
-            assert!(store.is_unverified(&hard[0].id).unwrap(), "{forged}");
+            let found = look(&mut store);
+            if is_later && !is_found_later {
+                assert_eq!(titles(&found.reopened), [""; 0]);
+                continue;
+            }
+            assert_eq!((titles(&found.reopened), found.missing), (vec!["hard"], 0), "{forged}");
+            assert_eq!(found.reopened[0].status, Status::Pending, "{forged}");
+            assert!(store.is_unverified(&found.reopened[0].id).unwrap(), "{forged}");
+            assert_eq!(look(&mut store), Unbooked::default(), "{forged}");
         }
     }
 }
@@ -196,8 +193,7 @@ fn what_another_key_has_sealed_stands_as_it_was_when_the_run_began() {
     assert_eq!(titles(&look(&mut moved).rewritten), ["easy"]);
     // What another key seals as done meanwhile is not believed, and not for ever put in doubt by each of the two.
     let mut other = sealed.open("key");
-    let part = "SELECT id FROM tasks WHERE title = 'part'";
-    let part: String = moved.connection.query_row(part, [], |row| row.get(0)).unwrap();
+    let part = id(&moved, "part");
     complete(&mut other, "run-2", &part);
     assert_eq!(titles(&look(&mut moved).reopened), ["part"]);
     complete(&mut moved, "run-1", &part);
