@@ -97,7 +97,8 @@ impl Contents {
         commit_tree(root, files, &parents, message).map(Some)
     }
 
-    /// Brings a work tree, which holds `now`, back to this: its branch, its index and its files, but those that `stays` names.
+    /// Brings a work tree, which holds `now`, back to this: its branch, its index and its files, but those that `stays` names and
+    /// those that either of the two lacks.
     ///
     /// # Errors
     /// When git or the system refuses; part of it may be back then.
@@ -120,7 +121,11 @@ impl Contents {
             write(root, &["update-index", "-z", "--index-info"], None, &lines.concat())?;
         }
         let files = diff(root, &now.files, &self.files)?;
-        let files = steps(&files).filter(|step| !stays(Path::new(OsStr::from_bytes(step.path))));
+        let files = steps(&files).filter(|step| {
+            let path = Path::new(OsStr::from_bytes(step.path));
+            // What it holds now is saved nowhere.
+            !stays(path) && !now.lacks(path)
+        });
         let (gone, others): (Vec<Step<'_>>, Vec<Step<'_>>) = files.partition(|step| step.mode == b"000000");
         let gone = gone.iter().map(|step| Path::new(OsStr::from_bytes(step.path)));
         for path in gone.filter(|path| !self.lacks(path)) {

@@ -142,6 +142,15 @@ impl Difference {
         self.tracked.iter().chain(&self.untracked).map(PathBuf::as_path)
     }
 
+    /// The same without those files that git does not track and that cannot be taken back, and these.
+    #[must_use]
+    pub fn without(mut self, is_lost: impl Fn(&Path) -> bool) -> (Option<Self>, Vec<String>) {
+        let (lost, untracked) = self.untracked.drain(..).partition(|path: &PathBuf| is_lost(path));
+        self.untracked = untracked;
+        let lost = lost.iter().map(|path: &PathBuf| path.display().to_string()).collect();
+        ((self != Self::default()).then_some(self), lost)
+    }
+
     /// Whether nothing but files that git does not track look otherwise.
     #[must_use]
     pub fn is_untracked_only(&self) -> bool {

@@ -9,7 +9,7 @@ use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::Proof;
 use crate::git::GitError;
 use crate::git::contents::Contents;
-use crate::git::guard::{self, Guarded};
+use crate::git::guard::{self, Difference, Guarded};
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
 use crate::text::list::some_of;
@@ -93,51 +93,53 @@ impl Ground {
     ) -> Result<Option<String>, End> {
         let now = Guarded::take(&self.root, self.in_git, before.document.as_deref());
         let Some(what) = now.differs_from(&before.guarded) else { return Ok(None) };
-        let said = format!("the {agent} agent changed {what}, so that it does not count");
-        let failed = |error: &GitError| {
+        let failed = |said: &str, error: &GitError| {
             let advice = "bring the work tree back to what it was before you run again";
             End::because(Outcome::GitFailed, format!("{said}; it could not be taken back: {error}: {advice}"))
         };
-        let held = now.contents(&self.root).map_err(|error| failed(&error))?;
-        if let Some(Ok(before)) = &before.contents {
-            let lost = what.files().filter(|path| before.lacks(path) || held.lacks(path));
-            let lost: Vec<String> = lost.map(|path| path.display().to_string()).collect();
-            if !lost.is_empty() {
-                context.notice(&format!(
-                    "{} changed while the {agent} agent was at work, which git does not track: too large, or too much, to be \
-                     taken back",
-                    some_of(lost, SOME)
-                ))?;
-            }
-            if what.is_untracked_only() && before.is_same(&held) {
-                return Ok(None);
-            }
+        let said = |what: &Difference| format!("the {agent} agent changed {what}, so that it does not count");
+        let held = now.contents(&self.root).map_err(|error| failed(&said(&what), &error))?;
+        let saved = before.contents.as_ref().and_then(|contents| contents.as_ref().ok());
+        let (what, lost) =
+            what.without(|path| held.lacks(path) || saved.is_some_and(|before| before.lacks(path)));
+        if !lost.is_empty() {
+            context.notice(&format!(
+                "{} changed while the {agent} agent was at work, which git does not track: too large, or too much, to be taken \
+                 back",
+                some_of(lost, SOME)
+            ))?;
         }
+        let Some(what) = what else { return Ok(None) };
+        if what.is_untracked_only() && saved.is_some_and(|before| before.is_same(&held)) {
+            return Ok(None);
+        }
+        let said = said(&what);
+        let failed = |error: &GitError| failed(&said, error);
         let kept = what.keep(&self.root, agent, &held).map_err(|error| failed(&error))?;
-        let said = if kept.is_empty() {
+        let told = if kept.is_empty() {
             said.clone()
         } else {
             format!("{said}; what was there before, and what it has changed, is in {}", kept.join(", "))
         };
         if what.left.is_some() {
             let advice = "bring HEAD back before you run again ('git reflog' has where it was)";
-            return Err(End::because(Outcome::GitFailed, format!("{said}: {advice}")));
-        }
-        // The work tree as it was found is kept last.
-        let undo = kept.last().and_then(|kept| what.undo(kept));
-        let mut undo = undo.map_or_else(String::new, |undo| {
-            format!(". If it was you who changed that meanwhile, '{undo}' brings it back")
-        });
-        if what.is_untracked_only() {
-            undo.push_str("; what tests leave behind belongs in .gitignore");
+            return Err(End::because(Outcome::GitFailed, format!("{told}: {advice}")));
         }
         match &before.contents {
             Some(Ok(before)) if !before.is_same(&held) => {
                 guard::take_back(&self.root, before, &held).map_err(|error| failed(&error))?;
-                Ok(Some(format!("{said}; the work tree is as it was before{undo}")))
+                // The work tree as it was found is kept last.
+                if let Some(undo) = kept.last().and_then(|kept| what.undo(kept)) {
+                    let ignore =
+                        if what.is_untracked_only() { "; what tests leave behind belongs in .gitignore" } else { "" };
+                    context.notice(&format!(
+                        "if it was you who changed that while the {agent} agent was at work, '{undo}' brings it back{ignore}"
+                    ))?;
+                }
+                Ok(Some(format!("{told}; the work tree is as it was before")))
             }
             Some(Err(error)) => Err(failed(error)),
-            _ => Ok(Some(said)),
+            _ => Ok(Some(told)),
         }
     }
 }

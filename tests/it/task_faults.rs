@@ -134,6 +134,24 @@ fn a_full_disk_changes_nothing() {
     graph.add(&["b"]);
 }
 
+#[test]
+fn a_trial_of_an_import_waits_for_who_writes() {
+    let graph = Graph::new();
+    graph.add(&["a"]);
+    graph.0.write("TODO.md", checklist(3));
+    let other = Connection::open(graph.0.path(".ralph/progress.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE; UPDATE tasks SET priority = 1").unwrap();
+    let mut command = graph.0.ralph("task import TODO.md --dry-run");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It has read the file, and waits.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it waits");
+    other.execute_batch("COMMIT").unwrap();
+    let run = finish(child);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(graph.good(&["list"]).lines().count(), 1);
+}
+
 /// The one wait of thirty seconds: that it is so long, and then ends, is what is tested.
 #[test]
 fn a_database_that_stays_locked_is_told_after_the_timeout() {
