@@ -161,7 +161,9 @@ impl Loop<'_> {
 
     /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.
     fn validate(&mut self, report: &Report, signal: Signal, work: &Work) -> Result<Option<Validation>, End> {
-        self.job.context.tell(Event::Validating)?;
+        let Job { validator, context, .. } = &mut self.job;
+        validator.as_mut().map_or(Ok(()), |validator| validator.begin(context))?;
+        context.tell(Event::Validating)?;
         let validation = loop {
             let deadline = self.deadline();
             let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {

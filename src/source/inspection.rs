@@ -130,10 +130,13 @@ impl Ground {
                 guard::take_back(&self.root, before, &held).map_err(|error| failed(&error))?;
                 // The work tree as it was found is kept last.
                 if let Some(undo) = kept.last().and_then(|kept| what.undo(kept)) {
-                    let ignore =
-                        if what.is_untracked_only() { "; what tests leave behind belongs in .gitignore" } else { "" };
+                    let ignore = if what.is_untracked_only() {
+                        "; what tests leave behind belongs in .gitignore"
+                    } else {
+                        ""
+                    };
                     context.notice(&format!(
-                        "if it was you who changed that while the {agent} agent was at work, '{undo}' brings it back{ignore}"
+                        "if it was you who changed {what} while the {agent} agent was at work, '{undo}' brings it back{ignore}"
                     ))?;
                 }
                 Ok(Some(format!("{told}; the work tree is as it was before")))

@@ -100,7 +100,8 @@ fn a_stdout_that_cannot_be_written_is_said_and_one_that_nobody_reads_is_not() {
 fn a_run_over_tasks_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
     use crate::run_tasks::{GOOD, tasks};
 
-    let scratch = tasks(&format!("[ $n != 1 ] || head -c 99999999 /dev/zero > .ralph/filler 2> /dev/null; {GOOD}"));
+    let scratch =
+        tasks(&format!("[ $n != 1 ] || head -c 99999999 /dev/zero > .ralph/filler 2> /dev/null; {GOOD}"));
     let script = r#"
         mount -t tmpfs -o size=8m none .ralph || exit 90
         id=$("$RALPH" task add task)
@@ -117,8 +118,13 @@ fn a_run_over_tasks_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
     let run = Scratch::finish(&mut command);
     let read = |name: &str| std::fs::read_to_string(scratch.outside().join(name)).unwrap_or_default();
     assert_eq!(run.code, Some(1), "{run:?} {}", read("again"));
-    let names_the_disk = |line: &str| line.contains("No space left on device") || line.contains("free some space");
+    let names_the_disk =
+        |line: &str| line.contains("No space left on device") || line.contains("free some space");
     assert!(run.stderr.lines().any(names_the_disk), "{run:?}");
     assert!(!run.stderr.contains("permissions"), "{run:?}");
-    assert!(read("task").contains("\"status\": \"done\"") || read("task").contains("\"status\":\"done\""), "{}", read("task"));
+    assert!(
+        read("task").contains("\"status\": \"done\"") || read("task").contains("\"status\":\"done\""),
+        "{}",
+        read("task")
+    );
 }

@@ -182,7 +182,8 @@ fn what_a_verifying_agent_leaves_untracked_is_taken_back_and_its_pass_does_not_c
 
 #[test]
 fn only_so_much_of_what_git_does_not_track_is_copied_for_a_verification() {
-    let scratch = tasks(&format!("[ $verifies = 0 ] || {{ echo more >> big-1; echo more >> small; }}; {GOOD}"));
+    let scratch =
+        tasks(&format!("[ $verifies = 0 ] || {{ echo more >> big-1; echo more >> small; }}; {GOOD}"));
     for number in 0..12 {
         let file = fs::File::create(scratch.path(&format!("big-{number}"))).unwrap();
         file.set_len(15 << 20).unwrap();
@@ -559,7 +560,8 @@ fn what_others_do_to_refs_is_no_fault_of_a_verification_and_leaving_head_is() {
     ends(&scratch, &run, 0, "complete");
     assert_eq!((attempts(&scratch), log(&scratch, &id)), (3, vec!["done".to_owned()]));
     assert!(
-        run.stderr.contains("changed HEAD, refs/heads/old, refs/tags/v1, left.txt, so that it does not count; "),
+        run.stderr
+            .contains("changed HEAD, refs/heads/old, refs/tags/v1, left.txt, so that it does not count; "),
         "{run:?}"
     );
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
@@ -647,6 +649,22 @@ fn a_run_that_is_killed_while_it_verifies_has_booked_the_claim() {
     assert_eq!(scratch.run(&format!("task reset {id}")).code, Some(0));
     let mut there = scratch.ralph("run --all");
     assert_eq!(Scratch::finish(there.current_dir(beside(&scratch, "side"))).code, Some(0));
+}
+
+#[test]
+fn a_run_that_is_killed_while_its_command_validates_has_booked_the_claim() {
+    let scratch = tasks(GOOD);
+    let id = add(&scratch, "task");
+    let mut command = scratch.ralph("run --all --validate");
+    command.arg("touch ../validates; sleep 300").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_for("the validation", || beside(&scratch, "validates").exists().then_some(()));
+    signal(&child, Signal::KILL);
+    assert_eq!(finish(child).code, None);
+    let run = crate::policies::run(&scratch, "run --all", &["--validate", "true"]);
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!(attempts(&scratch), 2);
+    assert!(prompt(&scratch, 2).starts_with(&format!("# Verify the task {id}")));
 }
 
 #[test]

@@ -133,8 +133,14 @@ fn traces_that_an_agent_makes_up_as_well_are_no_seal() {
 fn words_and_tasks_that_an_agent_changes_are_told_and_the_run_does_not_end_well() {
     for (forged, told) in [
         ("update tasks set title = 'trivial' where title = 'hard'", "has changed the words of"),
-        ("insert into descriptions select seq, 'do nothing' from tasks where title = 'hard'", "has changed the words of"),
-        ("delete from ready where task = 2; delete from tasks where title = 'hard'", "has removed 1 task from the graph"),
+        (
+            "insert into descriptions select seq, 'do nothing' from tasks where title = 'hard'",
+            "has changed the words of",
+        ),
+        (
+            "delete from ready where task = 2; delete from tasks where title = 'hard'",
+            "has removed 1 task from the graph",
+        ),
     ] {
         let scratch = tasks(&format!("[ $n != 1 ] || {}; {GOOD}", sql(forged)));
         add(&scratch, "own");

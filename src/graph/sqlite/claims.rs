@@ -128,7 +128,8 @@ pub(super) fn mark_verified(graph: &Connection, claim: &Claim, commit: &str) -> 
 
 /// Only where a seal says that it was us who found that.
 pub(super) fn verified_at(graph: &Connection, seq: i64) -> Fallible<Option<String>> {
-    let query = format!("SELECT done_at_commit FROM tasks WHERE seq = ?1 AND unverified = ?2 AND seal IS {SEAL}");
+    let query =
+        format!("SELECT done_at_commit FROM tasks WHERE seq = ?1 AND unverified = ?2 AND seal IS {SEAL}");
     let commit = graph.prepare_cached(&query)?.query_row([seq, VERIFIED], |row| row.get(0));
     Ok(commit.optional()?.flatten())
 }

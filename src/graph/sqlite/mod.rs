@@ -379,7 +379,8 @@ impl Store for SqliteStore {
         }
         let is_first = self.looked_at.is_none();
         let mut seals = self.seals.take();
-        let looked = self.read(|graph| unbooked::doubts(graph, (run, &self.booked), seals.as_mut(), is_first));
+        let looked =
+            self.read(|graph| unbooked::doubts(graph, (run, &self.booked), seals.as_mut(), is_first));
         self.seals = seals;
         let doubts = looked?;
         let found = if doubts.is_empty() {

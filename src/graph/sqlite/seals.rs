@@ -14,7 +14,8 @@ use super::Fallible;
 use crate::graph::seal::Key;
 
 /// The seal that a row of `tasks` should have: what it is, in six values, and how it stands.
-pub(super) const SEAL: &str = "seal(6, id, title, (SELECT text FROM descriptions WHERE task = tasks.seq), parent, feature, work = 0,
+pub(super) const SEAL: &str =
+    "seal(6, id, title, (SELECT text FROM descriptions WHERE task = tasks.seq), parent, feature, work = 0,
     work, done_by, unverified, done_at_commit)";
 /// The seal that the number of tasks should have.
 pub(super) const SEAL_OF_NUMBER: &str = "seal(1, tasks)";
@@ -128,14 +129,16 @@ pub(super) fn seal_touched(graph: &Transaction<'_>, adopted: &HashMap<i64, Strin
     }
     if !adopted.is_empty() {
         let mut unsound = graph.prepare_cached("SELECT task, before FROM touched WHERE NOT is_sound")?;
-        let unsound = unsound.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)))?;
+        let unsound =
+            unsound.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)))?;
         for (task, before) in unsound.collect::<rusqlite::Result<Vec<_>>>()? {
             if before.is_some() && adopted.get(&task) == before.as_ref() {
                 vouch(graph, task)?;
             }
         }
     }
-    let seal = format!("UPDATE tasks SET seal = {SEAL} WHERE seq IN (SELECT task FROM touched WHERE is_sound)");
+    let seal =
+        format!("UPDATE tasks SET seal = {SEAL} WHERE seq IN (SELECT task FROM touched WHERE is_sound)");
     graph.prepare_cached(&seal)?.execute([])?;
     if change != 0 {
         let seal = format!(
@@ -149,7 +152,8 @@ pub(super) fn seal_touched(graph: &Transaction<'_>, adopted: &HashMap<i64, Strin
 
 /// Seals a task at the end of this transaction, whatever it was before.
 pub(super) fn vouch(graph: &Connection, task: i64) -> Fallible<()> {
-    let vouch = "INSERT INTO touched (task, is_sound) VALUES (?1, 1) ON CONFLICT (task) DO UPDATE SET is_sound = 1";
+    let vouch =
+        "INSERT INTO touched (task, is_sound) VALUES (?1, 1) ON CONFLICT (task) DO UPDATE SET is_sound = 1";
     graph.prepare_cached(vouch)?.execute([task])?;
     Ok(())
 }

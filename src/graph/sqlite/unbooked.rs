@@ -87,7 +87,8 @@ pub(super) fn doubts(
     mut seals: Option<&mut Seals>,
     is_first: bool,
 ) -> Fallible<Doubts> {
-    let mut doubts = Doubts { is_broken: graph.query_row(BROKEN, [], |row| row.get(0))?, ..Doubts::default() };
+    let mut doubts =
+        Doubts { is_broken: graph.query_row(BROKEN, [], |row| row.get(0))?, ..Doubts::default() };
     let query = match seals {
         Some(_) => format!("SELECT seq, work, status, seal, {SEAL} FROM tasks"),
         None => "SELECT seq, work, status, NULL, NULL FROM tasks WHERE status = 2 OR work = 2".to_owned(),
@@ -214,7 +215,8 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
             seals::seal_number(graph)?;
         }
     }
-    let tasks = |seqs: &[i64]| -> Fallible<Vec<Task>> { seqs.iter().map(|&seq| queries::task(graph, seq)).collect() };
+    let tasks =
+        |seqs: &[i64]| -> Fallible<Vec<Task>> { seqs.iter().map(|&seq| queries::task(graph, seq)).collect() };
     Ok(Unbooked {
         reopened: tasks(&doubts.unbooked)?,
         contested: tasks(&doubts.contested)?,

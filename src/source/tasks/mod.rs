@@ -361,10 +361,13 @@ impl Tasks {
             doubts.push(format!("another program than ralph has removed {tasks} from the graph"));
         }
         if found.is_uncounted {
-            doubts.push("another program than ralph has changed how many tasks the graph should have".to_owned());
+            doubts.push(
+                "another program than ralph has changed how many tasks the graph should have".to_owned(),
+            );
         }
         for doubt in doubts {
-            context.notice(&format!("{doubt}: compare the tasks with what you asked for ('ralph task list')"))?;
+            context
+                .notice(&format!("{doubt}: compare the tasks with what you asked for ('ralph task list')"))?;
             self.doubts.push(doubt);
         }
         Ok(())
@@ -376,7 +379,10 @@ impl Tasks {
             (Some(first), Some(unproven)) => {
                 let more = self.doubts.len() - 1;
                 let more = if more > 0 { format!(" (and {more} more like that)") } else { String::new() };
-                End::because(unproven, format!("{first}{more}: compare the tasks with what you asked for, and run again"))
+                End::because(
+                    unproven,
+                    format!("{first}{more}: compare the tasks with what you asked for, and run again"),
+                )
             }
             _ => end,
         }

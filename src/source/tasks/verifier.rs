@@ -52,23 +52,6 @@ impl Verifier {
         Self { graph, current, ground, command, asks, state: State::default() }
     }
 
-    /// What has to be booked and put right before anything is proven. Of a claim, that it was made: whatever happens to this
-    /// process meanwhile, the task is verified next, and not worked on again.
-    fn begin(&self, context: &mut Context<'_>) -> Result<(), End> {
-        let mut current = self.current.borrow_mut();
-        let Some(current) = current.as_mut() else { return Ok(()) };
-        if current.only_verifies {
-            current.has_to_be_proven = true;
-            return current.look_at_what_was_left(&self.ground, context);
-        }
-        let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
-        match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
-            // Booking the attempt reports that.
-            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// What was found good stays so, whatever happens to this process before it is booked: where all is committed, the next run
     /// books it at that commit.
     fn keep_verified(&self) -> Result<(), End> {
@@ -144,11 +127,27 @@ impl Validator for Verifier {
         is_done && !report.sigils.failure() && (self.asks || self.command.is_some())
     }
 
+    /// What has to be booked and put right before anything is proven. Of a claim, that it was made: whatever happens to this
+    /// process meanwhile, the task is verified next, and not worked on again.
+    fn begin(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        let mut current = self.current.borrow_mut();
+        let Some(current) = current.as_mut() else { return Ok(()) };
+        if current.only_verifies {
+            current.has_to_be_proven = true;
+            return current.look_at_what_was_left(&self.ground, context);
+        }
+        let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
+        match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
+            // Booking the attempt reports that.
+            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         if self.state.iteration != proof.iteration {
             self.state = State { iteration: proof.iteration, ..State::default() };
         }
-        self.begin(context)?;
         if self.current.borrow().as_ref().is_some_and(|current| current.fault.is_some()) {
             // Nothing that it says counts.
             return Ok(Verdict::CutOff(Box::default()));

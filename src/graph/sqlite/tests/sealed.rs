@@ -76,7 +76,8 @@ fn a_store_with_a_key_does_what_every_store_has_to() {
 #[test]
 fn no_writing_makes_a_task_done() {
     const DONE: &str = "UPDATE tasks SET work = 2, status = 2, ready = 0, done_by";
-    const LOG: &str = "DELETE FROM ready WHERE task = 4; INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0
+    const LOG: &str =
+        "DELETE FROM ready WHERE task = 4; INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0
         FROM tasks;";
     const JOURNAL: &str =
         "INSERT INTO journal (run, iteration, task, title, outcome, duration_secs, input_tokens, output_tokens,
