@@ -51,13 +51,11 @@ pub struct Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.left {
-            Some(now) => write!(f, "HEAD, which is {now} now"),
-            None => {
-                let files = self.files().map(|path| path.display().to_string());
-                f.write_str(&some_of(self.names.iter().cloned().chain(files), SOME))
-            }
+        if let Some(now) = &self.left {
+            return write!(f, "HEAD, which is {now} now");
         }
+        let files = self.files().map(|path| path.display().to_string());
+        f.write_str(&some_of(self.names.iter().cloned().chain(files), SOME))
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
         let columns = ["title", "parent", "feature", "work", "done_by", "unverified", "done_at_commit"];
         columns.map(|column| format!("{row}.{column}")).join(", ")
     };
-    let mut all = format!(
+    let of_tasks = format!(
         "CREATE TEMP TABLE touched (task INTEGER PRIMARY KEY, before TEXT, is_sound INTEGER, change INTEGER NOT NULL DEFAULT 0);
         CREATE TEMP TRIGGER task_added AFTER INSERT ON main.tasks BEGIN
           INSERT INTO touched (task, is_sound, change) VALUES (new.seq, 1, 1);
@@ -107,15 +107,14 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
         new = of("new"),
         touch = touch("old.seq")
     );
+    connection.execute_batch(&of_tasks)?;
     for (event, row) in [("INSERT", "new"), ("UPDATE", "old"), ("DELETE", "old")] {
         let task = format!("{row}.task");
-        all.push_str(&format!(
-            "CREATE TEMP TRIGGER described_by_{event} BEFORE {event} ON main.descriptions WHEN {} BEGIN {}; END;",
-            is_new(&task),
-            touch(&task)
-        ));
+        let (is_new, touch) = (is_new(&task), touch(&task));
+        connection.execute_batch(&format!(
+            "CREATE TEMP TRIGGER described_by_{event} BEFORE {event} ON main.descriptions WHEN {is_new} BEGIN {touch}; END;"
+        ))?;
     }
-    connection.execute_batch(&all)?;
     Ok(())
 }
 
