@@ -3,7 +3,8 @@
 //! The key is a file in the user's state folder. That keeps other programs and careless agents from passing their own
 //! writing off as ours; it is no wall against a program of the same user that looks for the key.
 
-use std::io::{self, ErrorKind};
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
 use crate::files::{FileError, own};
@@ -46,7 +47,8 @@ impl Key {
             own::make_folders(folder)?;
         }
         let bytes: [u8; LENGTH] = digest::random()?;
-        match own::create_filled(path, |into| std::fs::write(into, bytes)) {
+        let fill = |into: &Path| own::open(into, OpenOptions::new().write(true))?.write_all(&bytes);
+        match own::create_filled(path, fill) {
             // Another process was faster: its key is the one.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => made?,

@@ -41,7 +41,7 @@ fn what_is_not_our_database_is_named_and_kept() {
         }
     };
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    check("was written by a newer ralph (version 99, known is 3): it is left as it is: use that ralph");
+    check("was written by a newer ralph (version 99, known is 4): it is left as it is: use that ralph");
     fs::write(&path, "no database\n".repeat(1000)).unwrap();
     check("is no database: it is left as it is: move it away");
     let _ = fs::remove_file(&path);

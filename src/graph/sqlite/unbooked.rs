@@ -36,20 +36,24 @@ pub(super) struct Doubts {
     contested: Vec<i64>,
     /// Their words are not those that were sealed.
     rewritten: Vec<i64>,
-    /// Open, and the rest of what was sealed does not fit.
+    /// Open, and the rest of what was sealed does not fit; or never sealed, in a graph that was not.
     stale: Vec<i64>,
     /// How many tasks there are less than there should be; below zero: more.
     missing: i64,
     is_uncounted: bool,
+    /// The graph was written without a key until now.
+    is_unsealed: bool,
     /// A part of a task that is called done is not.
     is_broken: bool,
 }
 
 impl Doubts {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { unbooked, contested, rewritten, stale, missing, is_uncounted, is_broken } = self;
+        let Self { unbooked, contested, rewritten, stale, missing, is_uncounted, is_unsealed, is_broken } =
+            self;
         let tasks = [unbooked, contested, rewritten, stale];
-        tasks.iter().all(|tasks| tasks.is_empty()) && *missing == 0 && !is_uncounted && !is_broken
+        let is_else = *is_uncounted || *is_unsealed || *is_broken || *missing != 0;
+        !is_else && tasks.iter().all(|tasks| tasks.is_empty())
     }
 
     /// The tasks that are opened again.
@@ -89,6 +93,9 @@ pub(super) fn doubts(
 ) -> Fallible<Doubts> {
     let mut doubts =
         Doubts { is_broken: graph.query_row(BROKEN, [], |row| row.get(0))?, ..Doubts::default() };
+    if is_first && seals.is_some() {
+        doubts.is_unsealed = matches!(seals::number(graph)?, Some((_, None, _)));
+    }
     let query = match seals {
         Some(_) => format!("SELECT seq, work, status, seal, {SEAL} FROM tasks"),
         None => "SELECT seq, work, status, NULL, NULL FROM tasks WHERE status = 2 OR work = 2".to_owned(),
@@ -141,11 +148,16 @@ impl Doubts {
             return Ok(());
         }
         let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
-        if let (true, true, Some(right)) = (is_first, is_of_another, right) {
+        let was_never_sealed = self.is_unsealed && seal.is_none();
+        if is_first && (is_of_another || was_never_sealed) {
             if (*is_done || *work == 2) && !is_booked(graph, *seq, run)? {
                 self.unbooked.push(*seq);
+            } else if was_never_sealed {
+                self.stale.push(*seq);
             }
-            seals.adopted.insert(*seq, right.clone());
+            if is_of_another {
+                seals.adopted.extend(right.clone().map(|right| (*seq, right)));
+            }
             return Ok(());
         }
         let fits = |known: Option<&String>| {
@@ -171,7 +183,7 @@ impl Doubts {
             Some((_, Some(seal), _)) if seals.key.is_of_another(&seal) && (is_first || seen.is_some()) => {
                 self.missing = seen.map_or(0, |seen| seen - count);
             }
-            _ => self.is_uncounted = true,
+            _ => self.is_uncounted = !self.is_unsealed,
         }
         Ok(())
     }
@@ -211,7 +223,7 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
     if has_key {
         let all = [&doubts.unbooked, &doubts.contested, &doubts.rewritten, &doubts.stale];
         all.into_iter().flatten().try_for_each(|&seq| seals::vouch(graph, seq))?;
-        if doubts.missing != 0 || doubts.is_uncounted {
+        if doubts.missing != 0 || doubts.is_uncounted || doubts.is_unsealed {
             seals::seal_number(graph)?;
         }
     }

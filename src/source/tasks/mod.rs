@@ -27,6 +27,7 @@ use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
 use crate::source::inspection::{Ground, Watched};
 use crate::text::count;
+use crate::text::list::some_of;
 use briefing::Briefing;
 pub(crate) use ends::no_tasks;
 pub(crate) use model::Models;
@@ -39,6 +40,8 @@ const LEASE: Duration = Duration::from_mins(10);
 const RENEWAL: Duration = Duration::from_mins(2);
 /// So many ready tasks are looked at when the first one waits for a merge.
 const CANDIDATES: usize = 1000;
+/// So many tasks are named at once.
+const SOME: usize = 5;
 
 /// A store that a source, its claim's renewal and a validator share; all in one thread.
 pub(crate) type Graph = Rc<RefCell<dyn Store>>;
@@ -353,9 +356,12 @@ impl Tasks {
         doubts.extend(names(&found.contested).into_iter().map(|what| {
             format!("{what} was called done in the graph once more, and not by a ralph with this user's key")
         }));
-        doubts.extend(names(&found.rewritten).into_iter().map(|what| {
-            format!("another program than ralph has changed the words of {what}, or what it is a part of")
-        }));
+        if !found.rewritten.is_empty() {
+            let tasks = some_of(names(&found.rewritten), SOME);
+            doubts.push(format!(
+                "another program than ralph has changed the words of {tasks}, or what that is a part of"
+            ));
+        }
         if found.missing > 0 {
             let tasks = count::of(found.missing, "task");
             doubts.push(format!("another program than ralph has removed {tasks} from the graph"));

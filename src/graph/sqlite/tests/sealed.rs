@@ -166,6 +166,24 @@ fn new_tasks_of_another_program_are_taken_as_they_are() {
 }
 
 #[test]
+fn a_graph_that_was_kept_without_a_key_is_sealed_by_the_first_run_with_one() {
+    let sealed = Sealed::new();
+    let mut store = SqliteStore::open(&sealed.path(), BUSY_TIMEOUT).unwrap();
+    let [by_hand, forged] = ["by hand", "forged"].map(|title| store.add(&new_task(title)).unwrap());
+    store.force_done(&by_hand, false).unwrap();
+    store.force_done(&forged, false).unwrap();
+    drop(store);
+    sealed.forge("DELETE FROM task_logs WHERE task = 2");
+    let mut store = sealed.open("key");
+    let found = look(&mut store);
+    assert_eq!(titles(&found.reopened), ["forged"]);
+    assert_eq!(Unbooked { reopened: Vec::new(), ..found }, Unbooked::default());
+    // Once only.
+    sealed.forge("UPDATE tasks SET seal = NULL; UPDATE sealed SET seal = NULL");
+    assert_eq!(titles(&look(&mut store).reopened), ["by hand"]);
+}
+
+#[test]
 fn a_trigger_in_the_file_is_not_run() {
     let sealed = Sealed::new();
     let mut store = looked_at(&sealed);
