@@ -167,3 +167,23 @@ fn without_a_place_for_a_key_a_run_says_so_and_goes_by_the_traces() {
     ends(&scratch, &ended, 0, "complete");
     assert_eq!(ended.stderr.matches("is not sealed").count(), 1, "{ended:?}");
 }
+
+#[test]
+fn the_key_is_made_once_and_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::{Child, Stdio};
+
+    let scratch = Scratch::new();
+    let add = || scratch.ralph("task add a").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let children: Vec<Child> = (0..8).map(|_| add()).collect();
+    for child in children {
+        let run = crate::scratch::finish(child);
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    let graph = rusqlite::Connection::open(scratch.path(".ralph/progress.db")).unwrap();
+    let keys = "SELECT count(*), count(DISTINCT substr(seal, 1, 8)) FROM tasks WHERE seal IS NOT NULL";
+    let keys: (i64, i64) = graph.query_row(keys, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(keys, (8, 1));
+    let key = beside(&scratch, "home/state/ralph/graph.key");
+    assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}

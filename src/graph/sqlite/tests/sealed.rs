@@ -3,7 +3,7 @@
 use super::*;
 use crate::graph::seal::Key;
 
-/// A database with a key beside it.
+/// A database in a folder of its own.
 struct Sealed {
     folder: tempfile::TempDir,
 }
@@ -19,7 +19,9 @@ impl Sealed {
 
     /// Opens it with the key of this name.
     fn open(&self, key: &str) -> SqliteStore {
-        let key = Key::at(&self.folder.path().join(key)).unwrap();
+        let mut bytes = [0; 32];
+        bytes[..key.len()].copy_from_slice(key.as_bytes());
+        let key = Key::of(&bytes).unwrap();
         SqliteStore::open_sealed(&self.path(), Duration::from_millis(50), Some(key)).unwrap()
     }
 
