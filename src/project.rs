@@ -452,6 +452,13 @@ impl Project {
         Some(self.state_home.as_ref()?.join("ralph/trust"))
     }
 
+    /// The key with which this user's ralph seals what it writes into graphs of tasks, `~/.local/state/ralph/graph.key`; `None`
+    /// without a home directory.
+    #[must_use]
+    pub fn graph_key(&self) -> Option<PathBuf> {
+        Some(self.state_home.as_ref()?.join("ralph/graph.key"))
+    }
+
     /// What is still to be sent of projects, `~/.local/state/ralph/outbox`; `None` without a home directory.
     #[must_use]
     pub fn outboxes(&self) -> Option<PathBuf> {

@@ -67,6 +67,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let command = validator(settings, agent.launch());
     let is_verified = asks || command.is_some();
     let holder = Holder::of_self(&run).context("cannot tell which process this is")?;
+    if let Err(why) = task::key(project) {
+        remark(&format!(
+            "what is done in the graph is not sealed, so that another program could change it unseen: {why}"
+        ));
+    }
     let target = Target { scope: scope.clone(), holder, retries: retries(settings), models, places };
     let source = Tasks::new(Rc::new(RefCell::new(store)), target, is_verified);
     if args.dry_run {

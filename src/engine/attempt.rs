@@ -161,7 +161,9 @@ impl Loop<'_> {
 
     /// Runs the validation; its failure goes into the next prompt. `None`: it was cut off.
     fn validate(&mut self, report: &Report, signal: Signal, work: &Work) -> Result<Option<Validation>, End> {
-        self.job.context.tell(Event::Validating)?;
+        let Job { validator, context, .. } = &mut self.job;
+        validator.as_mut().map_or(Ok(()), |validator| validator.begin(context))?;
+        context.tell(Event::Validating)?;
         let validation = loop {
             let deadline = self.deadline();
             let Job { validator: Some(validator), agent, context, tally, .. } = &mut self.job else {
@@ -194,7 +196,8 @@ impl Loop<'_> {
     /// failed, may have changed it since.
     pub(super) fn validate_end(&mut self, end: End) -> End {
         let Some(unproven) = end.outcome.if_unproven() else { return end };
-        if !self.job.tally.changed_since_validation {
+        let tally = &self.job.tally;
+        if !tally.changed_since_validation && !tally.unproven {
             return end;
         }
         match self.validate_files() {

@@ -307,11 +307,17 @@ impl Outcome {
         Row { code, reason, word, status, ended }
     }
 
-    /// The same end where the last work is not proven; `None` where the end says nothing about the work, or that already.
+    /// The same end where the last work is not proven; `None` where the end says nothing about the work, or that already: that a
+    /// person has cancelled the loop is no claim, although it ends with 0.
     #[must_use]
     pub const fn if_unproven(self) -> Option<Self> {
         match self {
-            Self::Complete | Self::DonePattern | Self::Idle | Self::MaxIterations => Some(Self::Unproven),
+            Self::Complete
+            | Self::AllDone
+            | Self::Written
+            | Self::DonePattern
+            | Self::Idle
+            | Self::MaxIterations => Some(Self::Unproven),
             Self::BudgetReached => Some(Self::BudgetUnproven),
             Self::DurationReached => Some(Self::DurationUnproven),
             _ => None,

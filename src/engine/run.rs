@@ -68,6 +68,8 @@ pub fn run(job: Job<'_>) -> End {
     let end = running.run();
     let end = running.validate_end(end);
     let end = running.close(end);
+    // The source may have found that all is done.
+    let end = running.validate_end(end);
     running.tell_end(&end);
     running.job.context.redactions.end(&end)
 }

@@ -126,6 +126,34 @@ fn files_that_a_failed_attempt_has_changed_are_validated_before_an_end_that_says
 }
 
 #[test]
+fn a_validator_can_book_that_it_begins_before_that_is_told() {
+    struct Begins<'a>(&'a RefCell<Vec<&'static str>>);
+    impl Validator for Begins<'_> {
+        fn begin(&mut self, _: &mut Context<'_>) -> Result<(), End> {
+            self.0.borrow_mut().push("begins");
+            Ok(())
+        }
+        fn validate(&mut self, _: Proof<'_>, _: &mut Context<'_>) -> Result<Verdict, End> {
+            self.0.borrow_mut().push("validates");
+            Ok(Verdict::Found(Validation { ok: true, ..Validation::default() }))
+        }
+    }
+    let order = RefCell::new(Vec::new());
+    let inbox = Arc::new(Inbox::default());
+    let listen = Box::new(|stamped: &Stamped<'_>| {
+        if let Event::Validating = stamped.event {
+            order.borrow_mut().push("told");
+        }
+        Ok(())
+    });
+    let agent = TestAgent(|_: &Attempt<'_>, _: &mut Context<'_>| Ok(complete()));
+    let mut job = job(context(&inbox, vec![listen]), FOREVER, TestSource(ignore_calls), agent);
+    job.validator = Some(Box::new(Begins(&order)));
+    assert_eq!(run(job).outcome, Outcome::Complete);
+    assert_eq!(*order.borrow(), ["begins", "told", "validates"]);
+}
+
+#[test]
 fn an_agent_that_the_validator_asks_is_waited_for_as_any_other() {
     for (class, expected) in [
         (Class::Limit, Outcome::Complete),

@@ -16,6 +16,14 @@ pub trait Validator {
         true
     }
 
+    /// Books that the work of an attempt is about to be validated, before anything else is told or written of that.
+    ///
+    /// # Errors
+    /// When the loop cannot go on.
+    fn begin(&mut self, _context: &mut Context<'_>) -> Result<(), End> {
+        Ok(())
+    }
+
     /// Validates the work of a successful attempt.
     ///
     /// # Errors

@@ -10,16 +10,18 @@ use tempfile::TempDir;
 
 use super::head_file::git_dir;
 use super::save::{commit_tree, text, write};
-use super::{GitError, LIMIT, head, run};
+use super::{Changed, GitError, LIMIT, head, run};
 use crate::files::atomic;
 
-/// An untracked file above this size, in bytes, is neither saved nor taken back: git would copy all of it.
+/// So many bytes of untracked files are saved, the smallest files first: git copies all of them. The rest is not taken back.
+const MOST_BYTES: u64 = 64 << 20;
+/// One above this size is not saved.
 const LARGEST: u64 = 16 << 20;
 /// Where there are more untracked files than this, none of them is.
 const MOST: usize = 10_000;
 
 /// HEAD, the index and the files of a work tree at one moment. Ignored files are not part of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Contents {
     /// The commit that HEAD names; `None` before the first one.
     pub(super) head: Option<String>,
@@ -45,18 +47,17 @@ impl Contents {
         Ok(Self { head: Some(head.to_owned()), staged: tree.clone(), files: tree, left_out: Vec::new() })
     }
 
-    /// Saves what the work tree with the top `root` holds; `untracked` are the files in it that git does not track. Neither the
-    /// files nor the index change.
+    /// Saves what the work tree with the top `root` holds; `untracked` are the files in it that git does not track, which are
+    /// saved as far as there is room for them. Neither the files nor the index change.
     ///
     /// # Errors
     /// When git cannot save it, as in the middle of a merge with conflicts.
-    pub(super) fn save(root: &Path, untracked: &[PathBuf]) -> Result<Self, GitError> {
+    pub(super) fn save(root: &Path, untracked: &[Changed]) -> Result<Self, GitError> {
         let (_folder, index) = copied_index(root)?;
         let git = |arguments: &[OsString]| write(root, arguments, Some(&index), b"");
         let staged = text(&git(&["write-tree".into()])?);
         let too_many = untracked.len() > MOST;
-        let left_out = untracked.iter().filter(|path| too_many || is_left_out(root, path));
-        let left_out: Vec<PathBuf> = left_out.cloned().collect();
+        let left_out = left_out(untracked, too_many);
         let extent = if too_many { "--update" } else { "--all" };
         let mut add: Vec<OsString> = ["add", extent, "--", "."].map(OsString::from).to_vec();
         add.extend(left_out.iter().filter(|_| !too_many).map(|path| {
@@ -66,6 +67,17 @@ impl Contents {
         }));
         git(&add)?;
         Ok(Self { head: head(root), staged, files: text(&git(&["write-tree".into()])?), left_out })
+    }
+
+    /// Whether a file is not saved, because it is too large or there are too many.
+    pub(crate) fn lacks(&self, path: &Path) -> bool {
+        self.left_out.iter().any(|other| other == path)
+    }
+
+    /// Whether HEAD, the index and all files that are saved are the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let Self { head, staged, files, left_out: _ } = self;
+        (head, staged, files) == (&other.head, &other.staged, &other.files)
     }
 
     /// A commit on top of HEAD of what is not committed, with what is staged apart from it as its second parent; `None`: all is
@@ -85,7 +97,8 @@ impl Contents {
         commit_tree(root, files, &parents, message).map(Some)
     }
 
-    /// Brings a work tree, which holds `now`, back to this: its branch, its index and its files, but those that `stays` names.
+    /// Brings a work tree, which holds `now`, back to this: its branch, its index and its files, but those that `stays` names and
+    /// those that either of the two lacks.
     ///
     /// # Errors
     /// When git or the system refuses; part of it may be back then.
@@ -108,10 +121,14 @@ impl Contents {
             write(root, &["update-index", "-z", "--index-info"], None, &lines.concat())?;
         }
         let files = diff(root, &now.files, &self.files)?;
-        let files = steps(&files).filter(|step| !stays(Path::new(OsStr::from_bytes(step.path))));
+        let files = steps(&files).filter(|step| {
+            let path = Path::new(OsStr::from_bytes(step.path));
+            // What it holds now is saved nowhere.
+            !stays(path) && !now.lacks(path)
+        });
         let (gone, others): (Vec<Step<'_>>, Vec<Step<'_>>) = files.partition(|step| step.mode == b"000000");
         let gone = gone.iter().map(|step| Path::new(OsStr::from_bytes(step.path)));
-        for path in gone.filter(|path| !self.left_out.iter().any(|other| other == path)) {
+        for path in gone.filter(|path| !self.lacks(path)) {
             remove(root, path)?;
         }
         if !others.is_empty() {
@@ -139,10 +156,22 @@ fn copied_index(root: &Path) -> Result<(TempDir, PathBuf), GitError> {
     }
 }
 
-/// Whether an untracked path is left out: a repository of its own, or a large file.
-fn is_left_out(root: &Path, path: &Path) -> bool {
-    let is_large = || root.join(path).symlink_metadata().is_ok_and(|found| found.len() > LARGEST);
-    path.as_os_str().as_bytes().ends_with(b"/") || is_large()
+/// The untracked files that are not saved: repositories of their own, large files, and those for which there is no room.
+fn left_out(untracked: &[Changed], all: bool) -> Vec<PathBuf> {
+    let mut files: Vec<&Changed> = untracked.iter().collect();
+    files.sort_by_key(|file| file.size);
+    let mut bytes = 0_u64;
+    let mut is_left_out = |file: &Changed| {
+        let is_repository = file.path.as_os_str().as_bytes().ends_with(b"/");
+        let is_large = file.size > LARGEST || bytes.saturating_add(file.size) > MOST_BYTES;
+        if all || is_repository || is_large {
+            return true;
+        }
+        bytes += file.size;
+        false
+    };
+    files.retain(|file| is_left_out(file));
+    files.into_iter().map(|file| file.path.clone()).collect()
 }
 
 fn tree_of(root: &Path, commit: &str) -> Result<String, GitError> {

@@ -1,10 +1,12 @@
 //! Looks at a work tree that somebody may look at and not touch, and at what is in it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
 use super::save::{What, keep};
 use super::{Changed, GitError, LIMIT, changes, head, run};
+use crate::text::line::shell_words;
 use crate::text::list::some_of;
 
 /// So many names are told.
@@ -24,8 +26,8 @@ pub struct Guarded {
     branch: Option<String>,
     refs: Vec<String>,
     files: Option<Vec<Changed>>,
-    /// What git does not track.
-    untracked: Vec<PathBuf>,
+    /// What git does not track and does not ignore.
+    untracked: Vec<Changed>,
     /// All is as HEAD has it.
     is_clean: bool,
 }
@@ -35,8 +37,12 @@ pub struct Guarded {
 pub struct Difference {
     /// HEAD stands on another branch, or on none: where it is now.
     pub left: Option<String>,
-    /// HEAD, branches, tags and files, by their names.
+    /// HEAD, branches and tags, by their names.
     names: Vec<String>,
+    /// Files that git tracks.
+    tracked: Vec<PathBuf>,
+    /// Files that it does not track, and does not ignore. They look otherwise; what is in them may be the same.
+    untracked: Vec<PathBuf>,
     /// What branches and tags named before, and HEAD where it is on another branch.
     before: Vec<String>,
     /// HEAD is on the branch where it was, and names this commit now.
@@ -45,10 +51,11 @@ pub struct Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.left {
-            Some(now) => write!(f, "HEAD, which is {now} now"),
-            None => f.write_str(&some_of(&self.names, SOME)),
+        if let Some(now) = &self.left {
+            return write!(f, "HEAD, which is {now} now");
         }
+        let files = self.files().map(|path| path.display().to_string());
+        f.write_str(&some_of(self.names.iter().cloned().chain(files), SOME))
     }
 }
 
@@ -64,8 +71,8 @@ impl Guarded {
             |file: &Changed| (file.state != *b"??" || Some(&*file.path) == also) && !is_ours(&file.path);
         let all = changes(root);
         let is_clean = all.as_ref().is_some_and(Vec::is_empty);
-        let is_untracked = |file: &&Changed| file.state == *b"??";
-        let untracked = all.iter().flatten().filter(is_untracked).map(|file| file.path.clone()).collect();
+        let is_untracked = |file: &&Changed| file.state == *b"??" && !is_ours(&file.path);
+        let untracked = all.iter().flatten().filter(is_untracked).cloned().collect();
         let tracked = |files: Vec<Changed>| files.into_iter().filter(is_theirs).collect();
         // Branches that are checked out elsewhere are built by others meanwhile.
         let format = "--format=%(objectname) %(refname)%00%(worktreepath)";
@@ -107,7 +114,10 @@ impl Guarded {
         found.names.extend(new.filter(|name| is_new(name)).map(str::to_owned));
         // What git could not tell is no difference.
         if let (Some(now), Some(known)) = (&self.files, &before.files) {
-            found.names.extend(not_as_before(now, known).map(|path| path.display().to_string()));
+            found.tracked.extend(not_as_before(now, known).map(Path::to_owned));
+            found.untracked.extend(not_as_before(&self.untracked, &before.untracked).map(Path::to_owned));
+            // The one that is guarded although git does not track it.
+            found.untracked.retain(|path| !found.tracked.contains(path));
         }
         (found != Difference::default()).then_some(found)
     }
@@ -122,21 +132,39 @@ impl Guarded {
             _ => Contents::save(root, &self.untracked),
         }
     }
-
-    /// Files that git does not track and that were not there before; they do no harm.
-    #[must_use]
-    pub fn new_files(&self, before: &Self) -> Option<String> {
-        let new: Vec<String> = self
-            .untracked
-            .iter()
-            .filter(|path| !before.untracked.contains(path))
-            .map(|path| path.display().to_string())
-            .collect();
-        (!new.is_empty()).then(|| some_of(&new, SOME))
-    }
 }
 
 impl Difference {
+    /// The files that are not as they were.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.tracked.iter().chain(&self.untracked).map(PathBuf::as_path)
+    }
+
+    /// The same without those files that git does not track and that cannot be taken back, and these.
+    #[must_use]
+    pub fn without(mut self, is_lost: impl Fn(&Path) -> bool) -> (Option<Self>, Vec<String>) {
+        let (lost, untracked) = self.untracked.drain(..).partition(|path: &PathBuf| is_lost(path));
+        self.untracked = untracked;
+        let lost = lost.iter().map(|path: &PathBuf| path.display().to_string()).collect();
+        ((self != Self::default()).then_some(self), lost)
+    }
+
+    /// Whether nothing but files that git does not track look otherwise.
+    #[must_use]
+    pub fn is_untracked_only(&self) -> bool {
+        self.left.is_none() && self.names.is_empty() && self.tracked.is_empty()
+    }
+
+    /// The command that brings back what was taken back, once it is under `kept`; `None`: only branches or tags have changed.
+    #[must_use]
+    pub fn undo(&self, kept: &str) -> Option<String> {
+        let files: Vec<OsString> = self.files().take(SOME).map(|path| path.as_os_str().to_owned()).collect();
+        if files.is_empty() {
+            return self.moved_to.as_ref().map(|_| format!("git merge {kept}"));
+        }
+        Some(format!("git restore --source={kept} -- {}", shell_words(&files)))
+    }
+
     /// Saves what branches and tags named before, the commit that HEAD has moved to, and what the work tree holds `now` that is
     /// not committed, under `refs/ralph/keep/`, and answers the refs. Nothing in the work tree changes.
     ///

@@ -8,6 +8,7 @@ mod feature;
 mod holder;
 pub mod import;
 mod limits;
+mod seal;
 pub mod sound;
 pub mod sqlite;
 mod store;
@@ -20,8 +21,9 @@ pub use error::GraphError;
 pub use feature::{Counts, Feature, FeatureStatus};
 pub use holder::Holder;
 pub use limits::feature as check_feature_name;
+pub use seal::Key;
 pub use store::{
     Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection,
-    Store, Stuck, Words,
+    Store, Stuck, Unbooked, Words,
 };
 pub use task::{Details, LogLine, Status, Task, Verification};

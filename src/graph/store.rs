@@ -123,6 +123,21 @@ pub enum Ended {
     Failed,
 }
 
+/// What another program than ralph has written into a graph, as far as it matters, until it was put right.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unbooked {
+    /// Called done, and booked by nobody: open again, and unverified.
+    pub reopened: Vec<Task>,
+    /// Such ones that this store has opened again before: they stay done.
+    pub contested: Vec<Task>,
+    /// Their words, or what they are a part of, are not those that ralph has written.
+    pub rewritten: Vec<Task>,
+    /// How many tasks are not there any more.
+    pub missing: u64,
+    /// Nobody knows how many there should be.
+    pub is_uncounted: bool,
+}
+
 /// How often a task may be tried again where it does not say so itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retries {
@@ -192,18 +207,22 @@ pub trait Store {
     /// The agent has said that the task is done, with HEAD at `commit`, and nothing has verified that yet. The task stays claimed.
     /// The mark outlives the claim: it is removed when the task is done, failed, retried or reset.
     fn mark_unverified(&mut self, claim: &Claim, commit: Option<&str>) -> Result<(), GraphError>;
+    /// What the agent has said of a task that is marked as unverified was verified, at `commit`. The mark outlives the claim, too.
+    fn mark_verified(&mut self, claim: &Claim, commit: &str) -> Result<(), GraphError>;
     /// The task is left to others; `why`, if anything, goes into its log. A mark as unverified stays.
     fn release(&mut self, claim: &Claim, why: &str) -> Result<(), GraphError>;
     /// A try failed: the task is to be tried again, or has failed when its retries are used up.
     fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError>;
-    /// Opens again, to be verified, what is called done and was booked by nobody, and answers which tasks these are. `run` is the
-    /// one that books through this store.
-    fn reopen_unbooked(&mut self, run: &str) -> Result<Vec<Task>, GraphError>;
+    /// Opens again, to be verified, what is called done and was booked by nobody, and answers that, and what else another program
+    /// has written. `run` is the one that books through this store.
+    fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError>;
     /// Takes back the claims of holders that are gone, and answers how many there were. Marks as unverified stay.
     fn recover(&mut self) -> Result<usize, GraphError>;
 
     /// Whether its last agent has said that a task is done, and nobody has looked whether it is.
     fn is_unverified(&self, id: &str) -> Result<bool, GraphError>;
+    /// The commit at which a task was verified that was not booked then; `None` also where another program may have written that.
+    fn verified_at(&self, id: &str) -> Result<Option<String>, GraphError>;
     /// The tasks that a task has waited for, their parts and its own, and the task itself where it is unverified, with the commits at
     /// which they were done, as far as those are known.
     fn commits_before(&self, id: &str) -> Result<Vec<(String, String)>, GraphError>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::task::Verification;
 use super::{
     Changes, Claim, Counts, Ended, FeatureStatus, GraphError, Holder, HowDone, Imported, JournalQuery,
-    NewTask, Retries, Scope, Selection, Status, Store, Words, import,
+    NewTask, Retries, Scope, Selection, Status, Store, Unbooked, Words, import,
 };
 use crate::memory::journal::{Became, Entry};
 
@@ -212,7 +212,7 @@ fn a_task_that_only_groups_parts_is_what_they_make_it(store: &mut dyn Store) {
         store.delete(id, true).unwrap_or_default();
     }
     assert_eq!(status(store, &top), Status::Done);
-    assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+    assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
     let late = add_below(store, &top, "late");
     finish(store, &late);
     assert_eq!(ready(store), ["top"]);

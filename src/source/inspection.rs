@@ -9,10 +9,13 @@ use crate::engine::report::{AttemptStatus, Report};
 use crate::engine::validator::Proof;
 use crate::git::GitError;
 use crate::git::contents::Contents;
-use crate::git::guard::{self, Guarded};
+use crate::git::guard::{self, Difference, Guarded};
 use crate::reply::sigil::Sigils;
 use crate::reply::usage::Usage;
+use crate::text::list::some_of;
 
+/// So many files a notice names.
+const SOME: usize = 5;
 /// One that fails, says nothing or changes something is asked once more.
 const TRIES: u32 = 2;
 
@@ -77,8 +80,8 @@ impl Ground {
         Watched { document: document.map(Path::to_owned), guarded, contents }
     }
 
-    /// Takes back what an agent that only looks has changed, once it is kept under refs, and answers why its verdict does not
-    /// count. `None`: all is as it was, but for files that git does not track, which are reported.
+    /// Takes back what was changed while an agent only looked, once it is kept under refs, and answers why its verdict does not
+    /// count. `None`: all is as it was, but for files that cannot be taken back, which are reported.
     ///
     /// # Errors
     /// When HEAD is on another branch, or a change cannot be taken back: nothing can be verified or built there.
@@ -89,35 +92,57 @@ impl Ground {
         context: &mut Context<'_>,
     ) -> Result<Option<String>, End> {
         let now = Guarded::take(&self.root, self.in_git, before.document.as_deref());
-        let Some(what) = now.differs_from(&before.guarded) else {
-            if let Some(files) = now.new_files(&before.guarded) {
-                context.notice(&format!("the {agent} agent left {files}, which git does not track"))?;
-            }
-            return Ok(None);
-        };
-        let said = format!("the {agent} agent changed {what}, so that it does not count");
-        let failed = |error: &GitError| {
+        let Some(what) = now.differs_from(&before.guarded) else { return Ok(None) };
+        let failed = |said: &str, error: &GitError| {
             let advice = "bring the work tree back to what it was before you run again";
             End::because(Outcome::GitFailed, format!("{said}; it could not be taken back: {error}: {advice}"))
         };
-        let held = now.contents(&self.root).map_err(|error| failed(&error))?;
+        let said = |what: &Difference| format!("the {agent} agent changed {what}, so that it does not count");
+        let held = now.contents(&self.root).map_err(|error| failed(&said(&what), &error))?;
+        let saved = before.contents.as_ref().and_then(|contents| contents.as_ref().ok());
+        let (what, lost) =
+            what.without(|path| held.lacks(path) || saved.is_some_and(|before| before.lacks(path)));
+        if !lost.is_empty() {
+            context.notice(&format!(
+                "{} changed while the {agent} agent was at work, which git does not track: too large, or too much, to be taken \
+                 back",
+                some_of(lost, SOME)
+            ))?;
+        }
+        let Some(what) = what else { return Ok(None) };
+        if what.is_untracked_only() && saved.is_some_and(|before| before.is_same(&held)) {
+            return Ok(None);
+        }
+        let said = said(&what);
+        let failed = |error: &GitError| failed(&said, error);
         let kept = what.keep(&self.root, agent, &held).map_err(|error| failed(&error))?;
-        let said = if kept.is_empty() {
+        let told = if kept.is_empty() {
             said.clone()
         } else {
             format!("{said}; what was there before, and what it has changed, is in {}", kept.join(", "))
         };
         if what.left.is_some() {
             let advice = "bring HEAD back before you run again ('git reflog' has where it was)";
-            return Err(End::because(Outcome::GitFailed, format!("{said}: {advice}")));
+            return Err(End::because(Outcome::GitFailed, format!("{told}: {advice}")));
         }
         match &before.contents {
-            Some(Ok(before)) if *before != held => {
+            Some(Ok(before)) if !before.is_same(&held) => {
                 guard::take_back(&self.root, before, &held).map_err(|error| failed(&error))?;
-                Ok(Some(format!("{said}; the work tree is as it was before")))
+                // The work tree as it was found is kept last.
+                if let Some(undo) = kept.last().and_then(|kept| what.undo(kept)) {
+                    let ignore = if what.is_untracked_only() {
+                        "; what tests leave behind belongs in .gitignore"
+                    } else {
+                        ""
+                    };
+                    context.notice(&format!(
+                        "if it was you who changed {what} while the {agent} agent was at work, '{undo}' brings it back{ignore}"
+                    ))?;
+                }
+                Ok(Some(format!("{told}; the work tree is as it was before")))
             }
             Some(Err(error)) => Err(failed(error)),
-            _ => Ok(Some(said)),
+            _ => Ok(Some(told)),
         }
     }
 }

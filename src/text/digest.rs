@@ -1,7 +1,9 @@
-//! Hashes and signatures in hexadecimal digits.
+//! Hashes and signatures in hexadecimal digits, and the randomness of keys.
 
 use std::fmt::Write as _;
+use std::io;
 
+use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{digest, hmac};
 
 /// The SHA-256 of these bytes.
@@ -24,6 +26,16 @@ pub(crate) fn sha256_of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> S
 #[must_use]
 pub(crate) fn hmac_sha256(key: &[u8], bytes: &[u8]) -> String {
     hex(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), bytes).as_ref())
+}
+
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// When the system has none to give.
+pub(crate) fn random<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    Ok(bytes)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -94,3 +94,37 @@ fn a_stdout_that_cannot_be_written_is_said_and_one_that_nobody_reads_is_not() {
         assert!(run.code == Some(0) && run.stderr.is_empty(), "{verb}: {run:?}");
     }
 }
+
+/// In a mount namespace of its own, where the ralph dir is on a small disk that an agent fills.
+#[test]
+fn a_run_over_tasks_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
+    use crate::run_tasks::{GOOD, tasks};
+
+    let scratch =
+        tasks(&format!("[ $n != 1 ] || head -c 99999999 /dev/zero > .ralph/filler 2> /dev/null; {GOOD}"));
+    let script = r#"
+        mount -t tmpfs -o size=8m none .ralph || exit 90
+        id=$("$RALPH" task add task)
+        "$RALPH" run --all
+        code=$?
+        rm .ralph/filler
+        "$RALPH" run --all > ../again 2>&1 || exit 91
+        "$RALPH" task show $id --json > ../task
+        exit $code
+    "#;
+    let mut command = scratch.command("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "bash", "-c", script]);
+    command.env("RALPH", env!("CARGO_BIN_EXE_ralph")).env("RALPH_FREE_SPACE_FLOOR", "0");
+    let run = Scratch::finish(&mut command);
+    let read = |name: &str| std::fs::read_to_string(scratch.outside().join(name)).unwrap_or_default();
+    assert_eq!(run.code, Some(1), "{run:?} {}", read("again"));
+    let names_the_disk =
+        |line: &str| line.contains("No space left on device") || line.contains("free some space");
+    assert!(run.stderr.lines().any(names_the_disk), "{run:?}");
+    assert!(!run.stderr.contains("permissions"), "{run:?}");
+    assert!(
+        read("task").contains("\"status\": \"done\"") || read("task").contains("\"status\":\"done\""),
+        "{}",
+        read("task")
+    );
+}

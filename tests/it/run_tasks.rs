@@ -1,6 +1,7 @@
 //! `ralph run` over the graph of tasks.
 
 use std::fs;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -148,11 +149,116 @@ fn a_verifying_agent_that_says_nothing_or_changes_something_is_asked_once_more()
     assert_eq!(scratch.read("tracked.txt"), "one\n", "it is taken back");
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
     assert!(scratch.git(&["show", &format!("{}:tracked.txt", kept.trim())]).contains("more"));
-    // What it builds is its own business.
-    let scratch = tasks("if [ $verifies = 1 ]; then echo x > built.txt; pass; else work; done_; fi");
+}
+
+#[test]
+fn what_a_verifying_agent_leaves_untracked_is_taken_back_and_its_pass_does_not_count() {
+    let scratch = tasks(
+        "if [ $verifies = 1 ]; then [ $n != 2 ] || { echo x > helper.py; echo two > notes; }; pass; else echo one > notes; work; done_; fi",
+    );
+    add(&scratch, "task");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!(attempts(&scratch), 3, "{run:?}");
+    assert!(!scratch.path("helper.py").exists());
+    assert_eq!(scratch.read("notes"), "one\n");
+    let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
+    let undo = format!("git restore --source={} -- helper.py notes", kept.trim());
+    assert!(run.stderr.contains(&format!("at work, '{undo}' brings it back")), "{run:?}");
+    assert!(run.stderr.contains("belongs in .gitignore"), "{run:?}");
+    let mut words = undo.split(' ').skip(1);
+    scratch.git(&words.by_ref().collect::<Vec<_>>());
+    assert_eq!((scratch.read("helper.py"), scratch.read("notes")), ("x\n".into(), "two\n".into()));
+
+    // What git ignores is its own business, and so is what it only touches.
+    let scratch = tasks(
+        "if [ $verifies = 1 ]; then echo x > built.log; touch notes; pass; else echo one > notes; work; done_; fi",
+    );
+    scratch.write(".git/info/exclude", "*.log\n");
     add(&scratch, "task");
     ends(&scratch, &scratch.run("run --all"), 0, "complete");
     assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn only_so_much_of_what_git_does_not_track_is_copied_for_a_verification() {
+    let scratch =
+        tasks(&format!("[ $verifies = 0 ] || {{ echo more >> big-1; echo more >> small; }}; {GOOD}"));
+    for number in 0..12 {
+        let file = fs::File::create(scratch.path(&format!("big-{number}"))).unwrap();
+        file.set_len(15 << 20).unwrap();
+    }
+    scratch.write("small", "one\n");
+    add(&scratch, "task");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 4, "unproven");
+    assert_eq!(scratch.read("small"), "one\n");
+    // What it holds by then is saved nowhere: it stays.
+    assert!(run.stderr.contains("! big-1 changed while the verifying agent was at work"), "{run:?}");
+    assert!(scratch.path("big-1").metadata().unwrap().len() > 15 << 20);
+    assert!(!run.stderr.contains("-- big-1"), "{run:?}");
+    let saved = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
+    let saved = scratch.git(&["ls-tree", "-r", "--name-only", saved.lines().next().unwrap()]);
+    assert_eq!(saved.lines().filter(|name| name.starts_with("big-")).count(), 4, "{saved}");
+}
+
+#[test]
+fn a_tree_that_a_later_attempt_has_broken_is_not_complete() {
+    let scratch = tasks("if [ $n = 1 ]; then work; done_; else echo x > broken; say hm; ok; fi");
+    add(&scratch, "first");
+    let last = add(&scratch, "last --priority 9");
+    let validation = ["--validate", "test ! -e broken"];
+    let run = crate::policies::run(&scratch, "run --all --no-verify -n 2", &validation);
+    ends(&scratch, &run, 4, "unproven");
+    assert_eq!(status(&scratch, &last), "pending");
+
+    // Also where the graph says by then that all is done.
+    let scratch = tasks(&format!(
+        "if [ $n = 1 ]; then work; done_; else echo x > broken; (trap '' INT TERM; {DONE_BY_HAND}) ; say hm; ok; fi"
+    ));
+    add(&scratch, "first");
+    let last = add(&scratch, "last --priority 9");
+    fs::write(beside(&scratch, "last"), &last).unwrap();
+    let mut child = scratch.ralph("run --all --no-verify -n 2");
+    let child = child.args(validation).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the agent of the last task", || beside(&scratch, "waits").exists().then_some(()));
+    assert_eq!(scratch.run(&format!("task done {last} --force")).code, Some(0));
+    fs::write(beside(&scratch, "goes-on"), "").unwrap();
+    let run = finish(child);
+    assert_eq!(status(&scratch, &last), "done", "{run:?}");
+    ends(&scratch, &run, 4, "unproven");
+}
+
+/// Waits until a person has set the task to done.
+const DONE_BY_HAND: &str = "touch ../waits; until [ -e ../goes-on ]; do sleep 0.05; done";
+
+#[test]
+fn what_was_verified_before_a_kill_is_booked_at_once() {
+    use ralph::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
+    use ralph::graph::{Holder, Key, Scope, Store as _};
+    use std::time::Duration;
+
+    for moves_on in [false, true] {
+        let scratch = tasks(GOOD);
+        let id = add(&scratch, "task");
+        let key = Key::at(&beside(&scratch, "home/state/ralph/graph.key")).unwrap();
+        let mut store =
+            SqliteStore::open_sealed(&scratch.path(".ralph/progress.db"), BUSY_TIMEOUT, Some(key)).unwrap();
+        let holder = Holder::of_self("run-of-a-test").unwrap();
+        let claim = store.claim(&Scope::All, &holder, Duration::from_mins(5)).unwrap().unwrap();
+        let head = scratch.git(&["rev-parse", "HEAD"]).trim().to_owned();
+        store.mark_unverified(&claim, Some(&head)).unwrap();
+        store.mark_verified(&claim, &head).unwrap();
+        store.release(&claim, "").unwrap();
+        drop(store);
+        if moves_on {
+            scratch.git(&["commit", "-q", "--allow-empty", "-m", "later"]);
+        }
+        let run = scratch.run("run --all");
+        ends(&scratch, &run, 0, "complete");
+        assert_eq!(attempts(&scratch), u32::from(moves_on), "{run:?}");
+        assert_eq!((status(&scratch, &id).as_str(), log(&scratch, &id)), ("done", vec!["done".to_owned()]));
+    }
 }
 
 #[test]
@@ -454,7 +560,8 @@ fn what_others_do_to_refs_is_no_fault_of_a_verification_and_leaving_head_is() {
     ends(&scratch, &run, 0, "complete");
     assert_eq!((attempts(&scratch), log(&scratch, &id)), (3, vec!["done".to_owned()]));
     assert!(
-        run.stderr.contains("changed HEAD, refs/heads/old, refs/tags/v1, so that it does not count; "),
+        run.stderr
+            .contains("changed HEAD, refs/heads/old, refs/tags/v1, left.txt, so that it does not count; "),
         "{run:?}"
     );
     let kept = scratch.git(&["for-each-ref", "--format=%(refname)", "refs/ralph/keep"]);
@@ -542,6 +649,22 @@ fn a_run_that_is_killed_while_it_verifies_has_booked_the_claim() {
     assert_eq!(scratch.run(&format!("task reset {id}")).code, Some(0));
     let mut there = scratch.ralph("run --all");
     assert_eq!(Scratch::finish(there.current_dir(beside(&scratch, "side"))).code, Some(0));
+}
+
+#[test]
+fn a_run_that_is_killed_while_its_command_validates_has_booked_the_claim() {
+    let scratch = tasks(GOOD);
+    let id = add(&scratch, "task");
+    let mut command = scratch.ralph("run --all --validate");
+    command.arg("touch ../validates; sleep 300").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_for("the validation", || beside(&scratch, "validates").exists().then_some(()));
+    signal(&child, Signal::KILL);
+    assert_eq!(finish(child).code, None);
+    let run = crate::policies::run(&scratch, "run --all", &["--validate", "true"]);
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!(attempts(&scratch), 2);
+    assert!(prompt(&scratch, 2).starts_with(&format!("# Verify the task {id}")));
 }
 
 #[test]

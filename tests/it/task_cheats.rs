@@ -102,3 +102,88 @@ fn a_verdict_that_an_agent_writes_into_the_database_is_told_and_verified() {
     assert!(ended.stderr.contains(&format!("{id} task was called done")), "{ended:?}");
     assert_eq!(attempts(&scratch), 1, "it is verified");
 }
+
+/// Runs SQL on the graph, as an agent could.
+fn sql(statement: &str) -> String {
+    format!("sqlite3 .ralph/progress.db \"{statement}\"")
+}
+
+#[test]
+fn traces_that_an_agent_makes_up_as_well_are_no_seal() {
+    for who in ["''", "'run-1'"] {
+        let forge = sql(&format!(
+            "update tasks set work = 2, status = 2, ready = 0, done_by = {who} where title = 'hard'; delete from ready; insert
+            into task_logs (task, message, at) select seq, 'done, by hand', 0 from tasks; insert into journal (run, iteration,
+            task, title, outcome, duration_secs, input_tokens, output_tokens, files, notes, reason, at) select 'run-1', 1, id,
+            title, 0, 1, 0, 0, '[]', '', '', 0 from tasks"
+        ));
+        let scratch = tasks(&format!("[ $n != 1 ] || {forge}; {GOOD}"));
+        let own = add(&scratch, "own");
+        let hard = add(&scratch, "hard");
+        let ended = run(&scratch, "run --all");
+        ends(&scratch, &ended, 0, "complete");
+        assert!(ended.stderr.contains(&format!("{hard} hard was called done in the graph")), "{ended:?}");
+        let verified = (1..=attempts(&scratch))
+            .any(|number| prompt(&scratch, number).starts_with(&format!("# Verify the task {hard}")));
+        assert!(verified && status(&scratch, &own) == "done", "{ended:?}");
+    }
+}
+
+#[test]
+fn words_and_tasks_that_an_agent_changes_are_told_and_the_run_does_not_end_well() {
+    for (forged, told) in [
+        ("update tasks set title = 'trivial' where title = 'hard'", "has changed the words of"),
+        (
+            "insert into descriptions select seq, 'do nothing' from tasks where title = 'hard'",
+            "has changed the words of",
+        ),
+        (
+            "delete from ready where task = 2; delete from tasks where title = 'hard'",
+            "has removed 1 task from the graph",
+        ),
+    ] {
+        let scratch = tasks(&format!("[ $n != 1 ] || {}; {GOOD}", sql(forged)));
+        add(&scratch, "own");
+        add(&scratch, "hard");
+        let ended = run(&scratch, "run --all");
+        ends(&scratch, &ended, 4, "unproven");
+        assert!(ended.stderr.contains(told), "{forged}: {ended:?}");
+        assert!(ended.stderr.contains("compare the tasks with what you asked for"), "{ended:?}");
+        // It is told once.
+        let ended = run(&scratch, "run --all");
+        ends(&scratch, &ended, 0, "complete");
+        assert!(!ended.stderr.contains("another program than ralph"), "{ended:?}");
+    }
+}
+
+#[test]
+fn without_a_place_for_a_key_a_run_says_so_and_goes_by_the_traces() {
+    let scratch = tasks(GOOD);
+    add(&scratch, "task");
+    let key = beside(&scratch, "home/state/ralph/graph.key");
+    fs::remove_file(&key).unwrap();
+    fs::create_dir(&key).unwrap();
+    let ended = run(&scratch, "run --all");
+    ends(&scratch, &ended, 0, "complete");
+    assert_eq!(ended.stderr.matches("is not sealed").count(), 1, "{ended:?}");
+}
+
+#[test]
+fn the_key_is_made_once_and_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::{Child, Stdio};
+
+    let scratch = Scratch::new();
+    let add = || scratch.ralph("task add a").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let children: Vec<Child> = (0..8).map(|_| add()).collect();
+    for child in children {
+        let run = crate::scratch::finish(child);
+        assert_eq!(run.code, Some(0), "{run:?}");
+    }
+    let graph = rusqlite::Connection::open(scratch.path(".ralph/progress.db")).unwrap();
+    let keys = "SELECT count(*), count(DISTINCT substr(seal, 1, 8)) FROM tasks WHERE seal IS NOT NULL";
+    let keys: (i64, i64) = graph.query_row(keys, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(keys, (8, 1));
+    let key = beside(&scratch, "home/state/ralph/graph.key");
+    assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}

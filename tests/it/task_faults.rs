@@ -41,7 +41,7 @@ fn what_is_not_our_database_is_named_and_kept() {
         }
     };
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    check("was written by a newer ralph (version 99, known is 3): it is left as it is: use that ralph");
+    check("was written by a newer ralph (version 99, known is 4): it is left as it is: use that ralph");
     fs::write(&path, "no database\n".repeat(1000)).unwrap();
     check("is no database: it is left as it is: move it away");
     let _ = fs::remove_file(&path);
@@ -132,6 +132,24 @@ fn a_full_disk_changes_nothing() {
         assert_eq!(graph.everything(), before, "{args}");
     }
     graph.add(&["b"]);
+}
+
+#[test]
+fn a_trial_of_an_import_waits_for_who_writes() {
+    let graph = Graph::new();
+    graph.add(&["a"]);
+    graph.0.write("TODO.md", checklist(3));
+    let other = Connection::open(graph.0.path(".ralph/progress.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE; UPDATE tasks SET priority = 1").unwrap();
+    let mut command = graph.0.ralph("task import TODO.md --dry-run");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It has read the file, and waits.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it waits");
+    other.execute_batch("COMMIT").unwrap();
+    let run = finish(child);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(graph.good(&["list"]).lines().count(), 1);
 }
 
 /// The one wait of thirty seconds: that it is so long, and then ends, is what is tested.

@@ -16,7 +16,7 @@ use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
 use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
-use crate::graph::{Changes, NewTask, Store, Task};
+use crate::graph::{Changes, Key, NewTask, Store, Task};
 use crate::job::workspace::{locate, secrets_in};
 use crate::process::sweep::Carried;
 use crate::project::{Project, ProjectError};
@@ -209,7 +209,9 @@ pub(super) fn look(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
 /// Opens the graph to change it. Where there is none it is empty, and none is made.
 pub(super) fn open(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
     let project = place(args)?;
-    let Some(mut store) = existing(&project)? else { return Ok(SqliteStore::nowhere()?) };
+    let Some(mut store) = existing(&project)? else {
+        return Ok(SqliteStore::nowhere_sealed(key(&project).ok())?);
+    };
     hide(&project)?;
     tell_recovered(store.recover()?);
     Ok(store)
@@ -250,7 +252,7 @@ pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
 }
 
 pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
-    let store = SqliteStore::open(&project.graph(), BUSY_TIMEOUT)?;
+    let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key(project).ok())?;
     if let Some(copy) = store.taken_over() {
         hide(project)?;
         let (graph, copy) = (project.graph(), copy.display());
@@ -260,6 +262,12 @@ pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
         ));
     }
     Ok(store)
+}
+
+/// The key with which this user's ralph seals what it writes into graphs; else why there is none.
+pub(super) fn key(project: &Project) -> Result<Key, String> {
+    let path = project.graph_key().ok_or("there is no home directory")?;
+    Key::at(&path).map_err(|error| error.to_string())
 }
 
 /// Every look gives back what the dead have left.

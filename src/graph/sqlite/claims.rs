@@ -5,6 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::edits::write_log;
+use super::seals::SEAL;
 use super::settle::{Node, settle};
 use super::{Fallible, moment, now, queries};
 use crate::graph::error::GraphError;
@@ -115,6 +116,24 @@ pub(super) fn mark_unverified(graph: &Connection, claim: &Claim, commit: Option<
     Ok(())
 }
 
+/// What `unverified` says of a task whose agent's claim was verified, and not booked.
+const VERIFIED: i64 = 2;
+
+pub(super) fn mark_verified(graph: &Connection, claim: &Claim, commit: &str) -> Fallible<()> {
+    let seq = held(graph, claim)?;
+    let update = "UPDATE tasks SET unverified = ?3, done_at_commit = ?2 WHERE seq = ?1";
+    graph.prepare_cached(update)?.execute(params![seq, commit, VERIFIED])?;
+    Ok(())
+}
+
+/// Only where a seal says that it was us who found that.
+pub(super) fn verified_at(graph: &Connection, seq: i64) -> Fallible<Option<String>> {
+    let query =
+        format!("SELECT done_at_commit FROM tasks WHERE seq = ?1 AND unverified = ?2 AND seal IS {SEAL}");
+    let commit = graph.prepare_cached(&query)?.query_row([seq, VERIFIED], |row| row.get(0));
+    Ok(commit.optional()?.flatten())
+}
+
 pub(super) fn is_unverified(graph: &Connection, seq: i64) -> Fallible<bool> {
     let query = "SELECT unverified FROM tasks WHERE seq = ?1";
     Ok(graph.prepare_cached(query)?.query_row([seq], |row| row.get(0))?)
@@ -142,10 +161,11 @@ fn has_open_parts(graph: &Connection, seq: i64) -> Fallible<bool> {
 
 /// Takes the claim off a task without a result. What its last agent has said of it still has to be verified.
 fn give_back(graph: &Connection, seq: i64, log: &str) -> Fallible<()> {
-    let was_unverified = is_unverified(graph, seq)?;
+    let unverified = "SELECT unverified FROM tasks WHERE seq = ?1";
+    let unverified: i64 = graph.prepare_cached(unverified)?.query_row([seq], |row| row.get(0))?;
     leave(graph, seq, Own::Open, log)?;
     let update = "UPDATE tasks SET unverified = ?2 WHERE seq = ?1";
-    graph.prepare_cached(update)?.execute(params![seq, was_unverified])?;
+    graph.prepare_cached(update)?.execute([seq, unverified])?;
     Ok(())
 }
 

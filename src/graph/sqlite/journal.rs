@@ -39,6 +39,9 @@ pub(super) fn note(graph: &Connection, entry: &Entry) -> Fallible<()> {
         entry.reason,
         entry.created_at.timestamp_millis(),
     ])?;
+    let words =
+        "INSERT INTO journal_words (rowid, title, notes, reason) VALUES (last_insert_rowid(), ?1, ?2, ?3)";
+    graph.prepare_cached(words)?.execute([&entry.title, &entry.notes, &entry.reason])?;
     Ok(())
 }
 

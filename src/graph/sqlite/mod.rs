@@ -18,6 +18,7 @@ mod older;
 mod open;
 mod queries;
 mod rebuild;
+mod seals;
 mod settle;
 mod spool;
 #[cfg(test)]
@@ -31,7 +32,6 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -45,7 +45,7 @@ use super::holder::Holder;
 use super::import::Entry;
 use super::store::{
     Changes, Claim, Ended, HowDone, Imported, JournalQuery, NewTask, Part, Place, Retries, Scope, Selection,
-    Store, Stuck,
+    Store, Stuck, Unbooked,
 };
 use super::task::{Details, LogLine, Status, Task};
 use crate::files::own;
@@ -53,6 +53,7 @@ use crate::files::room::Room;
 use crate::memory::journal::Entry as JournalEntry;
 
 use files::Files;
+use seals::Seals;
 use spool::Spool;
 
 pub use open::BUSY_TIMEOUT;
@@ -65,6 +66,8 @@ pub struct SqliteStore {
     path: PathBuf,
     /// Its files at that path; else it is in no file yet.
     files: Option<Files>,
+    /// With a key, what is written through this store is sealed.
+    seals: Option<Seals>,
     /// The ids of the tasks that were done through this store.
     booked: HashSet<String>,
     /// The version of the data in which all that is called done was booked.
@@ -86,10 +89,6 @@ enum Fault {
     File(io::Error),
 }
 
-/// How often the journal of another run is read until it has the attempt whose end was booked, and how far apart. The run enters it
-/// right after that.
-const MOST_LOOKS: u32 = 40;
-const NEXT_LOOK: Duration = Duration::from_millis(50);
 /// What to do about a full disk.
 const FREE_SPACE: &str = "free some space on that disk";
 /// How much has to be free for the files beside a database, in bytes.
@@ -169,13 +168,17 @@ impl SqliteStore {
     /// All that `change` does, or nothing of it. What it answers is in files that others see.
     fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> Fallible<T>) -> Result<T, GraphError> {
         self.look_after()?;
-        let all = |connection: &mut Connection| {
+        let Self { connection, seals, .. } = self;
+        let all = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = change(&transaction)?;
+            if let Some(Seals { adopted, .. }) = seals {
+                seals::seal_touched(&transaction, adopted)?;
+            }
             transaction.commit()?;
             Ok(value)
         };
-        let written = all(&mut self.connection);
+        let written = all();
         self.checked(written)
     }
 
@@ -313,12 +316,23 @@ impl Store for SqliteStore {
         self.write(|graph| claims::mark_unverified(graph, claim, commit))
     }
 
+    fn mark_verified(&mut self, claim: &Claim, commit: &str) -> Result<(), GraphError> {
+        self.write(|graph| claims::mark_verified(graph, claim, commit))
+    }
+
     fn retry(&mut self, claim: &Claim, reason: &str, retries: Retries) -> Result<Ended, GraphError> {
         self.write(|graph| claims::retry(graph, claim, reason, retries))
     }
 
     fn is_unverified(&self, id: &str) -> Result<bool, GraphError> {
         self.read(|graph| claims::is_unverified(graph, queries::find(graph, id)?))
+    }
+
+    fn verified_at(&self, id: &str) -> Result<Option<String>, GraphError> {
+        if self.seals.is_none() {
+            return Ok(None);
+        }
+        self.read(|graph| claims::verified_at(graph, queries::find(graph, id)?))
     }
 
     fn commits_before(&self, id: &str) -> Result<Vec<(String, String)>, GraphError> {
@@ -356,29 +370,31 @@ impl Store for SqliteStore {
         self.read(|graph| journal::search(graph, query, each))
     }
 
-    fn reopen_unbooked(&mut self, run: &str) -> Result<Vec<Task>, GraphError> {
+    fn reopen_unbooked(&mut self, run: &str) -> Result<Unbooked, GraphError> {
         let version =
             self.read(|graph| Ok(graph.pragma_query_value(None, "data_version", |row| row.get(0))?))?;
         // No other program has written anything since the last time.
         if self.looked_at == Some(version) {
-            return Ok(Vec::new());
+            return Ok(Unbooked::default());
         }
-        let mut looks = 0;
-        let doubts = loop {
-            let doubts = self.read(|graph| unbooked::doubts(graph, run, &self.booked))?;
-            looks += 1;
-            if looks > MOST_LOOKS || !doubts.is_early() {
-                break doubts;
-            }
-            thread::sleep(NEXT_LOOK);
-        };
-        let reopened = if doubts.is_empty() {
-            Vec::new()
+        let is_first = self.looked_at.is_none();
+        let mut seals = self.seals.take();
+        let looked =
+            self.read(|graph| unbooked::doubts(graph, (run, &self.booked), seals.as_mut(), is_first));
+        self.seals = seals;
+        let doubts = looked?;
+        let found = if doubts.is_empty() {
+            Unbooked::default()
         } else {
-            self.write(|graph| unbooked::reopen(graph, &doubts))?
+            let has_key = self.seals.is_some();
+            let found = self.write(|graph| unbooked::put_right(graph, &doubts, has_key))?;
+            if let Some(seals) = &mut self.seals {
+                seals.reopened.extend(doubts.reopened());
+            }
+            found
         };
         self.looked_at = Some(version);
-        Ok(reopened)
+        Ok(found)
     }
 
     fn recover(&mut self) -> Result<usize, GraphError> {
@@ -438,11 +454,17 @@ impl Store for SqliteStore {
         // Nobody has to wait for us while we wait for what is to be read.
         let read = Spool::fill(&folder, entries)?;
         if dry_run {
+            self.look_after()?;
             let mut all = || {
-                let transaction = self.connection.transaction()?;
-                import::import(&transaction, &mut read.entries(&folder))
+                // As when it counts: another program that writes is waited for.
+                let transaction =
+                    self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let imported = import::import(&transaction, &mut read.entries(&folder))?;
+                transaction.rollback()?;
+                Ok(imported)
             };
-            return all().map_err(|fault: Fault| fault.at(&self.path));
+            let imported = all();
+            return self.checked(imported);
         }
         self.write_through(|graph| import::import(graph, &mut read.entries(&folder)))
     }

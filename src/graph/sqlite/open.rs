@@ -12,9 +12,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::files::Files;
+use super::seals::{self, Seals};
 use super::{Fallible, Fault, SqliteStore, copy_into, keep_copy, older};
 use crate::files::own;
 use crate::graph::error::GraphError;
+use crate::graph::seal::Key;
 
 /// How long an operation waits for other programs.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,9 +24,11 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Whose database it is, in its header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// What leads from one version of the schema to the next. Never changed, only added to.
-pub(super) const MIGRATIONS: [&str; 3] =
-    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), VERSION_3];
+pub(super) const MIGRATIONS: [&str; 4] =
+    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), VERSION_3, include_str!("schema/4.sql")];
 const VERSION_3: &str = concat!(include_str!("schema/3.sql"), include_str!("schema/own_work.sql"));
+/// From this version on, tasks are sealed.
+const VERSION_WITH_SEALS: i64 = 4;
 /// A little more than what is read of a database over and over, in KiB.
 const CACHE: i64 = 6 * 1024;
 /// How long to wait until a look at who sets the journal's mode is worth it again.
@@ -33,7 +37,15 @@ const TICK: Duration = Duration::from_millis(5);
 impl SqliteStore {
     /// Opens the database at `path`, and makes it where nothing is there. One of an older program is taken over, see
     /// [`SqliteStore::taken_over`].
+    ///
+    /// Nothing is sealed: where a key is at hand, [`SqliteStore::open_sealed`].
     pub fn open(path: &Path, busy_timeout: Duration) -> Result<Self, GraphError> {
+        Self::open_sealed(path, busy_timeout, None)
+    }
+
+    /// [`SqliteStore::open`], and what is written through it is sealed with this key, if there is one.
+    pub fn open_sealed(path: &Path, busy_timeout: Duration, key: Option<Key>) -> Result<Self, GraphError> {
+        let seals = key.map(Seals::of);
         let open = || {
             own::create_empty(path)?;
             let files = Files::of(path)?;
@@ -42,32 +54,45 @@ impl SqliteStore {
             connection.busy_timeout(busy_timeout)?;
             let origin = origin(&connection, path)?;
             let is_wal = set_wal(&connection, busy_timeout)?;
-            let taken_over = set_up(&mut connection, path, origin)?;
+            let taken_over = set_up(&mut connection, path, origin, seals.as_ref())?;
             let files = if is_wal { files.with_files_beside().map_err(|_| replaced(path))? } else { files };
             if files.lost().is_some() {
                 return Err(replaced(path).into());
             }
-            Ok(Self::of(connection, path.to_owned(), Some(files), taken_over))
+            Ok((connection, files, taken_over))
         };
-        open().map_err(|fault: Fault| fault.at(path))
+        let (connection, files, taken_over) = open().map_err(|fault: Fault| fault.at(path))?;
+        Ok(Self::of(connection, path.to_owned(), Some(files), seals, taken_over))
     }
 
-    fn of(connection: Connection, path: PathBuf, files: Option<Files>, taken_over: Option<PathBuf>) -> Self {
+    fn of(
+        connection: Connection,
+        path: PathBuf,
+        files: Option<Files>,
+        seals: Option<Seals>,
+        taken_over: Option<PathBuf>,
+    ) -> Self {
         let (booked, lost) = (HashSet::new(), OnceCell::new());
-        Self { connection, path, files, booked, looked_at: None, lost, taken_over }
+        Self { connection, path, files, seals, booked, looked_at: None, lost, taken_over }
     }
 
     /// A graph that is empty and has no place, for verbs that only look, or do not know yet whether there will be one.
     pub fn nowhere() -> Result<Self, GraphError> {
+        Self::nowhere_sealed(None)
+    }
+
+    /// [`SqliteStore::nowhere`], and what is written through it is sealed with this key, if there is one.
+    pub fn nowhere_sealed(key: Option<Key>) -> Result<Self, GraphError> {
+        let seals = key.map(Seals::of);
         // What does not fit into memory goes into a file without a name.
         let path = env::temp_dir();
         let open = || {
             let mut connection = Connection::open("")?;
-            set_up(&mut connection, &path, Origin::Empty)?;
+            set_up(&mut connection, &path, Origin::Empty, seals.as_ref())?;
             Ok(connection)
         };
         let connection = open().map_err(|fault: Fault| fault.at(&path))?;
-        Ok(Self::of(connection, path, None, None))
+        Ok(Self::of(connection, path, None, seals, None))
     }
 
     /// Gives a graph that has no place one, where nothing is.
@@ -115,7 +140,15 @@ enum Origin {
 }
 
 /// Brings a database to our schema. Answers where the copy is that was kept of another one.
-fn set_up(connection: &mut Connection, path: &Path, origin: Origin) -> Fallible<Option<PathBuf>> {
+fn set_up(
+    connection: &mut Connection,
+    path: &Path,
+    origin: Origin,
+    seals: Option<&Seals>,
+) -> Fallible<Option<PathBuf>> {
+    // The file is not to be trusted: nothing in it may call our functions.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    seals.map_or(Ok(()), |seals| seals::teach(connection, &seals.key))?;
     connection.set_prepared_statement_cache_capacity(64);
     // Else a statement that is run again with other values is compiled anew where an index is partial.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -124,7 +157,7 @@ fn set_up(connection: &mut Connection, path: &Path, origin: Origin) -> Fallible<
     ))?;
     let copy = match origin {
         _ if header(connection)? == (APPLICATION_ID, version()) => None,
-        Origin::Older => take_over(connection, path)?,
+        Origin::Older => take_over(connection, path, seals.is_some())?,
         Origin::Ours | Origin::Empty => {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Another process may have been faster.
@@ -132,16 +165,19 @@ fn set_up(connection: &mut Connection, path: &Path, origin: Origin) -> Fallible<
             for step in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(usize::MAX)) {
                 transaction.execute_batch(step)?;
             }
-            sign(transaction)?;
+            sign(transaction, seals.is_some())?;
             None
         }
     };
     connection.execute_batch("PRAGMA foreign_keys = ON")?;
+    // Only those of the connection itself from here on: what another program leaves in the file would change what we write.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    seals.map_or(Ok(()), |_| seals::watch(connection))?;
     Ok(copy)
 }
 
 /// Makes a database of an older program ours. A copy is kept first; the rest is one transaction.
-fn take_over(connection: &mut Connection, path: &Path) -> Fallible<Option<PathBuf>> {
+fn take_over(connection: &mut Connection, path: &Path, has_key: bool) -> Fallible<Option<PathBuf>> {
     let copy = keep_copy(connection, path, ".older")?;
     let mut taken = || {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -149,7 +185,7 @@ fn take_over(connection: &mut Connection, path: &Path) -> Fallible<Option<PathBu
             return Ok(false);
         }
         older::take_over(&transaction, &MIGRATIONS, path)?;
-        sign(transaction)?;
+        sign(transaction, has_key)?;
         Ok(true)
     };
     let taken: Fallible<bool> = taken();
@@ -161,8 +197,12 @@ fn take_over(connection: &mut Connection, path: &Path) -> Fallible<Option<PathBu
     taken.map(|_| None)
 }
 
-/// Writes into the header whose database it is, and ends the transaction.
-fn sign(transaction: Transaction<'_>) -> Fallible<()> {
+/// Seals what was there before there were seals, writes into the header whose database it is, and ends the transaction.
+fn sign(transaction: Transaction<'_>, has_key: bool) -> Fallible<()> {
+    // Another process may have been faster, and others may have written since.
+    if has_key && header(&transaction)?.1 < VERSION_WITH_SEALS {
+        seals::seal_all(&transaction)?;
+    }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", version())?;
     Ok(transaction.commit()?)

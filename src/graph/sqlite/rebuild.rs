@@ -32,15 +32,8 @@ struct Found {
 
 impl Found {
     fn facts(&self) -> Facts {
-        Facts {
-            claimed: self.claimed,
-            has_work: self.work.0.is_some(),
-            own: self.work.own(),
-            held: self.held,
-            children: self.children.into(),
-            done: self.done_children.into(),
-            failed: self.failed_children.into(),
-        }
+        let parts = [self.children, self.done_children, self.failed_children];
+        self.work.facts(self.claimed, self.held, parts.map(i64::from))
     }
 }
 

@@ -50,6 +50,11 @@ impl Work {
     pub(super) fn own(self) -> Own {
         self.0.unwrap_or(Own::Open)
     }
+
+    /// What the state of a task with this work follows from, which has so many parts, of which so many are done and have failed.
+    pub(super) fn facts(self, claimed: bool, held: bool, [children, done, failed]: [i64; 3]) -> Facts {
+        Facts { claimed, has_work: self.0.is_some(), own: self.own(), held, children, done, failed }
+    }
 }
 
 /// What a task that another one is a part of has to say about it.
@@ -93,15 +98,7 @@ impl Node {
 impl Node {
     /// What its state follows from.
     fn facts(&self) -> Facts {
-        Facts {
-            claimed: self.claimed,
-            has_work: self.work.0.is_some(),
-            own: self.work.own(),
-            held: self.held,
-            children: self.children,
-            done: self.done_children,
-            failed: self.failed_children,
-        }
+        self.work.facts(self.claimed, self.held, [self.children, self.done_children, self.failed_children])
     }
 
     /// How many of its parts are not done.

@@ -2,6 +2,7 @@ mod histories;
 mod imports;
 mod opening;
 mod places;
+mod sealed;
 mod unbooked;
 
 use std::collections::{BTreeSet, HashMap};

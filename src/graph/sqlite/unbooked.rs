@@ -1,7 +1,8 @@
-//! Finds what is called done in the database and was booked by nobody: whoever can write the file can write that, too.
+//! Finds what another program has written into the database: whoever can write the file can write that a task is done, too.
 //!
-//! A booked end leaves traces that fit together. The last line that ralph wrote into the task's log says that it is done, and the
-//! task says by whom: by a run, whose journal has the attempt, or by hand. What this process itself books it remembers.
+//! What ralph writes carries a seal, see [`super::seals`]. Without a key, and for what another key had sealed before this run
+//! began, the traces of a booked end have to fit together: the last line that ralph wrote into the task's log says that it is done,
+//! and the task says by whom: by a run, whose journal has the attempt, or by hand. What this process itself books it remembers.
 
 use std::collections::HashSet;
 
@@ -9,69 +10,230 @@ use rusqlite::{Connection, Transaction};
 
 use super::edits::write_log;
 use super::rebuild::rebuild;
-use super::{Fallible, queries};
-use crate::graph::task::Task;
+use super::seals::{self, SEAL, Seals};
+use super::{Fallible, number, queries};
+use crate::graph::seal::is_same_thing;
+use crate::graph::store::Unbooked;
+use crate::graph::task::{Status, Task};
 
-/// Tasks that are called done: what their traces say, and the run that has booked them.
-const CALLED_DONE: &str = "SELECT t.seq, t.id, t.done_by, t.work <> 0 AS has_work,
+/// Whether the traces of a booked end fit together, but for the journal: with who has booked it and whether that has the attempt.
+const TRACES: &str = "SELECT t.id, t.done_by, t.work <> 0,
     CASE WHEN t.work = 0 THEN EXISTS (SELECT 1 FROM tasks AS part WHERE part.parent = t.seq)
       ELSE t.work = 2 AND t.done_by IS NOT NULL AND coalesce((SELECT message FROM task_logs AS line
-        WHERE line.task = t.seq AND NOT line.said ORDER BY line.seq DESC LIMIT 1), '') LIKE 'done%' END AS is_booked,
-    NOT EXISTS (SELECT 1 FROM tasks AS part WHERE part.parent = t.seq AND part.status <> 2) AS is_whole,
-    EXISTS (SELECT 1 FROM journal WHERE task = t.id AND run = t.done_by AND outcome = 0) AS is_in_journal
-    FROM tasks AS t WHERE t.status = 2 OR t.work = 2";
+        WHERE line.task = t.seq AND NOT line.said ORDER BY line.seq DESC LIMIT 1), '') LIKE 'done%' END,
+    EXISTS (SELECT 1 FROM journal WHERE task = t.id AND run = t.done_by AND outcome = 0)
+    FROM tasks AS t WHERE t.seq = ?1";
+/// Whether a task is called done although a part of it is not.
+const BROKEN: &str = "SELECT EXISTS (SELECT 1 FROM tasks AS part CROSS JOIN tasks AS t ON t.seq = part.parent
+    WHERE part.parent IS NOT NULL AND part.status <> 2 AND t.status = 2)";
 
-/// What is wrong with tasks that are called done.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// What is wrong in a graph.
+#[derive(Debug, Default)]
 pub(super) struct Doubts {
-    /// Nobody has booked them.
+    /// Called done, and nobody has booked them.
     unbooked: Vec<i64>,
-    /// A run has, and its journal does not have that attempt, which it enters right afterwards.
-    awaited: Vec<i64>,
-    /// A part of them is not done.
-    broken: bool,
+    /// Such ones that were opened again before, and that another key has sealed: two runs would do that for ever.
+    contested: Vec<i64>,
+    /// Their words are not those that were sealed.
+    rewritten: Vec<i64>,
+    /// Open, and the rest of what was sealed does not fit; or never sealed, in a graph that was not.
+    stale: Vec<i64>,
+    /// How many tasks there are less than there should be; below zero: more.
+    missing: i64,
+    is_uncounted: bool,
+    /// The graph was written without a key until now.
+    is_unsealed: bool,
+    /// A part of a task that is called done is not.
+    is_broken: bool,
 }
 
 impl Doubts {
     pub(super) fn is_empty(&self) -> bool {
-        self.unbooked.is_empty() && self.awaited.is_empty() && !self.broken
+        let Self { unbooked, contested, rewritten, stale, missing, is_uncounted, is_unsealed, is_broken } =
+            self;
+        let tasks = [unbooked, contested, rewritten, stale];
+        let is_else = *is_uncounted || *is_unsealed || *is_broken || *missing != 0;
+        !is_else && tasks.iter().all(|tasks| tasks.is_empty())
     }
 
-    /// Whether nothing but the entry of a journal is missing.
-    pub(super) fn is_early(&self) -> bool {
-        !self.awaited.is_empty()
+    /// The tasks that are opened again.
+    pub(super) fn reopened(&self) -> impl Iterator<Item = i64> + '_ {
+        self.unbooked.iter().copied()
+    }
+
+    /// All tasks whose words do not fit are new ones, which another program has added: that makes nothing done.
+    fn are_new(&self) -> bool {
+        i64::try_from(self.rewritten.len()).is_ok_and(|count| count == -self.missing)
     }
 }
 
-/// Looks at all that is called done. `run` is this process's own, which has booked the tasks with the ids in `own`.
-pub(super) fn doubts(graph: &Connection, run: &str, own: &HashSet<String>) -> Fallible<Doubts> {
-    let mut statement = graph.prepare_cached(CALLED_DONE)?;
+/// A task as the database has it, and how it should be sealed.
+struct Row {
+    seq: i64,
+    work: i64,
+    is_done: bool,
+    seal: Option<String>,
+    right: Option<String>,
+}
+
+impl Row {
+    /// What is called done, or may become so without any work.
+    fn is_finished(&self) -> bool {
+        self.is_done || matches!(self.work, 0 | 2)
+    }
+}
+
+/// Looks at all tasks. `run` is this process's own, which has booked the tasks with the ids beside it; `is_first`: no agent of its
+/// own has been at work yet.
+pub(super) fn doubts(
+    graph: &Connection,
+    run: (&str, &HashSet<String>),
+    mut seals: Option<&mut Seals>,
+    is_first: bool,
+) -> Fallible<Doubts> {
+    let mut doubts =
+        Doubts { is_broken: graph.query_row(BROKEN, [], |row| row.get(0))?, ..Doubts::default() };
+    if is_first && seals.is_some() {
+        doubts.is_unsealed = matches!(seals::number(graph)?, Some((_, None, _)));
+    }
+    let query = match seals {
+        Some(_) => format!("SELECT seq, work, status, seal, {SEAL} FROM tasks"),
+        None => "SELECT seq, work, status, NULL, NULL FROM tasks WHERE status = 2 OR work = 2".to_owned(),
+    };
+    let mut statement = graph.prepare_cached(&query)?;
     let mut rows = statement.query([])?;
-    let mut doubts = Doubts::default();
+    let mut count = 0;
     while let Some(row) = rows.next()? {
-        let (seq, id, by): (i64, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let [has_work, is_booked, is_whole, is_in_journal]: [bool; 4] =
-            [row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?];
-        doubts.broken |= !is_whole;
-        let is_booked = is_booked && (by.as_deref() != Some(run) || own.contains(&id));
-        if !is_booked {
-            doubts.unbooked.push(seq);
-        } else if has_work && by.is_some_and(|by| !by.is_empty() && by != run) && !is_in_journal {
-            doubts.awaited.push(seq);
+        count += 1;
+        let row = Row {
+            seq: row.get(0)?,
+            work: row.get(1)?,
+            is_done: row.get::<_, i64>(2)? == number(Status::Done),
+            seal: row.get(3)?,
+            right: row.get(4)?,
+        };
+        match seals.as_deref_mut() {
+            None if is_booked(graph, row.seq, run)? => {}
+            None => doubts.unbooked.push(row.seq),
+            Some(seals) => doubts.look_at(graph, &row, run, seals, is_first)?,
         }
+    }
+    if let Some(seals) = seals {
+        doubts.count(graph, count, seals, is_first)?;
     }
     Ok(doubts)
 }
 
-/// Opens these tasks again, to be verified, and computes anew what follows from that.
-pub(super) fn reopen(graph: &Transaction<'_>, doubts: &Doubts) -> Fallible<Vec<Task>> {
-    let tasks = doubts.unbooked.iter().chain(&doubts.awaited);
-    for &seq in tasks.clone() {
+impl Doubts {
+    /// Looks at a task that should have a seal.
+    fn look_at(
+        &mut self,
+        graph: &Connection,
+        row: &Row,
+        run: (&str, &HashSet<String>),
+        seals: &mut Seals,
+        is_first: bool,
+    ) -> Fallible<()> {
+        let Row { seq, work, is_done, seal, right } = row;
+        let adopted = seals.adopted.get(seq);
+        if right.is_some() && (seal == right || adopted == right.as_ref()) {
+            // What follows from the graph has no seal.
+            let has_parts = || -> Fallible<bool> {
+                let parts = "SELECT EXISTS (SELECT 1 FROM tasks WHERE parent = ?1)";
+                Ok(graph.prepare_cached(parts)?.query_row([seq], |row| row.get(0))?)
+            };
+            if *is_done && (*work == 1 || *work == 0 && !has_parts()?) {
+                self.unbooked.push(*seq);
+            }
+            return Ok(());
+        }
+        let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
+        let was_never_sealed = self.is_unsealed && seal.is_none();
+        if is_first && (is_of_another || was_never_sealed) {
+            if (*is_done || *work == 2) && !is_booked(graph, *seq, run)? {
+                self.unbooked.push(*seq);
+            } else if was_never_sealed {
+                self.stale.push(*seq);
+            }
+            if is_of_another {
+                seals.adopted.extend(right.clone().map(|right| (*seq, right)));
+            }
+            return Ok(());
+        }
+        let fits = |known: Option<&String>| {
+            known.zip(right.as_ref()).is_some_and(|(known, right)| is_same_thing(known, right))
+        };
+        if !fits(seal.as_ref()) && !fits(adopted) {
+            self.rewritten.push(*seq);
+        }
+        match row.is_finished() {
+            true if is_of_another && seals.reopened.contains(seq) => self.contested.push(*seq),
+            true => self.unbooked.push(*seq),
+            false => self.stale.push(*seq),
+        }
+        Ok(())
+    }
+
+    /// Compares how many tasks there are with how many there should be.
+    fn count(&mut self, graph: &Connection, count: i64, seals: &mut Seals, is_first: bool) -> Fallible<()> {
+        let seen = seals.seen.replace(count);
+        match seals::number(graph)? {
+            Some((tasks, Some(seal), right)) if seal == right => self.missing = tasks - count,
+            // Another key counts: what we have seen ourselves has to stay.
+            Some((_, Some(seal), _)) if seals.key.is_of_another(&seal) && (is_first || seen.is_some()) => {
+                self.missing = seen.map_or(0, |seen| seen - count);
+            }
+            _ => self.is_uncounted = !self.is_unsealed,
+        }
+        Ok(())
+    }
+}
+
+/// Whether the traces of a task that is called done fit together.
+fn is_booked(graph: &Connection, seq: i64, (run, own): (&str, &HashSet<String>)) -> Fallible<bool> {
+    Ok(graph.prepare_cached(TRACES)?.query_row([seq], |row| {
+        let (id, by): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+        let [has_work, fits, is_in_journal]: [bool; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
+        let is_own = by.as_deref() == Some(run);
+        let is_known = !has_work || is_own || is_in_journal || by.is_some_and(|by| by.is_empty());
+        Ok(fits && is_known && (!is_own || own.contains(&id)))
+    })?)
+}
+
+/// Opens again, to be verified, what nobody has booked, seals what is sealed wrongly, and computes anew what follows from that.
+pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool) -> Fallible<Unbooked> {
+    for &seq in &doubts.unbooked {
         let update = "UPDATE tasks SET work = 1, unverified = 1, done_by = NULL, run = NULL, holder = NULL, lease_until = NULL
             WHERE seq = ?1";
         graph.prepare_cached(update)?.execute([seq])?;
         write_log(graph, seq, "opened again: neither a run nor a person has booked that it is done")?;
     }
+    let are_new = doubts.are_new();
+    if !are_new {
+        for &seq in &doubts.rewritten {
+            write_log(graph, seq, "another program than ralph has changed its words")?;
+        }
+    }
+    for &seq in &doubts.stale {
+        // That it was verified, nobody believes.
+        let update = "UPDATE tasks SET unverified = min(unverified, 1) WHERE seq = ?1";
+        graph.prepare_cached(update)?.execute([seq])?;
+    }
     rebuild(graph, &|seq| queries::title(graph, seq))?;
-    tasks.map(|&seq| queries::task(graph, seq)).collect()
+    if has_key {
+        let all = [&doubts.unbooked, &doubts.contested, &doubts.rewritten, &doubts.stale];
+        all.into_iter().flatten().try_for_each(|&seq| seals::vouch(graph, seq))?;
+        if doubts.missing != 0 || doubts.is_uncounted || doubts.is_unsealed {
+            seals::seal_number(graph)?;
+        }
+    }
+    let tasks =
+        |seqs: &[i64]| -> Fallible<Vec<Task>> { seqs.iter().map(|&seq| queries::task(graph, seq)).collect() };
+    Ok(Unbooked {
+        reopened: tasks(&doubts.unbooked)?,
+        contested: tasks(&doubts.contested)?,
+        rewritten: if are_new { Vec::new() } else { tasks(&doubts.rewritten)? },
+        missing: doubts.missing.max(0).unsigned_abs(),
+        is_uncounted: doubts.is_uncounted,
+    })
 }

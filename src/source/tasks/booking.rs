@@ -5,10 +5,11 @@ use chrono::Utc;
 use super::trace::Snapshot;
 use super::{Current, Tasks};
 use crate::engine::context::Context;
+use crate::engine::event::{Event, TaskAtWork};
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
-use crate::graph::{Ended, GraphError, HowDone, JournalQuery};
+use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
 use crate::memory::journal::{Became, Entry};
 use crate::memory::knowledge::{self, Knowledge};
 use crate::memory::model::Trace;
@@ -24,6 +25,8 @@ const UNDECIDED: u32 = 2;
 const REASON: usize = 8000;
 /// What is said of an agent that said nothing, in the journal and in the log.
 const SAID_NOTHING: &str = "its agent ended without a word on what became of it";
+/// What is said of a task that an earlier run has verified and not booked.
+const VERIFIED_BEFORE: &str = "it was verified at this commit by a run that ended before it could book that";
 /// What is said of a claim whose verification did not come to its end.
 const CUT_OFF: &str = "it was cut off before anybody looked whether it is done";
 /// What stands before the reason why a verification came to no verdict.
@@ -99,6 +102,56 @@ impl Tasks {
                 self.give_up_noted(&current, booked, (Became::Blocked, reason), left, context)
             }
         }
+    }
+
+    /// Books a task that was verified at the commit that is here, when the run that had it ended before it could book that.
+    pub(super) fn book_verified(
+        &mut self,
+        iteration: u64,
+        claim: &Claim,
+        task: &Task,
+        context: &mut Context<'_>,
+    ) -> Result<bool, End> {
+        let Some(commit) = self.graph.borrow().verified_at(&task.id)?.filter(|_| self.is_verified) else {
+            return Ok(false);
+        };
+        let now = Snapshot::take(&self.target.places.ground);
+        if !now.is_clean() || now.head() != Some(&commit) {
+            return Ok(false);
+        }
+        let done = HowDone { commit: Some(&commit), is_verified: true };
+        let feature = self.graph.borrow().details(&task.id)?.feature;
+        if self.graph.borrow_mut().complete(claim, done)? != Ended::Done {
+            // It has got parts meanwhile, and comes again after them.
+            return Ok(true);
+        }
+        let entry = Entry {
+            run_id: self.target.holder.run.clone(),
+            iteration,
+            task_id: task.id.clone(),
+            title: task.title.clone(),
+            feature: feature.clone(),
+            outcome: Became::Done,
+            model: None,
+            duration_secs: 0.0,
+            cost_usd: None,
+            input_tokens: 0,
+            output_tokens: 0,
+            files_modified: Vec::new(),
+            notes: String::new(),
+            reason: VERIFIED_BEFORE.to_owned(),
+            created_at: Utc::now(),
+        };
+        self.graph.borrow_mut().note(&entry)?;
+        let (counts, feature) = (self.task_counts()?, feature.as_deref());
+        let at_work = TaskAtWork { id: &task.id, title: &task.title, feature, model: None };
+        context.tell(Event::TaskEnded {
+            task: at_work,
+            became: Became::Done.word(),
+            reason: VERIFIED_BEFORE,
+            counts,
+        })?;
+        Ok(true)
     }
 
     /// Books what was decided, in the graph and in the journal.

@@ -1,12 +1,9 @@
 //! When nothing is left to claim: what that means.
 
-use super::Tasks;
+use super::{SOME, Tasks};
 use crate::engine::outcome::{End, Outcome};
 use crate::graph::{GraphError, Scope, Selection, Status, Store, Stuck, Task};
 use crate::text::list::some_of;
-
-/// So many tasks an end names.
-const SOME: usize = 5;
 
 impl Tasks {
     /// What the graph says about the target when nothing of it can be claimed here.

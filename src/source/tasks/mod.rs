@@ -26,6 +26,8 @@ use crate::memory::journal::Became;
 use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
 use crate::source::inspection::{Ground, Watched};
+use crate::text::count;
+use crate::text::list::some_of;
 use briefing::Briefing;
 pub(crate) use ends::no_tasks;
 pub(crate) use model::Models;
@@ -38,6 +40,8 @@ const LEASE: Duration = Duration::from_mins(10);
 const RENEWAL: Duration = Duration::from_mins(2);
 /// So many ready tasks are looked at when the first one waits for a merge.
 const CANDIDATES: usize = 1000;
+/// So many tasks are named at once.
+const SOME: usize = 5;
 
 /// A store that a source, its claim's renewal and a validator share; all in one thread.
 pub(crate) type Graph = Rc<RefCell<dyn Store>>;
@@ -103,6 +107,8 @@ pub(crate) struct Tasks {
     remarks: HashMap<String, Vec<String>>,
     /// How many verifications of a task came to no verdict in this run, and why the last one did not, by the task's id.
     undecided: BTreeMap<String, (u32, String)>,
+    /// What another program has changed in the graph that cannot be put right.
+    doubts: Vec<String>,
     /// Notes of the user that came before an agent that only looks.
     notes: Vec<String>,
     /// The task of the last attempt.
@@ -145,6 +151,7 @@ impl Tasks {
             traces: Vec::new(),
             remarks: HashMap::new(),
             undecided: BTreeMap::new(),
+            doubts: Vec::new(),
             notes: Vec::new(),
             last: None,
         }
@@ -332,17 +339,59 @@ impl Tasks {
         })
     }
 
-    /// What is called done, and nobody has booked, is verified first: an agent that can write files can write the graph's.
-    fn reopen_unbooked(&self, context: &mut Context<'_>) -> Result<(), End> {
-        let reopened = self.graph.borrow_mut().reopen_unbooked(&self.target.holder.run)?;
-        for Task { id, title, .. } in reopened {
-            let what = format!("{id} {}", quoted_line(&title, 80));
+    /// What is called done, and nobody has booked, is verified first: an agent that can write files can write the graph's. What
+    /// cannot be put right is told, and keeps this run from ending well.
+    fn reopen_unbooked(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        let found = self.graph.borrow_mut().reopen_unbooked(&self.target.holder.run)?;
+        let names = |tasks: &[Task]| -> Vec<String> {
+            tasks.iter().map(|Task { id, title, .. }| format!("{id} {}", quoted_line(title, 80))).collect()
+        };
+        for what in names(&found.reopened) {
             context.notice(&format!(
                 "{what} was called done in the graph, and neither a run nor a person has booked that: it is open again, and \
                  unverified"
             ))?;
         }
+        let mut doubts: Vec<String> = Vec::new();
+        doubts.extend(names(&found.contested).into_iter().map(|what| {
+            format!("{what} was called done in the graph once more, and not by a ralph with this user's key")
+        }));
+        if !found.rewritten.is_empty() {
+            let tasks = some_of(names(&found.rewritten), SOME);
+            doubts.push(format!(
+                "another program than ralph has changed the words of {tasks}, or what that is a part of"
+            ));
+        }
+        if found.missing > 0 {
+            let tasks = count::of(found.missing, "task");
+            doubts.push(format!("another program than ralph has removed {tasks} from the graph"));
+        }
+        if found.is_uncounted {
+            doubts.push(
+                "another program than ralph has changed how many tasks the graph should have".to_owned(),
+            );
+        }
+        for doubt in doubts {
+            context
+                .notice(&format!("{doubt}: compare the tasks with what you asked for ('ralph task list')"))?;
+            self.doubts.push(doubt);
+        }
         Ok(())
+    }
+
+    /// An end with 0 would say that what was asked for is done: nobody knows what that was.
+    fn doubted(&self, end: End) -> End {
+        match (self.doubts.first(), end.outcome.if_unproven()) {
+            (Some(first), Some(unproven)) => {
+                let more = self.doubts.len() - 1;
+                let more = if more > 0 { format!(" (and {more} more like that)") } else { String::new() };
+                End::because(
+                    unproven,
+                    format!("{first}{more}: compare the tasks with what you asked for, and run again"),
+                )
+            }
+            _ => end,
+        }
     }
 
     /// Tells what became of a task, once that is booked.
@@ -359,20 +408,22 @@ impl Tasks {
 }
 
 impl Source for Tasks {
-    fn next(&mut self, _: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
+    fn next(&mut self, iteration: u64, given: &Given, context: &mut Context<'_>) -> Result<Work, End> {
         // What failed for good goes back.
         self.give_back("its agent came to no end", context)?;
         self.reopen_unbooked(context)?;
-        match self.claim()? {
-            Some((claim, task)) => {
-                let begun = self.begin(claim.clone(), task, given, context);
-                if begun.is_err() {
-                    // Nothing stays claimed; the first reason is the one that counts.
-                    let _ = self.graph.borrow_mut().release(&claim, "no agent could be put to it");
-                }
-                begun
+        loop {
+            let Some((claim, task)) = self.claim()? else { return Err(self.end()?) };
+            let booked = self.book_verified(iteration, &claim, &task, context);
+            if matches!(booked, Ok(true)) {
+                continue;
             }
-            None => Err(self.end()?),
+            let begun = booked.and_then(|_| self.begin(claim.clone(), task, given, context));
+            if begun.is_err() {
+                // Nothing stays claimed; the first reason is the one that counts.
+                let _ = self.graph.borrow_mut().release(&claim, "no agent could be put to it");
+            }
+            return begun;
         }
     }
 
@@ -422,9 +473,11 @@ impl Source for Tasks {
         );
         let is_at_number = end.outcome == MaxIterations;
         match self.end() {
-            Ok(by_graph) if is_at_limit && matches!(by_graph.outcome, AllDone | TasksFailed) => by_graph,
+            Ok(by_graph) if is_at_limit && matches!(by_graph.outcome, AllDone | TasksFailed) => {
+                self.doubted(by_graph)
+            }
             Ok(by_graph) if is_at_number && by_graph.outcome == Unproven => by_graph,
-            _ => end,
+            _ => self.doubted(end),
         }
     }
 }

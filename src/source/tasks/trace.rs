@@ -27,6 +27,11 @@ impl Snapshot {
         self.head.as_deref()
     }
 
+    /// Whether all is as the commit has it that HEAD names.
+    pub(super) fn is_clean(&self) -> bool {
+        self.head.is_some() && self.files.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// The files that are not as they were before, and whether anything has changed at all.
     pub(super) fn since(&self, before: &Self, root: &Path) -> (Vec<String>, bool) {
         let committed = match (&before.head, &self.head) {

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::booking::{NO_VERDICT, NOT_VERIFIED};
+use super::trace::Snapshot;
 use super::{Current, Graph};
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
-use crate::engine::validator::{Proof, Validation, Validator, Verdict};
+use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
 use crate::git;
 use crate::graph::GraphError;
 use crate::prompt::task::verification_prompt;
@@ -51,18 +52,14 @@ impl Verifier {
         Self { graph, current, ground, command, asks, state: State::default() }
     }
 
-    /// What has to be booked and put right before anything is proven. Of a claim, that it was made: whatever happens to this
-    /// process meanwhile, the task is verified next, and not worked on again.
-    fn begin(&self, context: &mut Context<'_>) -> Result<(), End> {
-        let mut current = self.current.borrow_mut();
-        let Some(current) = current.as_mut() else { return Ok(()) };
-        if current.only_verifies {
-            current.has_to_be_proven = true;
-            return current.look_at_what_was_left(&self.ground, context);
-        }
-        let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
-        match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
-            // Booking the attempt reports that.
+    /// What was found good stays so, whatever happens to this process before it is booked: where all is committed, the next run
+    /// books it at that commit.
+    fn keep_verified(&self) -> Result<(), End> {
+        let current = self.current.borrow();
+        let Some(current) = current.as_ref() else { return Ok(()) };
+        let now = Snapshot::take(&self.ground);
+        let Some(head) = now.head().filter(|_| now.is_clean()) else { return Ok(()) };
+        match self.graph.borrow_mut().mark_verified(&current.claim, head) {
             Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -92,6 +89,9 @@ impl Verifier {
             Inspected::CutOff => return Ok(Verdict::CutOff(Box::new(std::mem::take(&mut inspection.usage)))),
             Inspected::Unable(report) => return Ok(Verdict::Unable(*report)),
         };
+        if found.is_ok() {
+            self.keep_verified()?;
+        }
         let reason = found.as_ref().err().map_or("", String::as_str);
         context.tell(Event::Verified { task, ok: found.is_ok(), reason })?;
         Ok(self.found(found))
@@ -113,6 +113,10 @@ impl Verifier {
 }
 
 impl Validator for Verifier {
+    fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
+        self.command.as_mut()?.of_files()
+    }
+
     fn applies(&self, report: &Report) -> bool {
         let current = self.current.borrow();
         let Some(current) = current.as_ref() else { return false };
@@ -123,11 +127,27 @@ impl Validator for Verifier {
         is_done && !report.sigils.failure() && (self.asks || self.command.is_some())
     }
 
+    /// What has to be booked and put right before anything is proven. Of a claim, that it was made: whatever happens to this
+    /// process meanwhile, the task is verified next, and not worked on again.
+    fn begin(&mut self, context: &mut Context<'_>) -> Result<(), End> {
+        let mut current = self.current.borrow_mut();
+        let Some(current) = current.as_mut() else { return Ok(()) };
+        if current.only_verifies {
+            current.has_to_be_proven = true;
+            return current.look_at_what_was_left(&self.ground, context);
+        }
+        let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
+        match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
+            // Booking the attempt reports that.
+            Err(GraphError::ClaimLost { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn validate(&mut self, mut proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
         if self.state.iteration != proof.iteration {
             self.state = State { iteration: proof.iteration, ..State::default() };
         }
-        self.begin(context)?;
         if self.current.borrow().as_ref().is_some_and(|current| current.fault.is_some()) {
             // Nothing that it says counts.
             return Ok(Verdict::CutOff(Box::default()));
@@ -145,6 +165,7 @@ impl Validator for Verifier {
         }
         let only_verifies = self.current.borrow().as_ref().is_some_and(|current| current.only_verifies);
         if !self.asks || only_verifies {
+            self.keep_verified()?;
             return Ok(self.found(Ok(())));
         }
         self.ask(&mut proof, context)

@@ -6,3 +6,5 @@ SELECT coalesce(j.run_id, ''), coalesce(j.iteration, 0), coalesce(j.task_id, '')
   iif(json_valid(j.files_modified), j.files_modified, '[]'), coalesce(j.notes, ''), '',
   coalesce(CAST(round(unixepoch(j.created_at, 'subsec') * 1000) AS INTEGER), $now)
 FROM older_journal j LEFT JOIN tasks s ON s.id = j.task_id LEFT JOIN features f ON f.id = j.feature_id ORDER BY j.id;
+
+INSERT INTO journal_words (rowid, title, notes, reason) SELECT seq, title, notes, reason FROM journal;

@@ -43,7 +43,7 @@ fn what_is_not_ours_is_named_and_kept() {
     for (name, what) in [
         (
             "ours",
-            "was written by a newer ralph (version 99, known is 3): it is left as it is: use that ralph",
+            "was written by a newer ralph (version 99, known is 4): it is left as it is: use that ralph",
         ),
         ("others", "is the database of another program: it is left as it is: move it away"),
         ("text", "is no database: it is left as it is: move it away"),

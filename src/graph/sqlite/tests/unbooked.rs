@@ -42,8 +42,8 @@ fn what_was_booked_stays_done() {
     complete(&mut others, "run-2", &theirs);
     others.force_done(&by_hand, false).unwrap();
     others.log(&by_hand, "what a person says").unwrap();
-    assert_eq!(ours.reopen_unbooked("run-1").unwrap(), []);
-    assert_eq!(ours.reopen_unbooked("run-1").unwrap(), []);
+    assert_eq!(ours.reopen_unbooked("run-1").unwrap(), Unbooked::default());
+    assert_eq!(ours.reopen_unbooked("run-1").unwrap(), Unbooked::default());
     let mut copy = SqliteStore::nowhere().unwrap();
     take(&mut copy, &export(&ours)).unwrap();
     assert_eq!(ours.counts(&Scope::All).unwrap(), copy.counts(&Scope::All).unwrap());
@@ -69,17 +69,17 @@ fn what_nobody_booked_is_open_again_and_unverified() {
         let hard = store.add(&new_task("hard")).unwrap();
         let done = store.add(&new_task("done")).unwrap();
         complete(&mut store, "run-1", &done);
-        assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+        assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
         let claim = store.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
         Connection::open(&path).unwrap().execute_batch(&forged).unwrap();
-        let reopened = store.reopen_unbooked("run-1").unwrap();
+        let reopened = store.reopen_unbooked("run-1").unwrap().reopened;
         assert_eq!(reopened.iter().map(|task| &task.id).collect::<Vec<_>>(), [&hard], "{forged}");
         assert_eq!(store.task(&hard).unwrap().status, Status::Pending, "{forged}");
         assert!(store.is_unverified(&hard).unwrap());
         assert!(store.complete(&claim, HowDone::default()).is_err(), "the claim went with it: {forged}");
         oracle(&store.connection);
         complete(&mut store, "run-1", &hard);
-        assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+        assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
         let mut entries = 0;
         let mut each = |_| {
             entries += 1;
@@ -98,7 +98,7 @@ fn a_group_is_done_when_its_parts_are() {
     take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] other\n").unwrap();
     let forged = "UPDATE tasks SET status = 2, done_children = children WHERE title = 'group'";
     Connection::open(&path).unwrap().execute_batch(forged).unwrap();
-    assert_eq!(store.reopen_unbooked("run-1").unwrap(), []);
+    assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
     oracle(&store.connection);
 }
 

@@ -1,0 +1,110 @@
+//! The key with which this user's ralph seals what it writes into graphs: who can write a database cannot make a seal.
+//!
+//! The key is a file in the user's state folder. That keeps other programs and careless agents from passing their own
+//! writing off as ours; it is no wall against a program of the same user that looks for the key.
+
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write as _};
+use std::path::Path;
+
+use crate::files::{FileError, own};
+use crate::text::digest::{self, hmac_sha256, sha256};
+
+/// The length of a key, in bytes.
+const LENGTH: usize = 32;
+/// How many hexadecimal digits name a key, and how many sign a thing.
+const NAME: usize = 8;
+const SIGNATURE: usize = 32;
+
+/// A key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    name: String,
+    bytes: [u8; LENGTH],
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Key {
+    /// The key in the file at `path`, which is made at the first use.
+    ///
+    /// # Errors
+    /// When it can neither be read nor made.
+    pub fn at(path: &Path) -> Result<Self, FileError> {
+        let key = || match own::read(path, LENGTH as u64) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Self::make(path),
+            read => Self::of(&read?),
+        };
+        key().map_err(FileError::at(path))
+    }
+
+    fn make(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent() {
+            own::make_folders(folder)?;
+        }
+        let bytes: [u8; LENGTH] = digest::random()?;
+        let fill = |into: &Path| own::open(into, OpenOptions::new().write(true))?.write_all(&bytes);
+        match own::create_filled(path, fill) {
+            // Another process was faster: its key is the one.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        Self::of(&own::read(path, LENGTH as u64)?)
+    }
+
+    pub(super) fn of(bytes: &[u8]) -> io::Result<Self> {
+        let bytes = bytes.try_into().map_err(|_| {
+            io::Error::new(ErrorKind::InvalidData, "it is not the key that ralph has made: move it away")
+        })?;
+        Ok(Self { name: sha256(&[b"key ", &bytes as &[u8]].concat())[..NAME].to_owned(), bytes })
+    }
+
+    /// The seal of a thing with a word for what it is, and another one for how it stands.
+    #[must_use]
+    pub(super) fn seal(&self, what: &[u8], how: &[u8]) -> String {
+        let sign = |bytes: &[u8]| hmac_sha256(&self.bytes, bytes)[..SIGNATURE].to_owned();
+        format!("{}:{}:{}", self.name, sign(what), sign(how))
+    }
+
+    /// Whether a text looks like a seal of another key.
+    #[must_use]
+    pub(super) fn is_of_another(&self, seal: &str) -> bool {
+        let parts: Vec<&str> = seal.split(':').collect();
+        let is_hex = |text: &str, length| {
+            text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        matches!(parts[..], [name, what, how]
+            if is_hex(name, NAME) && name != self.name && is_hex(what, SIGNATURE) && is_hex(how, SIGNATURE))
+    }
+}
+
+/// Whether two seals are of the same key and sign the same thing, whatever they say of how it stands.
+#[must_use]
+pub(super) fn is_same_thing(one: &str, other: &str) -> bool {
+    let what = |seal: &str| seal.rsplit_once(':').map(|(what, _)| what.to_owned());
+    what(one).is_some() && what(one) == what(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_names_its_key_and_says_what_differs() {
+        let [key, other] = [[1; LENGTH], [2; LENGTH]].map(|bytes| Key::of(&bytes).unwrap());
+        let seal = key.seal(b"words", b"open");
+        assert_eq!(seal, key.seal(b"words", b"open"));
+        assert!(!format!("{key:?}").contains("bytes") && Key::of(b"short").is_err());
+        assert!(is_same_thing(&seal, &key.seal(b"words", b"done")));
+        assert!(!is_same_thing(&seal, &key.seal(b"other words", b"open")));
+        assert!(!is_same_thing(&seal, &other.seal(b"words", b"open")));
+        assert!(other.is_of_another(&seal) && !key.is_of_another(&seal));
+        for not in ["", "::", "done", &seal.to_uppercase(), &seal[1..]] {
+            assert!(!other.is_of_another(not), "{not}");
+        }
+    }
+}

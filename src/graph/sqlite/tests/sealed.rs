@@ -1,0 +1,258 @@
+//! What another program writes into a database whose tasks are sealed.
+
+use super::*;
+use crate::graph::seal::Key;
+
+/// A database in a folder of its own.
+struct Sealed {
+    folder: tempfile::TempDir,
+}
+
+impl Sealed {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("progress.db")
+    }
+
+    /// Opens it with the key of this name.
+    fn open(&self, key: &str) -> SqliteStore {
+        let mut bytes = [0; 32];
+        bytes[..key.len()].copy_from_slice(key.as_bytes());
+        let key = Key::of(&bytes).unwrap();
+        SqliteStore::open_sealed(&self.path(), Duration::from_millis(50), Some(key)).unwrap()
+    }
+
+    fn forge(&self, sql: &str) {
+        Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
+    }
+}
+
+fn complete(store: &mut SqliteStore, run: &str, id: &str) {
+    let claim = store.claim(&Scope::Subtree(id.into()), &us(run), LEASE).unwrap().unwrap();
+    assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
+}
+
+fn look(store: &mut SqliteStore) -> Unbooked {
+    let found = store.reopen_unbooked("run-1").unwrap();
+    oracle(&store.connection);
+    found
+}
+
+fn titles(tasks: &[Task]) -> Vec<&str> {
+    tasks.iter().map(|task| task.title.as_str()).collect()
+}
+
+fn id(store: &SqliteStore, title: &str) -> String {
+    let id = "SELECT id FROM tasks WHERE title = ?1";
+    store.connection.query_row(id, [title], |row| row.get(0)).unwrap()
+}
+
+/// A graph of a group with a part, a task that is done and one that is hard, which was looked at.
+fn looked_at(sealed: &Sealed) -> SqliteStore {
+    let mut store = sealed.open("key");
+    take(&mut store, "- [ ] group\n  - [ ] part\n- [ ] done\n- [ ] hard\n").unwrap();
+    let hard = id(&store, "hard");
+    let words = Changes { description: Some("many words".into()), ..Changes::default() };
+    store.update(&hard, &words).unwrap();
+    let done = id(&store, "done");
+    complete(&mut store, "run-1", &done);
+    assert_eq!(look(&mut store), Unbooked::default());
+    store
+}
+
+#[test]
+fn a_store_with_a_key_does_what_every_store_has_to() {
+    for test in TESTS {
+        let sealed = Sealed::new();
+        let mut store = sealed.open("key");
+        test(&mut store);
+        // Whatever that did, it was us.
+        store.looked_at = None;
+        assert_eq!(store.reopen_unbooked("run-1").unwrap(), Unbooked::default());
+    }
+}
+
+#[test]
+fn no_writing_makes_a_task_done() {
+    const DONE: &str = "UPDATE tasks SET work = 2, status = 2, ready = 0, done_by";
+    const LOG: &str =
+        "DELETE FROM ready WHERE task = 4; INSERT INTO task_logs (task, message, at) SELECT seq, 'done', 0
+        FROM tasks;";
+    const JOURNAL: &str =
+        "INSERT INTO journal (run, iteration, task, title, outcome, duration_secs, input_tokens, output_tokens,
+        files, notes, reason, at) SELECT 'run-2', 1, id, title, 0, 1, 0, 0, '[]', '', '', 0 FROM tasks;";
+    let other = "(SELECT seal FROM tasks WHERE title = 'done')";
+    let foreign = "'01234567:0123456789abcdef0123456789abcdef:0123456789abcdef0123456789abcdef'";
+    for (forged, is_found_later) in [
+        (format!("{DONE} = '' WHERE title = 'hard'; {LOG}"), true),
+        (format!("{DONE} = 'run-2' WHERE title = 'hard'; {LOG} {JOURNAL}"), true),
+        (format!("{DONE} = 'run-1' WHERE title = 'hard'; {LOG}"), true),
+        (format!("{DONE} = '', seal = NULL WHERE title = 'hard'; {LOG}"), true),
+        (format!("{DONE} = 'run-1', seal = {other} WHERE title = 'hard'; {LOG}"), true),
+        // A later run goes by the traces.
+        (format!("{DONE} = 'run-2', seal = {foreign} WHERE title = 'hard'; {LOG} {JOURNAL}"), false),
+        ("UPDATE tasks SET status = 2, ready = 0 WHERE title = 'hard'".to_owned(), true),
+        ("UPDATE tasks SET work = 0, status = 2 WHERE title = 'hard'".to_owned(), true),
+    ] {
+        for is_later in [false, true] {
+            let sealed = Sealed::new();
+            let mut store = looked_at(&sealed);
+            sealed.forge(&forged);
+            if is_later {
+                store = sealed.open("key");
+            }
+            let found = look(&mut store);
+            if is_later && !is_found_later {
+                assert_eq!(titles(&found.reopened), [""; 0]);
+                continue;
+            }
+            assert_eq!((titles(&found.reopened), found.missing), (vec!["hard"], 0), "{forged}");
+            assert_eq!(found.reopened[0].status, Status::Pending, "{forged}");
+            assert!(store.is_unverified(&found.reopened[0].id).unwrap(), "{forged}");
+            assert_eq!(look(&mut store), Unbooked::default(), "{forged}");
+        }
+    }
+}
+
+#[test]
+fn other_words_are_told_once() {
+    let words = "UPDATE descriptions SET text = 'trivial'";
+    for (forged, rewritten, missing) in [
+        ("UPDATE tasks SET title = 'hard, but trivial' WHERE title = 'hard'", vec!["hard, but trivial"], 0),
+        (words, vec!["hard"], 0),
+        ("DELETE FROM descriptions", vec!["hard"], 0),
+        ("UPDATE tasks SET parent = 1 WHERE title = 'hard'", vec!["hard"], 0),
+        ("DELETE FROM tasks WHERE title = 'hard'", vec![], 1),
+        (
+            "DELETE FROM tasks WHERE title = 'hard'; INSERT INTO tasks (id, title, created_at, updated_at)
+            VALUES ('t-999999', 'easy', 0, 0)",
+            vec!["easy"],
+            0,
+        ),
+    ] {
+        let sealed = Sealed::new();
+        let mut store = looked_at(&sealed);
+        sealed.forge(forged);
+        // What ralph itself writes meanwhile does not make it ours.
+        let mut other = sealed.open("key");
+        let mut ids = Vec::new();
+        let mut each = |task: Task| {
+            ids.push(task.id);
+            true
+        };
+        other.list(&Selection::default(), &mut each).unwrap();
+        for id in &ids {
+            other.log(id, "a word").unwrap();
+            other.update(id, &Changes { priority: Some(7), ..Changes::default() }).unwrap();
+        }
+        other.add(&NewTask { parent: ids.last().cloned(), ..new_task("a part") }).unwrap();
+        let found = look(&mut store);
+        assert_eq!((titles(&found.rewritten), found.missing), (rewritten, missing), "{forged}");
+        assert_eq!(titles(&found.reopened), [""; 0], "{forged}");
+        assert_eq!(look(&mut store), Unbooked::default());
+        assert_eq!(look(&mut sealed.open("key")), Unbooked::default());
+    }
+}
+
+#[test]
+fn new_tasks_of_another_program_are_taken_as_they_are() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    SqliteStore::open(&sealed.path(), BUSY_TIMEOUT).unwrap().add(&new_task("without a key")).unwrap();
+    assert_eq!(look(&mut store), Unbooked::default());
+    sealed.forge("UPDATE tasks SET title = 'other' WHERE title = 'without a key'");
+    assert_eq!(titles(&look(&mut store).rewritten), ["other"], "it is sealed since");
+}
+
+#[test]
+fn a_graph_that_was_kept_without_a_key_is_sealed_by_the_first_run_with_one() {
+    let sealed = Sealed::new();
+    let mut store = SqliteStore::open(&sealed.path(), BUSY_TIMEOUT).unwrap();
+    let [by_hand, forged] = ["by hand", "forged"].map(|title| store.add(&new_task(title)).unwrap());
+    store.force_done(&by_hand, false).unwrap();
+    store.force_done(&forged, false).unwrap();
+    drop(store);
+    sealed.forge("DELETE FROM task_logs WHERE task = 2");
+    let mut store = sealed.open("key");
+    let found = look(&mut store);
+    assert_eq!(titles(&found.reopened), ["forged"]);
+    assert_eq!(Unbooked { reopened: Vec::new(), ..found }, Unbooked::default());
+    // Once only.
+    sealed.forge("UPDATE tasks SET seal = NULL; UPDATE sealed SET seal = NULL");
+    assert_eq!(titles(&look(&mut store).reopened), ["by hand"]);
+}
+
+#[test]
+fn a_trigger_in_the_file_is_not_run() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    sealed.forge(
+        "CREATE TRIGGER evil AFTER UPDATE ON tasks BEGIN
+          UPDATE tasks SET work = 2, status = 2, done_by = '' WHERE title = 'hard';
+        END;",
+    );
+    let mut other = sealed.open("key");
+    let claim = other.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    other.renew(&claim, LEASE).unwrap();
+    other.release(&claim, "").unwrap();
+    assert_eq!(look(&mut store), Unbooked::default());
+    assert_eq!(store.counts(&Scope::All).unwrap().done, 1);
+}
+
+#[test]
+fn what_another_key_has_sealed_stands_as_it_was_when_the_run_began() {
+    let sealed = Sealed::new();
+    drop(looked_at(&sealed));
+    let mut moved = sealed.open("another key");
+    // It was booked without a journal: by its traces alone that does not fit.
+    assert_eq!(titles(&look(&mut moved).reopened), ["done"]);
+    assert_eq!(look(&mut moved), Unbooked::default());
+    sealed.forge("UPDATE tasks SET title = 'easy' WHERE title = 'hard'");
+    assert_eq!(titles(&look(&mut moved).rewritten), ["easy"]);
+    // What another key seals as done meanwhile is not believed, and not for ever put in doubt by each of the two.
+    let mut other = sealed.open("key");
+    let part = id(&moved, "part");
+    complete(&mut other, "run-2", &part);
+    assert_eq!(titles(&look(&mut moved).reopened), ["part"]);
+    complete(&mut moved, "run-1", &part);
+    assert_eq!(look(&mut moved), Unbooked::default());
+}
+
+#[test]
+fn what_was_there_before_there_were_seals_is_sealed_when_it_is_taken_over() {
+    let sealed = Sealed::new();
+    let old = open::MIGRATIONS[..3].concat();
+    let task = "INSERT INTO tasks (id, title, created_at, updated_at, ready) VALUES ('t-1', 'old', 0, 0, 1);
+        INSERT INTO ready (scope, priority, task) VALUES (0, 0, 1), (1, 0, 1);
+        PRAGMA user_version = 3;";
+    let id = format!("PRAGMA application_id = {};", open::APPLICATION_ID);
+    drop(crate::files::own::create_empty(&sealed.path()));
+    sealed.forge(&[old.as_str(), task, &id].concat());
+    let mut store = sealed.open("key");
+    assert_eq!(look(&mut store), Unbooked::default());
+    sealed.forge("UPDATE tasks SET title = 'easy'");
+    assert_eq!(titles(&look(&mut store).rewritten), ["easy"]);
+}
+
+#[test]
+fn a_verdict_that_was_not_booked_is_known_by_its_seal() {
+    let sealed = Sealed::new();
+    let mut store = sealed.open("key");
+    let id = store.add(&new_task("task")).unwrap();
+    let claim = store.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    store.mark_unverified(&claim, Some("c0ffee")).unwrap();
+    assert_eq!(store.verified_at(&id).unwrap(), None);
+    sealed.forge("UPDATE tasks SET unverified = 2");
+    assert_eq!(store.verified_at(&id).unwrap(), None);
+    assert_eq!(look(&mut store), Unbooked::default());
+    assert!(store.is_unverified(&id).unwrap());
+    store.mark_verified(&claim, "c0ffee").unwrap();
+    store.release(&claim, "").unwrap();
+    assert_eq!(sealed.open("key").verified_at(&id).unwrap().as_deref(), Some("c0ffee"));
+    assert_eq!(SqliteStore::open(&sealed.path(), BUSY_TIMEOUT).unwrap().verified_at(&id).unwrap(), None);
+    store.reset(&id).unwrap();
+    assert_eq!(store.verified_at(&id).unwrap(), None);
+}
