@@ -307,7 +307,7 @@ impl Outcome {
         Row { code, reason, word, status, ended }
     }
 
-    /// The same end where the last work is not proven; `None` where the end says nothing about the work, or that already.
+    /// This end where the last work is not proven; `None` where the end says nothing about the work, or that already.
     #[must_use]
     pub const fn if_unproven(self) -> Option<Self> {
         match self {

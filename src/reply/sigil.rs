@@ -357,7 +357,8 @@ impl SigilScanner {
         // It is where it ends.
         self.number += newlines(&sigil.body);
         let line = self.number;
-        self.last = Some(Said { sigil, claimed: objection.is_none().then_some(line), alone, line, objection });
+        self.last =
+            Some(Said { sigil, claimed: objection.is_none().then_some(line), alone, line, objection });
         self.line.read_sigil();
     }
 

@@ -1,8 +1,8 @@
 //! The line before a sigil: whether it lets the sigil count.
 
-use super::{Objection, Sigil};
 use super::denial::Denial;
 use super::fence::{Fence, FenceLine};
+use super::{Objection, Sigil};
 
 /// A label has at most this many words: `Status of the loop:`.
 const LABEL: u32 = 4;
