@@ -163,9 +163,13 @@ impl Denial {
             clause.none |= NONE.contains(&word);
         }
         clause.whole |= WHOLE.contains(&word);
-        let affirms = AFFIRMATIONS.contains(&word);
+        // "Nothing is left to be done."
+        let is_to_be = self.words[KEPT - 2..] == ["to", "be"];
+        let affirms = AFFIRMATIONS.contains(&word) && !is_to_be;
+        // "No unfinished tasks."
+        let doubts = DOUBTS.contains(&word) && !clause.none;
         clause.affirmed |= affirms;
-        clause.denied |= is_negation(word) || DOUBTS.contains(&word) || clause.none && affirms;
+        clause.denied |= is_negation(word) || doubts || clause.none && affirms;
         self.denied &= !(clause.whole && clause.affirmed) || clause.denied;
         self.keep(word);
     }
