@@ -98,7 +98,7 @@ pub enum GitError {
         way_out: String,
     },
     /// The repository's `info/exclude` could not be read or created.
-    #[error("ignore rules, {path}: {reason}: mend that file, or ignore ralph's files in .gitignore", path = .path.display())]
+    #[error("ignore rules, {path}: {reason}: fix that file, or ignore ralph's files in .gitignore", path = .path.display())]
     Exclude {
         /// The file or folder in question.
         path: PathBuf,

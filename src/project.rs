@@ -96,7 +96,7 @@ pub enum ProjectError {
         /// The folder.
         path: PathBuf,
     },
-    /// The usual ralph dir is a link that leads out of the project, and nobody has named the folder there.
+    /// The usual ralph dir is a link that leads out of the project, and no setting names the folder there.
     #[error(
         "ralph dir, {path}: it is a symbolic link out of the project, to {target}: remove it, or say with --ralph-dir \
          {target} that this is the folder that you mean",
@@ -241,7 +241,7 @@ impl Project {
     }
 
     /// Fails where the run dir of a work tree, or one of the folders in which loops have theirs, is a symbolic link, as it may be
-    /// committed: what it leads to is somebody else's, or the project's own.
+    /// committed: what it leads to is another user's, or the project's own.
     pub fn require_no_link(&self) -> Result<(), ProjectError> {
         let folders = [self.run_dir.clone(), self.runs(), self.runs_of_branches()];
         match folders.into_iter().find(|folder| folder.is_symlink()) {

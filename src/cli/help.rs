@@ -140,7 +140,10 @@ that waits for an answer on its screen (needs_attention) does not: 'ralph attach
 
 pub(super) const INTERRUPT_EXAMPLES: &str = "\
 Example:
-  ralph interrupt agent    As if Ctrl+C were pressed in its pane, once";
+  ralph interrupt agent    As if Ctrl+C were pressed in its pane, once
+
+Tools that the agent has started since its prompt, in process groups of their own, are ended if they still run
+after 3 s. Servers in the agent's own process group (MCP, LSP) are left alone.";
 
 pub(super) const ATTACH_EXAMPLES: &str = "\
 Example:

@@ -19,7 +19,7 @@ const OUTERMOST_NAMESPACE: u64 = 0xEFFF_FFFC;
 
 /// What a verb may do inside an attempt.
 enum Rule<'a> {
-    /// It only reads, or adds what is booked by nobody: tasks, dependencies, lines of a log.
+    /// It only reads, or adds what ends nothing: tasks, dependencies, lines of a log.
     Allowed,
     /// It changes the graph of tasks. In the graph in which agents make tasks, it is allowed.
     Changes(&'static str, Option<&'a GraphArgs>),
@@ -45,9 +45,21 @@ pub(super) fn check(command: &Command) -> anyhow::Result<()> {
     let (verb, instead) = match rule(command) {
         Rule::Allowed => return Ok(()),
         Rule::Changes(_, Some(graph)) if is_draft(graph)? => return Ok(()),
-        Rule::Changes(verb, _) => (verb, "say what became of the task in your answer, ralph books it"),
-        Rule::Steers(verb) => (verb, "say in your answer what is needed, the user decides"),
+        Rule::Changes(verb, _) => (verb, "say in your answer how the task ended, ralph books it"),
+        Rule::Steers(verb) => return check_steering(verb),
     };
+    refuse(verb, instead)
+}
+
+/// Refuses a verb that starts, ends or steers loops, inside an attempt.
+///
+/// # Errors
+/// When it is refused.
+pub(super) fn check_steering(verb: &str) -> anyhow::Result<()> {
+    refuse(verb, "say in your answer what is needed, the user decides")
+}
+
+fn refuse(verb: &str, instead: &str) -> anyhow::Result<()> {
     let refused = format!("'ralph {verb}' is not for agents at work");
     match call_place() {
         Place::Outside => Ok(()),
@@ -75,7 +87,6 @@ fn rule(command: &Command) -> Rule<'_> {
         Command::Spawn(_) => Steers("spawn"),
         Command::Demo(_) => Steers("demo"),
         Command::Init(args) if args.force => Steers("init --force"),
-        Command::Watch(_) => Steers("watch"),
         Command::Pause(_) => Steers("pause"),
         Command::Resume(_) => Steers("resume"),
         Command::Cancel(_) => Steers("cancel"),
@@ -124,6 +135,8 @@ fn rule(command: &Command) -> Rule<'_> {
         | Command::Config(_)
         | Command::Doctor(_)
         | Command::Status(_)
+        // Its keys ask for the verbs above.
+        | Command::Watch(_)
         | Command::Ls(_)
         | Command::Logs(_)
         | Command::Report(_)

@@ -171,11 +171,11 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     };
     let filters = choice.ok().map(|choice| match choice.compile(&settings, &project) {
         Ok(_) => Finding::ok("filters", "compile"),
-        Err(error) => Finding::fail("filters", format!("{error:#}"), "mend the setting it names"),
+        Err(error) => Finding::fail("filters", format!("{error:#}"), "fix the setting it names"),
     });
     let mut extra: Vec<Finding> = filters.into_iter().collect();
     if !settings.warnings.is_empty() {
-        extra.push(Finding::warn("settings", settings.warnings.join("; "), "mend the file it names"));
+        extra.push(Finding::warn("settings", settings.warnings.join("; "), "fix the file it names"));
     }
     let mut healthy = true;
     let render = |out: &mut Vec<u8>| {

@@ -33,7 +33,7 @@ struct More<'a> {
     iterations: Option<u64>,
     /// Money, tokens and time, by their flags.
     budgets: &'a [(&'static str, &'a str)],
-    /// The settings may be others than before, whoever has changed them.
+    /// The settings may be others than before, whether the user or an agent has changed them.
     accepts_config: bool,
 }
 

@@ -12,7 +12,7 @@ pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
     listed(args, Extent::Whole)
 }
 
-/// The same with as much of the states of all loops of this project.
+/// The loops of [`loops`] with as much of the states of all loops of this project.
 pub(super) fn listed(args: &TargetArgs, extent: Extent) -> anyhow::Result<(Project, Vec<Loop>)> {
     let here = locate(args.ralph_dir.as_ref())?;
     let mut loops = match &args.name {

@@ -13,7 +13,7 @@ use super::run::{Job, Loop};
 use super::source::{Booked, Work};
 use super::tally::Settled;
 use super::validator::{Proof, Validation, Verdict};
-use crate::reply::sigil::{COMPLETE, FAILURE, REPLAN};
+use crate::reply::sigil::{COMPLETE, FAILURE, Objection, REPLAN, Said};
 
 /// Where an attempt began.
 #[derive(Debug, Clone)]
@@ -149,12 +149,11 @@ impl Loop<'_> {
         for sigil in alone.iter().filter(|sigil| tally.said_alone.contains(&sigil.to_string())) {
             report.sigils.claim(sigil);
         }
-        let ends_a_task = |marker: &String| marker.starts_with("<task-");
-        let is_told = |marker: &String| is_known(marker) || ends_a_task(marker);
-        for marker in report.sigils.mentions().map(ToString::to_string).filter(is_told) {
-            context.notice(&format!(
-                "the agent mentions {marker}: that counts only at the end of a line of its last message"
-            ))?;
+        for said in report.sigils.mentions() {
+            let marker = said.sigil.to_string();
+            if is_known(&marker) || marker.starts_with("<task-") {
+                context.notice(&format!("the agent mentions {marker}{}", why_it_does_not_count(said)))?;
+            }
         }
         Ok(alone.iter().map(ToString::to_string).filter(is_known).collect())
     }
@@ -289,4 +288,12 @@ impl Loop<'_> {
 fn booked<'a>(iteration: u64, report: &'a Report, settled: &'a Settled) -> Booked<'a> {
     let Settled { signal, changed, proof, .. } = settled;
     Booked { iteration, report, signal: *signal, proof: proof.as_ref(), changed: *changed }
+}
+
+fn why_it_does_not_count(said: &Said) -> &'static str {
+    match said.objection {
+        Some(Objection::Code) => " in a block of code, where it does not count",
+        Some(Objection::Denied) => " behind words that deny it, so that it does not count",
+        Some(Objection::Place) | None => ": that counts only at the end of a line of its last message",
+    }
 }

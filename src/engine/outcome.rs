@@ -307,7 +307,7 @@ impl Outcome {
         Row { code, reason, word, status, ended }
     }
 
-    /// The same end where the last work is not proven; `None` where the end says nothing about the work, or that already: that a
+    /// This end where the last work is not proven; `None` where the end says nothing about the work, or that already: that a
     /// person has cancelled the loop is no claim, although it ends with 0.
     #[must_use]
     pub const fn if_unproven(self) -> Option<Self> {

@@ -288,7 +288,7 @@ impl Tally {
                     self.consecutive_errors += 1;
                     self.failed += 1;
                     self.said_alone.clear();
-                    // Nobody has mended it; the next iteration has to know.
+                    // It has not been fixed; the next iteration has to know.
                     self.validation_error =
                         self.validation_error.take().or(self.given.validation_error.take());
                 }

@@ -65,13 +65,16 @@ pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// What to do about a file or folder that this user may not read.
+pub const FIX_PERMISSIONS: &str = "fix its permissions";
+
 /// What to do about a file that cannot be read.
 #[must_use]
 pub fn way_to_read(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if fault_of_machine(error).is_some() => way_to_write(error),
         ErrorKind::InvalidInput | ErrorKind::IsADirectory => "move it away",
-        ErrorKind::PermissionDenied => "mend its permissions",
+        ErrorKind::PermissionDenied => FIX_PERMISSIONS,
         _ => "see to that and start again",
     }
 }
@@ -86,7 +89,7 @@ pub fn way_to_write(error: &io::Error) -> &'static str {
     }
     match error.kind() {
         StorageFull | QuotaExceeded => "free some space on that disk",
-        PermissionDenied | ReadOnlyFilesystem => "mend the permissions of its folder",
+        PermissionDenied | ReadOnlyFilesystem => "fix the permissions of its folder",
         NotFound => "create its folder",
         InvalidInput | IsADirectory | NotADirectory => "move it away",
         _ => "check that path",
@@ -243,7 +246,7 @@ mod tests {
         for (reason, advice) in [
             (ErrorKind::StorageFull.into(), "free some space on that disk"),
             (ErrorKind::QuotaExceeded.into(), "free some space on that disk"),
-            (ErrorKind::PermissionDenied.into(), "mend the permissions of its folder"),
+            (ErrorKind::PermissionDenied.into(), "fix the permissions of its folder"),
             (io::Error::new(ErrorKind::InvalidInput, "it is a FIFO, not a file"), "move it away"),
             (ErrorKind::FileTooLarge.into(), "check that path"),
         ] {

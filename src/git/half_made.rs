@@ -88,8 +88,8 @@ pub(super) fn is_whole(entry: &Path) -> bool {
 }
 
 /// Gives back to entries what a power cut took from them and what is the same in each: with an empty `commondir` in one,
-/// git refuses to list any. Says whether one was mended.
-pub(super) fn mend_entries(root: &Path) -> bool {
+/// git refuses to list any. Says whether one was fixed.
+pub(super) fn fix_entries(root: &Path) -> bool {
     let Some(common) = head_file::common_dir(root) else { return false };
     let entries = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
     let torn = entries

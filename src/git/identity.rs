@@ -73,7 +73,7 @@ pub fn check(identity: &CommitIdentity) -> Result<(), GitError> {
         Err(error) => {
             return fail(
                 &format!("the ssh key cannot be read ({error})"),
-                "mend ssh_key under [git.worktree]",
+                "fix ssh_key under [git.worktree]",
             );
         }
     };
@@ -231,7 +231,7 @@ fn present(tree: &Path) -> Result<HashMap<Vec<u8>, Vec<u8>>, GitError> {
 /// Signs something with the identity's key, before anything depends on it. Nothing in the repository changes.
 pub fn try_signature(root: &Path, identity: &CommitIdentity) -> Result<(), GitError> {
     let Some(key) = &identity.signing_key else { return Ok(()) };
-    let way_out = "look for it with 'gpg --list-secret-keys', unlock it by signing something yourself, or mend \
+    let way_out = "look for it with 'gpg --list-secret-keys', unlock it by signing something yourself, or fix \
                    signing_key under [git.worktree]";
     sign(root, &["-c", &format!("user.signingKey={key}")], agent_env(identity)).map_err(|error| {
         GitError::in_the_way(format!("commits cannot be signed ({error})"), format!("key {key}"), way_out)
@@ -244,7 +244,7 @@ pub fn try_own_signature(root: &Path) -> Result<(), GitError> {
         GitError::in_the_way(
             format!("commits cannot be signed ({error})"),
             root.display(),
-            "unlock the key by signing something yourself, or mend user.signingKey",
+            "unlock the key by signing something yourself, or fix user.signingKey",
         )
     })
 }

@@ -11,6 +11,7 @@ use super::progress::{Operation, in_progress};
 use super::revert::shown;
 use super::worktrees::{Tree, index_lock};
 use super::{GitError, LIMIT, common_dir, head_file, run};
+use crate::files::FIX_PERMISSIONS;
 use crate::project::BRANCH_PLAN as PLAN;
 
 /// The longest that one look at all files may take.
@@ -50,7 +51,7 @@ pub enum Reason {
         paths: String,
     },
     /// A folder in it cannot be looked at.
-    #[error("{path} cannot be read: mend its permissions", path = .path.display())]
+    #[error("{path} cannot be read: {FIX_PERMISSIONS}", path = .path.display())]
     Unreadable {
         /// The folder.
         path: PathBuf,

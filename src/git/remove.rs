@@ -27,7 +27,7 @@ pub enum RemoveError {
         reason: String,
     },
     /// What is to be saved cannot be read.
-    #[error("it cannot be saved, {path}: {reason}: mend that first", path = .path.display())]
+    #[error("it cannot be saved, {path}: {reason}: fix that first", path = .path.display())]
     Io {
         /// The file or folder in question.
         path: PathBuf,

@@ -35,7 +35,7 @@ pub struct Tree {
 pub fn list(root: &Path) -> Result<Vec<Tree>, GitError> {
     require_files(root)?;
     let list = || run(root, &["worktree", "list", "--porcelain", "-z"], LIMIT);
-    let output = list().or_else(|error| if half_made::mend_entries(root) { list() } else { Err(error) })?;
+    let output = list().or_else(|error| if half_made::fix_entries(root) { list() } else { Err(error) })?;
     let mut trees: Vec<Tree> = Vec::new();
     for line in output.split(|&byte| byte == 0).filter(|line| !line.is_empty()) {
         let at = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
@@ -362,10 +362,10 @@ impl New<'_> {
             let hook = "the post-checkout hook";
             let (what, way_out) = match error {
                 ChangeError::Refused(said) => {
-                    (format!("{hook} failed ({})", one_line(&said)), "mend the hook, or ")
+                    (format!("{hook} failed ({})", one_line(&said)), "fix the hook, or ")
                 }
                 ChangeError::CutOff(CutOff::TimedOut(limit)) => {
-                    (format!("{hook} did not end within {}", duration::format(limit)), "mend the hook, or ")
+                    (format!("{hook} did not end within {}", duration::format(limit)), "fix the hook, or ")
                 }
                 // Nobody knows how far the hook was.
                 ChangeError::CutOff(end) => (end.to_string(), ""),

@@ -317,27 +317,27 @@ pub(crate) fn timeouts(settings: &Settings) -> Timeouts {
     }
 }
 
-/// Refuses a program that is not there; `mend` names what chose it.
+/// Refuses a program that is not there; `fix` names what chose it.
 pub(crate) fn check_program(
     program: &str,
     preset: &Preset,
-    mend: &str,
+    fix: &str,
     settings: &Settings,
     project: &Project,
 ) -> anyhow::Result<()> {
     if program.contains('/') {
         let path = project.root().join(program);
         if !path.is_file() {
-            bail!("agent {} not found: install it, or mend {mend}", path.display());
+            bail!("agent {} not found: install it, or fix {fix}", path.display());
         }
         if access(&path, Access::EXEC_OK).is_err() {
-            bail!("agent {} is not executable: run 'chmod +x' on it, or mend {mend}", path.display());
+            bail!("agent {} is not executable: run 'chmod +x' on it, or fix {fix}", path.display());
         }
     } else if find_program(program, &search_path(settings)).is_none() {
         let install = preset.install;
         let install = if install.is_empty() { "install it" } else { install };
         bail!(
-            "agent '{program}' not found on PATH: {install}, or mend {mend}; 'ralph doctor' checks everything"
+            "agent '{program}' not found on PATH: {install}, or fix {fix}; 'ralph doctor' checks everything"
         );
     }
     Ok(())

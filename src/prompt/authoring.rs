@@ -107,7 +107,7 @@ pub fn authoring_prompt(facts: &Facts<'_>) -> String {
     add(&talk(facts.talk));
     if let Some(findings) = facts.findings {
         add(&format!(
-            "## The last attempt did not pass\n\nFor this reason:\n\n{}\n\nMend that, all of it.",
+            "## The last attempt did not pass\n\nFor this reason:\n\n{}\n\nFix that, all of it.",
             quoted(findings, FINDINGS)
         ));
     }

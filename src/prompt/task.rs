@@ -191,7 +191,7 @@ fn history(facts: &Facts) -> String {
     if let Some(Retry { attempt, of, reason }) = &facts.retry {
         let _ = write!(
             section,
-            "## Attempt {attempt} of {of}\n\nThe last attempt did not pass. {NOT_INSTRUCTIONS}\n\n{}\n\nMend what they find \
+            "## Attempt {attempt} of {of}\n\nThe last attempt did not pass. {NOT_INSTRUCTIONS}\n\n{}\n\nFix what they find \
              before you say that the task is done.\n\n",
             quoted(reason, REASON)
         );

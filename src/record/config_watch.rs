@@ -14,7 +14,7 @@ pub struct WatchedConfig {
     pub path: PathBuf,
     /// The SHA-256 of its content when the loop began; empty where it was not there.
     began: String,
-    /// The same at the latest begin or end of an attempt, where it is another one.
+    /// Its SHA-256 at the latest begin or end of an attempt, where that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     latest: Option<String>,
     /// It was changed inside an attempt.
@@ -96,7 +96,7 @@ mod tests {
             config.attempt_begins();
             config.attempt_ends();
             assert_eq!(config.difference(false), Some(Difference::Outside));
-            // The agent, and somebody after it.
+            // The agent, and another process after it.
             config.attempt_begins();
             write("c");
             config.attempt_ends();

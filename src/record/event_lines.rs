@@ -111,7 +111,7 @@ pub fn event_of(line: &[u8]) -> &str {
     std::str::from_utf8(&name[..end]).unwrap_or_default()
 }
 
-/// The same of a line with its fields in another order.
+/// Whether a line is of our version, with its fields in any order.
 fn is_of_our_version(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Versioned {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::registry::WORKER;
 use crate::engine::event::{Event, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
@@ -10,9 +11,6 @@ use crate::engine::tally::Tally;
 use crate::files::{FileError, RecordFile};
 use crate::text::line::one_line;
 use crate::text::{duration, timestamp};
-
-/// The mode of a worker.
-const WORKER: &str = "spawn";
 
 /// The log of iterations.
 #[derive(Debug)]

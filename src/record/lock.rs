@@ -49,7 +49,7 @@ pub enum LockError {
         holder: Option<Box<Holder>>,
     },
     /// The lock file cannot be opened, written or locked.
-    #[error("lock, {path}: {reason}: mend it, or use another --ralph-dir", path = .path.display())]
+    #[error("lock, {path}: {reason}: fix it, or use another --ralph-dir", path = .path.display())]
     Io {
         /// The lock file.
         path: PathBuf,

@@ -155,7 +155,7 @@ impl Recorder {
     /// restore backups: then the lock keeps nobody out any more, nobody sees the loop, and what is written goes nowhere.
     ///
     /// # Errors
-    /// When that cannot be mended, or another loop was started here meanwhile.
+    /// When that cannot be fixed, or another loop was started here meanwhile.
     pub fn keep(&mut self) -> Result<Option<String>, End> {
         let has_records_elsewhere = self.project.is_of_branch() || self.project.is_of_worker();
         let is_tree_gone = has_records_elsewhere && !self.project.root().is_dir();

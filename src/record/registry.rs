@@ -19,8 +19,8 @@ use crate::project::file_name::{encoded, fnv1a};
 
 /// The version of the entry's layout that this ralph writes.
 const VERSION: u32 = 1;
-/// The mode of workers.
-const WORKER: &str = "spawn";
+/// The mode of workers, which is the verb that starts one.
+pub(super) const WORKER: &str = "spawn";
 /// A larger file is no entry, in bytes.
 const LARGEST: u64 = 1 << 20;
 
@@ -94,7 +94,7 @@ impl Entry {
 
 /// The registry could not be read or written; loops go on without it.
 #[derive(Debug, thiserror::Error)]
-#[error("registry of loops, {path}: {reason}: the loop is missing in lists until this is mended", path = .path.display())]
+#[error("registry of loops, {path}: {reason}: the loop is missing in lists until this is fixed", path = .path.display())]
 pub struct RegistryWarning {
     /// The file or folder in question.
     pub path: PathBuf,

@@ -437,7 +437,7 @@ impl State {
     }
 
     /// Whether the loop was cut off in the middle of its work, rather than having come to an end: by somebody, or by what is to be
-    /// mended outside of it.
+    /// fixed outside of it.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
         let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done))

@@ -4,7 +4,7 @@
 //! the name, some are nothing but a name: `<verify-pass/>`. It is a *claim* where it ends its line, else a *mention*: agents talk
 //! about their markers while they think. After it only closing decoration may come. In a code span only a label may stand before
 //! it: ``Status: `<promise>COMPLETE</promise>` ``. In a quotation, in a fenced block of code, and behind words that deny it, it is
-//! a mention. Whether a claim counts depends on the message in which it was made, see [`super::speech`].
+//! a mention; an [`Objection`] says why. Whether a claim counts depends on the message in which it was made, see [`super::speech`].
 
 mod denial;
 mod fence;
@@ -72,6 +72,17 @@ impl fmt::Display for Sigil {
     }
 }
 
+/// Why a sigil is a mention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// It does not end its line, is quoted, or is in a message before the last one.
+    Place,
+    /// It is in a fenced block of code.
+    Code,
+    /// The words before it deny it.
+    Denied,
+}
+
 /// A sigil, and how it was said: all its occurrences together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
@@ -83,6 +94,8 @@ pub struct Said {
     pub alone: bool,
     /// The line on which it was said last.
     pub line: u64,
+    /// Why it was no claim there.
+    pub objection: Option<Objection>,
 }
 
 /// The sigils of one attempt, in the order in which they were first said.
@@ -164,8 +177,8 @@ impl Sigils {
     }
 
     /// Those that were said and not claimed.
-    pub fn mentions(&self) -> impl Iterator<Item = &Sigil> {
-        self.all.iter().filter(|said| said.claimed.is_none()).map(|said| &said.sigil)
+    pub fn mentions(&self) -> impl Iterator<Item = &Said> {
+        self.all.iter().filter(|said| said.claimed.is_none())
     }
 
     /// Those that had a line for themselves, claimed or not.
@@ -186,7 +199,9 @@ impl Sigils {
         if let Some(known) = self.all.iter_mut().find(|known| known.sigil == said.sigil) {
             known.claimed = known.claimed.max(said.claimed);
             known.alone |= said.alone;
-            known.line = known.line.max(said.line);
+            if said.line >= known.line {
+                (known.line, known.objection) = (said.line, said.objection);
+            }
         } else if self.all.len() < MOST && bytes <= MOST_BYTES {
             self.bytes = bytes;
             self.all.push(said);
@@ -207,7 +222,11 @@ impl Sigils {
 
     /// The same, none of them claimed.
     pub(super) fn mentioned(self) -> impl Iterator<Item = Said> {
-        self.all.into_iter().map(|said| Said { claimed: None, ..said })
+        self.all.into_iter().map(|said| Said {
+            claimed: None,
+            objection: said.objection.or(Some(Objection::Place)),
+            ..said
+        })
     }
 }
 
@@ -225,7 +244,7 @@ impl FromIterator<Sigil> for Sigils {
     fn from_iter<I: IntoIterator<Item = Sigil>>(sigils: I) -> Self {
         let mut all = Self::default();
         for (sigil, line) in sigils.into_iter().zip(0..) {
-            all.add(Said { sigil, claimed: Some(line), alone: false, line });
+            all.add(Said { sigil, claimed: Some(line), alone: false, line, objection: None });
         }
         all
     }
@@ -321,7 +340,7 @@ impl SigilScanner {
         let mut lines = text.split('\n');
         let first = lines.next().unwrap_or_default();
         if !first.chars().all(is_decoration) {
-            self.mention_last();
+            self.mention_last(Objection::Place);
         }
         self.line.read(first);
         for line in lines {
@@ -332,19 +351,21 @@ impl SigilScanner {
     }
 
     fn take(&mut self, sigil: Sigil) {
-        self.mention_last();
-        let (alone, counts) = (self.line.is_alone(), self.line.lets_count(&sigil));
+        self.mention_last(Objection::Place);
+        let objection = self.line.objection(&sigil);
+        let alone = self.line.is_alone() && objection.is_none();
         // It is where it ends.
         self.number += newlines(&sigil.body);
         let line = self.number;
-        self.last = Some(Said { sigil, claimed: counts.then_some(line), alone, line });
+        self.last =
+            Some(Said { sigil, claimed: objection.is_none().then_some(line), alone, line, objection });
         self.line.read_sigil();
     }
 
-    /// Something is said after the last sigil.
-    fn mention_last(&mut self) {
+    /// The last sigil is none that counts, for this reason.
+    fn mention_last(&mut self, objection: Objection) {
         if let Some(last) = self.last.take() {
-            self.found.add(Said { claimed: None, alone: false, ..last });
+            self.found.add(Said { claimed: None, alone: false, objection: Some(objection), ..last });
         }
     }
 
@@ -352,12 +373,12 @@ impl SigilScanner {
     fn end_line(&mut self) {
         let open = self.line.fence_behind(self.fence);
         if self.fence.is_some() || open.is_some() {
-            self.mention_last();
+            self.mention_last(Objection::Code);
         } else if let Some(last) = self.last.take() {
             self.found.add(last);
         }
         self.fence = open;
-        self.line = Line::default();
+        self.line = std::mem::take(&mut self.line).next();
     }
 
     /// What begins with `text`, which begins with a `<`.

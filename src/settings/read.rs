@@ -18,7 +18,7 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, SettingsError> {
         // Not as if nothing had been configured: the loop would run without its limits.
         Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
             return Err(unreadable(
-                "it is a link to a file that is not there; mend the link, or remove it".to_owned(),
+                "it is a link to a file that is not there; fix the link, or remove it".to_owned(),
             ));
         }
         // Below a file there is nothing either: accounts of services have HOME=/dev/null.

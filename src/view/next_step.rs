@@ -130,7 +130,7 @@ pub(crate) fn raised_budget(outcome: Outcome, tally: &Tally, budget: Budget) -> 
     }
 }
 
-/// A wait until the usage limit ends, in whole minutes with one to spare; `None` where it has ended, or nobody knows when it will.
+/// A wait until the usage limit ends, in whole minutes with one to spare; `None` where it has ended, or it is not known when it will.
 fn patient(tally: &Tally, now: DateTime<Utc>) -> Option<String> {
     let Last::Limited { reset } = tally.last else { return None };
     let left = (named_reset(reset, now)? - now).to_std().ok()?;

@@ -295,8 +295,8 @@ mod tests {
         };
         assert_eq!(second(None, ""), "it broke");
         assert_eq!(second(None, "it\nbroke"), "agent failure exceeded retries");
-        assert_eq!(second(Some("it broke; mend it"), ""), "it broke; mend it");
-        assert_eq!(second(Some("it broke; mend it"), "it broke"), "mend it");
+        assert_eq!(second(Some("it broke; fix it"), ""), "it broke; fix it");
+        assert_eq!(second(Some("it broke; fix it"), "it broke"), "fix it");
         assert_eq!(second(Some("it broke"), "it broke"), "agent failure exceeded retries");
     }
 

@@ -88,5 +88,5 @@ fn without_a_base_the_setting_counts_then_master_then_the_current_branch() {
     assert!(scratch.run("loop build --dry-run").stdout.contains("a from next:"));
     scratch.write("ralph.toml", "[git]\npr_base = 'gone'\n");
     let run = scratch.run("loop build");
-    assert!(run.code == Some(1) && run.stderr.contains("mend git.pr_base"), "{run:?}");
+    assert!(run.code == Some(1) && run.stderr.contains("fix git.pr_base"), "{run:?}");
 }

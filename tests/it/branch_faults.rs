@@ -206,7 +206,7 @@ fn a_git_that_is_ended_from_outside_is_not_told_as_a_hook() {
         let run = project.scratch.run("loop build");
         assert!(run.code == Some(5) && run.stderr.contains(told), "{does}: {run:?}");
         assert!(
-            !run.stderr.contains("hook failed") && !run.stderr.contains("mend the hook"),
+            !run.stderr.contains("hook failed") && !run.stderr.contains("fix the hook"),
             "{does}: {run:?}"
         );
         assert!(run.stderr.contains("start again"), "{does}: {run:?}");

@@ -156,7 +156,7 @@ fn ticks_that_nobody_could_carry_before_a_kill_come_back() {
 }
 
 #[test]
-fn what_a_person_mends_after_ctrl_c_holds() {
+fn what_a_person_fixes_after_ctrl_c_holds() {
     let project = BranchProject::without_remote(&plan(&[("one", 2)]));
     project.agent("work; touch \"$HOME/held\"; while [ ! -e \"$HOME/go\" ]; do sleep 0.02; done; end");
     let ralph = project.scratch.start("loop build");
@@ -167,11 +167,11 @@ fn what_a_person_mends_after_ctrl_c_holds() {
     wait_for("the signal to be heard", || project.events("one").contains("\"asked\"").then_some(()));
     fs::write(home.join("go"), "").unwrap();
     assert_eq!(crate::scratch::finish(ralph).code, Some(130));
-    let mended = project
+    let fixed = project
         .plan()
         .replace("- [x] Do 1 of one\n", "- [ ] Do 1 of one\n")
         .replace("- [ ] Do 2 of one\n", "");
-    project.scratch.write("IMPLEMENTATION_PLAN.md", mended);
+    project.scratch.write("IMPLEMENTATION_PLAN.md", fixed);
     project.agent("cp $plan \"$HOME/seen\"; say '<promise>COMPLETE</promise>'; result");
     assert_eq!(project.scratch.run("loop build").code, Some(0));
     let seen = project.home("seen");

@@ -29,14 +29,14 @@ fn done_but(project: &BranchProject, why: &str) -> Run {
 }
 
 /// A build that could not publish, and the one after it, which only publishes.
-fn fails_then_publishes(project: &BranchProject, why: &str, mend: impl FnOnce()) {
+fn fails_then_publishes(project: &BranchProject, why: &str, fix: impl FnOnce()) {
     let run = project.scratch.run("loop build");
     assert_eq!(run.code, Some(5), "{run:?}");
     assert!(run.stderr.contains(why) || run.stdout.contains(why), "{why}: {run:?}");
     assert!(!project.plan().contains("Status: done"), "{}", project.plan());
     assert_eq!(project.state("one")["exit_reason"].as_str(), Some("git_failed"));
     let calls = project.home("calls");
-    mend();
+    fix();
     let run = project.scratch.run("loop build");
     assert_eq!((run.code, project.home("calls")), (Some(0), calls), "no agent runs again: {run:?}");
     assert!(project.plan().contains("Status: done\nPR: https://example.com/pr/"), "{}", project.plan());

@@ -253,7 +253,7 @@ fn a_work_tree_that_takes_for_ever_is_ended_by_the_second_ctrl_c() {
     assert!(run.stderr.contains("git was ended, because ralph was told to leave now"), "{run:?}");
     await_end(&at_work);
     fs::remove_file(hook).unwrap();
-    assert_eq!(project.scratch.run("loop build").code, Some(0), "the next build mends what is half made");
+    assert_eq!(project.scratch.run("loop build").code, Some(0), "the next build fixes what is half made");
 }
 
 #[test]

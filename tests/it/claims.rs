@@ -143,6 +143,41 @@ fn without_tool_calls_in_sight_all_of_the_text_is_the_last_message() {
     assert_end(&scratch, &scratch.run("prompt p.md 1"), 0, "complete", "stopped");
 }
 
+#[test]
+fn words_before_a_marker_deny_success_in_doubt_and_no_problem() {
+    let in_words = "behind words that deny it, so that it does not count";
+    let in_code = "in a block of code, where it does not count";
+    for (words, code, reason, notice) in [
+        ("The plan does not fit any more, so I answer <promise>REPLAN</promise>", 3, "replan", None),
+        (
+            "I cannot go on without credentials, so I report <promise>FAILURE</promise>",
+            0,
+            "max_iterations",
+            None,
+        ),
+        ("I will not say <promise>FAILURE</promise>", 0, "max_iterations", Some(in_words)),
+        ("Not a single test fails: <promise>COMPLETE</promise>", 0, "complete", None),
+        (
+            "It is not finished, see src/main.rs <promise>COMPLETE</promise>",
+            0,
+            "max_iterations",
+            Some(in_words),
+        ),
+        (r"Not done yet:\n<promise>COMPLETE</promise>", 0, "max_iterations", Some(in_words)),
+        (r"1. ```sh\nmake\n```\n<promise>COMPLETE</promise>", 0, "complete", None),
+        (r"```\nAll is done.\n\n<promise>COMPLETE</promise>", 0, "max_iterations", Some(in_code)),
+    ] {
+        let scratch = Scratch::new();
+        scratch.agent("claude", &lines(&[claude_text(words), CLAUDE_RESULT.to_owned()]));
+        let run = scratch.run("prompt p.md 1 --max-retries 0");
+        assert_eq!(run.code, Some(code), "{words}: {run:?}");
+        assert_eq!(scratch.state()["exit_reason"].as_str(), Some(reason), "{words}: {run:?}");
+        let told = run.stderr.lines().find(|line| line.contains("the agent mentions"));
+        assert_eq!(told.is_some(), notice.is_some(), "{words}: {run:?}");
+        assert!(told.is_none_or(|told| told.ends_with(notice.unwrap_or_default())), "{words}: {run:?}");
+    }
+}
+
 /// The agent has the marker on a line of its own, then calls a tool and says something else.
 const ALONE: &str = r#"
 alone() {

@@ -8,7 +8,7 @@ use crate::scratch::Scratch;
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
 /// Verbs that end, change or steer, and how many of their words name them. `ID` is a task.
-const REFUSED: [(&str, usize); 36] = [
+const REFUSED: [(&str, usize); 35] = [
     ("plan 1", 1),
     ("build 1", 1),
     ("prompt p.md 1", 1),
@@ -19,7 +19,6 @@ const REFUSED: [(&str, usize); 36] = [
     ("spawn --name w --prompt-file p.md --max-iterations 1 -- true", 1),
     ("demo --quiet", 1),
     ("init --force", 2),
-    ("watch", 1),
     ("pause", 1),
     ("resume prompt --max-iterations 6", 1),
     ("cancel", 1),

@@ -59,6 +59,22 @@ fn is_selected(screen: &str, name: &str) -> bool {
 }
 
 #[test]
+fn an_agent_at_work_sees_loops_and_steers_none() {
+    let (scratch, _loops) = at_work(&["one"]);
+    let mut command = scratch.ralph("watch");
+    // A worker's agent has this variable in its pane.
+    command.env("TERM", "xterm-256color").env("RALPH_PANE", "1");
+    let mut terminal = Terminal::start(&command, 24, 120);
+    terminal.wait_for("its loop", |screen| screen.contains("this is one"));
+    terminal.press("p");
+    terminal.wait_for("a refusal", |screen| {
+        last_row(screen).contains("'ralph pause' is not for agents at work: say in your answer")
+    });
+    assert!(!scratch.read(".ralph-one/.ralph/state.toml").contains("paus"));
+    go(&scratch, "one");
+}
+
+#[test]
 fn loops_are_seen_and_steered() {
     let (scratch, _loops) = at_work(&["one", "two", "three"]);
     let mut terminal = watch(&scratch, "", 24, 80);

@@ -127,14 +127,18 @@ fn what_a_worker_has_run_is_among_the_runs_of_its_project() {
 #[test]
 fn what_an_interrupted_agent_leaves_at_work_is_ended() {
     let body = format!(
-        "{BEGIN}trap 'touch interrupted' INT; setsid sleep 600 & echo $! >tool; while [ ! -e go ]; do sleep 1; echo .; done; exit 0"
+        "{BEGIN}trap 'touch interrupted' INT; setsid sleep 600 & echo $! >tool; sleep 601 & echo $! >server; while [ ! -e go ]; do sleep 1; echo .; done; exit 0"
     );
     let tmux = Tmux::of("claude", &body);
     let run = tmux.ralph("spawn --name w --prompt-file prompt.md -n 1 -- claude").spawn().unwrap();
-    let tool = wait_for("the tool", || tmux.scratch.read_if_there("tool").trim().parse::<u32>().ok());
+    let (tool, server) = wait_for("the tools", || {
+        let pid = |file| tmux.scratch.read_if_there(file).trim().parse::<u32>().ok();
+        Some((pid("tool")?, pid("server")?))
+    });
     let said = tmux.run("interrupt w");
     assert_eq!(said.stdout, "interrupted w\nended what it left at work: 1 process\n", "{said:?}");
     assert!(!Path::new(&format!("/proc/{tool}")).exists());
+    assert!(Path::new(&format!("/proc/{server}")).exists());
     wait_for("the interrupt", || tmux.scratch.path("interrupted").exists().then_some(()));
     assert_eq!(tmux.state_word(), "running");
     tmux.scratch.write("go", "");

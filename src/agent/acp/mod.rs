@@ -134,6 +134,9 @@ impl AcpCodec {
         turn: &mut Turn,
     ) {
         self.session.answered(id, answer, self.updates.failure(), turn);
+        if let Some(agent) = &self.session.introduction().agent {
+            self.updates.introduced(agent);
+        }
         *self.farewell.lock().unwrap_or_else(PoisonError::into_inner) = self.session.cancel();
     }
 

@@ -226,8 +226,14 @@ fn a_model_is_chosen_where_it_is_offered_and_else_its_absence_is_told() {
 
 /// A session that waits for the end of its turn.
 fn prompted(read_only: bool) -> Talk {
+    prompted_as("other", read_only)
+}
+
+/// A talk with the agent of this name.
+fn prompted_as(agent: &str, read_only: bool) -> Talk {
     let mut talk = Talk::new(Wanted { read_only, ..Wanted::default() });
-    talk.answer(json!({ "jsonrpc": "2.0", "result": { "protocolVersion": 1 } }));
+    let info = json!({ "name": agent, "version": "1.2" });
+    talk.answer(json!({ "jsonrpc": "2.0", "result": { "protocolVersion": 1, "agentInfo": info } }));
     talk.answer(json!({ "jsonrpc": "2.0", "result": { "sessionId": "s" } }));
     assert_eq!(talk.asked().0, "session/prompt");
     talk

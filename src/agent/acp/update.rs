@@ -23,6 +23,9 @@ const LONGEST_ID: usize = 256;
 /// So many calls are known at most, and so many of them that are not over: nobody works like that.
 const MOST_KNOWN: usize = 100_000;
 const MOST_OPEN: usize = 1000;
+/// Agents that name each message of the assistant's. What they send without a name is a notice of their own, or the text of an
+/// error: they have sent those so where a client did not ask for notices.
+const NAMES_MESSAGES: [&str; 2] = ["claude-agent-acp", "codex-acp"];
 /// So many entries of a plan are shown.
 const SOME: usize = 3;
 
@@ -40,6 +43,8 @@ pub(super) struct Told {
 /// What was told so far, as far as what follows depends on it.
 #[derive(Debug, Default)]
 pub(super) struct Updates {
+    /// The agent is one of [`NAMES_MESSAGES`].
+    names_messages: bool,
     /// The message that is being said.
     message: Option<String>,
     /// Tools that were called, by the id of the call.
@@ -88,8 +93,14 @@ impl Updates {
         self.beside.failure()
     }
 
-    /// A piece of a message. Where it has an id, another one begins another message. What has none, while others have one, is
-    /// not the assistant's: agents without another way to show a notice, or the text of an error, do it like that.
+    /// Takes in which agent it is, as it introduces itself: `@agentclientprotocol/codex-acp 1.2`.
+    pub(super) fn introduced(&mut self, agent: &str) {
+        let name = agent.split_whitespace().next().unwrap_or_default();
+        self.names_messages = NAMES_MESSAGES.contains(&name.rsplit('/').next().unwrap_or_default());
+    }
+
+    /// A piece of a message. Where it has an id, another one begins another message; without one it goes on, unless it is a
+    /// notice.
     fn said(&mut self, chunk: ContentChunk) -> Vec<Item> {
         let ContentBlock::Text(text) = chunk.content else { return Vec::new() };
         if is_about_the_mode(&text.text) {
@@ -101,7 +112,7 @@ impl Updates {
             return Vec::new();
         }
         let kind = chunk.meta.as_ref().and_then(|meta| meta.get("claudeCode")?.get("kind"));
-        if !is_named && (self.message.is_some() || kind.is_some()) {
+        if !is_named && (kind.is_some() || self.names_messages && self.message.is_some()) {
             return vec![Item::Show(Show::notice(&text.text))];
         }
         self.beside.goes_on();

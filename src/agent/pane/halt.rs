@@ -150,6 +150,30 @@ mod tests {
     }
 
     #[test]
+    fn what_claude_says_of_an_error_is_none() {
+        let is_error = |line: &str| HaltWatch::new("Do it.").glimpse(&claude(), &lines(line)).is_some();
+        for (words, expected) in [
+            ("API Error: 529 Overloaded. This is a server-side issue", true),
+            ("API Error: 500", true),
+            ("API Error: 400 {\"type\":\"error\"}", true),
+            ("API Error: {\"type\":\"error\"}", true),
+            ("API Error (529 {\"type\":\"error\"}) · Retrying in 5 seconds", true),
+            ("API Error: Request rejected (429) · This request would exceed your limit", true),
+            ("API Error: Connection error.", true),
+            ("API Error: Opus 5.5's safeguards flagged this message", true),
+            ("Please run /login · API Error: 403 not allowed here", true),
+            ("API Error: the handler answers with 500 now, and all tests pass.", false),
+            ("API Error: fixed in src/api.rs. All tests pass.", false),
+            ("API Error: 5000 lines of the log have it", false),
+            ("API Error handling is done", false),
+        ] {
+            assert_eq!(is_error(&format!("❯ Do it.\n\n● {words}")), expected, "{words}");
+        }
+        assert!(is_error("❯ Do it.\n  ⎿  API Error: 529 Overloaded"));
+        assert!(!is_error("❯ Do it.\n  ⎿  API Error: it is in the log"));
+    }
+
+    #[test]
     fn an_error_means_what_it_means_over_a_pipe() {
         for (words, class) in [
             ("unexpected status 403 Forbidden: Forbidden, url: http://127.0.0.1", Class::Auth),

@@ -90,8 +90,9 @@ const CLAUDE: Program = Program {
             QUESTION,
         ),
     ],
-    // What tools print stands behind the same mark.
-    error: r"^\s+⎿\s+(Not logged in ·|You.ve hit your |Credit balance |Prompt is too long|Invalid API key|API Error[: ]|Please run /login)|^● (Please run /login|API Error: |Usage limit reached ·)",
+    // What tools print stands behind the same marks, and so does what the model says, also of errors that it has fixed. What
+    // follows "API Error" is a status, JSON, or one of claude's own sentences.
+    error: r"^\s+⎿\s+(Not logged in ·|You.ve hit your |Credit balance |Prompt is too long|Invalid API key|Please run /login)|^(?:[^\S\n]+⎿[^\S\n]+|● )(?:API Error:? \(?(?:[45]\d\d(?:[^\d\w]|$)|\{|Request (?:rejected \(\d|timed out|was aborted)|Connection (?:error|closed)|Unable to connect|Claude.s response exceeded|Claude Code is unable|[^\n]{0,40}safeguards flagged))|^● (Please run /login ·|Usage limit reached ·)",
     message: r"^● |^\S \S+ for \d",
     input: r"^[│┃\s]*[❯>](\s|$)",
     placeholder: r"\[Pasted text #\d+( \+\d+ lines)?\]",

@@ -26,7 +26,7 @@ pub struct Program {
     /// A regular expression, over lines, for where an error begins that ends its turn; its words begin with the group, if there
     /// is one. Empty: none is known.
     pub(super) error: &'static str,
-    /// The same for all else that it or its model says: an error that is followed by that has not ended the turn.
+    /// A regular expression for the first line of all else that it or its model says: an error that is followed by that has not ended the turn.
     pub(super) message: &'static str,
     /// A regular expression for the first line of where a prompt is typed; the last such line of a screen is it. Empty: it
     /// is the last line of the screen.

@@ -75,6 +75,16 @@ mod tests {
             ),
             ("Incomplete response returned, reason: max_output_tokens", Class::Other),
             ("Output blocked by content filtering policy", Class::Other),
+            ("status: 400 content management policy", Class::Other),
+            // A status says more.
+            ("unexpected status 429 Too Many Requests: the content filter is busy", Class::Limit),
+            ("unexpected status 503 Service Unavailable: content filter unavailable", Class::Overload),
+            (
+                "{\"error\":{\"code\": 500, \"message\": \"PROHIBITED_CONTENT service failed\"}}",
+                Class::Overload,
+            ),
+            ("stream disconnected before completion: incomplete response", Class::Overload),
+            ("Incomplete response: connection reset", Class::Overload),
             ("stream disconnected before completion: Transport error: network error", Class::Overload),
             ("[API Error: terminated]", Class::Overload),
             ("terminated", Class::Overload),

@@ -62,12 +62,14 @@ macro_rules! with_class {
   # A status says more than words.
   elif status("401|403") or says("PERMISSION_DENIED|UNAUTHENTICATED|unauthori[sz]ed|API.key.(not|invalid)|(invalid|incorrect).API.key|not logged in|authentication required|please run /login|disabled organization")
   then "auth"
-  # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
-  elif says("incomplete response|content.?filter|content management policy|PROHIBITED_CONTENT") then "other"
+  elif status("429") then "limit"
+  elif status("5[0-9][0-9]") then "overload"
   elif status("400|404|405|413|422") or says("invalid_request_error|INVALID_ARGUMENT") then "other"
-  elif status("429") or says("too many requests|rate.?limit|usage.?limit|hit your .{0,20}limit|quota|RESOURCE_EXHAUSTED")
+  # What was refused or cut short is no trouble on the way, although codex calls it a stream that was disconnected.
+  elif says("incomplete response returned, reason:|content.?filter|content management policy|PROHIBITED_CONTENT") then "other"
+  elif says("too many requests|rate.?limit|usage.?limit|hit your .{0,20}limit|quota|RESOURCE_EXHAUSTED")
        and (says("disk quota|os error") | not) then "limit"
-  elif status("5[0-9][0-9]") or says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
+  elif says("overloaded|(service|server|temporarily|currently)( is)?( currently| temporarily)? unavailable|\"UNAVAILABLE\"|status: UNAVAILABLE|internal.server.error|bad gateway|gateway time-?out|server_error|high demand|at capacity|(cannot|unable to|could not|failed to) connect|fetch failed|^(\\[API Error: )?terminated\\b|error sending request|stream disconnected|socket hang up|network (error|is unreachable)|connection.{0,10}(refused|reset|closed|timed out|failed|error)|E(CONNREFUSED|CONNRESET|CONNABORTED|NOTFOUND|TIMEDOUT|NETUNREACH|HOSTUNREACH|PIPE)\\b|EAI_AGAIN")
   then "overload"
   else "other" end;
 "#,

@@ -15,20 +15,25 @@ use crate::process::tree;
 /// How long the agent has to end its tools by itself.
 const BY_ITSELF: Duration = Duration::from_secs(3);
 
-/// The processes that an agent has started since it was given its prompt.
+/// The processes that an agent has started since it was given its prompt, in process groups of their own, as agents start their
+/// tools. What is in the group of the agent is not among them: the terminal has sent Ctrl+C to it as well, and servers that the
+/// agent keeps (MCP, LSP) are there.
 #[derive(Debug)]
 pub struct ToolsAtWork(Vec<ProcessHandle>);
 
 impl ToolsAtWork {
-    /// Those of the worker with this folder and pane. What was there before the prompt is the agent's own.
+    /// Those of the worker with this folder and pane. What was there before the prompt is the agent's own, and so is what has
+    /// been started since in the group of such a process.
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn of(folder: &Path, held: &Held) -> Result<Self, PaneError> {
         let Some((pane, _)) = Pane::connect(folder)? else { return Ok(Self(Vec::new())) };
         let given_at = held.given_at.unwrap_or(u64::MAX);
-        let tools = tree::descendants(pane.wrapper_pid()).into_iter();
-        let tools = tools.filter(|stat| stat.start_ticks > given_at);
+        let (tools, own): (Vec<_>, Vec<_>) =
+            tree::descendants(pane.wrapper_pid()).into_iter().partition(|stat| stat.start_ticks > given_at);
+        let is_own = |group| own.iter().any(|stat| stat.group == group);
+        let tools = tools.into_iter().filter(|stat| !is_own(stat.group));
         // What cannot be held any more has ended.
         let handle = |pid| ProcessHandle::of(&ProcessIdentity::of(pid).ok()?).ok()?;
         Ok(Self(tools.filter_map(|stat| handle(stat.pid)).collect()))

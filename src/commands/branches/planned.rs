@@ -114,7 +114,7 @@ impl Bases<'_> {
         let root = self.project.root();
         let advice = match (&section.base, &self.settings.git.pr_base) {
             (Some(_), _) => "name a branch, tag or commit that exists, or another branch of the plan",
-            (None, Some(_)) => "mend git.pr_base, or give the branch a 'Base:'",
+            (None, Some(_)) => "fix git.pr_base, or give the branch a 'Base:'",
             (None, None) => "give the branch a 'Base:'",
         };
         let base = match (&section.base, &self.settings.git.pr_base) {

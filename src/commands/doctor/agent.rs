@@ -24,7 +24,7 @@ pub(super) fn check(project: &Project, options: &DoctorOptions) -> Vec<Finding> 
         return vec![Finding::fail(
             "agent",
             reason,
-            "choose another one with --agent, or mend the setting it names",
+            "choose another one with --agent, or fix the setting it names",
         )];
     }
     let found = find(project, options);

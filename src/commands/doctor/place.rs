@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{DoctorOptions, Finding};
-use crate::files::theirs;
+use crate::files::{FIX_PERMISSIONS, theirs};
 use crate::git;
 use crate::project::{Project, ProjectError};
 use crate::record::lock;
@@ -14,7 +14,7 @@ const ENOUGH_SPACE: u64 = 1 << 30;
 /// Our errors say "what, where: what to do"; here the last part has a line of its own.
 fn from_error(check: &'static str, error: &dyn std::error::Error) -> Finding {
     let message = error.to_string();
-    let (detail, fix) = message.rsplit_once(": ").unwrap_or((&message, "mend it"));
+    let (detail, fix) = message.rsplit_once(": ").unwrap_or((&message, "fix it"));
     Finding::fail(check, detail, fix)
 }
 
@@ -31,7 +31,7 @@ pub(super) fn check_repository(project: &Project) -> Finding {
         Err(error) => {
             let way_out = match error {
                 ProjectError::NotARepository { .. } => "run 'git init' in the project's top folder",
-                _ => "mend that first",
+                _ => "fix that first",
             };
             Finding::fail("repository", error.to_string(), way_out)
         }
@@ -53,7 +53,7 @@ pub(super) fn check_ralph_dir(project: &Project) -> Finding {
     let usable = rustix::fs::access(existing, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
     match usable {
         Err(error) => {
-            Finding::fail("ralph dir", format!("{shown}: {}", io::Error::from(error)), "mend its permissions")
+            Finding::fail("ralph dir", format!("{shown}: {}", io::Error::from(error)), FIX_PERMISSIONS)
         }
         Ok(()) if existing == path => Finding::ok("ralph dir", shown),
         Ok(()) => Finding::warn("ralph dir", format!("{shown} does not exist yet"), "run 'ralph init'"),

@@ -90,13 +90,13 @@ fn a_healthy_project_passes() {
     assert!(said.contains("✓") && !said.contains("✗"), "{said}");
 
     scratch.options.json = true;
-    let (_, said) = scratch.run(vec![Finding::fail("filters", "bad", "mend")]);
+    let (_, said) = scratch.run(vec![Finding::fail("filters", "bad", "fix")]);
     let report: serde_json::Value = serde_json::from_str(&said).unwrap();
     assert_eq!((&report["schema"], &report["ok"]), (&1.into(), &false.into()));
     let last = report["findings"].as_array().unwrap().last().unwrap();
     assert_eq!(
         *last,
-        serde_json::json!({"check": "filters", "status": "fail", "detail": "bad", "fix": "mend"})
+        serde_json::json!({"check": "filters", "status": "fail", "detail": "bad", "fix": "fix"})
     );
 }
 

@@ -37,7 +37,7 @@ impl Placed {
 }
 
 /// Writes a file that is not there yet, or that may be replaced. Whole files only: a half-written one would be kept
-/// by the next `init`. A dangling symlink is there: somebody put it. No link leads out of the `project` that the path is in.
+/// by the next `init`. A dangling symlink is there: the user put it. No link leads out of the `project` that the path is in.
 pub(in crate::commands) fn place(
     project: &Path,
     path: &Path,

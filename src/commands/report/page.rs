@@ -15,7 +15,7 @@ use crate::record::run_folder::event_logs;
 use crate::view::report::html::{ROOM, Transcripts, page};
 
 /// Writes the page, or prints it where the file is `-`, and opens it. No link leads it elsewhere: who made the
-/// `project`, which is its root here, may be somebody else.
+/// `project`, which is its root here, may be another user.
 pub(super) fn write(report: &RunReport, project: &Path, file: &Path, is_to_open: bool) -> anyhow::Result<u8> {
     let room = ROOM / report.loops.len().max(1);
     let transcripts = parallel::each(&report.loops, &|one| transcripts(one, room));

@@ -231,7 +231,7 @@ pub(super) fn create(project: &Project) -> anyhow::Result<SqliteStore> {
 }
 
 /// Where the graph is. In a work tree whose repository is gone or was moved nobody can tell: a graph of its own would be lost when
-/// that is mended.
+/// that is fixed.
 pub(super) fn place(args: &GraphArgs) -> anyhow::Result<Project> {
     let project = locate(args.ralph_dir.as_ref())?;
     match project.require_git() {

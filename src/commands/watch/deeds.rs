@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::events::Waker;
 use crate::commands::output::Said;
-use crate::commands::{control, resume};
+use crate::commands::{attempt, control, resume};
 use crate::record::lookup::Loop;
 use crate::threads;
 use crate::view::watch::keys::Deed;
@@ -49,6 +49,13 @@ impl Deeds {
 }
 
 fn ask(found: &Loop, deed: &Deed) -> anyhow::Result<Vec<Said>> {
+    attempt::check_steering(match deed {
+        Deed::Pause => "pause",
+        Deed::Resume => "resume",
+        Deed::Cancel => "cancel",
+        Deed::CancelNow => "cancel --now",
+        Deed::Note(_) => "note",
+    })?;
     match deed {
         Deed::Pause => control::hold(found),
         Deed::Resume => resume::go_on(found, None),

@@ -46,7 +46,7 @@ fn everything_has_its_section_in_order() {
          ## The spec\n\nthe spec's text\n\n## The plan\n\nthe plan's text\n\nNOW\n\n\
          ## What was said so far\n\n**You asked**:\n\n> Which format?\n> \\# CSV\n\n\
          **The user answered**:\n\n> ‹task-done>x‹/task-done> CSV\n\n\
-         ## The last attempt did not pass\n\nFor this reason:\n\n> no criteria\n> \\## in it\n\nMend that, all of it.\n\n\
+         ## The last attempt did not pass\n\nFor this reason:\n\n> no criteria\n> \\## in it\n\nFix that, all of it.\n\n\
          ## Notes from the user\n\n- look\n  here\n"
     );
     assert!(prompt.contains("/usr/bin/ralph task add \"TITLE\" --feature export"), "{prompt}");

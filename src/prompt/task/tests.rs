@@ -60,7 +60,7 @@ fn a_task_with_everything_there_is_to_say() {
              - t-000002: **The lexer**\n\n  > done\n  > ‹task-done>t-1a2b3c‹/task-done>\n- t-3: **Types**\n\n\
              ## Feature Specification\n\n# Spec\n\nIt parses.\n\n## Feature Plan\n\n1. Do it\n\n\
              ## Attempt 2 of 4\n\nThe last attempt did not pass. {NOT_INSTRUCTIONS}\n\n> no tests\n> \\# really\n\n\
-             Mend what they find before you say that the task is done.\n\n\
+             Fix what they find before you say that the task is done.\n\n\
              ## What happened before\n\n- the last agent named another task\n\n\
              ## The task's log\n\n{NOT_INSTRUCTIONS}\n\n> \\# push now\n>\n> two\n\n\
              ## Notes from the user\n\n- use serde\n  please\n\n\

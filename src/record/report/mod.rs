@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use fold::Live;
 
 use super::event_line::{BranchResult, EventLine, Fact, LineBranch, Word};
+use super::registry::WORKER;
 use super::run_folder::{self, RunStart};
 use crate::engine::event::TaskCounts;
 use crate::files::atomic::{self, Durability};
@@ -26,8 +27,6 @@ use crate::parallel;
 
 /// The words of the command line that build branches.
 const BRANCHES: &str = "loop build";
-/// Those of a worker.
-const WORKER: &str = "spawn";
 /// The version of what `ralph report --json` prints.
 pub const VERSION: u32 = 1;
 

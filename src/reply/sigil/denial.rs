@@ -1,65 +1,187 @@
-//! The words before a sigil on its line: whether they deny it, as in "I cannot say yet that it is".
+//! The words before a sigil: whether they deny it, as in "I cannot say yet that it is".
+//!
+//! Both mistakes cost something. A denied claim of success that is believed ends the loop with work undone; an honest one that is
+//! not believed costs an iteration. So in doubt a sigil of success is denied, and any other is believed.
 
 use super::Sigil;
 use super::kind::{PROMISE, REVIEW_PASS, TASK_DONE, VERIFY_PASS};
+use super::place::is_decoration;
 
 /// What denies the rest of its sentence. So does a word with `n't` at its end.
 const NEGATIONS: [&str; 10] =
     ["not", "cannot", "never", "neither", "nor", "unable", "refuse", "decline", "dont", "cant"];
-/// What denies only what stands right behind it: "no tasks are left" is no denial.
-const BEFORE_IT: [&str; 3] = ["no", "without", "than"];
+/// What does so only for a success.
+const DOUBTS: [&str; 10] = [
+    "far",
+    "early",
+    "premature",
+    "incomplete",
+    "unfinished",
+    "almost",
+    "nearly",
+    "until",
+    "unless",
+    "instead",
+];
+/// After a negation these take it back: "not only", "not needed", "not a single".
+const HARMLESS: [&str; 7] = ["only", "just", "needed", "required", "necessary", "one", "single"];
+/// These deny what is affirmed in the same clause: "nothing works", but "nothing is left".
+const NONE: [&str; 9] = ["no", "none", "nothing", "nobody", "hardly", "barely", "only", "few", "half"];
+/// These deny a success right before it.
+const BEFORE_IT: [&str; 4] = ["no", "without", "than", "before"];
+/// What begins another clause, besides a comma, a dash and a closing bracket.
+const JOINTS: [&str; 6] = ["but", "so", "therefore", "thus", "hence", "and"];
+/// A later clause in which something of both kinds stands affirms what was denied before: "all tests pass".
+const WHOLE: [&str; 5] = ["all", "everything", "every", "both", "now"];
+const AFFIRMATIONS: [&str; 14] = [
+    "done",
+    "complete",
+    "completed",
+    "finished",
+    "pass",
+    "passes",
+    "passed",
+    "passing",
+    "works",
+    "green",
+    "fixed",
+    "ready",
+    "does",
+    "succeeds",
+];
 /// What agents do with a marker.
 const SAYING: [&str; 18] = [
     "say", "saying", "output", "emit", "write", "print", "claim", "answer", "declare", "report", "reply",
     "respond", "return", "send", "signal", "use", "include", "with",
 ];
+/// The last letters of "e.g." and "i.e.", and other words with a full stop that ends no sentence.
+const ABBREVIATIONS: [&str; 4] = ["g", "e", "etc", "vs"];
 /// Longer words are none of these, in bytes.
 const LONGEST_WORD: usize = 12;
+/// How many words are kept: "I do not want to say" is what takes most.
+const KEPT: usize = 6;
 
-/// What is known of the words on a line. It takes as much memory for many as for a few.
+/// What is known of the words of a sentence. It takes as much memory for many as for a few.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Denial {
-    /// The last word, lowercase; one that is too long is cut.
+    /// The word that is being read, lowercase; one that is too long is cut.
     word: String,
-    /// The word is at its end.
-    ended: bool,
-    /// Its sentence denies something.
-    negated: bool,
+    /// The last words before it, the last one at the end. An empty one stands for the end of a clause.
+    words: [String; KEPT],
+    /// The sentence ends here if white space follows.
+    stops: bool,
+    /// The last character is white space.
+    is_apart: bool,
+    /// An earlier clause of the sentence denies something.
+    denied: bool,
+    clause: Clause,
+}
+
+/// A clause, as far as it is about success.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says which kind of word stands in it")]
+struct Clause {
+    denied: bool,
+    none: bool,
+    whole: bool,
+    affirmed: bool,
 }
 
 impl Denial {
     pub(super) fn take(&mut self, char: char) {
-        if matches!(char, '.' | '!' | '?' | ';') {
+        if self.stops && char.is_whitespace() {
             *self = Self::default();
-        } else if char.is_alphanumeric() || matches!(char, '\'' | '’') && !self.word.is_empty() && !self.ended
-        {
-            if self.ended {
-                self.word.clear();
-                self.ended = false;
-            }
+        }
+        self.stops &= is_decoration(char);
+        if char.is_alphanumeric() || matches!(char, '\'' | '’') && !self.word.is_empty() {
             if self.word.len() < LONGEST_WORD {
                 self.word.extend(if char == '’' { '\''.to_lowercase() } else { char.to_lowercase() });
             }
         } else {
             self.end_word();
+            match char {
+                '.' | '!' | '?' | ';' => self.stops = !ABBREVIATIONS.contains(&self.words[KEPT - 1].as_str()),
+                ',' | ')' | '—' | '–' => self.end_clause(),
+                '-' if self.is_apart => self.end_clause(),
+                // What comes next explains it.
+                ':' => {
+                    self.clause.none = false;
+                    self.keep("");
+                }
+                _ => {}
+            }
         }
+        self.is_apart = char.is_whitespace();
     }
 
-    /// Whether a sigil that comes next is denied. That something fails is no denial of a sigil that says so, unless the sigil
-    /// itself is what is not said.
-    pub(super) fn denies(mut self, sigil: &Sigil) -> bool {
+    /// What is known on the next line, where this one ends in a colon.
+    pub(super) fn on_next_line(mut self) -> Self {
         self.end_word();
-        let word = self.word.as_str();
-        let is_right_before = is_negation(word) || BEFORE_IT.contains(&word);
-        is_right_before || self.negated && (says_well(sigil) || SAYING.contains(&word))
+        self.end_clause();
+        self
+    }
+
+    /// Whether a sigil that comes next is denied.
+    pub(super) fn denies(&self, sigil: &Sigil) -> bool {
+        let mut ended = self.clone();
+        ended.end_word();
+        if is_success(sigil) { ended.denies_success() } else { ended.refuses_to_say() }
+    }
+
+    fn denies_success(&self) -> bool {
+        let last = self.words.iter().rfind(|word| !word.is_empty());
+        self.denied || self.clause.denied || last.is_some_and(|word| BEFORE_IT.contains(&word.as_str()))
+    }
+
+    /// Whether the sigil itself is what is not said: that something does not work is no denial of a sigil that says so.
+    fn refuses_to_say(&self) -> bool {
+        let clause = self.words.rsplit(String::is_empty).next().unwrap_or_default();
+        let Some((last, before)) = clause.split_last() else { return false };
+        let i_do_not = || {
+            let negation = before.iter().rposition(|word| is_negation(word))?;
+            let speaks = before[..negation].iter().rev().take(2).any(|word| is_speaker(word));
+            Some(speaks && before.len() - negation <= 3)
+        };
+        is_negation(last)
+            || matches!(last.as_str(), "no" | "without")
+            || SAYING.contains(&last.as_str()) && i_do_not().unwrap_or_default()
     }
 
     fn end_word(&mut self) {
-        if !self.ended {
-            // What follows is said in spite of it.
-            self.negated = self.word != "but" && (self.negated || is_negation(&self.word));
-            self.ended = true;
+        let word = std::mem::take(&mut self.word);
+        let word = word.trim_end_matches('\'');
+        if word.is_empty() {
+            return;
         }
+        if JOINTS.contains(&word) {
+            self.end_clause();
+        }
+        let clause = &mut self.clause;
+        if HARMLESS.contains(&word) && self.words[KEPT - 2..].iter().any(|word| is_negation(word)) {
+            (clause.denied, clause.none) = (false, matches!(word, "one" | "single"));
+        } else {
+            clause.none |= NONE.contains(&word);
+        }
+        clause.whole |= WHOLE.contains(&word);
+        // "Nothing is left to be done."
+        let is_to_be = self.words[KEPT - 2..] == ["to", "be"];
+        let affirms = AFFIRMATIONS.contains(&word) && !is_to_be;
+        // "No unfinished tasks."
+        let doubts = DOUBTS.contains(&word) && !clause.none;
+        clause.affirmed |= affirms;
+        clause.denied |= is_negation(word) || doubts || clause.none && affirms;
+        self.denied &= !(clause.whole && clause.affirmed) || clause.denied;
+        self.keep(word);
+    }
+
+    fn end_clause(&mut self) {
+        self.denied |= std::mem::take(&mut self.clause).denied;
+        self.keep("");
+    }
+
+    fn keep(&mut self, word: &str) {
+        self.words.rotate_left(1);
+        word.clone_into(&mut self.words[KEPT - 1]);
     }
 }
 
@@ -67,8 +189,13 @@ fn is_negation(word: &str) -> bool {
     word.ends_with("n't") || NEGATIONS.contains(&word)
 }
 
+/// `I`, `we`, `I'm`, `we'll`.
+fn is_speaker(word: &str) -> bool {
+    matches!(word.split('\'').next(), Some("i" | "we"))
+}
+
 /// Whether a sigil says that the work is as it should be.
-fn says_well(sigil: &Sigil) -> bool {
+fn is_success(sigil: &Sigil) -> bool {
     let kinds = [TASK_DONE, VERIFY_PASS, REVIEW_PASS];
     sigil.name == PROMISE.name && sigil.body == "COMPLETE" || kinds.iter().any(|kind| kind.name == sigil.name)
 }

@@ -1,11 +1,12 @@
 //! Fences: lines that begin and end a block of code.
 
 /// What a line begins with, as far as a fence may begin or end there.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 enum Beginning {
-    /// Only blanks and the sign of a list.
-    #[default]
-    Blank,
+    /// Only blanks, and the signs of lists and quotations.
+    Signs,
+    /// A number, which is the sign of a list if a full stop or a bracket follows.
+    Number,
     /// So many backticks or tildes.
     Marks(Fence),
     /// Something behind those.
@@ -19,20 +20,46 @@ enum Beginning {
 pub(super) struct Fence {
     mark: char,
     count: u32,
+    /// So many characters stand before it on its line.
+    indent: u32,
+    /// It is in a quotation, with which it ends.
+    quoted: bool,
+    /// So many blocks are open in it. `CommonMark` has none, but agents print them.
+    inner: u32,
 }
 
 /// How many marks make a fence.
 const LEAST: u32 = 3;
+/// A line that is indented by so many blanks more than its block is code, and ends no block.
+const CODE_INDENT: u32 = 4;
 
 /// A line, as far as it may be a fence.
-#[derive(Clone, Debug, Default)]
-pub(super) struct FenceLine(Beginning);
+#[derive(Clone, Debug)]
+pub(super) struct FenceLine {
+    beginning: Beginning,
+    indent: u32,
+    quoted: bool,
+}
+
+impl Default for FenceLine {
+    fn default() -> Self {
+        Self { beginning: Beginning::Signs, indent: 0, quoted: false }
+    }
+}
 
 impl FenceLine {
     pub(super) fn take(&mut self, char: char) {
-        self.0 = match self.0 {
-            Beginning::Blank if matches!(char, '`' | '~') => Beginning::Marks(Fence { mark: char, count: 1 }),
-            Beginning::Blank if char.is_whitespace() || matches!(char, '-' | '*' | '+') => Beginning::Blank,
+        self.beginning = match self.beginning {
+            Beginning::Signs if matches!(char, '`' | '~') => {
+                let Self { indent, quoted, .. } = *self;
+                Beginning::Marks(Fence { mark: char, count: 1, indent, quoted, inner: 0 })
+            }
+            Beginning::Signs if char.is_whitespace() || matches!(char, '-' | '*' | '+' | '>') => {
+                self.quoted |= char == '>';
+                Beginning::Signs
+            }
+            Beginning::Signs | Beginning::Number if char.is_ascii_digit() => Beginning::Number,
+            Beginning::Number if matches!(char, '.' | ')') => Beginning::Signs,
             Beginning::Marks(fence) if char == fence.mark => {
                 Beginning::Marks(Fence { count: fence.count.saturating_add(1), ..fence })
             }
@@ -46,19 +73,29 @@ impl FenceLine {
             },
             _ => Beginning::Other,
         };
+        self.indent = self.indent.saturating_add(1);
     }
 
     /// The block that is open behind this line, where `open` was before it. Source: `CommonMark`, "Fenced code blocks".
+    ///
+    /// One that begins with more than three blanks is one as well: it may be that of a list. At worst that costs a claim.
     pub(super) fn behind(&self, open: Option<Fence>) -> Option<Fence> {
-        let (fence, has_backtick, is_blank) = match self.0 {
+        let open = open.filter(|open| !open.quoted || self.quoted);
+        let (fence, has_backtick, is_blank) = match self.beginning {
             Beginning::Marks(fence) if fence.count >= LEAST => (fence, false, true),
             Beginning::Text { fence, has_backtick, is_blank } => (fence, has_backtick, is_blank),
             _ => return open,
         };
-        match open {
-            // With backticks behind it, it is a code span.
-            None => (fence.mark == '~' || !has_backtick).then_some(fence),
-            Some(open) => (fence.mark != open.mark || fence.count < open.count || !is_blank).then_some(open),
+        // With backticks behind it, it is a code span.
+        let is_fence = fence.mark == '~' || !has_backtick;
+        let Some(open) = open else { return is_fence.then_some(fence) };
+        if !is_fence || fence.quoted != open.quoted || fence.mark != open.mark || fence.count < open.count {
+            return Some(open);
+        }
+        match (is_blank, open.inner) {
+            (false, inner) => Some(Fence { inner: inner.saturating_add(1), ..open }),
+            (true, 0) => (fence.indent >= open.indent.saturating_add(CODE_INDENT)).then_some(open),
+            (true, inner) => Some(Fence { inner: inner - 1, ..open }),
         }
     }
 }

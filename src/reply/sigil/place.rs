@@ -1,8 +1,8 @@
 //! The line before a sigil: whether it lets the sigil count.
 
-use super::Sigil;
 use super::denial::Denial;
 use super::fence::{Fence, FenceLine};
+use super::{Objection, Sigil};
 
 /// A label has at most this many words: `Status of the loop:`.
 const LABEL: u32 = 4;
@@ -71,13 +71,24 @@ impl Line {
         self.words == 0 && !self.is_quoted()
     }
 
-    /// Whether this sigil may count where it comes next.
-    pub(super) fn lets_count(&self, sigil: &Sigil) -> bool {
+    /// Why this sigil may not count where it comes next; `None`: it may.
+    pub(super) fn objection(&self, sigil: &Sigil) -> Option<Objection> {
         let mut line = self.clone();
         line.settle_backticks();
         let is_label = line.ends_in_colon && !line.has_sentence && line.words <= LABEL;
         let is_apart = line.words == 0 || line.code.is_none() || is_label;
-        is_apart && !line.is_quoted() && !line.denial.denies(sigil)
+        if !is_apart || line.is_quoted() {
+            Some(Objection::Place)
+        } else {
+            line.denial.denies(sigil).then_some(Objection::Denied)
+        }
+    }
+
+    /// The line after this one. What this one denies at its end, in a colon, it denies there.
+    pub(super) fn next(self) -> Self {
+        let goes_on = self.words == 0 || self.ends_in_colon;
+        let denial = if goes_on { self.denial.on_next_line() } else { Denial::default() };
+        Self { denial, ..Self::default() }
     }
 
     /// The block of code that is open behind this line, where `open` was before it.

@@ -101,41 +101,139 @@ const PLACES: &[(&str, bool)] = &[
     ("``` a ` b\n@", true),
     ("``\n@", true),
     ("~~done~~\n@", true),
+    // In a list or a quotation.
+    ("1. ```sh\n   make\n   ```\n@", true),
+    ("1. ```sh\n   @\n   ```\n", false),
+    ("2) ~~~\n   make\n   ~~~\n@", true),
+    ("10. - ```\n@\n```", false),
+    ("1 ```\n@", true),
+    ("> ```\n> make\n> ```\n@", true),
+    ("> ```\n> make\n\n@", true),
+    ("```\n> ```\n@\n", false),
+    // One in another one.
+    ("```md\n```sh\nmake\n```\n@\n```\n", false),
+    ("```md\n```sh\nmake\n```\n```\n@", true),
+    ("```md\n~~~sh\nmake\n~~~\n```\n@", true),
+    ("````md\n```sh\nmake\n```\n````\n@", true),
+    // Code in a block of code is no fence.
+    ("```\n    ```\n@\n```\n", false),
+    ("    ```\n    @\n    ```\n", false),
+    ("    ```\n    make\n    ```\n@", true),
 ];
 
-/// Lines that deny COMPLETE, and whether they deny what says that something has failed.
-const DENIALS: &[(&str, bool)] = &[
-    ("not yet @", false),
-    ("Not done: @", false),
-    ("Not done: `@`", false),
-    ("The tests do not pass, so it is too early for @", false),
-    ("They don’t pass; this is not @", true),
-    ("I cannot claim @", true),
-    ("I can't honestly say **@**", true),
-    ("I will NOT emit @", true),
-    ("I am unable to answer @", true),
-    ("Never @", true),
-    ("So no @", true),
-    ("I leave without @", true),
+/// What an agent says with `@` in the place of a marker, whether COMPLETE is believed there, and whether REPLAN is.
+const WORDS: &[(&str, bool, bool)] = &[
+    // Of recorded agents.
+    ("All tasks are finished and the tests pass.\n\n@", true, true),
+    ("The plan does not match the code any more.\n\n@", true, true),
+    ("The prompt wants me to write @ but I am not done.", false, false),
+    ("I should answer @ only when all is done; it is not.", false, false),
+    // What is not done yet.
+    ("not yet @", false, true),
+    ("Not done: @", false, true),
+    ("Not done: `@`", false, true),
+    ("Not done yet:\n@", false, true),
+    ("Not done yet:\r\n\r\n**@**", false, true),
+    ("**Not done yet:**\n@", false, true),
+    ("Not done yet:\n- docs\n\nAll of it is done now.\n@", true, true),
+    ("It is not finished, see src/main.rs @", false, true),
+    ("It isn't finished; v0.9 does not build @", false, true),
+    ("This is not it, v0.9 only @", false, true),
+    ("Some things do not work, e.g. the docs @", false, true),
+    ("Some things do not work (docs etc.) @", false, true),
+    ("Tests do not pass yet, but @", false, true),
+    ("Tests do not pass yet, but nearly @", false, true),
+    ("Tests do not pass yet, but only half of them fail @", false, true),
+    ("Tests do not pass, but all of them are almost done @", false, true),
+    ("The tests do not pass, so it is too early for @", false, true),
+    ("It is too early for @", false, true),
+    ("This is far from @", false, true),
+    ("I am nearly done @", false, true),
+    ("The parser is incomplete @", false, true),
+    ("There is work left instead of @", false, true),
+    ("Nothing works @", false, true),
+    ("No test passes @", false, true),
+    ("Only half is done @", false, true),
+    ("Not one test passes @", false, true),
+    ("It does not even compile @", false, true),
+    ("Not everything is done @", false, true),
+    ("All of it remains to be done, but not much @", false, true),
+    ("It is not done, all of it remains to be done @", false, true),
+    ("It is not done and all is not fixed @", false, true),
+    ("I can't say that all tests pass @", false, true),
+    ("It should be more than @", false, true),
+    // What is done.
+    ("No tasks are left: @", true, true),
+    ("No tasks are left: all is done @", true, true),
+    ("No tasks are left and all tests pass @", true, true),
+    ("All tests pass with no warnings @", true, true),
+    ("Nothing is left to do @", true, true),
+    ("Nothing remains to be done @", true, true),
+    ("There are no unfinished tasks left @", true, true),
+    ("There are no failing tests and the plan is complete @", true, true),
+    ("The tests do not fail any more. @", true, true),
+    ("**The tests do not fail any more.** @", true, true),
+    ("Nothing \"does not work\" any more! @", true, true),
+    ("It did not work at first, but now it does @", true, true),
+    ("not one is left open! @", true, true),
+    ("Not a single test fails: @", true, true),
+    ("Not one test fails @", true, true),
+    ("(docs not needed) @", true, true),
+    ("A new test was not really necessary @", true, true),
+    ("not only the parser but also the docs @", true, true),
+    ("The app does not panic any more, all tests pass @", true, true),
+    ("I found no open task and did not edit, everything is done @", true, true),
+    ("It could not be built (a header); now everything is fixed — @", true, true),
+    ("notable, knotty @", true, true),
+    ("It is not done?\n@", true, true),
+    ("It did not build.\n\nIt does: v0.9 works @", true, true),
+    // Not believed although it may be true: that costs an iteration.
+    ("Nothing is left, not even docs @", false, true),
+    ("The app does not panic any more @", false, true),
+    ("All tests pass (I did not touch the docs) @", false, true),
+    ("I did not find an open task, so I stop @", false, true),
+    // What has gone wrong.
+    ("The plan does not fit any more, so I answer @", false, true),
+    ("The plan does not fit any more so I answer @", false, true),
+    ("The plan doesn't fit: I answer @", false, true),
+    ("I cannot go on without credentials, so I report @", false, true),
+    ("I cannot go on without credentials and report @", false, true),
+    ("I can't go on — with @", false, true),
+    ("I have no choice but to say @", true, true),
+    ("The server does not respond @", false, true),
+    ("The script does not print: @", false, true),
+    ("I see that the tests do not report @", false, true),
+    ("Does it work? No: @", false, true),
+    ("Does it work? It does not, @", false, true),
+    ("I do not see a way other than @", false, true),
+    ("It never worked, therefore @", false, true),
+    // What is not said.
+    ("They don’t pass; this is not @", false, false),
+    ("I cannot claim @", false, false),
+    ("I can't honestly say **@**", false, false),
+    ("I will NOT emit @", false, false),
+    ("I will not say @", false, false),
+    ("I do not output @", false, false),
+    ("I do not want to say @", false, false),
+    ("We won't answer with @", false, false),
+    ("I'm not going to report @", false, false),
+    ("The plan fits, so I will not say @", false, false),
+    ("I am unable to answer @", false, false),
+    ("I refuse to send @", false, false),
+    ("Never @", false, false),
+    ("So no @", false, false),
+    ("I leave without @", false, false),
 ];
 
 #[test]
 fn what_the_words_before_it_deny_is_a_mention() {
-    for (line, denies_failure) in DENIALS {
-        let failure = "<promise>FAILURE</promise>";
-        assert!(!scan([line.replace('@', COMPLETE).as_str()]).complete(), "{line}");
-        assert_eq!(!scan([line.replace('@', failure).as_str()]).failure(), *denies_failure, "{line}");
-    }
-    for line in [
-        "No tasks are left: @",
-        "Nothing is left to do @",
-        "The tests do not fail any more. @",
-        "It did not work at first, but now it does @",
-        "not one is left open! @",
-        "notable, knotty @",
-        "It is not done?\n@",
-    ] {
-        assert!(scan([line.replace('@', COMPLETE).as_str()]).complete(), "{line}");
+    for (text, success, trouble) in WORDS.iter().copied() {
+        for (marker, believed) in [(COMPLETE, success), (REPLAN, trouble), (FAILURE, trouble)] {
+            let text = text.replace('@', marker);
+            let sigils = scan([text.as_str()]);
+            assert_eq!(sigils.mentions().count() == 0, believed, "{text:?}");
+            assert_eq!(scan(text.split_inclusive(|_: char| true)), sigils, "{text:?}");
+        }
     }
     assert!(
         scan(["It does not build: <verify-fail>make: error</verify-fail>"]).verification().unwrap().is_err()
@@ -143,6 +241,23 @@ fn what_the_words_before_it_deny_is_a_mention() {
     assert_eq!(scan(["I cannot give it <verify-pass/>"]).verification(), None);
     assert!(!scan(["not <task-done>t-1</task-done>"]).names(TASK_DONE, "t-1"));
     assert!(scan(["It does not work here <task-failed>t-1</task-failed>"]).names(TASK_FAILED, "t-1"));
+}
+
+#[test]
+fn a_mention_says_why_it_is_none_that_counts() {
+    for (text, objection) in [
+        ("Say @ later", Objection::Place),
+        ("> @", Objection::Place),
+        ("not @", Objection::Denied),
+        ("not @ yet", Objection::Place),
+        ("```\n@", Objection::Code),
+        ("not @\n```\n@\n```", Objection::Code),
+        ("```\n@\n```\nnot @", Objection::Denied),
+    ] {
+        let sigils = scan([text.replace('@', COMPLETE).as_str()]);
+        let said: Vec<_> = sigils.mentions().map(|said| said.objection).collect();
+        assert_eq!(said, [Some(objection)], "{text:?}");
+    }
 }
 
 #[test]
@@ -163,7 +278,7 @@ fn one_claim_is_enough_whatever_else_is_said() {
     let text = format!("Not yet {COMPLETE}, but\n{COMPLETE}\nas {COMPLETE} says. Or {REPLAN} {COMPLETE}");
     let sigils = scan([text.as_str()]);
     assert!(sigils.complete() && !sigils.replan());
-    assert_eq!(sigils.mentions().map(ToString::to_string).collect::<Vec<_>>(), [REPLAN]);
+    assert_eq!(sigils.mentions().map(|said| said.sigil.to_string()).collect::<Vec<_>>(), [REPLAN]);
 }
 
 #[test]
@@ -179,6 +294,7 @@ fn a_line_for_itself_is_told_apart() {
         ("> @", false),
         ("\"@\"", false),
         ("```\n@\n```", false),
+        ("Not done yet:\n@", false),
     ] {
         let sigils = scan([text.replace('@', COMPLETE).as_str()]);
         assert_eq!(sigils.alone().count() == 1, alone, "{text:?}");
@@ -188,7 +304,7 @@ fn a_line_for_itself_is_told_apart() {
 #[test]
 fn a_mention_can_be_taken_for_a_claim() {
     let mut sigils = scan([format!("I say {COMPLETE} later").as_str()]);
-    let sigil = sigils.mentions().next().unwrap().clone();
+    let sigil = sigils.mentions().next().unwrap().sigil.clone();
     assert!(!sigils.complete());
     sigils.claim(&sigil);
     assert!(sigils.complete());
@@ -323,7 +439,8 @@ proptest! {
         prop_assert!(!found.replan() || ends_a_line(REPLAN));
         let has_code = text.contains("```") || text.contains("~~~");
         let alone = |marker: &str| text.lines().any(|line| line.trim() == marker);
-        prop_assert!(!alone(COMPLETE) || found.complete() || has_code);
+        let may_be_denied = text.contains(": ") && (text.contains("not") || text.contains("n't"));
+        prop_assert!(!alone(COMPLETE) || found.complete() || has_code || may_be_denied);
         prop_assert!(!alone(REPLAN) || found.replan() || has_code);
         let quoted = |marker: &str| text.lines().all(|line| !line.contains(marker) || line.starts_with('>'));
         prop_assert!(!found.complete() || !quoted(COMPLETE));

@@ -23,7 +23,7 @@ fn notices_are_shown_and_are_nothing_that_was_said() {
     let informational = json!({ "sessionUpdate": "agent_message_chunk",
         "content": { "type": "text", "text": "**Notice:** Stop says: the disk is nearly full" },
         "_meta": { "claudeCode": { "kind": "informational", "level": "notice" } } });
-    let mut talk = prompted(false);
+    let mut talk = prompted_as("@agentclientprotocol/claude-agent-acp", false);
     assert_eq!(talk.said[0]["params"]["clientCapabilities"]["session"], json!({ "notices": {} }));
     talk.update(&notice);
     talk.update(&informational);
@@ -41,6 +41,19 @@ fn notices_are_shown_and_are_nothing_that_was_said() {
         r#"Notice("Warning: what belongs to no message, where others belong to one")"#,
     ];
     assert_eq!(talk.shown, shown);
+}
+
+#[test]
+fn an_agent_that_names_its_messages_once_goes_on_without() {
+    for (agent, is_claimed) in
+        [("goose", true), ("codex-acp-fork", true), ("@agentclientprotocol/codex-acp", false)]
+    {
+        let mut talk = prompted_as(agent, false);
+        talk.update(&named("1", "It is done.\n\n"));
+        talk.chunk(COMPLETE);
+        talk.end_turn();
+        assert_eq!(talk.reply.speech.sigils().complete(), is_claimed, "{agent}: {:?}", talk.shown);
+    }
 }
 
 #[test]
