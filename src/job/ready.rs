@@ -40,6 +40,7 @@ use crate::record::state::Setup;
 use crate::record::worker::Worker;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
+use crate::text::digest::sha256_of_words;
 use crate::text::redact::Redactor;
 use crate::text::timestamp;
 use crate::view::View;
@@ -67,6 +68,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) accepts_config: bool,
     /// What to call who works.
     pub(crate) agent_name: String,
+    /// The words that it is started with, without secrets; `None`: the worker has them.
+    pub(crate) agent_words: Option<Vec<String>>,
     /// Who works.
     pub(crate) agent: Box<dyn Agent + 'a>,
     /// What on.
@@ -122,6 +125,7 @@ impl<'a> Ready<'a> {
             accepts_config: false,
             validator: validator(settings, agent.launch()),
             agent_name: agent.name().to_owned(),
+            agent_words: Some(words(agent.launch(), &settings.secrets)),
             agent: Box::new(agent),
             source: Box::new(source),
             plan: project.implementation_plan(),
@@ -251,18 +255,32 @@ impl<'a> Ready<'a> {
     /// How the loop is set up, for those who look at it.
     fn setup(&mut self) -> Setup {
         let file = self.source.file();
+        let prompt_file = file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let has_front_matter = self.verb == Verb::Run;
+        let front_matter = prompt_file.clone().filter(|_| has_front_matter);
+        let config = self.settings.files.iter().cloned().map(WatchedConfig::new);
+        let digest = |words: Vec<String>| sha256_of_words(words.iter().map(String::as_str));
+        let validation = self.settings.validation_command.as_deref().filter(|_| self.validator.is_some());
+        let validation = validation.map(|command| self.settings.secrets.word(command));
         Setup {
             verb: self.verb.words().to_owned(),
-            prompt_file: file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
+            prompt_file,
             done_pattern: self.done_words.take(),
             inactivity_timeout: Some(
                 self.inactivity.unwrap_or(self.settings.inactivity_timeout).as_secs_f64(),
             ),
             started_from: self.started_from.take(),
-            config: self.settings.files.iter().cloned().map(WatchedConfig::new).collect(),
+            agent_digest: self.agent_words.take().map(digest),
+            validation_digest: Some(digest(validation.into_iter().collect())),
+            config: config.chain(front_matter.map(WatchedConfig::of_front_matter)).collect(),
             worker: self.worker.take().map(Box::new),
         }
     }
+}
+
+/// What is started, without the secrets in it.
+fn words(launch: &Launch, secrets: &Redactor) -> Vec<String> {
+    launch.command_line().map(|word| secrets.word(&word.to_string_lossy())).collect()
 }
 
 /// Tells what a hook has to say when the loop is over.
@@ -279,9 +297,25 @@ pub(crate) fn kept(settings: &Settings) -> Kept {
     Kept { runs: settings.keep_runs, bytes: settings.keep_size }
 }
 
-/// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back.
+/// The flag by which a loop goes on although its settings were changed.
+pub(crate) const ACCEPT_CONFIG: &str = "--accept-config";
+
+/// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back, and without
+/// `--accept-config`, which speaks of this start alone.
 pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
-    std::env::args_os().map(|word| secrets.word(&word.to_string_lossy())).collect()
+    let words = std::env::args_os().map(|word| secrets.word(&word.to_string_lossy()));
+    without_accepting(words)
+}
+
+/// Without `--accept-config` among ralph's own flags; behind `--` stand words of others.
+fn without_accepting(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut is_ours = true;
+    words
+        .filter(|word| {
+            is_ours &= word != "--";
+            !is_ours || word != ACCEPT_CONFIG
+        })
+        .collect()
 }
 
 /// Who tells others of what becomes of the loops of this process, as the settings say.

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use super::ready::ACCEPT_CONFIG;
 use crate::engine::event::LoopIdentity;
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
-use crate::record::config_watch::{Difference, WatchedConfig};
+use crate::record::config_watch::Difference;
 use crate::record::lookup;
 use crate::record::state::{self, Extent, Found, Setup, State};
 
@@ -67,7 +68,7 @@ pub(super) fn resume(
         (Some(state), None, _) => state,
         _ => return Ok(None),
     };
-    let warnings = config_warnings(&state, project, accepts_config)?;
+    let warnings = config_warnings(&state, setup, project, accepts_config)?;
     let interrupted = state.was_interrupted();
     let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     let from = match (interrupted, tally.last) {
@@ -79,25 +80,43 @@ pub(super) fn resume(
     Ok(Some(Resumed { tally, from, warnings }))
 }
 
-/// What is to be told of files of settings that differ from what the loop began with.
+/// What is to be told of settings that differ from what the loop began with.
 ///
 /// # Errors
-/// When one was changed inside an attempt, and the user does not accept that.
-fn config_warnings(state: &State, project: &Project, accepts: bool) -> anyhow::Result<Vec<String>> {
-    let differs = |config: &WatchedConfig| {
-        Some((project.relative(&config.path), config.difference(state.tally.in_attempt)?))
-    };
-    let mut warnings = Vec::new();
-    for (path, difference) in state.setup.config.iter().filter_map(differs) {
-        let (path, name) = (path.display(), &state.name);
+/// When a file was changed inside an attempt, and the user does not accept that.
+fn config_warnings(
+    state: &State,
+    setup: &Setup,
+    project: &Project,
+    accepts: bool,
+) -> anyhow::Result<Vec<String>> {
+    let name = &state.name;
+    let mut differing = Vec::new();
+    for config in &state.setup.config {
+        let Some(difference) = config.difference(state.tally.in_attempt) else { continue };
+        let path = project.relative(&config.path);
+        let part = if config.front_matter { "the front matter of " } else { "" };
+        let what = format!("{part}{}", path.display());
         if difference == Difference::Inside && !accepts {
             bail!(
-                "{path} was changed inside an attempt of loop '{name}': look at it, and go on with --accept-config, or take the change back"
+                "{what} was changed inside an attempt of loop '{name}': look at it, and go on with {ACCEPT_CONFIG}, or take the change back"
             );
         }
-        warnings.push(format!("{path} is not as it was when loop '{name}' began: it counts as it is now"));
+        differing.push(what);
     }
-    Ok(warnings)
+    // What flags and variables say, no agent can have changed.
+    let is_other = |began: &Option<String>, now: &Option<String>| {
+        began.as_ref().zip(now.as_ref()).is_some_and(|(began, now)| began != now)
+    };
+    if is_other(&state.setup.validation_digest, &setup.validation_digest) {
+        differing.push("the validation command".to_owned());
+    }
+    if is_other(&state.setup.agent_digest, &setup.agent_digest) {
+        differing.push("the agent's command line".to_owned());
+    }
+    let told =
+        |what: String| format!("{what} is not as it was when loop '{name}' began: it counts as it is now");
+    Ok(differing.into_iter().map(told).collect())
 }
 
 /// Why a state is that of another loop than the one to be started; `None` when it is not.

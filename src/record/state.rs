@@ -46,6 +46,12 @@ pub struct Setup {
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_from: Option<PathBuf>,
+    /// A digest of the words of its agent's command line, wherever these come from; `None`: they are known otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_digest: Option<String>,
+    /// The same of its validation command; of no words where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_digest: Option<String>,
     /// The files that its settings come from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<WatchedConfig>,
