@@ -199,13 +199,14 @@ impl<'a> Ready<'a> {
             recorder.warn(warning);
         }
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
-        let tally = resumed.map(|Resumed { tally, from, warnings }| {
+        let resumed = resumed.map(|Resumed { tally, recovered, from, warnings }| {
             view.goes_on(&from);
             for warning in &warnings {
                 view.warn(warning);
             }
-            tally
+            (tally, recovered)
         });
+        let (tally, recovered) = resumed.unwrap_or_default();
         view.log_is(&project.relative(recorder.session_log()));
         // It waits for them.
         let _ = watch.send(recorder.requests());
@@ -232,7 +233,8 @@ impl<'a> Ready<'a> {
                 .with_person(self.person),
             project: project.root().to_owned(),
             limits: self.limits,
-            tally: tally.unwrap_or_default(),
+            tally,
+            recovered,
             delay: self.settings.delay,
             done_pattern: self.done_pattern,
             source: self.source,

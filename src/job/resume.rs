@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::ready::ACCEPT_CONFIG;
-use crate::engine::event::LoopIdentity;
+use crate::engine::event::{LoopIdentity, Recovered};
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
 use crate::record::config_watch::Difference;
-use crate::record::lookup;
-use crate::record::state::{self, Extent, Found, Setup, State};
+use crate::record::state::{Extent, Found, Setup, State};
+use crate::record::{lookup, recovery};
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(crate) enum Resume {
 pub(super) struct Resumed {
     /// The count to go on from.
     pub(super) tally: Tally,
+    /// What of it the state did not have.
+    pub(super) recovered: Option<Recovered>,
     /// Where it goes on, in words.
     pub(super) from: String,
     /// What is to be told of its settings.
@@ -46,7 +48,7 @@ pub(super) fn resume(
     if how == Resume::No {
         return Ok(None);
     }
-    let found = state::read(&project.state(), Extent::Whole)
+    let (found, recovered) = recovery::read(project, &identity.name, Extent::Whole)
         .with_context(|| format!("cannot read {}", project.state().display()))?;
     let (state, why_not) = match found {
         Found::State(state) => {
@@ -57,13 +59,18 @@ pub(super) fn resume(
             let why_not = another_loop(&state, identity, setup, same_prompt);
             (Some(state), why_not)
         }
-        Found::Nothing | Found::Unknown(_) => (None, None),
+        Found::Nothing | Found::Damaged(_) | Found::Unknown(_) => (None, None),
     };
     let state = match (state, why_not, how) {
         (_, Some(why_not), Resume::Asked) => bail!("{why_not}: resume that one, or start without --resume"),
         (None, _, Resume::Asked) => {
             let from = "there is nothing to resume; starting afresh".to_owned();
-            return Ok(Some(Resumed { tally: Tally::default(), from, warnings: Vec::new() }));
+            return Ok(Some(Resumed {
+                tally: Tally::default(),
+                recovered: None,
+                from,
+                warnings: Vec::new(),
+            }));
         }
         (Some(state), None, _) => state,
         _ => return Ok(None),
@@ -77,7 +84,7 @@ pub(super) fn resume(
         (true, _) => "resuming at",
     };
     let from = format!("{from} iteration {}", tally.iteration);
-    Ok(Some(Resumed { tally, from, warnings }))
+    Ok(Some(Resumed { tally, recovered, from, warnings }))
 }
 
 /// What is to be told of settings that differ from what the loop began with.

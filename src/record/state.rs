@@ -138,6 +138,9 @@ pub struct State {
     /// Why it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_reason: Option<String>,
+    /// What led there, in one line, where the reason alone does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_detail: Option<String>,
     /// The process exit code it ended with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
@@ -161,6 +164,9 @@ pub struct State {
     /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
+    /// How often one iteration may be tried again.
+    #[serde(default)]
+    pub max_retries: u32,
     /// What it may use up besides.
     #[serde(flatten)]
     pub budget: Budget,
@@ -185,6 +191,9 @@ pub struct State {
     /// The session log of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_log: Option<PathBuf>,
+    /// So many bytes of the events log beside it are counted here: what follows there is news.
+    #[serde(default)]
+    pub log_read: u64,
     /// The folder of its records, where it looks for requests. Another one than this file is in: the project was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
@@ -225,7 +234,9 @@ pub enum Found {
     Nothing,
     /// A state that we understand.
     State(Box<State>),
-    /// Something that we do not: torn, emptied, or written by a newer ralph. In words.
+    /// One that was torn or emptied. In words.
+    Damaged(String),
+    /// One that another version of ralph has written. In words.
     Unknown(String),
 }
 
@@ -266,11 +277,11 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
     Ok(match state.map_or_else(|| toml::from_str::<State>(&text), Ok) {
         Ok(state) if state.version > VERSION => newer(state.version),
         Ok(state) => Found::State(Box::new(state)),
-        Err(_) if text.trim().is_empty() => Found::Unknown("it is empty".to_owned()),
+        Err(_) if text.trim().is_empty() => Found::Damaged("it is empty".to_owned()),
         Err(error) => match (toml::from_str::<Versioned>(&text), older_state::read(&text)) {
             (Ok(Versioned { version }), _) if version > VERSION => newer(version),
             (Err(_), Some(older)) => Found::State(Box::new(older)),
-            _ => Found::Unknown(format!("it is damaged: {}", error.message())),
+            _ => Found::Damaged(format!("it is damaged: {}", error.message())),
         },
     })
 }
@@ -286,7 +297,7 @@ fn read_json(text: &str) -> Found {
         version: Option<u32>,
     }
     if text.trim().is_empty() {
-        return Found::Unknown("it is empty".to_owned());
+        return Found::Damaged("it is empty".to_owned());
     }
     match (worker::read(text), serde_json::from_str::<Versioned>(text)) {
         (_, Ok(Versioned { version: Some(version) })) if version > VERSION => {
@@ -296,7 +307,7 @@ fn read_json(text: &str) -> Found {
         (Err(_), Ok(Versioned { version: None })) => {
             Found::Unknown("it was written by an older program, whose workers cannot be taken up".to_owned())
         }
-        (Err(error), _) => Found::Unknown(format!("it is damaged: {error}")),
+        (Err(error), _) => Found::Damaged(format!("it is damaged: {error}")),
     }
 }
 
@@ -324,6 +335,7 @@ impl State {
             active: true,
             status: Status::Running,
             exit_reason: None,
+            exit_detail: None,
             exit_code: None,
             started_at,
             last_iteration_at: None,
@@ -332,6 +344,7 @@ impl State {
             waiting_until: None,
             waiting_for: None,
             max_iterations: None,
+            max_retries: 0,
             budget: Budget::default(),
             pending: None,
             agent_command: None,
@@ -340,6 +353,7 @@ impl State {
             agent_context: None,
             at_task: None,
             session_log: None,
+            log_read: 0,
             records: None,
             setup: Setup::default(),
             argv: Vec::new(),
@@ -458,10 +472,11 @@ impl State {
                 Outcome::OutOfCredit,
                 Outcome::NotLoggedIn,
                 Outcome::AgentMissing,
+                Outcome::RecordFailed,
             ]
             .into_iter()
             .any(ended_by)
             // The work is done; only its way to where it belongs is not.
-            || (ended_by(Outcome::GitFailed) || ended_by(Outcome::RecordFailed)) && is_through
+            || ended_by(Outcome::GitFailed) && is_through
     }
 }

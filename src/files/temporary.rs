@@ -1,0 +1,137 @@
+//! Temporary files: what is written whole is made beside its place, or in a folder of ours, and takes the place when it is whole.
+//! A process that is killed leaves one behind. Its name says whose it is, so that the next start removes it and nothing else.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tempfile::NamedTempFile;
+
+use super::own;
+
+/// What their names begin with; the boot, the process and something random follow.
+const PREFIX: &str = ".ralph-";
+const SUFFIX: &str = ".tmp";
+/// So much of the id of a boot is in a name, in bytes.
+const BOOT: usize = 8;
+/// What git is to ignore, wherever one of them is left.
+pub const PATTERN: &str = ".ralph-*-*-*.tmp";
+
+/// Makes one in a folder, which its user alone can read unless `mode` says something else.
+pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
+    let prefix = format!("{PREFIX}{}-{}-", boot(), std::process::id());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(SUFFIX);
+    if let Some(mode) = mode {
+        builder.permissions(Permissions::from_mode(mode));
+    }
+    let file = builder.tempfile_in(folder)?;
+    // Whoever sees no process of that number, as from another container, sees this.
+    let _ = file.as_file().try_lock();
+    Ok(file)
+}
+
+/// The folder of ours in which a temporary file for one of people's in `folder` is seen by nobody: the ralph dir of the project that
+/// it is in, if it can be moved from there. `None`: there is none.
+pub(super) fn folder_for(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let has_git = |above: &&Path| above.join(".git").symlink_metadata().is_ok();
+    let ours = folder.ancestors().find(has_git)?.join(".ralph");
+    let (there, here) = (ours.symlink_metadata().ok()?, folder.metadata().ok()?);
+    (there.is_dir() && there.dev() == here.dev()).then_some(ours)
+}
+
+/// Removes what killed processes have left in a folder; answers how many there were.
+pub fn sweep(folder: &Path) -> usize {
+    left_in(folder).into_iter().filter(|path| fs::remove_file(path).is_ok()).count()
+}
+
+/// What killed processes have left in a folder.
+#[must_use]
+pub fn left_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| is_left_over(path)).collect()
+}
+
+fn is_left_over(path: &Path) -> bool {
+    let Some((its_boot, pid)) = path.file_name().and_then(|name| name.to_str()).and_then(made_by) else {
+        return false;
+    };
+    let is_there = its_boot == boot() && Path::new("/proc").join(pid.to_string()).exists();
+    !is_there && own::open_to_read(path).is_ok_and(|file: File| file.try_lock().is_ok())
+}
+
+/// By which process of which boot the file of this name was made; `None` for a name of another kind.
+fn made_by(name: &str) -> Option<(&str, u32)> {
+    let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
+    let (boot, pid, random) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_boot = boot.len() == BOOT && boot.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_ours = is_boot && !random.is_empty() && parts.next().is_none();
+    pid.parse().ok().filter(|_| is_ours).map(|pid| (boot, pid))
+}
+
+/// The beginning of the kernel's id of this boot.
+fn boot() -> &'static str {
+    static ID: OnceLock<String> = OnceLock::new();
+    ID.get_or_init(|| {
+        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        // Without one, all of them count as those of one boot.
+        id.get(..BOOT).unwrap_or("00000000").to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_dead_processes_have_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: String| folder.path().join(name);
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        gone.wait().unwrap();
+        let (boot, pid) = (boot(), std::process::id());
+        let left =
+            [format!(".ralph-{boot}-{}-aBc123.tmp", gone.id()), format!(".ralph-0123abcd-{pid}-aBc123.tmp")];
+        let others = [
+            format!(".ralph-{boot}-{pid}-aBc123.tmp"),
+            format!(".ralph-{}-1.tmp", gone.id()),
+            ".ralph-notes-1-x.tmp".to_owned(),
+            "state.toml.x1.tmp".to_owned(),
+        ];
+        left.iter().chain(&others).for_each(|name| fs::write(at(name.clone()), "").unwrap());
+        let held = at(format!(".ralph-0123abcd-{pid}-held.tmp"));
+        fs::write(&held, "").unwrap();
+        let lock = File::open(&held).unwrap();
+        lock.try_lock().unwrap();
+        assert_eq!((left_in(folder.path()).len(), sweep(folder.path())), (2, 2));
+        assert!(others.iter().all(|name| at(name.clone()).exists()) && held.exists());
+        assert!(left.iter().all(|name| !at(name.clone()).exists()));
+        drop(lock);
+        assert_eq!(sweep(folder.path()), 1);
+        let mine = make(folder.path(), None).unwrap();
+        assert!(made_by(mine.path().file_name().unwrap().to_str().unwrap()).is_some());
+        assert_eq!(sweep(folder.path()), 0);
+    }
+
+    #[test]
+    fn files_of_people_are_made_where_nobody_sees_them() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for folder in ["docs/more", ".git/info"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        assert_eq!(folder_for(&at("docs/more")), None);
+        fs::create_dir(at(".ralph")).unwrap();
+        let ours = Some(root.path().canonicalize().unwrap().join(".ralph"));
+        for folder in ["", "docs/more", ".git/info"] {
+            assert_eq!(folder_for(&at(folder)), ours, "{folder}");
+        }
+        fs::remove_dir(at(".ralph")).unwrap();
+        std::os::unix::fs::symlink("docs", at(".ralph")).unwrap();
+        assert_eq!(folder_for(&at("docs/more")), None);
+    }
+}
