@@ -13,6 +13,7 @@ mod half_made;
 mod head_file;
 pub mod identity;
 pub mod keep;
+pub mod left_locks;
 mod progress;
 pub mod range;
 pub mod refs;

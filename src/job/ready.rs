@@ -29,14 +29,15 @@ use crate::engine::run::{Job, run as run_engine};
 use crate::engine::source::Source;
 use crate::engine::stop::Ask;
 use crate::engine::validator::Validator;
-use crate::git;
+use crate::git::{self, left_locks};
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::record::config_watch::WatchedConfig;
 use crate::record::recorder::Recorder;
+use crate::record::recovery;
 use crate::record::retention::{self, Kept};
-use crate::record::state::Setup;
+use crate::record::state::{Extent, Found, Setup};
 use crate::record::worker::Worker;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
@@ -184,7 +185,12 @@ impl<'a> Ready<'a> {
         };
         let setup = self.setup();
         // Looked at first: a refused start leaves no session log.
-        let resumed = resume(self.resume, project, &identity, &setup, self.accepts_config)?;
+        let before = recovery::read(project, &identity.name, Extent::Whole);
+        let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
+            Found::State(state) => state.last_at_work(),
+            _ => None,
+        });
+        let resumed = resume(self.resume, before, project, &identity, &setup, self.accepts_config)?;
         let watch = watch_requests(inbox)?;
         let secrets = &self.settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
@@ -197,6 +203,14 @@ impl<'a> Ready<'a> {
         }
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);
+        }
+        // Nothing of the last loop is left by now.
+        for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
+            let lock = project.relative(&lock);
+            recorder.warn(format!(
+                "removed {}: an agent that was ended inside of git left this lock, and nobody holds it",
+                lock.display()
+            ));
         }
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
         let resumed = resumed.map(|Resumed { tally, recovered, from, warnings }| {

@@ -1,6 +1,7 @@
 //! Whether and where a loop goes on that was cut off.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -10,8 +11,8 @@ use crate::engine::event::{LoopIdentity, Recovered};
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
 use crate::record::config_watch::Difference;
-use crate::record::state::{Extent, Found, Setup, State};
-use crate::record::{lookup, recovery};
+use crate::record::lookup;
+use crate::record::state::{Found, Setup, State};
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +37,14 @@ pub(super) struct Resumed {
     pub(super) warnings: Vec<String>,
 }
 
+/// What was recorded last of the loop in a ralph dir, and what of that its state did not have.
+pub(super) type Before = (Found, Option<Recovered>);
+
 /// The loop that goes on; `None` to start afresh. A state file that cannot be understood is
 /// put aside when the records are opened.
 pub(super) fn resume(
     how: Resume,
+    before: io::Result<Before>,
     project: &Project,
     identity: &LoopIdentity,
     setup: &Setup,
@@ -48,8 +53,7 @@ pub(super) fn resume(
     if how == Resume::No {
         return Ok(None);
     }
-    let (found, recovered) = recovery::read(project, &identity.name, Extent::Whole)
-        .with_context(|| format!("cannot read {}", project.state().display()))?;
+    let (found, recovered) = before.with_context(|| format!("cannot read {}", project.state().display()))?;
     let (state, why_not) = match found {
         Found::State(state) => {
             // One that goes on by itself is the same with another prompt, too.

@@ -115,7 +115,8 @@ impl Loop {
 #[must_use]
 pub fn is_own(places: &Project, state: &State) -> bool {
     let entry = || registry::find(&places.registry()?, &state.name, places.ralph_dir());
-    let is_known = |entry: Entry| entry.run_id == state.run && entry.command == Some(state.command_digest());
+    // The run is part of the digest.
+    let is_known = |entry: Entry| [entry.command, entry.before].contains(&Some(state.command_digest()));
     places.is_of_worker() || entry().is_some_and(is_known)
 }
 

@@ -1,7 +1,8 @@
 //! `state.toml`: where a loop stands, and how others read it.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ use crate::text::digest::sha256_of_words;
 pub const VERSION: u32 = 1;
 /// A larger file is no state of ours, in bytes.
 const LARGEST: u64 = 64 << 20;
+
+/// So long it takes at most to end an agent, with all that it has started.
+const LADDER: Duration = Duration::from_secs(10);
 
 /// How a loop is set up, for those who look at it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -377,6 +381,17 @@ impl State {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.active && self.is_held
+    }
+
+    /// When its latest attempt was at work, with the time that it takes to end an agent; `None` where there was none, or nobody knows
+    /// when it ended.
+    #[must_use]
+    pub fn last_at_work(&self) -> Option<RangeInclusive<SystemTime>> {
+        let began = SystemTime::from(self.last_iteration_at?);
+        let ended = self.last_iteration_ended_at.map(SystemTime::from).filter(|ended| *ended >= began);
+        // Cut off, it was at work as long as it has been heard of.
+        let heard = || self.session_log.as_deref()?.metadata().ok()?.modified().ok();
+        Some(began..=ended.or_else(heard)? + LADDER)
     }
 
     /// Whether it holds, or is to hold after the current attempt.

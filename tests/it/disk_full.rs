@@ -44,10 +44,11 @@ fn the_raw_output_cannot_be_written() {
         "{state}"
     );
     // That is said where one looks, with what to type, and goes on when the fault is over.
-    let status = scratch.run("status").stdout;
+    let status = scratch.run("status prompt").stdout;
     assert!(status.contains("record_failed (exit code 1; 'ralph resume prompt' goes on)"), "{status}");
     assert!(status.contains("last_agent_output: it is a folder"), "{status}");
-    assert!(run.stdout.contains("ralph resume prompt"), "{run:?}");
+    let overview = scratch.run("").stdout;
+    assert!(overview.contains("ralph resume prompt"), "{overview}");
     std::fs::remove_dir(scratch.path(".ralph/last_agent_output")).unwrap();
     scratch.agent("claude", &says);
     let run = scratch.run("resume");

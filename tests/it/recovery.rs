@@ -1,7 +1,10 @@
 //! A loop that was cut off between its events log and its state: the log is the truth.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::policies::{agent, attempts, project};
 use crate::scratch::{Run, Scratch, wait_for};
@@ -58,11 +61,15 @@ const TOLD: &str = "! the last run was cut off: 1 attempt that it had not booked
 #[test]
 fn an_attempt_that_had_ended_is_counted_and_not_run_again() {
     let scratch = cut_off();
+    let doctor = scratch.run("doctor").stdout;
+    assert!(doctor.contains("the state of loop 'prompt' lacks 1 attempt of its events log"), "{doctor}");
+    // It has asked the agent who it is.
+    fs::write(crate::policies::beside(&scratch, "attempts"), "\n\n").unwrap();
     // Readers know as well.
     let status = scratch.run("status --json").stdout;
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     let found = status.to_string();
-    assert!(found.contains(r#""succeeded":2"#), "{found}");
+    assert!(found.contains(r#""attempts":2"#), "{found}");
     goes_on(&scratch, TOLD);
     let events = fs::read_to_string(log(&scratch)).unwrap();
     assert!(events.contains(r#""event":"recovered","attempts":1,"cost_usd":0.02,"from":"#), "{events}");
@@ -145,6 +152,8 @@ fn what_killed_processes_have_left_of_writing_goes_at_the_next_start() {
             scratch.write(&format!("{folder}/{name}"), "");
         }
     }
+    let doctor = scratch.run("doctor").stdout;
+    assert!(doctor.contains("4 temporary files of processes that were killed"), "{doctor}");
     assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
     for folder in [".ralph", ".git/info", "."] {
         let is_there = |name: &str| scratch.path(folder).join(name).exists();
@@ -168,4 +177,61 @@ fn a_torn_line_of_the_iterations_log_is_ended() {
     let mut lines = log.lines();
     assert_eq!(lines.next(), Some("2026-11-23T12:00:00 [END] it"));
     assert!(lines.next().is_some_and(|line| line.contains(" [START] iteration 1/1")), "{log}");
+}
+
+#[test]
+fn a_lock_that_an_ended_agent_left_in_git_goes_when_nobody_holds_it() {
+    let lock = |scratch: &Scratch, name: &str| scratch.path(&format!(".git/{name}.lock"));
+    let scratch = project("touch .git/HEAD.lock; say hi; ok");
+    // One of the user's, from before.
+    scratch.write(".git/index.lock", "");
+    fs::File::options()
+        .write(true)
+        .open(lock(&scratch, "index"))
+        .unwrap()
+        .set_modified(std::time::UNIX_EPOCH)
+        .unwrap();
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    assert!(lock(&scratch, "HEAD").exists());
+    agent(&scratch, "say hi; ok");
+    // As long as it is open, it is held.
+    let open = fs::File::open(lock(&scratch, "HEAD")).unwrap();
+    let run = scratch.run("prompt p.md 1 --resume");
+    assert!(run.code == Some(0) && !run.stderr.contains("removed .git"), "{run:?}");
+    assert!(lock(&scratch, "HEAD").exists());
+    drop(open);
+
+    let scratch = project("touch .git/HEAD.lock; say hi; ok");
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    // A git of the user's, which may have closed its lock while it waits for an editor.
+    let mut git = scratch.command("git");
+    git.args(["-c", "alias.wait=!sleep 600", "wait"]).process_group(0);
+    let mut git = git.spawn().unwrap();
+    wait_for("git", || {
+        fs::read(format!("/proc/{}/cmdline", git.id()))
+            .is_ok_and(|line| line.starts_with(b"git"))
+            .then_some(())
+    });
+    agent(&scratch, "touch .git/HEAD.lock; say hi; ok");
+    let run = scratch.run("prompt p.md 1");
+    assert!(run.code == Some(0) && lock(&scratch, "HEAD").exists(), "{run:?}");
+    kill_process_group(Pid::from_child(&git), Signal::KILL).unwrap();
+    git.wait().unwrap();
+    agent(&scratch, "git commit --quiet --allow-empty --message more; complete");
+    let run = scratch.run("prompt p.md 1");
+    let told =
+        "removed .git/HEAD.lock: an agent that was ended inside of git left this lock, and nobody holds it";
+    assert!(run.code == Some(0) && run.stderr.contains(told), "{run:?}");
+    assert!(scratch.git(&["log", "--format=%s"]).starts_with("more\n"));
+}
+
+#[test]
+fn a_start_that_was_cut_off_before_it_began_leaves_the_loop_before_it() {
+    let scratch = cut_off();
+    // It has entered itself in the user's list of loops, and nothing else.
+    let state = scratch.read(".ralph/state.toml");
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    scratch.write(".ralph/state.toml", state);
+    let run = scratch.run("resume");
+    assert!(run.code == Some(0) && run.stderr.contains("resuming after iteration 2"), "{run:?}");
 }

@@ -1,0 +1,72 @@
+//! Locks that an agent has left which was ended inside of git: nobody holds them, and git refuses to work until they are gone.
+//!
+//! Git's locks are never deleted blindly, see [`super::change`]. These are known by two things: they were made while an attempt of
+//! a loop that is over was at work, all of whose processes have been ended, and no process that we can see has them open
+//! or is a git at work in the repository.
+
+use std::fs;
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::head_file;
+use super::worktrees::{CheckedOut, checked_out, locks};
+
+/// Removes the locks of the work tree `root` that were made within this time, if nobody works there; answers which they were. To be
+/// called when no process of the loop is left that was at work then.
+#[must_use]
+pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
+    let branch = match checked_out(root) {
+        Ok(CheckedOut::Branch(name)) => name,
+        // There is no lock of this name.
+        _ => String::new(),
+    };
+    let is_of_then = |lock: &PathBuf| {
+        let found = lock.symlink_metadata().ok().filter(fs::Metadata::is_file);
+        found.and_then(|found| found.modified().ok()).is_some_and(|made| at_work.contains(&made))
+    };
+    let mut left: Vec<PathBuf> = locks(root, &branch).into_iter().filter(is_of_then).collect();
+    if left.is_empty() || is_in_use(root, &left) {
+        return Vec::new();
+    }
+    left.retain(|lock| fs::remove_file(lock).is_ok());
+    left
+}
+
+/// Whether a process has one of these files open, or is a git at work in the repository of this work tree: that may have closed its
+/// lock.
+fn is_in_use(root: &Path, files: &[PathBuf]) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let files: Vec<PathBuf> = files.iter().map(|file| real(file)).collect();
+    let common = head_file::common_dir(root).map(|common| real(&common));
+    let main = common.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+    let folders: Vec<PathBuf> = [Some(real(root)), common, main].into_iter().flatten().collect();
+    // Where nobody can be seen, somebody may be there.
+    let Ok(processes) = fs::read_dir("/proc") else { return true };
+    processes.flatten().map(|process| process.path()).any(|process| {
+        let has_open = fs::read_dir(process.join("fd")).is_ok_and(|open| {
+            open.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|file| files.contains(&file)))
+        });
+        has_open || is_git_in(&process, &folders)
+    })
+}
+
+/// Whether a process is a git that works in one of these folders, or was told of one. Daemons of git's that only watch are none.
+fn is_git_in(process: &Path, folders: &[PathBuf]) -> bool {
+    let says = |file: &str| fs::read(process.join(file)).unwrap_or_default();
+    let line = says("cmdline");
+    let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = Path::new(std::ffi::OsStr::from_bytes(program)).file_name().unwrap_or_default();
+    if !name.as_bytes().starts_with(b"git") || line.windows(8).any(|part| part == b"--daemon") {
+        return false;
+    }
+    let names = |text: &[u8], folder: &Path| {
+        let folder = folder.as_os_str().as_bytes();
+        text.windows(folder.len()).any(|part| part == folder)
+    };
+    let (cwd, environment) = (fs::read_link(process.join("cwd")), says("environ"));
+    // One that cannot be seen might be there.
+    cwd.as_ref().map_or(true, |cwd| folders.iter().any(|folder| cwd.starts_with(folder)))
+        || folders.iter().any(|folder| names(&line, folder) || names(&environment, folder))
+}
