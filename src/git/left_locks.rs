@@ -4,6 +4,7 @@
 //! a loop that is over was at work, all of whose processes have been ended, and no process that we can see has them open
 //! or is a git at work in the repository.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,6 +13,7 @@ use std::time::SystemTime;
 
 use super::head_file;
 use super::worktrees::{CheckedOut, checked_out, locks};
+use crate::process::stat::Stat;
 
 /// Removes the locks of the work tree `root` that were made within this time, if nobody works there; answers which they were. To be
 /// called when no process of the loop is left that was at work then.
@@ -42,22 +44,20 @@ fn is_in_use(root: &Path, files: &[PathBuf]) -> bool {
     let common = head_file::common_dir(root).map(|common| real(&common));
     let main = common.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let folders: Vec<PathBuf> = [Some(real(root)), common, main].into_iter().flatten().collect();
-    // Where nobody can be seen, somebody may be there.
-    let Ok(processes) = fs::read_dir("/proc") else { return true };
-    processes.flatten().map(|process| process.path()).any(|process| {
-        let has_open = fs::read_dir(process.join("fd")).is_ok_and(|open| {
-            open.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|file| files.contains(&file)))
-        });
-        has_open || is_git_in(&process, &folders)
-    })
+    Stat::all().any(|process| has_open(process.pid, &files) || is_git_in(process.pid, &folders))
+}
+
+fn has_open(pid: u32, files: &[PathBuf]) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| files.contains(&file))
 }
 
 /// Whether a process is a git that works in one of these folders, or was told of one. Daemons of git's that only watch are none.
-fn is_git_in(process: &Path, folders: &[PathBuf]) -> bool {
-    let says = |file: &str| fs::read(process.join(file)).unwrap_or_default();
+fn is_git_in(pid: u32, folders: &[PathBuf]) -> bool {
+    let says = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let line = says("cmdline");
     let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
-    let name = Path::new(std::ffi::OsStr::from_bytes(program)).file_name().unwrap_or_default();
+    let name = Path::new(OsStr::from_bytes(program)).file_name().unwrap_or_default();
     if !name.as_bytes().starts_with(b"git") || line.windows(8).any(|part| part == b"--daemon") {
         return false;
     }
@@ -65,8 +65,12 @@ fn is_git_in(process: &Path, folders: &[PathBuf]) -> bool {
         let folder = folder.as_os_str().as_bytes();
         text.windows(folder.len()).any(|part| part == folder)
     };
-    let (cwd, environment) = (fs::read_link(process.join("cwd")), says("environ"));
-    // One that cannot be seen might be there.
-    cwd.as_ref().map_or(true, |cwd| folders.iter().any(|folder| cwd.starts_with(folder)))
-        || folders.iter().any(|folder| names(&line, folder) || names(&environment, folder))
+    let environment = says("environ");
+    match fs::read_link(format!("/proc/{pid}/cwd")) {
+        // One that cannot be seen might be there.
+        Err(_) => true,
+        Ok(cwd) => folders
+            .iter()
+            .any(|folder| cwd.starts_with(folder) || names(&line, folder) || names(&environment, folder)),
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::policies::{agent, attempts, project};
-use crate::scratch::{Run, Scratch, wait_for};
+use crate::scratch::{Run, Scratch, finish, wait_for};
+use crate::workers::Tmux;
 
 /// Keeps its own state and its own log aside as they are while the agent of the second iteration works, and what they are when
 /// that has ended but was not kept.
@@ -18,15 +19,19 @@ fn log(scratch: &Scratch) -> PathBuf {
     log.canonicalize().unwrap().with_extension("events.jsonl")
 }
 
+/// Cuts an events log in the line after the end of the second attempt.
+fn cut(log: &Path) {
+    let events = fs::read_to_string(log).unwrap();
+    let ended = events.match_indices(r#""event":"attempt_ended""#).nth(1).unwrap().0;
+    let end = ended + events[ended..].find('\n').unwrap() + 1;
+    fs::write(log, &events[..end + 40]).unwrap();
+}
+
 /// A loop that was killed when the end of its second attempt stood in its log and nowhere else.
 fn cut_off() -> Scratch {
     let scratch = project(KEEPS);
     assert_eq!(scratch.run("prompt p.md 5").code, Some(0));
-    let events = fs::read_to_string(log(&scratch)).unwrap();
-    let ended = events.match_indices(r#""event":"attempt_ended""#).nth(1).unwrap().0;
-    let end = ended + events[ended..].find('\n').unwrap() + 1;
-    // The line after it is torn.
-    fs::write(log(&scratch), &events[..end + 40]).unwrap();
+    cut(&log(&scratch));
     let state = fs::read_to_string(crate::policies::beside(&scratch, "state")).unwrap();
     assert!(state.contains("iteration = 2\n") && state.contains("in_attempt = true\n"), "{state}");
     scratch.write(".ralph/state.toml", state);
@@ -234,4 +239,33 @@ fn a_start_that_was_cut_off_before_it_began_leaves_the_loop_before_it() {
     scratch.write(".ralph/state.toml", state);
     let run = scratch.run("resume");
     assert!(run.code == Some(0) && run.stderr.contains("resuming after iteration 2"), "{run:?}");
+}
+
+#[test]
+fn an_iteration_of_a_worker_that_had_ended_stands_once() {
+    let tmux = Tmux::new();
+    let ralph = tmux.start("exit 0,silent 2; exit 0,exit 0", "-n 3");
+    let state = tmux.folder().join("state.json");
+    let behind = wait_for("the second attempt", || {
+        let read: serde_json::Value = serde_json::from_slice(&fs::read(&state).ok()?).ok()?;
+        (read["current_iteration"] == 2 && read["loop"]["in_attempt"] == true).then_some(read)
+    });
+    assert_eq!(finish(ralph).code, Some(0));
+    let steps = tmux.log();
+    let session = PathBuf::from(behind["loop"]["session_log"].as_str().unwrap());
+    cut(&session.with_extension("events.jsonl"));
+    fs::write(&state, behind.to_string()).unwrap();
+    let iterations = tmux.folder().join("iterations.log");
+    let kept = fs::read_to_string(&iterations).unwrap();
+    let end = kept.match_indices('\n').nth(3).unwrap().0;
+    fs::write(&iterations, &kept[..=end]).unwrap();
+    let run = tmux.run("resume w");
+    assert!(
+        run.code == Some(0) && run.stderr.contains("1 attempt that it had not booked is counted"),
+        "{run:?}"
+    );
+    let words = |steps: &[String]| -> Vec<String> {
+        steps.iter().map(|step| step.split(" exit=").next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(words(&tmux.log()), words(&steps));
 }
