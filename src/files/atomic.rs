@@ -24,7 +24,7 @@ pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<
         let folder = folder_of(path);
         // Agents tidy up (`git clean -fdx`), and take what is ignored with them.
         own::make_folder(folder)?;
-        replace(path, content, Mode::Ours, durability)
+        replace(path, content, &Mode::Ours, durability)
     };
     replace().map_err(FileError::at(path))
 }
@@ -48,7 +48,7 @@ pub fn write_theirs(path: &Path, content: &[u8], durability: Durability) -> Resu
         let target = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_path_buf() };
         require_file_or_nothing(&target)?;
         let mode = fs::metadata(&target).map_or(Mode::Usual, |old| Mode::Like(old.permissions()));
-        replace(&target, content, mode, durability).map(drop)
+        replace(&target, content, &mode, durability).map(drop)
     };
     replace().map_err(FileError::at(path))
 }
@@ -68,7 +68,7 @@ pub fn copy_theirs(path: &Path) -> Result<PathBuf, FileError> {
         while name(number).symlink_metadata().is_ok() {
             number += 1;
         }
-        replace(&name(number), &content, mode, Durability::Atomic).map(|_| name(number))
+        replace(&name(number), &content, &mode, Durability::Atomic).map(|_| name(number))
     };
     copy().map_err(FileError::at(path))
 }
@@ -92,15 +92,15 @@ fn require_file_or_nothing(path: &Path) -> io::Result<()> {
 }
 
 /// A temporary file, then a rename.
-fn replace(path: &Path, content: &[u8], mode: Mode, durability: Durability) -> io::Result<FileId> {
+fn replace(path: &Path, content: &[u8], mode: &Mode, durability: Durability) -> io::Result<FileId> {
     let folder = folder_of(path);
     // In a folder of people's nobody shall find a part of it.
     let ours = if matches!(mode, Mode::Ours) { None } else { temporary::folder_for(folder) };
-    let by_way_of_ours = ours.map(|ours| replace_by_way_of(&ours, path, content, &mode, durability));
+    let by_way_of_ours = ours.map(|ours| replace_by_way_of(&ours, path, content, mode, durability));
     match by_way_of_ours {
         Some(Ok(id)) => Ok(id),
         // What is wrong with the place itself is said of that.
-        _ => replace_by_way_of(folder, path, content, &mode, durability),
+        _ => replace_by_way_of(folder, path, content, mode, durability),
     }
 }
 

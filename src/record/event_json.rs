@@ -1,6 +1,7 @@
 //! Events as the lines that `--json` prints and the events log keeps.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Local};
@@ -11,6 +12,7 @@ use super::event_line::{
 };
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
 use crate::engine::outcome::Outcome;
+use crate::engine::policy::Limits;
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::{Last, Tally};
@@ -37,13 +39,7 @@ pub fn to_line(at: DateTime<Local>, identity: &LoopIdentity, fact: Fact<'_>) -> 
 /// The fact that an event is; `None` for what was shown, which are many, and for raw bytes.
 pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
     Some(match *event {
-        Event::LoopStarted { project, limits, tally } => Fact::LoopStarted {
-            max_iterations: limits.max_iterations,
-            max_retries: limits.max_retries,
-            project: project.to_string_lossy(),
-            spent: Some(spent(tally)).filter(|spent| *spent != LineSpent::default()),
-            tally: (*tally != Tally::default()).then(|| Box::new(tally.clone())),
-        },
+        Event::LoopStarted { project, limits, tally } => loop_started(project, limits, tally),
         Event::Recovered(recovered) => Fact::Recovered {
             attempts: recovered.attempts,
             cost_usd: recovered.cost_usd,
@@ -122,13 +118,7 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         }
         Event::Queued => Fact::Queued,
         Event::Paused { .. } => Fact::Paused,
-        Event::Resumed { tally } => {
-            let waited = (tally.last == Last::Waited).then_some(tally);
-            Fact::Resumed {
-                blind_waits: waited.map(|tally| tally.blind_waits),
-                waited_s: waited.map(|tally| tally.waited_seconds),
-            }
-        }
+        Event::Resumed { tally } => resumed(tally),
         Event::Asked { ask, urgency } => asked(ask, urgency),
         Event::Question(text) => Fact::Question { text: text.into() },
         Event::Answered(text) => Fact::Answered { text: text.map(Into::into) },
@@ -142,6 +132,26 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             Fact::LoopEnded(LoopEnded { work, ..loop_ended(outcome, detail, tally, duration) })
         }
     })
+}
+
+fn loop_started<'a>(project: &'a Path, limits: &Limits, tally: &Tally) -> Fact<'a> {
+    let begins = *tally == Tally::default();
+    Fact::LoopStarted {
+        max_iterations: limits.max_iterations,
+        max_retries: limits.max_retries,
+        project: project.to_string_lossy(),
+        spent: Some(spent(tally)).filter(|spent| *spent != LineSpent::default()),
+        tally: (!begins).then(|| Box::new(tally.clone())),
+    }
+}
+
+/// A loop that goes on after it has waited for a usage limit or a provider, or after anything else.
+fn resumed(tally: &Tally) -> Fact<'static> {
+    let waited = (tally.last == Last::Waited).then_some(tally);
+    Fact::Resumed {
+        blind_waits: waited.map(|tally| tally.blind_waits),
+        waited_s: waited.map(|tally| tally.waited_seconds),
+    }
 }
 
 fn loop_ended<'a>(

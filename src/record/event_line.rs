@@ -409,6 +409,7 @@ pub struct LineTask<'a> {
 /// An attempt is over, and booked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub struct AttemptEnded<'a> {
     /// The account's, where a usage command told it.
     pub balance: Option<LineBalance>,

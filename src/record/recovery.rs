@@ -70,7 +70,7 @@ fn of_folder(project: &Project, folder: &Path) -> Option<(State, Recovered)> {
     let identity = logs.iter().find_map(|log| begun(log))?;
     let (argv, records) = (start.argv, Some(project.records()));
     let state = State::new(&identity, start.process, start.started_at, start.cwd);
-    let mut state = State { argv, setup, records, ..state };
+    let mut state = State { records, setup, argv, ..state };
     let mut recovered = Recovered { from: state.run.clone(), ..Recovered::default() };
     for log in logs {
         (state.session_log, state.log_read) = (Some(session_log_of(&log)), 0);

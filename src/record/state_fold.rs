@@ -56,26 +56,6 @@ impl State {
                 self.stands(Status::Running, None);
                 Durability::Atomic
             }
-            Fact::Resumed { blind_waits, waited_s } => {
-                if let Some((blind_waits, waited)) = blind_waits.zip(*waited_s) {
-                    (self.tally.blind_waits, self.tally.waited_seconds) = (blind_waits, waited);
-                    self.tally.last = Last::Waited;
-                }
-                self.stands(Status::Running, None);
-                Durability::Atomic
-            }
-            Fact::AgentStarted { command } => {
-                // One that is taken up has begun before.
-                self.last_iteration_at = Some(at);
-                self.agent_command = Some(command.to_string());
-                (self.agent_model, self.agent_session, self.agent_context) = (None, None, None);
-                Durability::Atomic
-            }
-            Fact::AgentKnown { model, session_id } => {
-                self.agent_model = model.as_ref().map(ToString::to_string);
-                self.agent_session = session_id.as_ref().map(ToString::to_string);
-                Durability::Atomic
-            }
             Fact::Validated { ok, output } => {
                 self.tally.validation_error = (!ok).then(|| output.to_string());
                 // That of an attempt is booked with it.
@@ -89,42 +69,69 @@ impl State {
                 self.last_iteration_ended_at = Some(at);
                 Durability::Atomic
             }
+            Fact::Asked { note, what, .. } => self.asked(what, note.as_deref()),
+            Fact::LoopEnded(ended) => {
+                self.loop_ends(at, ended);
+                Durability::Synced
+            }
+            fact if self.meets(at, fact) => Durability::Atomic,
+            fact => return self.waits(fact),
+        })
+    }
+
+    /// Books what is known of the agent and the task of the attempt; answers whether it is about them.
+    fn meets(&mut self, at: DateTime<Utc>, fact: &Fact<'_>) -> bool {
+        match fact {
+            Fact::AgentStarted { command } => {
+                // One that is taken up has begun before.
+                self.last_iteration_at = Some(at);
+                self.agent_command = Some(command.to_string());
+                (self.agent_model, self.agent_session, self.agent_context) = (None, None, None);
+            }
+            Fact::AgentKnown { model, session_id } => {
+                self.agent_model = model.as_ref().map(ToString::to_string);
+                self.agent_session = session_id.as_ref().map(ToString::to_string);
+            }
             Fact::TaskStarted { task, tasks, verifies } => {
                 self.at_task = Some(AtTask { task_verifies: *verifies, ..at_task(task, *tasks) });
-                Durability::Atomic
             }
             Fact::TaskEnded { outcome, task, tasks, .. } => {
                 self.at_task =
                     Some(AtTask { task_became: Some(outcome.to_string()), ..at_task(task, *tasks) });
-                Durability::Atomic
             }
             Fact::Verifying { .. } | Fact::Verified { .. } => {
                 if let Some(at_task) = &mut self.at_task {
                     at_task.task_verifies = matches!(fact, Fact::Verifying { .. });
                 }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Books what the loop waits for, and that it goes on.
+    fn waits(&mut self, fact: &Fact<'_>) -> Option<Durability> {
+        Some(match fact {
+            Fact::Resumed { blind_waits, waited_s } => {
+                if let Some((blind_waits, waited)) = blind_waits.zip(*waited_s) {
+                    (self.tally.blind_waits, self.tally.waited_seconds) = (blind_waits, waited);
+                    self.tally.last = Last::Waited;
+                }
+                self.stands(Status::Running, None);
                 Durability::Atomic
             }
-            Fact::Asked { note, what, .. } => return Some(self.asked(what, note.as_deref())),
             Fact::Paused => {
                 self.stands(Status::Paused, None);
                 self.pending = None;
                 Durability::Synced
             }
             Fact::Waiting { free_bytes, reason, until, wanted_bytes } => {
-                let shortage =
-                    free_bytes.zip(*wanted_bytes).filter(|_| *reason == WaitReason::DiskSpace.into());
+                let shortage = free_bytes.zip(*wanted_bytes);
+                let shortage = shortage.filter(|_| *reason == WaitReason::DiskSpace.into());
                 self.stands(Status::Waiting, shortage.is_none().then(|| until.to_utc()));
                 let shortage = shortage.map(|(free, wanted)| Shortage { free, wanted });
                 self.waiting_for = shortage.map(|shortage| shortage.to_string());
                 Durability::Synced
-            }
-            Fact::NeedsAttention { .. } | Fact::Question { .. } => {
-                self.status = Status::NeedsAttention;
-                Durability::Atomic
-            }
-            Fact::AttentionOver => {
-                self.status = Status::Running;
-                Durability::Atomic
             }
             Fact::Answered { text } => {
                 self.status = Status::Running;
@@ -133,13 +140,13 @@ impl State {
                 }
                 Durability::Atomic
             }
-            Fact::Queued => {
-                self.status = Status::Waiting;
+            Fact::NeedsAttention { .. } | Fact::Question { .. } | Fact::AttentionOver | Fact::Queued => {
+                self.status = match fact {
+                    Fact::AttentionOver => Status::Running,
+                    Fact::Queued => Status::Waiting,
+                    _ => Status::NeedsAttention,
+                };
                 Durability::Atomic
-            }
-            Fact::LoopEnded(ended) => {
-                self.loop_ends(at, ended);
-                Durability::Synced
             }
             _ => return None,
         })

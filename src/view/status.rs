@@ -260,7 +260,7 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     match (snapshot.exit_reason(state), state.exit_code) {
         (None, _) => line("Exit reason", &"(none - still running)"),
         (Some(word), Some(code)) => {
-            let next = state.was_interrupted().then(|| goes_on(state)).unwrap_or_default();
+            let next = if state.was_interrupted() { goes_on(state) } else { String::new() };
             line("Exit reason", &format_args!("{word} (exit code {code}{next})"))?;
             state.exit_detail.as_ref().map_or(Ok(()), |detail| line("Exit detail", detail))
         }

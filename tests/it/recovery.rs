@@ -244,7 +244,7 @@ fn a_start_that_was_cut_off_before_it_began_leaves_the_loop_before_it() {
 #[test]
 fn an_iteration_of_a_worker_that_had_ended_stands_once() {
     let tmux = Tmux::new();
-    let ralph = tmux.start("exit 0,silent 2; exit 0,exit 0", "-n 3");
+    let ralph = tmux.start("exit 0,silent 2; exit 0,exit 0,exit 0", "-n 3");
     let state = tmux.folder().join("state.json");
     let behind = wait_for("the second attempt", || {
         let read: serde_json::Value = serde_json::from_slice(&fs::read(&state).ok()?).ok()?;
