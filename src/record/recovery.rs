@@ -99,6 +99,10 @@ fn begun(log: &Path) -> Option<LoopIdentity> {
 
 /// Has the state of a loop that was cut off know what its events log has besides; `None` where that is no attempt that has ended.
 fn read_on(state: &mut State) -> Option<Recovered> {
+    // An older ralph did not keep how far that is.
+    if state.log_read == 0 {
+        return None;
+    }
     let log = events_log_of(state.session_log.as_deref()?);
     let mut recovered = Recovered { from: state.run.clone(), ..Recovered::default() };
     // What cannot be read tells nothing.

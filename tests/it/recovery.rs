@@ -244,7 +244,8 @@ fn a_start_that_was_cut_off_before_it_began_leaves_the_loop_before_it() {
 #[test]
 fn an_iteration_of_a_worker_that_had_ended_stands_once() {
     let tmux = Tmux::new();
-    let ralph = tmux.start("exit 0,silent 2; exit 0,exit 0,exit 0", "-n 3");
+    let plays = "exit 0,silent 2; exit 0,exit 0,exit 0";
+    let ralph = tmux.start(plays, "-n 3");
     let state = tmux.folder().join("state.json");
     let behind = wait_for("the second attempt", || {
         let read: serde_json::Value = serde_json::from_slice(&fs::read(&state).ok()?).ok()?;
@@ -259,7 +260,7 @@ fn an_iteration_of_a_worker_that_had_ended_stands_once() {
     let kept = fs::read_to_string(&iterations).unwrap();
     let end = kept.match_indices('\n').nth(3).unwrap().0;
     fs::write(&iterations, &kept[..=end]).unwrap();
-    let run = tmux.run("resume w");
+    let run = finish(tmux.ralph("resume w").env("RALPH_SCRIPT_PLAY", plays).spawn().unwrap());
     assert!(
         run.code == Some(0) && run.stderr.contains("1 attempt that it had not booked is counted"),
         "{run:?}"
