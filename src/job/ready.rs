@@ -185,7 +185,9 @@ impl<'a> Ready<'a> {
         };
         let setup = self.setup();
         // Looked at first: a refused start leaves no session log.
-        let before = recovery::read(project, &identity.name, Extent::Whole);
+        let mut before = recovery::read(project, &identity.name, Extent::Whole);
+        let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
+        let step = read_on.and_then(|read_on| read_on.step.take());
         let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
             Found::State(state) => state.last_at_work(),
             _ => None,
@@ -200,6 +202,9 @@ impl<'a> Ready<'a> {
             (!project.is_of_branch()).then(|| retention::tidy(project, &identity.run, kept(self.settings)));
         if let Some(started) = self.started {
             recorder.began(started);
+        }
+        if let Some(step) = step {
+            recorder.add_step(&step)?;
         }
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);

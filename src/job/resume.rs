@@ -12,6 +12,7 @@ use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
 use crate::record::config_watch::Difference;
 use crate::record::lookup;
+use crate::record::recovery::ReadOn;
 use crate::record::state::{Found, Setup, State};
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
@@ -38,7 +39,7 @@ pub(super) struct Resumed {
 }
 
 /// What was recorded last of the loop in a ralph dir, and what of that its state did not have.
-pub(super) type Before = (Found, Option<Recovered>);
+pub(super) type Before = (Found, Option<ReadOn>);
 
 /// The loop that goes on; `None` to start afresh. A state file that cannot be understood is
 /// put aside when the records are opened.
@@ -53,7 +54,7 @@ pub(super) fn resume(
     if how == Resume::No {
         return Ok(None);
     }
-    let (found, recovered) = before.with_context(|| format!("cannot read {}", project.state().display()))?;
+    let (found, read_on) = before.with_context(|| format!("cannot read {}", project.state().display()))?;
     let (state, why_not) = match found {
         Found::State(state) => {
             // One that goes on by itself is the same with another prompt, too.
@@ -88,6 +89,7 @@ pub(super) fn resume(
         (true, _) => "resuming at",
     };
     let from = format!("{from} iteration {}", tally.iteration);
+    let recovered = read_on.map(|read_on| read_on.recovered).filter(|recovered| recovered.attempts > 0);
     Ok(Some(Resumed { tally, recovered, from, warnings }))
 }
 

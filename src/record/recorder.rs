@@ -118,6 +118,14 @@ impl Recorder {
         self.warnings.push(warning);
     }
 
+    /// Adds the line of a step to the iterations log that an earlier process could not add any more, unless it is there.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add_step(&mut self, line: &str) -> Result<(), FileError> {
+        self.iterations.add_missing(line)
+    }
+
     /// The requests to this loop. One that is told of is settled when the state holds it.
     #[must_use]
     pub fn requests(&self) -> Arc<Requests> {

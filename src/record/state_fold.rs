@@ -249,7 +249,7 @@ impl State {
 }
 
 /// What an attempt left, as far as its line tells it.
-fn report(ended: &AttemptEnded<'_>) -> Report {
+pub(super) fn report(ended: &AttemptEnded<'_>) -> Report {
     // What a later release calls otherwise is no success.
     let status = ended.status.known().copied().unwrap_or(AttemptStatus::AgentFailure);
     let duration = Duration::try_from_secs_f64(ended.duration_s).unwrap_or_default();

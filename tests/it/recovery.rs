@@ -35,6 +35,9 @@ fn cut_off() -> Scratch {
     let state = fs::read_to_string(crate::policies::beside(&scratch, "state")).unwrap();
     assert!(state.contains("iteration = 2\n") && state.contains("in_attempt = true\n"), "{state}");
     scratch.write(".ralph/state.toml", state);
+    let steps = scratch.read(".ralph/iterations.log");
+    let end = steps.find(" [END] iteration 2 ").unwrap() - "2026-11-23T12:00:00".len();
+    scratch.write(".ralph/iterations.log", &steps[..end]);
     fs::write(crate::policies::beside(&scratch, "attempts"), "\n\n").unwrap();
     agent(&scratch, "say hi; ok");
     scratch
@@ -58,6 +61,10 @@ fn goes_on(scratch: &Scratch, told: &str) -> Run {
     let state = scratch.state();
     assert_eq!((state["succeeded"].as_integer(), state["iteration"].as_integer()), (Some(5), Some(5)));
     assert_eq!(format!("{:.2}", state["cost_usd"].as_float().unwrap()), "0.10");
+    let steps = scratch.read(".ralph/iterations.log");
+    for iteration in 1..=5 {
+        assert_eq!(steps.matches(&format!(" [END] iteration {iteration} exit=0 ")).count(), 1, "{steps}");
+    }
     run
 }
 

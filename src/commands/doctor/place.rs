@@ -134,7 +134,8 @@ pub(super) fn check_records(project: &Project) -> Finding {
     let known = lookup::of_project(project, Extent::Whole);
     let behind = known.iter().find_map(|found| {
         let read = recovery::read(&found.project, &found.name, Extent::Whole).ok()?;
-        Some((found.name.as_str(), read.1?.attempts))
+        let attempts = read.1?.recovered.attempts;
+        (attempts > 0).then_some((found.name.as_str(), attempts))
     });
     if let Some((name, attempts)) = behind {
         return Finding::warn(

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::agent::Attempt;
 use crate::engine::context::Context;
-use crate::engine::event::{LoopIdentity, Recovered};
+use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;
 use crate::engine::outcome::End;
 use crate::engine::policy::{Limits, OnFailure};
@@ -16,7 +16,7 @@ use crate::engine::run::run;
 use crate::engine::testing::{Call, TestAgent, TestSource, TestValidator, context, job, success};
 use crate::engine::validator::{Proof, Validation, Verdict};
 use crate::process::identity::ProcessIdentity;
-use crate::record::recovery::take_lines;
+use crate::record::recovery::{ReadOn, take_lines};
 use crate::reply::sigil::{PROMISE, Sigil};
 
 /// What an agent does in one attempt.
@@ -117,7 +117,7 @@ fn recorded(turns: Vec<Turn>, max_retries: u32) -> Recorded {
 fn read_on(state: &State, log: &[u8]) -> State {
     let mut state = state.clone();
     let mut rest = &log[usize::try_from(state.log_read).unwrap()..];
-    take_lines(&mut rest, &mut state, &mut Recovered::default()).unwrap();
+    take_lines(&mut rest, &mut state, &mut ReadOn::default()).unwrap();
     state
 }
 
@@ -173,7 +173,7 @@ fn what_is_told_twice_is_counted_once() {
     let line = log
         .split_inclusive(|byte| *byte == b'\n')
         .find(|line| line.windows(15).any(|at| at == b"\"attempt_ended\""));
-    take_lines(&mut line.unwrap(), &mut again, &mut Recovered::default()).unwrap();
+    take_lines(&mut line.unwrap(), &mut again, &mut ReadOn::default()).unwrap();
     assert_eq!(again.tally.succeeded, last.tally.succeeded);
     assert_eq!(again.tally.durations.count, last.tally.durations.count);
 }
