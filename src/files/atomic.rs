@@ -94,12 +94,12 @@ fn require_file_or_nothing(path: &Path) -> io::Result<()> {
 /// A temporary file, then a rename.
 fn replace(path: &Path, content: &[u8], mode: &Mode, durability: Durability) -> io::Result<FileId> {
     let folder = folder_of(path);
-    // In a folder of people's nobody shall find a part of it.
+    // A user's folder never holds a temporary file where the ralph dir can.
     let ours = if matches!(mode, Mode::Ours) { None } else { temporary::folder_for(folder) };
     let by_way_of_ours = ours.map(|ours| replace_by_way_of(&ours, path, content, mode, durability));
     match by_way_of_ours {
         Some(Ok(id)) => Ok(id),
-        // What is wrong with the place itself is said of that.
+        // An error is to name the target's own folder.
         _ => replace_by_way_of(folder, path, content, mode, durability),
     }
 }
@@ -125,7 +125,7 @@ fn replace_by_way_of(
         file.as_file().sync_all()?;
     }
     let file = file.persist(path).map_err(|failed| failed.error)?;
-    // A program that is being started at this moment has the descriptor, too: closing ours would not do.
+    // A program that another thread is starting at this moment inherits the descriptor: closing ours would not unlock it.
     let _ = file.unlock();
     if durability == Durability::Synced {
         sync_folder(folder_of(path))?;

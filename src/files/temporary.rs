@@ -1,5 +1,5 @@
-//! Temporary files: what is written whole is made beside its place, or in a folder of ours, and takes the place when it is whole.
-//! A process that is killed leaves one behind. Its name says whose it is, so that the next start removes it and nothing else.
+//! Temporary files: a file that is written whole is written under a temporary name, and renamed to its place when it is complete.
+//! A process that is killed leaves one behind. Its name has the boot and the process, so that the next start removes it and nothing else.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -20,7 +20,7 @@ const BOOT: usize = 8;
 /// What git is to ignore, wherever one of them is left.
 pub const PATTERN: &str = ".ralph-*-*-*.tmp";
 
-/// Makes one in a folder, which its user alone can read unless `mode` says something else.
+/// Makes a temporary file in a folder; nobody else may read it unless `mode` says so.
 pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
     let prefix = format!("{PREFIX}{}-{}-", boot(), std::process::id());
     let mut builder = tempfile::Builder::new();
@@ -29,13 +29,13 @@ pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile
         builder.permissions(Permissions::from_mode(mode));
     }
     let file = builder.tempfile_in(folder)?;
-    // Whoever sees no process of that number, as from another container, sees this.
+    // From another container the process cannot be seen, but the lock can.
     let _ = file.as_file().try_lock();
     Ok(file)
 }
 
-/// The folder of ours in which a temporary file for one of people's in `folder` is seen by nobody: the ralph dir of the project that
-/// it is in, if it can be moved from there. `None`: there is none.
+/// Where a temporary file for a user's file in `folder` is made: the `.ralph` of its project, if that is on the same file system.
+/// `None`: there is none.
 pub(super) fn folder_for(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     let has_git = |above: &&Path| above.join(".git").symlink_metadata().is_ok();
@@ -44,14 +44,14 @@ pub(super) fn folder_for(folder: &Path) -> Option<PathBuf> {
     (there.is_dir() && there.dev() == here.dev()).then_some(ours)
 }
 
-/// Removes what killed processes have left in a folder. What cannot be removed does no harm.
+/// Removes the temporary files that killed processes have left in a folder. What cannot be removed does no harm.
 pub fn sweep(folder: &Path) {
     for path in left_in(folder) {
         let _ = fs::remove_file(path);
     }
 }
 
-/// What killed processes have left in a folder.
+/// The temporary files that killed processes have left in a folder.
 #[must_use]
 pub fn left_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -63,7 +63,9 @@ fn is_left_over(path: &Path) -> bool {
         return false;
     };
     let is_there = its_boot == boot() && Path::new("/proc").join(pid.to_string()).exists();
-    !is_there && own::open_to_read(path).is_ok_and(|file: File| file.try_lock().is_ok())
+    // A descriptor that is closed may live on in a program that is just being started.
+    let is_free = |file: File| file.try_lock().is_ok() && file.unlock().is_ok();
+    !is_there && own::open_to_read(path).is_ok_and(is_free)
 }
 
 /// By which process of which boot the file of this name was made; `None` for a name of another kind.
@@ -117,7 +119,7 @@ mod tests {
         assert_eq!(swept(), 2);
         assert!(others.iter().all(|name| at(name.clone()).exists()) && held.exists());
         assert!(left.iter().all(|name| !at(name.clone()).exists()));
-        drop(lock);
+        lock.unlock().unwrap();
         assert_eq!(swept(), 1);
         let mine = make(folder.path(), None).unwrap();
         assert!(made_by(mine.path().file_name().unwrap().to_str().unwrap()).is_some());

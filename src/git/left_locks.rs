@@ -1,7 +1,8 @@
-//! Locks that an agent has left which was ended inside of git: nobody holds them, and git refuses to work until they are gone.
+//! Locks of git that an agent left because it was ended inside of git: no process holds them, and git refuses to commit until they
+//! are removed.
 //!
-//! Git's locks are never deleted blindly, see [`super::change`]. These are known by two things: they were made while an attempt of
-//! a loop that is over was at work, all of whose processes have been ended, and no process that we can see has them open
+//! Git's locks are never deleted blindly, see [`super::change`]. A lock counts as left by an agent when it was made while the latest
+//! attempt of a loop that is over was at work, all processes of that loop have been ended, and no visible process has it open
 //! or is a git at work in the repository.
 
 use std::ffi::OsStr;
@@ -15,8 +16,8 @@ use super::head_file;
 use super::worktrees::{CheckedOut, checked_out, locks};
 use crate::process::stat::Stat;
 
-/// Removes the locks of the work tree `root` that were made within this time, if nobody works there; answers which they were. To be
-/// called when no process of the loop is left that was at work then.
+/// Removes the locks of the work tree `root` that were made within this time, if no git works there; answers which they were. To be
+/// called after all processes of the loop have ended that was at work then.
 #[must_use]
 pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
     let branch = match checked_out(root) {
@@ -36,8 +37,8 @@ pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf>
     left
 }
 
-/// Whether a process has one of these files open, or is a git at work in the repository of this work tree: that may have closed its
-/// lock.
+/// Whether a process has one of these files open, or is a git at work in the repository of this work tree: git may close a lock
+/// file while it holds the lock.
 fn is_in_use(root: &Path, files: &[PathBuf]) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let files: Vec<PathBuf> = files.iter().map(|file| real(file)).collect();
@@ -52,7 +53,8 @@ fn has_open(pid: u32, files: &[PathBuf]) -> bool {
     open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| files.contains(&file))
 }
 
-/// Whether a process is a git that works in one of these folders, or was told of one. Daemons of git's that only watch are none.
+/// Whether a process is a git whose folder, arguments or environment name one of these folders. Git's daemons do not count: they
+/// take no locks.
 fn is_git_in(pid: u32, folders: &[PathBuf]) -> bool {
     let says = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let line = says("cmdline");

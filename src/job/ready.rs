@@ -209,11 +209,11 @@ impl<'a> Ready<'a> {
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);
         }
-        // Nothing of the last loop is left by now.
+        // The processes of the last loop have ended by now.
         for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
             let lock = project.relative(&lock);
             recorder.warn(format!(
-                "removed {}: an agent that was ended inside of git left this lock, and nobody holds it",
+                "removed {}: an agent that was ended inside of git left this lock, and no process holds it",
                 lock.display()
             ));
         }

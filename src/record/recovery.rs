@@ -95,7 +95,7 @@ pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found,
             (Found::State(state), recovered)
         }
         Found::Damaged(why) => anew(None, Found::Damaged(why)),
-        // One that was forgotten is nowhere else either.
+        // `ralph clean` has removed the entry of a loop that it forgot.
         Found::Nothing => anew(Some(name), Found::Nothing),
         found => (found, None),
     })

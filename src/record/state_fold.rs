@@ -183,7 +183,7 @@ impl State {
         tally.in_attempt = true;
     }
 
-    /// Counts an attempt that has ended, once.
+    /// Counts an attempt that has ended; one that is counted already, a second line of it does not count again.
     fn attempt_ends(&mut self, ended: &AttemptEnded<'_>) {
         self.setup.config.iter_mut().for_each(WatchedConfig::attempt_ends);
         if !self.tally.in_attempt {

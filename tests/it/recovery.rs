@@ -231,8 +231,7 @@ fn a_lock_that_an_ended_agent_left_in_git_goes_when_nobody_holds_it() {
     git.wait().unwrap();
     agent(&scratch, "git commit --quiet --allow-empty --message more; complete");
     let run = scratch.run("prompt p.md 1");
-    let told =
-        "removed .git/HEAD.lock: an agent that was ended inside of git left this lock, and nobody holds it";
+    let told = "removed .git/HEAD.lock: an agent that was ended inside of git left this lock, and no process holds it";
     assert!(run.code == Some(0) && run.stderr.contains(told), "{run:?}");
     assert!(scratch.git(&["log", "--format=%s"]).starts_with("more\n"));
 }
