@@ -13,6 +13,7 @@ mod half_made;
 mod head_file;
 pub mod identity;
 pub mod keep;
+pub mod left_locks;
 mod progress;
 pub mod range;
 pub mod refs;
@@ -36,6 +37,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::files::atomic::{self, Durability};
+use crate::files::temporary;
 use crate::files::{self, FileError, theirs};
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::capture::{Ended, Kept, capture};
@@ -241,7 +243,7 @@ pub fn runtime_patterns(project: &Project) -> Vec<String> {
         let folder = escape_pattern(&folder);
         patterns.extend(project.run_files().into_iter().map(|file| format!("/{folder}/{file}")));
     }
-    patterns.push("/.worktrees/".to_owned());
+    patterns.extend(["/.worktrees/".to_owned(), temporary::PATTERN.to_owned()]);
     patterns
 }
 
@@ -270,6 +272,9 @@ pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
     // Two loops in two work trees may get here at once; on a file system without locks the chance is taken.
     let folder = File::open(&info).map_err(|reason| GitError::Exclude { path: info, reason })?;
     let _ = folder.lock();
+    if let Some(info) = path.parent() {
+        temporary::sweep(info);
+    }
     let old = match theirs::read(&path, theirs::MAX_TEXT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         result => result.map_err(|reason| GitError::Exclude { path: path.clone(), reason })?,

@@ -130,6 +130,7 @@ fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
         place::check_specs(project, options),
         place::check_disk(project),
         place::check_lock(project),
+        place::check_records(project),
     ]);
     findings.extend(commits::check(project, options));
     findings

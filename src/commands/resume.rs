@@ -15,6 +15,7 @@ use crate::agent::pane::done::DonePattern;
 use crate::cli::{PlaceArgs, ResumeArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
+use crate::job::ready::ACCEPT_CONFIG;
 use crate::job::workspace::open_with_secrets;
 use crate::record::lookup::Loop;
 use crate::record::state::{Pending, State};
@@ -23,7 +24,6 @@ use crate::text::{count, redact};
 use crate::view::next_step::shell_word;
 
 const RESUME: &str = "--resume";
-const ACCEPT_CONFIG: &str = "--accept-config";
 /// What begins so is put behind it, and gives a limit that the rest of the command line does not.
 const RESUME_MORE: &str = "--resume-";
 
@@ -251,10 +251,9 @@ pub(super) fn with_secret(word: &str, secrets: &Redactor) -> anyhow::Result<Stri
 /// The command line with `--resume`, in front, where no `--` can come before it, and with new limits.
 fn with_resume(argv: &[String], more: More<'_>) -> Vec<String> {
     let Some((program, rest)) = argv.split_first() else { return Vec::new() };
-    // What an earlier call has put there. What was accepted then says nothing about now.
+    // What an earlier call has put there.
     let rest = rest.strip_prefix(&[RESUME.to_owned()]).unwrap_or(rest);
     let (earlier, rest) = rest.split_at(rest.iter().take_while(|word| word.starts_with(RESUME_MORE)).count());
-    let rest = rest.strip_prefix(&[ACCEPT_CONFIG.to_owned()]).unwrap_or(rest);
     let new = more.words();
     let limit_of = |word: &str| word.rsplit_once('=').map(|(limit, _)| limit.to_owned());
     let still = earlier.iter().filter(|old| new.iter().all(|new| limit_of(new) != limit_of(old)));

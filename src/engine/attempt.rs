@@ -243,7 +243,7 @@ impl Loop<'_> {
         let redactions = &self.job.context.redactions;
         let (report, settled) = (redactions.report(report), redactions.settled(settled));
         let (report, settled) = (report.as_ref(), settled.as_ref());
-        self.job.tally.book(&self.job.limits, report, settled);
+        self.job.tally.book(self.job.limits.max_retries, report, settled);
         self.tell_the_others(Utc::now(), Instant::now());
         self.book_time();
         self.take_notes();
@@ -270,7 +270,7 @@ impl Loop<'_> {
         };
         let report = Report::given_up(status, duration);
         let settled = Settled::default();
-        self.job.tally.book(&self.job.limits, &report, &settled);
+        self.job.tally.book(self.job.limits.max_retries, &report, &settled);
         self.take_notes();
         let Job { context, tally, source, .. } = &mut self.job;
         context.tell_whoever_listens(Event::AttemptEnded {

@@ -73,6 +73,17 @@ pub struct TaskCounts {
     pub total: u64,
 }
 
+/// What an earlier process of a loop did and was cut off before its state had it: read from its events log.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recovered {
+    /// The run that was cut off.
+    pub from: String,
+    /// Attempts that had ended.
+    pub attempts: u64,
+    /// What they have cost, in US dollars, as far as agents reported it.
+    pub cost_usd: Option<f64>,
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
@@ -85,6 +96,8 @@ pub enum Event<'a> {
         /// Where it starts from.
         tally: &'a Tally,
     },
+    /// The count has what an earlier process could not keep of it.
+    Recovered(&'a Recovered),
     /// What the loop may use up is another from here on.
     LimitsChanged {
         /// What it may use up now.
@@ -261,4 +274,23 @@ pub enum Event<'a> {
         /// What was committed since the first attempt of this process began; `None` where that is nothing.
         work: Option<&'a WorkDone>,
     },
+}
+
+impl<'a> Event<'a> {
+    /// The count so far, where the event tells it.
+    #[must_use]
+    pub fn tally(&self) -> Option<&'a Tally> {
+        match *self {
+            Self::LoopStarted { tally, .. }
+            | Self::LimitsChanged { tally, .. }
+            | Self::AttemptStarted { tally, .. }
+            | Self::AttemptEnded { tally, .. }
+            | Self::BackingOff { tally, .. }
+            | Self::Waiting { tally, .. }
+            | Self::Paused { tally }
+            | Self::Resumed { tally }
+            | Self::LoopEnded { tally, .. } => Some(tally),
+            _ => None,
+        }
+    }
 }

@@ -257,7 +257,7 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
         Last::Failed(Class::Billing) => Step::End(Outcome::OutOfCredit),
         // The same prompt would overflow the context again, and nobody allows meanwhile what is forbidden.
         Last::Failed(Class::Context | Class::Permission) => Step::End(Outcome::AgentFailed),
-        Last::Failed(class) if may_retry(limits, tally.retries, class) => {
+        Last::Failed(class) if may_retry(limits.max_retries, tally.retries, class) => {
             let pause = match (class, limits.retry_pause) {
                 (Class::Overload, _) => overload_pause(limits, tally.blind_waits),
                 (_, Some(first)) => retry_pause(first, tally.retries),
@@ -274,10 +274,10 @@ fn by_itself(limits: &Limits, tally: &Tally, now: Now) -> Step {
 }
 
 /// Whether a failure of this class may be met with another attempt at the same prompt.
-pub(super) fn may_retry(limits: &Limits, retries: u32, class: Class) -> bool {
+pub(super) fn may_retry(max_retries: u32, retries: u32, class: Class) -> bool {
     // A prompt that overflowed the context would do so again; nobody logs in, pays or allows anything meanwhile.
     !matches!(class, Class::Context | Class::Auth | Class::Permission | Class::Billing)
-        && retries < limits.max_retries
+        && retries < max_retries
 }
 
 /// The next iteration, or the reason why there is none.

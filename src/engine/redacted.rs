@@ -120,6 +120,7 @@ impl Redactions {
             }
             Event::Output { .. }
             | Event::Shown(_)
+            | Event::Recovered(_)
             | Event::Queued
             | Event::Validating
             | Event::Retrying { .. }

@@ -58,6 +58,7 @@ impl AttemptStatus {
 
 /// What a successful attempt means for the work as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// There is more to do.

@@ -10,9 +10,9 @@ use super::agent::Agent;
 use super::attempt::Start;
 use super::board::Board;
 use super::context::Context;
-use super::event::Event;
+use super::event::{Event, Recovered};
 use super::inbox::Wake;
-use super::outcome::{End, Ended, Outcome};
+use super::outcome::{End, Outcome};
 use super::person::Answer;
 use super::places::Ticket;
 use super::policy::{Limits, Now, Rooms, Step, limit_until, named_reset, shortage, step};
@@ -32,6 +32,8 @@ pub struct Job<'a> {
     pub limits: Limits,
     /// Where it starts from.
     pub tally: Tally,
+    /// What the count has of an earlier process that was cut off before it could keep it; `None`: nothing.
+    pub recovered: Option<Recovered>,
     /// The pause between two iterations.
     pub delay: Duration,
     /// The assistant's text that ends the loop.
@@ -99,6 +101,9 @@ impl Loop<'_> {
     fn run(&mut self) -> End {
         let Job { context, project, limits, tally, .. } = &mut self.job;
         let mut step = context.tell(Event::LoopStarted { project, limits, tally });
+        if let Some(recovered) = &self.job.recovered {
+            step = step.and_then(|()| self.job.context.tell(Event::Recovered(recovered)));
+        }
         loop {
             match step {
                 Ok(()) => step = self.take_step(),
@@ -399,13 +404,7 @@ impl Loop<'_> {
         let _ = self.release();
         let Job { source, tally, context, .. } = &mut self.job;
         let end = source.close(end, tally, context);
-        if let End { outcome, detail: Some(detail) } = &end
-            && outcome.ended() == Ended::Unproven
-            && tally.last_validation_error().is_none()
-        {
-            // Whoever goes on has to know.
-            tally.validation_error = Some(detail.clone());
-        }
+        tally.ended(end.outcome.ended(), end.detail.as_deref());
         end
     }
 

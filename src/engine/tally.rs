@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::policy::{Limits, may_retry, named_reset};
+use super::outcome::Ended;
+use super::policy::{may_retry, named_reset};
 use super::report::{AttemptStatus, Report, Signal};
 use super::validator::Validation;
 use crate::reply::sigil::TASK_FAILED;
@@ -16,6 +17,7 @@ const KEPT_DURATIONS: usize = 100;
 
 /// What happened so far. The names are those of the state file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Tally {
     /// Iterations begun.
@@ -86,6 +88,7 @@ pub struct Tally {
 
 /// What the loop added to a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Given {
     /// What the validation command printed when it failed.
@@ -98,6 +101,7 @@ pub struct Given {
 
 /// Durations of attempts, in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Durations {
     /// Of all attempts together.
@@ -110,6 +114,7 @@ pub struct Durations {
 
 /// How the latest attempt ended, as far as the next step depends on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Last {
     /// There was none yet.
@@ -230,8 +235,8 @@ impl Tally {
         };
     }
 
-    /// Books what an attempt left.
-    pub fn book(&mut self, limits: &Limits, report: &Report, settled: &Settled) {
+    /// Books what an attempt left, in a loop with so many retries for each iteration.
+    pub fn book(&mut self, max_retries: u32, report: &Report, settled: &Settled) {
         self.in_attempt = false;
         self.durations.book(report.duration.as_secs_f64());
         self.spend(report.cost_usd(), &report.usage);
@@ -284,7 +289,7 @@ impl Tally {
                 if settled.changed == Some(true) {
                     self.idle_iterations = 0;
                 }
-                if !may_retry(limits, self.retries, class) {
+                if !may_retry(max_retries, self.retries, class) {
                     self.consecutive_errors += 1;
                     self.failed += 1;
                     self.said_alone.clear();
@@ -301,6 +306,13 @@ impl Tally {
         }
         self.blind_waits = 0;
         self.waited_seconds = 0;
+    }
+
+    /// The loop has come to an end, for this reason: if that is that nothing is proven, whoever goes on has to know.
+    pub fn ended(&mut self, ended: Ended, detail: Option<&str>) {
+        if ended == Ended::Unproven && self.last_validation_error().is_none() {
+            self.validation_error = detail.map(str::to_owned).or(self.validation_error.take());
+        }
     }
 
     /// Books what an agent has cost.

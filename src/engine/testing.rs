@@ -113,6 +113,7 @@ pub(crate) fn job<'a>(
         project: "/project".into(),
         limits,
         tally: Tally::default(),
+        recovered: None,
         delay: Duration::ZERO,
         done_pattern: None,
         source: Box::new(source),

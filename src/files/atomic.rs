@@ -2,10 +2,9 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{FileError, FileId, fault_of_machine, own, require_file, theirs};
+use super::{FileError, FileId, fault_of_machine, own, require_file, temporary, theirs};
 
 /// How much of a power cut a write is to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,15 +17,14 @@ pub enum Durability {
 
 /// Replaces a run-time file of ours, and answers which file it is from here on. The folder is made where it is missing,
 /// but not what is above it.
-/// Nobody else may read it, and nothing but a file is replaced. The temporary name begins with the file's own, so that ignore
-/// rules for `NAME.*` cover it.
+/// Nobody else may read it, and nothing but a file is replaced.
 pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<FileId, FileError> {
     let replace = || {
         require_file_or_nothing(path)?;
         let folder = folder_of(path);
         // Agents tidy up (`git clean -fdx`), and take what is ignored with them.
         own::make_folder(folder)?;
-        replace(path, content, Mode::Ours, durability)
+        replace(path, content, &Mode::Ours, durability)
     };
     replace().map_err(FileError::at(path))
 }
@@ -35,10 +33,11 @@ pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<
 pub fn copy_own(from: &Path, to: &Path) -> io::Result<()> {
     let mut old = own::open_to_read(from)?;
     let folder = folder_of(to);
-    let mut new = tempfile::Builder::new().suffix(".tmp").tempfile_in(folder)?;
+    let mut new = temporary::make(folder, None)?;
     io::copy(&mut old, &mut new)?;
     new.as_file().sync_all()?;
-    new.persist_noclobber(to).map_err(|failed| failed.error)?;
+    let new = new.persist_noclobber(to).map_err(|failed| failed.error)?;
+    let _ = new.unlock();
     sync_folder(folder)
 }
 
@@ -49,7 +48,7 @@ pub fn write_theirs(path: &Path, content: &[u8], durability: Durability) -> Resu
         let target = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_path_buf() };
         require_file_or_nothing(&target)?;
         let mode = fs::metadata(&target).map_or(Mode::Usual, |old| Mode::Like(old.permissions()));
-        replace(&target, content, mode, durability).map(drop)
+        replace(&target, content, &mode, durability).map(drop)
     };
     replace().map_err(FileError::at(path))
 }
@@ -69,7 +68,7 @@ pub fn copy_theirs(path: &Path) -> Result<PathBuf, FileError> {
         while name(number).symlink_metadata().is_ok() {
             number += 1;
         }
-        replace(&name(number), &content, mode, Durability::Atomic).map(|_| name(number))
+        replace(&name(number), &content, &mode, Durability::Atomic).map(|_| name(number))
     };
     copy().map_err(FileError::at(path))
 }
@@ -92,30 +91,44 @@ fn require_file_or_nothing(path: &Path) -> io::Result<()> {
     path.symlink_metadata().map_or(Ok(()), |found| require_file(&found))
 }
 
-/// A temporary file in the same folder, then a rename.
-fn replace(path: &Path, content: &[u8], mode: Mode, durability: Durability) -> io::Result<FileId> {
-    let mut prefix = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_os_string();
-    prefix.push(".");
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".tmp");
-    if !matches!(mode, Mode::Ours) {
-        builder.permissions(Permissions::from_mode(0o666));
-    }
+/// A temporary file, then a rename.
+fn replace(path: &Path, content: &[u8], mode: &Mode, durability: Durability) -> io::Result<FileId> {
     let folder = folder_of(path);
+    // A user's folder never holds a temporary file where the ralph dir can.
+    let ours = if matches!(mode, Mode::Ours) { None } else { temporary::folder_for(folder) };
+    let by_way_of_ours = ours.map(|ours| replace_by_way_of(&ours, path, content, mode, durability));
+    match by_way_of_ours {
+        Some(Ok(id)) => Ok(id),
+        // An error is to name the target's own folder.
+        _ => replace_by_way_of(folder, path, content, mode, durability),
+    }
+}
+
+fn replace_by_way_of(
+    way: &Path,
+    path: &Path,
+    content: &[u8],
+    mode: &Mode,
+    durability: Durability,
+) -> io::Result<FileId> {
+    path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let usual = if matches!(mode, Mode::Ours) { None } else { Some(0o666) };
     // Its error does not have the system's number, by which a machine without room is told from a fault of the folder.
     let cause =
-        |error| File::open(folder).err().filter(|cause| fault_of_machine(cause).is_some()).unwrap_or(error);
-    let mut file = builder.tempfile_in(folder).map_err(cause).map_err(without_its_name)?;
+        |error| File::open(way).err().filter(|cause| fault_of_machine(cause).is_some()).unwrap_or(error);
+    let mut file = temporary::make(way, usual).map_err(cause).map_err(without_its_name)?;
     if let Mode::Like(permissions) = mode {
-        file.as_file().set_permissions(permissions)?;
+        file.as_file().set_permissions(permissions.clone())?;
     }
     file.write_all(content)?;
     if durability == Durability::Synced {
         file.as_file().sync_all()?;
     }
     let file = file.persist(path).map_err(|failed| failed.error)?;
+    // A program that another thread is starting at this moment inherits the descriptor: closing ours would not unlock it.
+    let _ = file.unlock();
     if durability == Durability::Synced {
-        sync_folder(folder)?;
+        sync_folder(folder_of(path))?;
     }
     FileId::of(&file)
 }
@@ -140,6 +153,8 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn names(dir: &Path) -> Vec<String> {

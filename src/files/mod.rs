@@ -6,6 +6,7 @@ mod locked;
 pub mod own;
 mod record_file;
 pub mod room;
+pub mod temporary;
 pub mod theirs;
 
 use std::fs::{File, FileType, Metadata};

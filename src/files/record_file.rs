@@ -1,7 +1,7 @@
 //! A file that records are written to.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::{FileError, FileId, own};
@@ -12,12 +12,17 @@ pub struct RecordFile {
     path: PathBuf,
     id: FileId,
     file: BufWriter<File>,
+    length: u64,
+    /// It ends within a line, which a process has left that was killed, or had no room.
+    is_torn: bool,
 }
 
 impl RecordFile {
-    /// Opens for appending, creating the file.
+    /// Opens for appending, creating the file. What is added begins a line.
     pub fn append(path: &Path) -> Result<Self, FileError> {
-        Self::open(path, OpenOptions::new().append(true).create(true))
+        let opened = Self::open(path, OpenOptions::new().append(true).create(true))?;
+        let is_torn = opened.length > 0 && last_byte(path).is_ok_and(|byte| byte != b'\n');
+        Ok(Self { is_torn, ..opened })
     }
 
     /// Creates a file that must not exist yet.
@@ -30,13 +35,14 @@ impl RecordFile {
         let opened = Self::open(path, OpenOptions::new().write(true).create(true))?;
         // Not by an option: what is no file of ours must not be emptied before it was looked at.
         opened.file.get_ref().set_len(0).map_err(FileError::at(path))?;
-        Ok(opened)
+        Ok(Self { length: 0, ..opened })
     }
 
     fn open(path: &Path, options: &mut OpenOptions) -> Result<Self, FileError> {
         let file = own::open(path, options).map_err(FileError::at(path))?;
         let id = FileId::of(&file).map_err(FileError::at(path))?;
-        Ok(Self { path: path.to_owned(), id, file: BufWriter::new(file) })
+        let length = file.metadata().map_err(FileError::at(path))?.len();
+        Ok(Self { path: path.to_owned(), id, file: BufWriter::new(file), length, is_torn: false })
     }
 
     /// Whether it was removed or replaced.
@@ -59,7 +65,17 @@ impl RecordFile {
 
     /// Adds bytes; they may stay in memory until [`RecordFile::flush`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        if std::mem::take(&mut self.is_torn) {
+            self.write(b"\n")?;
+        }
+        self.length += bytes.len() as u64;
         self.file.write_all(bytes).map_err(FileError::at(&self.path))
+    }
+
+    /// How long it is with all that was added, in bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
     }
 
     /// Hands everything to the operating system.
@@ -72,6 +88,13 @@ impl RecordFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+fn last_byte(path: &Path) -> io::Result<u8> {
+    let mut file = own::open_to_read(path)?;
+    file.seek(SeekFrom::End(-1))?;
+    let mut byte = [0];
+    file.read_exact(&mut byte).map(|()| byte[0])
 }
 
 #[cfg(test)]
@@ -99,6 +122,24 @@ mod tests {
         fs::write(dir.path().join("backup"), "old").unwrap();
         fs::rename(dir.path().join("backup"), &path).unwrap();
         assert!(add("four"));
-        assert_eq!(fs::read_to_string(&path).unwrap(), "oldfour");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old\nfour");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_ended_before_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for (before, after) in
+            [("", "one\ntwo\n"), ("torn", "torn\none\ntwo\n"), ("whole\n", "whole\none\ntwo\n")]
+        {
+            fs::write(&path, before).unwrap();
+            let mut record = RecordFile::append(&path).unwrap();
+            for line in ["one\n", "two\n"] {
+                record.write(line.as_bytes()).unwrap();
+            }
+            record.flush().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), after);
+            assert_eq!(record.length(), after.len() as u64);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Calls of git that change a repository.
 //!
 //! Others may be at work in it: a lock that another git holds is waited for, for some seconds. One that stays is named
-//! and never deleted, also where it looks stale. That nobody holds it cannot be proven: git closes the file while it holds
+//! and not deleted, also where it looks stale; what an agent of ours has left is known otherwise, see [`super::left_locks`]. That nobody holds it cannot be proven: git closes the file while it holds
 //! the lock (`git commit` with an editor), what holds it need not be called git (IDEs bring git libraries of their own),
 //! and may run in a container or on another machine that shares the folder; and a lock that is older than the boot by the clock
 //! may be younger where the clock was set since. A lock that is deleted too early loses the work of two; one that stays

@@ -136,7 +136,10 @@ fn only_run_time_files_in_folders_of_ours_are_ignored() {
 fn a_ralph_dir_elsewhere_needs_no_rules_of_its_own() {
     let (guard, root) = repository();
     let outside = guard.path().join("elsewhere");
-    assert_eq!(runtime_patterns(&project(&root, outside.to_str().unwrap())), ["/.worktrees/"]);
+    assert_eq!(
+        runtime_patterns(&project(&root, outside.to_str().unwrap())),
+        ["/.worktrees/", ".ralph-*-*-*.tmp"]
+    );
 }
 
 #[test]

@@ -29,17 +29,19 @@ use crate::engine::run::{Job, run as run_engine};
 use crate::engine::source::Source;
 use crate::engine::stop::Ask;
 use crate::engine::validator::Validator;
-use crate::git;
+use crate::git::{self, left_locks};
 use crate::notify::{Hooks, Notifier};
 use crate::process::launch::Launch;
 use crate::project::Project;
 use crate::record::config_watch::WatchedConfig;
 use crate::record::recorder::Recorder;
+use crate::record::recovery;
 use crate::record::retention::{self, Kept};
-use crate::record::state::Setup;
+use crate::record::state::{Extent, Found, Setup};
 use crate::record::worker::Worker;
 use crate::settings::{Settings, Verb};
 use crate::side_command::ValidationCommand;
+use crate::text::digest::sha256_of_words;
 use crate::text::redact::Redactor;
 use crate::text::timestamp;
 use crate::view::View;
@@ -67,6 +69,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) accepts_config: bool,
     /// What to call who works.
     pub(crate) agent_name: String,
+    /// The words that it is started with, without secrets; `None`: the worker has them.
+    pub(crate) agent_words: Option<Vec<String>>,
     /// Who works.
     pub(crate) agent: Box<dyn Agent + 'a>,
     /// What on.
@@ -122,6 +126,7 @@ impl<'a> Ready<'a> {
             accepts_config: false,
             validator: validator(settings, agent.launch()),
             agent_name: agent.name().to_owned(),
+            agent_words: Some(words(agent.launch(), &settings.secrets)),
             agent: Box::new(agent),
             source: Box::new(source),
             plan: project.implementation_plan(),
@@ -180,7 +185,14 @@ impl<'a> Ready<'a> {
         };
         let setup = self.setup();
         // Looked at first: a refused start leaves no session log.
-        let resumed = resume(self.resume, project, &identity, &setup, self.accepts_config)?;
+        let mut before = recovery::read(project, &identity.name, Extent::Whole);
+        let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
+        let step = read_on.and_then(|read_on| read_on.step.take());
+        let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
+            Found::State(state) => state.last_at_work(),
+            _ => None,
+        });
+        let resumed = resume(self.resume, before, project, &identity, &setup, self.accepts_config)?;
         let watch = watch_requests(inbox)?;
         let secrets = &self.settings.secrets;
         let argv = self.argv.take().unwrap_or_else(|| own_command_line(secrets));
@@ -191,17 +203,29 @@ impl<'a> Ready<'a> {
         if let Some(started) = self.started {
             recorder.began(started);
         }
+        if let Some(step) = step {
+            recorder.add_step(&step)?;
+        }
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);
         }
+        // The processes of the last loop have ended by now.
+        for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
+            let lock = project.relative(&lock);
+            recorder.warn(format!(
+                "removed {}: an agent that was ended inside of git left this lock, and no process holds it",
+                lock.display()
+            ));
+        }
         recorder.warnings().iter().for_each(|warning| view.warn(warning));
-        let tally = resumed.map(|Resumed { tally, from, warnings }| {
+        let resumed = resumed.map(|Resumed { tally, recovered, from, warnings }| {
             view.goes_on(&from);
             for warning in &warnings {
                 view.warn(warning);
             }
-            tally
+            (tally, recovered)
         });
+        let (tally, recovered) = resumed.unwrap_or_default();
         view.log_is(&project.relative(recorder.session_log()));
         // It waits for them.
         let _ = watch.send(recorder.requests());
@@ -228,7 +252,8 @@ impl<'a> Ready<'a> {
                 .with_person(self.person),
             project: project.root().to_owned(),
             limits: self.limits,
-            tally: tally.unwrap_or_default(),
+            tally,
+            recovered,
             delay: self.settings.delay,
             done_pattern: self.done_pattern,
             source: self.source,
@@ -251,18 +276,32 @@ impl<'a> Ready<'a> {
     /// How the loop is set up, for those who look at it.
     fn setup(&mut self) -> Setup {
         let file = self.source.file();
+        let prompt_file = file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let has_front_matter = self.verb == Verb::Run;
+        let front_matter = prompt_file.clone().filter(|_| has_front_matter);
+        let config = self.settings.files.iter().cloned().map(WatchedConfig::new);
+        let digest = |words: Vec<String>| sha256_of_words(words.iter().map(String::as_str));
+        let validation = self.settings.validation_command.as_deref().filter(|_| self.validator.is_some());
+        let validation = validation.map(|command| self.settings.secrets.word(command));
         Setup {
             verb: self.verb.words().to_owned(),
-            prompt_file: file.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
+            prompt_file,
             done_pattern: self.done_words.take(),
             inactivity_timeout: Some(
                 self.inactivity.unwrap_or(self.settings.inactivity_timeout).as_secs_f64(),
             ),
             started_from: self.started_from.take(),
-            config: self.settings.files.iter().cloned().map(WatchedConfig::new).collect(),
+            agent_digest: self.agent_words.take().map(digest),
+            validation_digest: Some(digest(validation.into_iter().collect())),
+            config: config.chain(front_matter.map(WatchedConfig::of_front_matter)).collect(),
             worker: self.worker.take().map(Box::new),
         }
     }
+}
+
+/// What is started, without the secrets in it.
+fn words(launch: &Launch, secrets: &Redactor) -> Vec<String> {
+    launch.command_line().map(|word| secrets.word(&word.to_string_lossy())).collect()
 }
 
 /// Tells what a hook has to say when the loop is over.
@@ -279,9 +318,25 @@ pub(crate) fn kept(settings: &Settings) -> Kept {
     Kept { runs: settings.keep_runs, bytes: settings.keep_size }
 }
 
-/// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back.
+/// The flag by which a loop goes on although its settings were changed.
+pub(crate) const ACCEPT_CONFIG: &str = "--accept-config";
+
+/// The command line of this process as it is kept: without the secrets, which `ralph resume` puts back, and without
+/// `--accept-config`, which speaks of this start alone.
 pub(crate) fn own_command_line(secrets: &Redactor) -> Vec<String> {
-    std::env::args_os().map(|word| secrets.word(&word.to_string_lossy())).collect()
+    let words = std::env::args_os().map(|word| secrets.word(&word.to_string_lossy()));
+    without_accepting(words)
+}
+
+/// Without `--accept-config` among ralph's own flags; behind `--` stand words of others.
+fn without_accepting(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut is_ours = true;
+    words
+        .filter(|word| {
+            is_ours &= word != "--";
+            !is_ours || word != ACCEPT_CONFIG
+        })
+        .collect()
 }
 
 /// Who tells others of what becomes of the loops of this process, as the settings say.

@@ -1,16 +1,19 @@
 //! Whether and where a loop goes on that was cut off.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::engine::event::LoopIdentity;
+use super::ready::ACCEPT_CONFIG;
+use crate::engine::event::{LoopIdentity, Recovered};
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
-use crate::record::config_watch::{Difference, WatchedConfig};
+use crate::record::config_watch::Difference;
 use crate::record::lookup;
-use crate::record::state::{self, Extent, Found, Setup, State};
+use crate::record::recovery::ReadOn;
+use crate::record::state::{Found, Setup, State};
 
 /// Whether a loop goes on where the last one in its ralph dir was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,16 +30,22 @@ pub(crate) enum Resume {
 pub(super) struct Resumed {
     /// The count to go on from.
     pub(super) tally: Tally,
+    /// What of it the state did not have.
+    pub(super) recovered: Option<Recovered>,
     /// Where it goes on, in words.
     pub(super) from: String,
     /// What is to be told of its settings.
     pub(super) warnings: Vec<String>,
 }
 
+/// What was recorded last of the loop in a ralph dir, and what of that its state did not have.
+pub(super) type Before = (Found, Option<ReadOn>);
+
 /// The loop that goes on; `None` to start afresh. A state file that cannot be understood is
 /// put aside when the records are opened.
 pub(super) fn resume(
     how: Resume,
+    before: io::Result<Before>,
     project: &Project,
     identity: &LoopIdentity,
     setup: &Setup,
@@ -45,8 +54,7 @@ pub(super) fn resume(
     if how == Resume::No {
         return Ok(None);
     }
-    let found = state::read(&project.state(), Extent::Whole)
-        .with_context(|| format!("cannot read {}", project.state().display()))?;
+    let (found, read_on) = before.with_context(|| format!("cannot read {}", project.state().display()))?;
     let (state, why_not) = match found {
         Found::State(state) => {
             // One that goes on by itself is the same with another prompt, too.
@@ -56,18 +64,23 @@ pub(super) fn resume(
             let why_not = another_loop(&state, identity, setup, same_prompt);
             (Some(state), why_not)
         }
-        Found::Nothing | Found::Unknown(_) => (None, None),
+        Found::Nothing | Found::Damaged(_) | Found::Unknown(_) => (None, None),
     };
     let state = match (state, why_not, how) {
         (_, Some(why_not), Resume::Asked) => bail!("{why_not}: resume that one, or start without --resume"),
         (None, _, Resume::Asked) => {
             let from = "there is nothing to resume; starting afresh".to_owned();
-            return Ok(Some(Resumed { tally: Tally::default(), from, warnings: Vec::new() }));
+            return Ok(Some(Resumed {
+                tally: Tally::default(),
+                recovered: None,
+                from,
+                warnings: Vec::new(),
+            }));
         }
         (Some(state), None, _) => state,
         _ => return Ok(None),
     };
-    let warnings = config_warnings(&state, project, accepts_config)?;
+    let warnings = config_warnings(&state, setup, project, accepts_config)?;
     let interrupted = state.was_interrupted();
     let tally = state.tally.resumed(!interrupted, chrono::Utc::now());
     let from = match (interrupted, tally.last) {
@@ -76,28 +89,47 @@ pub(super) fn resume(
         (true, _) => "resuming at",
     };
     let from = format!("{from} iteration {}", tally.iteration);
-    Ok(Some(Resumed { tally, from, warnings }))
+    let recovered = read_on.map(|read_on| read_on.recovered).filter(|recovered| recovered.attempts > 0);
+    Ok(Some(Resumed { tally, recovered, from, warnings }))
 }
 
-/// What is to be told of files of settings that differ from what the loop began with.
+/// What is to be told of settings that differ from what the loop began with.
 ///
 /// # Errors
-/// When one was changed inside an attempt, and the user does not accept that.
-fn config_warnings(state: &State, project: &Project, accepts: bool) -> anyhow::Result<Vec<String>> {
-    let differs = |config: &WatchedConfig| {
-        Some((project.relative(&config.path), config.difference(state.tally.in_attempt)?))
-    };
-    let mut warnings = Vec::new();
-    for (path, difference) in state.setup.config.iter().filter_map(differs) {
-        let (path, name) = (path.display(), &state.name);
+/// When a file was changed inside an attempt, and the user does not accept that.
+fn config_warnings(
+    state: &State,
+    setup: &Setup,
+    project: &Project,
+    accepts: bool,
+) -> anyhow::Result<Vec<String>> {
+    let name = &state.name;
+    let mut differing = Vec::new();
+    for config in &state.setup.config {
+        let Some(difference) = config.difference(state.tally.in_attempt) else { continue };
+        let path = project.relative(&config.path);
+        let part = if config.front_matter { "the front matter of " } else { "" };
+        let what = format!("{part}{}", path.display());
         if difference == Difference::Inside && !accepts {
             bail!(
-                "{path} was changed inside an attempt of loop '{name}': look at it, and go on with --accept-config, or take the change back"
+                "{what} was changed inside an attempt of loop '{name}': look at it, and go on with {ACCEPT_CONFIG}, or take the change back"
             );
         }
-        warnings.push(format!("{path} is not as it was when loop '{name}' began: it counts as it is now"));
+        differing.push(what);
     }
-    Ok(warnings)
+    // What flags and variables say, no agent can have changed.
+    let is_other = |began: &Option<String>, now: &Option<String>| {
+        began.as_ref().zip(now.as_ref()).is_some_and(|(began, now)| began != now)
+    };
+    if is_other(&state.setup.validation_digest, &setup.validation_digest) {
+        differing.push("the validation command".to_owned());
+    }
+    if is_other(&state.setup.agent_digest, &setup.agent_digest) {
+        differing.push("the agent's command line".to_owned());
+    }
+    let told =
+        |what: String| format!("{what} is not as it was when loop '{name}' began: it counts as it is now");
+    Ok(differing.into_iter().map(told).collect())
 }
 
 /// Why a state is that of another loop than the one to be started; `None` when it is not.

@@ -10,7 +10,7 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::Report;
 use crate::engine::tally::Tally;
 use crate::text::line::{last_lines, one_line_within};
-use crate::text::{duration, timestamp};
+use crate::text::{count, duration, timestamp};
 
 const DOUBLE: &str = "================================================================================";
 /// So many of the last lines that a validation has printed are told.
@@ -47,6 +47,15 @@ pub fn task_line(event: Event<'_>) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// What a start has read of an earlier process that was cut off, in one line.
+#[must_use]
+pub fn recovered_line(attempts: u64, cost_usd: Option<f64>) -> String {
+    let (are, cost) = (if attempts == 1 { "is" } else { "are" }, cost_usd.filter(|cost| *cost > 0.0));
+    let cost = cost.map(|cost| format!(" (${cost:.2})")).unwrap_or_default();
+    let attempts = count::of(attempts, "attempt");
+    format!("the last run was cut off: {attempts} that it had not booked {are} counted{cost}")
 }
 
 /// The block before an attempt, which began at this moment of that zone.

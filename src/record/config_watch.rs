@@ -1,17 +1,21 @@
-//! The files that a loop's settings come from: how they were when it began, and whether they were changed inside an attempt.
+//! What decides how a loop works: how it was when the loop began, and whether a file of it was changed inside an attempt.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::files::theirs;
+use crate::prompt::front_matter;
 use crate::text::digest::sha256;
 
 /// A file of settings, as far as the state file knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedConfig {
     /// Where it is; absolute.
     pub path: PathBuf,
+    /// Only its front matter counts: what stands below is a prompt, which may change.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub front_matter: bool,
     /// The SHA-256 of its content when the loop began; empty where it was not there.
     began: String,
     /// Its SHA-256 at the latest begin or end of an attempt, where that is another one.
@@ -34,13 +38,22 @@ impl WatchedConfig {
     /// This file as it is now.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
-        let began = digest(&path);
-        Self { path, began, latest: None, changed_inside: false }
+        Self { path, ..Self::default() }.begun()
+    }
+
+    /// The front matter of this file as it is now.
+    #[must_use]
+    pub fn of_front_matter(path: PathBuf) -> Self {
+        Self { path, front_matter: true, ..Self::default() }.begun()
+    }
+
+    fn begun(self) -> Self {
+        Self { began: self.digest(), ..self }
     }
 
     /// An attempt begins.
     pub(super) fn attempt_begins(&mut self) {
-        let now = digest(&self.path);
+        let now = self.digest();
         self.latest = (now != self.began).then_some(now);
     }
 
@@ -54,19 +67,27 @@ impl WatchedConfig {
     /// How the file differs from when the loop began; `in_attempt` when the latest attempt has not come to its end.
     #[must_use]
     pub fn difference(&self, in_attempt: bool) -> Option<Difference> {
-        let now = digest(&self.path);
+        let now = self.digest();
         let is_latest = self.latest.as_ref().unwrap_or(&self.began) == &now;
         let is_inside = self.changed_inside || in_attempt && !is_latest;
         let difference = if is_inside { Difference::Inside } else { Difference::Outside };
         (now != self.began).then_some(difference)
     }
+
+    /// Empty for what is no file that can be read: a stream is read once, by those whom it is for.
+    fn digest(&self) -> String {
+        let is_file = self.path.metadata().is_ok_and(|found| found.is_file());
+        let content = is_file.then(|| theirs::read(&self.path, theirs::MAX_TEXT).ok()).flatten();
+        let Some(content) = content else { return String::new() };
+        let text = std::str::from_utf8(&content).ok().filter(|_| self.front_matter);
+        let front_matter = text.and_then(|text| front_matter::split(text).ok());
+        sha256(front_matter.map_or(content.as_slice(), |(yaml, _)| yaml.as_bytes()))
+    }
 }
 
-/// Empty for what is no file that can be read: a stream is read once, by those whom it is for.
-fn digest(path: &Path) -> String {
-    let is_file = path.metadata().is_ok_and(|found| found.is_file());
-    let content = is_file.then(|| theirs::read(path, theirs::MAX_TEXT).ok()).flatten();
-    content.map(|content| sha256(&content)).unwrap_or_default()
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[cfg(test)]
@@ -111,5 +132,24 @@ mod tests {
             }
             assert_eq!(config.difference(true), None);
         }
+    }
+
+    #[test]
+    fn of_a_file_with_front_matter_only_that_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("RALPH.md");
+        let write = |agent: &str, prompt: &str| {
+            fs::write(&path, format!("---\nagent: {agent}\n---\n{prompt}\n")).unwrap();
+        };
+        write("a", "one");
+        let mut config = WatchedConfig::of_front_matter(path.clone());
+        config.attempt_begins();
+        write("a", "two");
+        config.attempt_ends();
+        assert_eq!(config.difference(true), None);
+        config.attempt_begins();
+        write("b", "two");
+        config.attempt_ends();
+        assert_eq!(config.difference(false), Some(Difference::Inside));
     }
 }

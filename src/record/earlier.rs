@@ -29,7 +29,7 @@ pub fn adopt(branch: &Project, name: &str, with_others: bool) -> io::Result<()> 
     let Some(earlier) = branch.earlier_records() else { return Ok(()) };
     let is_others = match state::read(&old.join("state.toml"), Extent::Whole)? {
         Found::State(state) => state.name != name,
-        Found::Unknown(_) => false,
+        Found::Damaged(_) | Found::Unknown(_) => false,
         // Whose they are nobody knows.
         Found::Nothing => true,
     };

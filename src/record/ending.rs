@@ -28,7 +28,7 @@ pub fn book(project: &Project, state: &State, outcome: Outcome) -> Result<(), Fi
     tally.in_attempt = false;
     let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration, work: None };
     let stamped = Stamped { at, identity: &identity, event };
-    StateFile::new(&project.state(), state.clone()).take(&stamped)?;
+    StateFile::new(&project.state(), state.clone()).take(&stamped, state.log_read)?;
     IterationsLog::open(&project.iterations_log())?.take(&stamped)?;
     if !project.is_of_branch() {
         return run_folder::write_end(project, &state.run, &to_lines(&stamped));

@@ -1,5 +1,7 @@
 //! Events as the lines that `--json` prints and the events log keeps.
 
+use std::borrow::Cow;
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Local};
@@ -10,9 +12,10 @@ use super::event_line::{
 };
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
 use crate::engine::outcome::Outcome;
+use crate::engine::policy::Limits;
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
-use crate::engine::tally::Tally;
+use crate::engine::tally::{Last, Tally};
 use crate::engine::worktree::WorkDone;
 use crate::reply::show::Show;
 
@@ -36,16 +39,18 @@ pub fn to_line(at: DateTime<Local>, identity: &LoopIdentity, fact: Fact<'_>) -> 
 /// The fact that an event is; `None` for what was shown, which are many, and for raw bytes.
 pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
     Some(match *event {
-        Event::LoopStarted { project, limits, tally } => Fact::LoopStarted {
-            max_iterations: limits.max_iterations,
-            max_retries: limits.max_retries,
-            project: project.to_string_lossy(),
-            spent: Some(spent(tally)).filter(|spent| *spent != LineSpent::default()),
+        Event::LoopStarted { project, limits, tally } => loop_started(project, limits, tally),
+        Event::Recovered(recovered) => Fact::Recovered {
+            attempts: recovered.attempts,
+            cost_usd: recovered.cost_usd,
+            from: (&recovered.from).into(),
         },
         Event::LimitsChanged { limits, .. } => Fact::LimitsChanged { max_iterations: limits.max_iterations },
         Event::AttemptStarted { tally, head } => Fact::AttemptStarted {
+            about: tally.about.as_deref().map(Into::into),
             head: head.map(Into::into),
             iteration: tally.iteration,
+            notes: (&tally.given.notes).into(),
             retry: tally.retries,
         },
         Event::AgentStarted { command } => Fact::AgentStarted { command: command.into() },
@@ -55,10 +60,18 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         Event::Output { .. } | Event::Shown(_) => return None,
         Event::AttemptEnded { tally, report, head, changed } => Fact::AttemptEnded(Box::new(AttemptEnded {
             changed,
+            elapsed_s: Some(tally.elapsed_seconds),
             head: head.map(Into::into),
             iteration: tally.iteration,
+            means: match tally.last {
+                Last::Settled(signal) => Some(signal.into()),
+                _ => None,
+            },
             retry: tally.retries,
+            said_alone: (&tally.said_alone).into(),
             spent: Some(spent(tally)),
+            unproven: tally.unproven,
+            unvalidated: tally.changed_since_validation,
             ..attempt_ended(report)
         })),
         Event::Background { tasks, at_most } => {
@@ -105,7 +118,7 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
         }
         Event::Queued => Fact::Queued,
         Event::Paused { .. } => Fact::Paused,
-        Event::Resumed { .. } => Fact::Resumed,
+        Event::Resumed { tally } => resumed(tally),
         Event::Asked { ask, urgency } => asked(ask, urgency),
         Event::Question(text) => Fact::Question { text: text.into() },
         Event::Answered(text) => Fact::Answered { text: text.map(Into::into) },
@@ -119,6 +132,26 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             Fact::LoopEnded(LoopEnded { work, ..loop_ended(outcome, detail, tally, duration) })
         }
     })
+}
+
+fn loop_started<'a>(project: &'a Path, limits: &Limits, tally: &Tally) -> Fact<'a> {
+    let begins = *tally == Tally::default();
+    Fact::LoopStarted {
+        max_iterations: limits.max_iterations,
+        max_retries: limits.max_retries,
+        project: project.to_string_lossy(),
+        spent: Some(spent(tally)).filter(|spent| *spent != LineSpent::default()),
+        tally: (!begins).then(|| Box::new(tally.clone())),
+    }
+}
+
+/// A loop that goes on after it has waited for a usage limit or a provider, or after anything else.
+fn resumed(tally: &Tally) -> Fact<'static> {
+    let waited = (tally.last == Last::Waited).then_some(tally);
+    Fact::Resumed {
+        blind_waits: waited.map(|tally| tally.blind_waits),
+        waited_s: waited.map(|tally| tally.waited_seconds),
+    }
 }
 
 fn loop_ended<'a>(
@@ -194,6 +227,7 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
         changed: None,
         complete: report.sigils.complete(),
         duration_s: report.duration.as_secs_f64(),
+        elapsed_s: None,
         exit_code: report.exit_code,
         failure: report.failure.as_ref().map(|failure| LineFailure {
             class: failure.class.into(),
@@ -203,12 +237,16 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
         }),
         head: None,
         iteration: 0,
+        means: None,
         replan: report.sigils.replan(),
         retry: 0,
+        said_alone: Cow::default(),
         signal: report.signal,
         skipped_lines: report.skipped_lines,
         spent: None,
         status: report.status.into(),
+        unproven: false,
+        unvalidated: false,
         usage: LineUsage {
             context_tokens: usage.context_tokens,
             context_window: usage.context_window,
@@ -223,6 +261,7 @@ fn attempt_ended(report: &Report) -> AttemptEnded<'_> {
             output_tokens: usage.output_tokens,
             session_id: usage.session_id.as_deref().map(Into::into),
         },
+        waited_for: report.is_waited_for(),
     }
 }
 

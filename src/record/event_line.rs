@@ -19,7 +19,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::engine::event::{LoopIdentity, TaskCounts};
 use crate::engine::outcome::{Ended, Status};
-use crate::engine::report::AttemptStatus;
+use crate::engine::report::{AttemptStatus, Signal};
+use crate::engine::tally::Tally;
 use crate::reply::show::Leave;
 use crate::reply::usage::Class;
 use crate::reply::verdict::Kind;
@@ -112,6 +113,20 @@ pub enum Fact<'a> {
         /// Before, where the loop goes on; left out where that is nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
         spent: Option<LineSpent>,
+        /// All that was counted before; left out where that is nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tally: Option<Box<Tally>>,
+    },
+    /// An earlier process was cut off before it could keep all that it had counted; that was read from its events log.
+    Recovered {
+        /// Attempts that had ended.
+        attempts: u64,
+        /// In US dollars, as far as agents reported it; left out where none did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+        /// The run that was cut off.
+        #[serde(borrow)]
+        from: Cow<'a, str>,
     },
     /// What the loop may use up is another from here on.
     LimitsChanged {
@@ -120,10 +135,16 @@ pub enum Fact<'a> {
     },
     /// One run of the agent on an iteration begins.
     AttemptStarted {
+        /// The work that it is about, where there is more than one; left out elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        about: Option<Cow<'a, str>>,
         /// The commit that HEAD names; null before the first one.
         head: Option<Cow<'a, str>>,
         /// Which iteration.
         iteration: u64,
+        /// Notes of the user that are in its prompt; left out where there are none.
+        #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+        notes: Cow<'a, [String]>,
         /// 0 for the first attempt of the iteration.
         retry: u32,
     },
@@ -302,7 +323,15 @@ pub enum Fact<'a> {
     /// The loop holds until somebody lets it go on.
     Paused,
     /// The loop goes on after a wait or a pause.
-    Resumed,
+    Resumed {
+        /// How many waits in a row nobody has named the end of; left out, as the next one, unless what was waited for is a usage
+        /// limit or a provider.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blind_waits: Option<u32>,
+        /// How long all waits in a row have lasted, in seconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waited_s: Option<u64>,
+    },
     /// Something was asked of the loop, by a signal or from another terminal.
     Asked {
         /// The text of a note.
@@ -380,6 +409,7 @@ pub struct LineTask<'a> {
 /// An attempt is over, and booked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub struct AttemptEnded<'a> {
     /// The account's, where a usage command told it.
     pub balance: Option<LineBalance>,
@@ -389,6 +419,9 @@ pub struct AttemptEnded<'a> {
     pub complete: bool,
     /// How long it took, in seconds.
     pub duration_s: f64,
+    /// How long the loop has run, in seconds, over all its processes; left out in older lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_s: Option<f64>,
     /// The program's, where it exited.
     pub exit_code: Option<i32>,
     /// Null when it succeeded.
@@ -398,10 +431,16 @@ pub struct AttemptEnded<'a> {
     pub head: Option<Cow<'a, str>>,
     /// Which iteration.
     pub iteration: u64,
+    /// What it means for the work; left out where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub means: Option<Word<Signal>>,
     /// The assistant said REPLAN.
     pub replan: bool,
     /// 0 for the first attempt of the iteration.
     pub retry: u32,
+    /// Markers that had a line for themselves, where nothing was changed.
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    pub said_alone: Cow<'a, [String]>,
     /// The number of the signal that ended the program.
     pub signal: Option<i32>,
     /// Lines that were no JSON object, or too long.
@@ -411,9 +450,18 @@ pub struct AttemptEnded<'a> {
     pub spent: Option<LineSpent>,
     /// How it is booked.
     pub status: Word<AttemptStatus>,
+    /// What was said to be done last is not proven.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unproven: bool,
+    /// The files may have changed since they were validated last.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unvalidated: bool,
     /// What the agent reported.
     #[serde(borrow)]
     pub usage: LineUsage<'a>,
+    /// It uses up nothing: the loop waits, and does the same again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub waited_for: bool,
 }
 
 /// What a loop has spent.
@@ -591,6 +639,11 @@ pub struct LineBranch<'a> {
     pub result: Word<BranchResult>,
     /// The base branch that is not done yet.
     pub waiting_for: Option<Cow<'a, str>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn milliseconds<S: Serializer>(at: &DateTime<FixedOffset>, serializer: S) -> Result<S::Ok, S::Error> {

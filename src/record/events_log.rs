@@ -22,6 +22,12 @@ impl EventsLog {
         self.0.path()
     }
 
+    /// How long it is, in bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.0.length()
+    }
+
     /// Goes on in a new file where this one was removed or replaced; answers whether it was.
     pub fn keep(&mut self) -> Result<bool, FileError> {
         self.0.keep()

@@ -1,5 +1,6 @@
 //! `iterations.log`: one short line per step, append-only over all runs of a ralph dir.
 
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use super::registry::WORKER;
@@ -8,14 +9,63 @@ use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::AttemptStatus;
 use crate::engine::tally::Tally;
-use crate::files::{FileError, RecordFile};
+use crate::files::{FileError, RecordFile, own};
 use crate::text::line::one_line;
 use crate::text::{duration, timestamp};
+
+/// So much of the end of the log is looked through, in bytes.
+const TAIL: u64 = 64 << 10;
 
 /// The log of iterations.
 #[derive(Debug)]
 pub struct IterationsLog {
     file: RecordFile,
+    steps: Steps,
+}
+
+impl IterationsLog {
+    /// Opens the log for appending.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        Ok(Self { file: RecordFile::append(path)?, steps: Steps::default() })
+    }
+
+    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
+    pub fn keep(&mut self) -> Result<bool, FileError> {
+        self.file.keep()
+    }
+
+    /// Takes one event.
+    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+        self.steps.line(stamped).map_or(Ok(()), |line| self.add(&line))
+    }
+
+    /// Adds the line of a step that a process could not add any more, unless it is there.
+    pub fn add_missing(&mut self, line: &str) -> Result<(), FileError> {
+        let tail = tail(self.file.path()).map_err(FileError::at(self.file.path()))?;
+        // What follows the number may be told in other words by now.
+        let step = |line: &str| line.split(' ').take(4).map(str::to_owned).collect::<Vec<_>>();
+        if tail.lines().any(|other| step(other) == step(line)) { Ok(()) } else { self.add(line) }
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), FileError> {
+        self.file.write(format!("{line}\n").as_bytes())?;
+        self.file.flush()
+    }
+}
+
+/// The end of a log.
+fn tail(path: &Path) -> io::Result<String> {
+    let mut file = own::open_to_read(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    Ok(String::from_utf8_lossy(&tail).into_owned())
+}
+
+/// What the log tells of the events of one loop.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
     of: String,
     /// Its lines are those that scripts know.
     is_worker: bool,
@@ -25,46 +75,27 @@ pub struct IterationsLog {
     limits: Option<Limits>,
 }
 
-impl IterationsLog {
-    /// Opens the log for appending.
-    pub fn open(path: &Path) -> Result<Self, FileError> {
-        Ok(Self {
-            file: RecordFile::append(path)?,
-            of: String::new(),
-            is_worker: false,
-            begins: None,
-            limits: None,
-        })
-    }
-
-    /// Goes on in a new file where this one was removed or replaced; answers whether it was.
-    pub fn keep(&mut self) -> Result<bool, FileError> {
-        self.file.keep()
-    }
-
+impl Steps {
     /// What went wrong, at the end of a line; those of workers stay as scripts know them.
     fn reason(&self, why: Option<&str>) -> String {
         let why = why.filter(|_| !self.is_worker);
         why.map(|why| format!(": {}", one_line(why))).unwrap_or_default()
     }
 
-    /// Takes one event.
-    pub fn take(&mut self, stamped: &Stamped<'_>) -> Result<(), FileError> {
+    /// The line of an event, without its end; `None` where it has none.
+    pub(super) fn line(&mut self, stamped: &Stamped<'_>) -> Option<String> {
         self.is_worker = stamped.identity.mode == WORKER;
         let line = match stamped.event {
             Event::LoopStarted { limits, tally, .. } | Event::LimitsChanged { limits, tally } => {
                 self.of = limits.last_iteration(tally).map(|last| format!("/{last}")).unwrap_or_default();
                 self.limits = Some(limits.clone());
-                return Ok(());
+                return None;
             }
             Event::AttemptStarted { tally, .. } => {
                 self.begins = Some(format!("[START] iteration {}{}", tally.iteration, self.of));
-                return Ok(());
+                return None;
             }
-            Event::AgentStarted { .. } => match self.begins.take() {
-                Some(begins) => begins,
-                None => return Ok(()),
-            },
+            Event::AgentStarted { .. } => self.begins.take()?,
             Event::AttemptEnded { tally, report, .. } if report.status == AttemptStatus::Still => {
                 let limit = duration::in_seconds(report.exceeded.unwrap_or(report.duration));
                 format!("[TIMEOUT] iteration {} inactivity_timeout={limit}", tally.iteration)
@@ -101,11 +132,10 @@ impl IterationsLog {
                 let why = self.reason(detail);
                 format!("[DONE] loop complete after {} iterations reason={word}{why}", tally.iteration)
             }
-            _ => return Ok(()),
+            _ => return None,
         };
         let time = timestamp::iso(stamped.at);
-        self.file.write(format!("{time} {line}\n").as_bytes())?;
-        self.file.flush()
+        Some(format!("{time} {line}"))
     }
 }
 

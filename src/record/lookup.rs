@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::lock;
+use super::recovery::{self, is_held};
 use super::registry::{self, Entry};
-use super::state::{self, Extent, Found, State};
+use super::state::{Extent, Found, State};
 use crate::files::FileId;
 use crate::parallel;
 use crate::project::Project;
@@ -51,13 +51,13 @@ impl Loop {
     }
 
     fn read(project: Project, name: &str, extent: Extent) -> Option<Self> {
-        let (name, state) = match state::read(&project.state(), extent) {
+        let (name, state) = match recovery::read(&project, name, extent).map(|(found, _)| found) {
             Ok(Found::Nothing) => return None,
             Ok(Found::State(mut state)) => {
                 state.is_held = is_held(&project, &state);
                 (state.name.clone(), Ok(state))
             }
-            Ok(Found::Unknown(why)) => {
+            Ok(Found::Damaged(why) | Found::Unknown(why)) => {
                 (name.to_owned(), Err(format!("{}: {why}", project.state().display())))
             }
             Err(error) => (name.to_owned(), Err(format!("{}: {error}", project.state().display()))),
@@ -115,7 +115,8 @@ impl Loop {
 #[must_use]
 pub fn is_own(places: &Project, state: &State) -> bool {
     let entry = || registry::find(&places.registry()?, &state.name, places.ralph_dir());
-    let is_known = |entry: Entry| entry.run_id == state.run && entry.command == Some(state.command_digest());
+    // The run is part of the digest.
+    let is_known = |entry: Entry| [entry.command, entry.before].contains(&Some(state.command_digest()));
     places.is_of_worker() || entry().is_some_and(is_known)
 }
 
@@ -126,12 +127,6 @@ fn with_runs(project: Project, state: Option<&State>) -> Project {
     let run = state.session_log.as_deref().and_then(Path::parent).filter(|run| run.ends_with(&state.run));
     let runs = run.and_then(Path::parent).map_or_else(|| project.runs(), Path::to_path_buf);
     project.with_runs_in(&runs, &worker.cwd)
-}
-
-/// Whether the run of this state is at work. Not by its process: that of a project's copy is at work in the original.
-fn is_held(project: &Project, state: &State) -> bool {
-    let holder = || lock::holder(&project.lock()).ok().flatten();
-    state.active && holder().is_some_and(|holder| holder.run_id == state.run)
 }
 
 /// All loops of the machine, newest start first. With [`Extent::Head`], what their states lack is at its default.

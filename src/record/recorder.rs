@@ -19,7 +19,8 @@ use super::state_file::StateFile;
 use crate::engine::event::{Event, LoopIdentity, Stamped};
 use crate::engine::outcome::{End, Outcome};
 use crate::engine::stop::Ask;
-use crate::files::{FileError, own};
+use crate::files::atomic::Durability;
+use crate::files::{FileError, own, temporary};
 use crate::process::identity::ProcessIdentity;
 use crate::process::sweep::sweep;
 use crate::project::{Project, ProjectError};
@@ -61,13 +62,19 @@ impl Recorder {
 
         let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
         make_folders(&project.records())?;
+        for folder in litter(project, lock.previous()) {
+            temporary::sweep(&folder);
+        }
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
         // The run of a branch is its build, which has begun it.
         let project = if project.is_of_branch() { project.clone() } else { project.in_run(&identity.run) };
-        if !project.is_of_branch() {
-            RunStart::now(&identity.run, &setup.verb, argv, process.clone()).write(&project)?;
+        let start = RunStart::now(&identity.run, &setup.verb, argv, process.clone()).of_loop(&setup);
+        if project.is_of_branch() {
+            start.write_into(&project.logs(), Durability::Atomic)?;
+        } else {
+            start.write(&project)?;
         }
         let session = Session::open(&project)?;
         let session_log = Some(session.log.path().to_owned());
@@ -111,6 +118,14 @@ impl Recorder {
         self.warnings.push(warning);
     }
 
+    /// Adds the line of a step to the iterations log that an earlier process could not add any more, unless it is there.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add_step(&mut self, line: &str) -> Result<(), FileError> {
+        self.iterations.add_missing(line)
+    }
+
     /// The requests to this loop. One that is told of is settled when the state holds it.
     #[must_use]
     pub fn requests(&self) -> Arc<Requests> {
@@ -132,7 +147,7 @@ impl Recorder {
         if !self.is_displaced {
             results.push(self.raw.take(stamped));
             results.push(self.iterations.take(stamped));
-            results.push(self.state.take(stamped));
+            results.push(self.state.take(stamped, self.session.events.length()));
         }
         results.into_iter().collect::<Result<(), FileError>>()?;
         if let Event::Asked { ask: Ask::Request(_), .. } = stamped.event
@@ -249,10 +264,25 @@ fn sweep_after(lock: &Lock) -> Option<String> {
     })
 }
 
+/// Where processes that were killed may have left temporary files.
+#[must_use]
+pub fn litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
+    let mut folders = vec![project.run_dir().to_owned(), project.records(), project.root().to_owned()];
+    folders.extend(project.registry());
+    folders.extend(project.trust());
+    folders.extend(previous.map(|previous| project.run(&previous.run_id)));
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
 /// A state file that we do not understand is never overwritten: it gets out of the way under another name.
 fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     let failed = |reason| FileError { path: path.to_owned(), reason };
-    let Found::Unknown(why) = state::read(path, Extent::Whole).map_err(failed)? else { return Ok(None) };
+    let (Found::Damaged(why) | Found::Unknown(why)) = state::read(path, Extent::Whole).map_err(failed)?
+    else {
+        return Ok(None);
+    };
     let now = Local::now();
     let stamp = format!("{}{:03}", timestamp::for_names(now), now.timestamp_subsec_millis());
     let aside = path.with_extension(format!("toml.{stamp}"));
@@ -264,6 +294,7 @@ fn register(project: &Project, state: &State) -> Option<String> {
     let folder = project.registry()?;
     let mut entry = Entry::new(&state.name, &state.mode, project, &state.run);
     entry.command = Some(state.command_digest());
+    entry.before = registry::find(&folder, &state.name, project.ralph_dir()).and_then(|entry| entry.command);
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
 }
 

@@ -49,6 +49,9 @@ pub struct Entry {
     /// entries of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The same of the run before it, whose state is there until the newest one has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
     /// The process of the newest run; may be long gone.
     pub pid: u32,
     /// When the newest run started.
@@ -69,6 +72,7 @@ impl Entry {
             project_root: places.root().to_owned(),
             run_id: run_id.to_owned(),
             command: None,
+            before: None,
             pid: std::process::id(),
             started: Local::now(),
         }

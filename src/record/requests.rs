@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::stop::Request;
 use crate::files::atomic::{self, Durability};
-use crate::files::{FileError, own};
+use crate::files::{FileError, own, temporary};
 use crate::text::timestamp;
 
 /// A larger file is no request, in bytes.
@@ -98,9 +98,10 @@ impl Requests {
 /// Throws away all requests: no loop runs here, and they were for one that is over. What is no request of ours stays.
 pub fn clear(folder: &Path) -> Result<(), FileError> {
     let paths = own::entries(folder).map_err(FileError::at(folder))?;
-    for path in paths.iter().filter(|path| is_request(path) || is_half_written(path)) {
+    for path in paths.iter().filter(|path| is_request(path)) {
         std::fs::remove_file(path).map_err(FileError::at(path))?;
     }
+    temporary::sweep(folder);
     Ok(())
 }
 
@@ -111,13 +112,6 @@ fn is_request(path: &Path) -> bool {
     name.and_then(|name| name.split_once('-')).is_some_and(|(time, pid)| {
         is_number(pid) && time.split_once('T').is_some_and(|(day, time)| is_number(day) && is_number(time))
     })
-}
-
-/// Whether a sender was killed before its file had the name of a request.
-fn is_half_written(path: &Path) -> bool {
-    let is_temporary = path.extension().is_some_and(|extension| extension == "tmp");
-    // `REQUEST.random.tmp`
-    is_temporary && path.file_stem().is_some_and(|stem| is_request(&Path::new(stem).with_extension("")))
 }
 
 #[cfg(test)]
@@ -153,7 +147,7 @@ mod tests {
     fn only_requests_are_taken_and_thrown_away() {
         let folder = tempfile::tempdir().unwrap();
         let path = send(folder.path(), "a", note("old")).unwrap();
-        let half = folder.path().join(format!("{}.x1.tmp", path.file_name().unwrap().to_str().unwrap()));
+        let half = folder.path().join(".ralph-0123abcd-1-x1y2z3.tmp");
         fs::write(&half, "").unwrap();
         let mine = ["note.json", "20260101T1-x.json", "1-1.json", "x.json.y.tmp", "20260101T1-1.txt"];
         for name in mine {

@@ -10,6 +10,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::report::SUMMARY;
+use super::state::Setup;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own};
 use crate::process::identity::ProcessIdentity;
@@ -25,7 +26,7 @@ const END: &str = "end.json";
 const LARGEST: u64 = 16 << 20;
 
 /// A command that was started, `run.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStart {
     /// Version of the format.
     pub v: u32,
@@ -42,6 +43,9 @@ pub struct RunStart {
     pub cwd: PathBuf,
     /// Which process it is.
     pub process: ProcessIdentity,
+    /// How its loop is set up, by which a state that is lost is made anew; `None` for a command with a loop for each branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Box<Setup>>,
 }
 
 impl RunStart {
@@ -56,7 +60,14 @@ impl RunStart {
             argv: argv.to_vec(),
             cwd: std::env::current_dir().unwrap_or_default(),
             process,
+            setup: None,
         }
+    }
+
+    /// The same of one loop that is set up so.
+    #[must_use]
+    pub fn of_loop(self, setup: &Setup) -> Self {
+        Self { setup: Some(Box::new(setup.clone())), ..self }
     }
 
     /// Makes the folder of the run, and writes this into it.
@@ -64,12 +75,19 @@ impl RunStart {
     /// # Errors
     /// When that cannot be done.
     pub fn write(&self, project: &Project) -> Result<(), FileError> {
-        let folder = project.run(&self.run);
-        own::make_folders(&folder).map_err(FileError::at(&folder))?;
+        self.write_into(&project.run(&self.run), Durability::Synced)
+    }
+
+    /// Makes a folder, and writes this into it.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub fn write_into(&self, folder: &Path, durability: Durability) -> Result<(), FileError> {
+        own::make_folders(folder).map_err(FileError::at(folder))?;
         let mut text =
-            serde_json::to_string(self).map_err(std::io::Error::from).map_err(FileError::at(&folder))?;
+            serde_json::to_string(self).map_err(std::io::Error::from).map_err(FileError::at(folder))?;
         text.push('\n');
-        atomic::write_own(&folder.join(START), text.as_bytes(), Durability::Synced).map(drop)
+        atomic::write_own(&folder.join(START), text.as_bytes(), durability).map(drop)
     }
 
     /// What was started in this folder of a run; `None` where that is not known, as of a run of an earlier version.

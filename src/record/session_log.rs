@@ -56,6 +56,11 @@ impl SessionLog {
                 self.lines.end_lines()?;
                 self.lines.write(&format!("[ralph] {message}\n"))?;
             }
+            Event::Recovered(read) => {
+                self.lines.end_lines()?;
+                let line = blocks::recovered_line(read.attempts, read.cost_usd);
+                self.lines.write(&format!("[ralph] {line}\n"))?;
+            }
             Event::Question(text) => {
                 self.lines.end_lines()?;
                 self.lines.write(&format!("[ralph] asks: {text}\n"))?;

@@ -1,7 +1,8 @@
 //! `state.toml`: where a loop stands, and how others read it.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub const VERSION: u32 = 1;
 /// A larger file is no state of ours, in bytes.
 const LARGEST: u64 = 64 << 20;
 
+/// So long it takes at most to end an agent, with all that it has started.
+const LADDER: Duration = Duration::from_secs(10);
+
 /// How a loop is set up, for those who look at it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -46,6 +50,12 @@ pub struct Setup {
     /// The ralph dir of the command line that started it, where that is not the loop's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_from: Option<PathBuf>,
+    /// A digest of the words of its agent's command line, wherever these come from; `None`: they are known otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_digest: Option<String>,
+    /// The same of its validation command; of no words where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_digest: Option<String>,
     /// The files that its settings come from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<WatchedConfig>,
@@ -132,6 +142,9 @@ pub struct State {
     /// Why it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_reason: Option<String>,
+    /// What led there, in one line, where the reason alone does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_detail: Option<String>,
     /// The process exit code it ended with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
@@ -155,6 +168,9 @@ pub struct State {
     /// How many iterations may run, besides those that were begun before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
+    /// How often one iteration may be tried again.
+    #[serde(default)]
+    pub max_retries: u32,
     /// What it may use up besides.
     #[serde(flatten)]
     pub budget: Budget,
@@ -179,6 +195,9 @@ pub struct State {
     /// The session log of this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_log: Option<PathBuf>,
+    /// So many bytes of the events log beside it are counted here: what follows there is news.
+    #[serde(default)]
+    pub log_read: u64,
     /// The folder of its records, where it looks for requests. Another one than this file is in: the project was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
@@ -219,7 +238,9 @@ pub enum Found {
     Nothing,
     /// A state that we understand.
     State(Box<State>),
-    /// Something that we do not: torn, emptied, or written by a newer ralph. In words.
+    /// One that was torn or emptied. In words.
+    Damaged(String),
+    /// One that another version of ralph has written. In words.
     Unknown(String),
 }
 
@@ -260,11 +281,11 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
     Ok(match state.map_or_else(|| toml::from_str::<State>(&text), Ok) {
         Ok(state) if state.version > VERSION => newer(state.version),
         Ok(state) => Found::State(Box::new(state)),
-        Err(_) if text.trim().is_empty() => Found::Unknown("it is empty".to_owned()),
+        Err(_) if text.trim().is_empty() => Found::Damaged("it is empty".to_owned()),
         Err(error) => match (toml::from_str::<Versioned>(&text), older_state::read(&text)) {
             (Ok(Versioned { version }), _) if version > VERSION => newer(version),
             (Err(_), Some(older)) => Found::State(Box::new(older)),
-            _ => Found::Unknown(format!("it is damaged: {}", error.message())),
+            _ => Found::Damaged(format!("it is damaged: {}", error.message())),
         },
     })
 }
@@ -280,7 +301,7 @@ fn read_json(text: &str) -> Found {
         version: Option<u32>,
     }
     if text.trim().is_empty() {
-        return Found::Unknown("it is empty".to_owned());
+        return Found::Damaged("it is empty".to_owned());
     }
     match (worker::read(text), serde_json::from_str::<Versioned>(text)) {
         (_, Ok(Versioned { version: Some(version) })) if version > VERSION => {
@@ -290,7 +311,7 @@ fn read_json(text: &str) -> Found {
         (Err(_), Ok(Versioned { version: None })) => {
             Found::Unknown("it was written by an older program, whose workers cannot be taken up".to_owned())
         }
-        (Err(error), _) => Found::Unknown(format!("it is damaged: {error}")),
+        (Err(error), _) => Found::Damaged(format!("it is damaged: {error}")),
     }
 }
 
@@ -318,6 +339,7 @@ impl State {
             active: true,
             status: Status::Running,
             exit_reason: None,
+            exit_detail: None,
             exit_code: None,
             started_at,
             last_iteration_at: None,
@@ -326,6 +348,7 @@ impl State {
             waiting_until: None,
             waiting_for: None,
             max_iterations: None,
+            max_retries: 0,
             budget: Budget::default(),
             pending: None,
             agent_command: None,
@@ -334,6 +357,7 @@ impl State {
             agent_context: None,
             at_task: None,
             session_log: None,
+            log_read: 0,
             records: None,
             setup: Setup::default(),
             argv: Vec::new(),
@@ -357,6 +381,17 @@ impl State {
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.active && self.is_held
+    }
+
+    /// When its latest attempt was at work, with the time that it takes to end an agent; `None` where there was none, or nobody knows
+    /// when it ended.
+    #[must_use]
+    pub fn last_at_work(&self) -> Option<RangeInclusive<SystemTime>> {
+        let began = SystemTime::from(self.last_iteration_at?);
+        let ended = self.last_iteration_ended_at.map(SystemTime::from).filter(|ended| *ended >= began);
+        // Cut off, it was at work as long as it has been heard of.
+        let heard = || self.session_log.as_deref()?.metadata().ok()?.modified().ok();
+        Some(began..=ended.or_else(heard)? + LADDER)
     }
 
     /// Whether it holds, or is to hold after the current attempt.
@@ -452,10 +487,11 @@ impl State {
                 Outcome::OutOfCredit,
                 Outcome::NotLoggedIn,
                 Outcome::AgentMissing,
+                Outcome::RecordFailed,
             ]
             .into_iter()
             .any(ended_by)
             // The work is done; only its way to where it belongs is not.
-            || (ended_by(Outcome::GitFailed) || ended_by(Outcome::RecordFailed)) && is_through
+            || ended_by(Outcome::GitFailed) && is_through
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn next_step(ending: &Ending<'_>) -> Option<String> {
         _ if ending.run.is_some() => return None,
         // The first has not ended by itself.
         (None, Ended::Killed, _)
-        | (Some(Outcome::OutOfCredit | Outcome::Overloaded), ..)
+        | (Some(Outcome::OutOfCredit | Outcome::Overloaded | Outcome::RecordFailed), ..)
         | (_, Ended::Interrupted, _) => resume(""),
         // Without a longer wait it would end again at once.
         (Some(Outcome::LimitTooFar), ..) => {
@@ -229,10 +229,7 @@ mod tests {
         for outcome in Outcome::ALL {
             let is_quiet =
                 matches!(outcome.ended(), Ended::Done | Ended::Idle | Ended::Cancelled | Ended::Killed)
-                    || matches!(
-                        outcome,
-                        Outcome::PromptLost | Outcome::RecordFailed | Outcome::GraphLost | Outcome::GitFailed
-                    );
+                    || matches!(outcome, Outcome::PromptLost | Outcome::GraphLost | Outcome::GitFailed);
             let (spent, outcome) = (Some((&tally, budget)), Some(outcome));
             let ending = Ending { verb: "build", name: "build", outcome, spent, ..Ending::default() };
             assert_eq!(next_step(&ending).is_none(), is_quiet, "{outcome:?}");

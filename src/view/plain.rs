@@ -206,6 +206,9 @@ impl Plain {
             Event::Question(text) => self.line(QUESTION, "?", text),
             Event::Published(message) if !self.quiet => self.line(FAINT, "↑", message),
             Event::Notice(message) => self.line(NOTE, "!", message),
+            Event::Recovered(read) => {
+                self.line(NOTE, "!", &blocks::recovered_line(read.attempts, read.cost_usd));
+            }
             Event::LoopEnded { outcome, detail, tally, duration, .. } => {
                 self.loop_ended(outcome, detail, tally, duration);
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::Utc;
 use serde_json::{Value, json};
 
+use super::next_step::shell_word;
 use super::worker_status::{self, WorkerSight};
 use crate::engine::event::TaskCounts;
 use crate::engine::outcome::Status;
@@ -258,12 +259,20 @@ pub(crate) fn write_text(snapshot: &LoopSnapshot<'_>, out: &mut dyn Write) -> io
     }
     match (snapshot.exit_reason(state), state.exit_code) {
         (None, _) => line("Exit reason", &"(none - still running)"),
-        (Some(word), Some(code)) => line("Exit reason", &format_args!("{word} (exit code {code})")),
+        (Some(word), Some(code)) => {
+            let next = if state.was_interrupted() { goes_on(state) } else { String::new() };
+            line("Exit reason", &format_args!("{word} (exit code {code}{next})"))?;
+            state.exit_detail.as_ref().map_or(Ok(()), |detail| line("Exit detail", detail))
+        }
         (Some(word), None) => {
-            let advice = format!("ralph was killed; 'ralph resume {}' goes on", state.name);
-            line("Exit reason", &format_args!("{word} ({advice})"))
+            line("Exit reason", &format_args!("{word} (ralph was killed{})", goes_on(state)))
         }
     }
+}
+
+/// What to type for a loop that was cut off.
+fn goes_on(state: &State) -> String {
+    format!("; 'ralph resume {}' goes on", shell_word(&state.name))
 }
 
 fn write_task(at: &AtTask, line: &mut dyn FnMut(&str, &dyn Display) -> io::Result<()>) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(crate) use flow::{Flow, style_of};
 
 use crate::engine::report::AttemptStatus;
+use crate::record::blocks;
 use crate::record::event_line::{AttemptEnded, EventLine, Fact, WaitReason, Word};
 use crate::reply::show::Leave;
 use crate::text::{count, duration, timestamp};
@@ -211,7 +212,7 @@ fn around(fact: &Fact<'_>) -> Option<Entry> {
             Entry::new(Kind::Note, "⏸", format!("{why}; waiting until {}", timestamp::local(until)))
         }
         Fact::Paused => Entry::new(Kind::Note, "⏸", "paused"),
-        Fact::Resumed | Fact::AttentionOver => Entry::new(Kind::Note, "▶", "going on"),
+        Fact::Resumed { .. } | Fact::AttentionOver => Entry::new(Kind::Note, "▶", "going on"),
         Fact::Background { tasks, .. } => Entry::new(
             Kind::Faint,
             "⏸",
@@ -222,6 +223,9 @@ fn around(fact: &Fact<'_>) -> Option<Entry> {
         Fact::Answered { text: Some(text) } => Entry::new(Kind::Note, "›", &**text),
         Fact::Published { message } => Entry::new(Kind::Faint, "↑", &**message),
         Fact::Notice { message } => Entry::new(Kind::Note, "!", &**message),
+        Fact::Recovered { attempts, cost_usd, .. } => {
+            Entry::new(Kind::Note, "!", blocks::recovered_line(*attempts, *cost_usd))
+        }
         _ => return None,
     };
     Some(entry)

@@ -135,6 +135,17 @@ fn a_branch_that_an_agent_has_marked_as_done_is_built_on() {
 }
 
 #[test]
+fn a_record_that_cannot_be_read_is_no_proof_that_a_branch_is_done() {
+    let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
+    let marked = project.plan().replace("## Branch: one\n", "## Branch: one\nStatus: done\n");
+    std::fs::write(project.scratch.path("IMPLEMENTATION_PLAN.md"), marked).unwrap();
+    project.scratch.write(".ralph/runs/branches/one/state.toml", "version = 99\n");
+    let dry = project.scratch.run("loop build --dry-run");
+    let doubt = "'one' is marked as done, but its records cannot be read";
+    assert!(dry.stderr.contains(doubt) && dry.stdout.contains("2 of 2 branches would be built."), "{dry:?}");
+}
+
+#[test]
 fn what_a_person_marks_as_done_is_believed_where_no_record_says_otherwise() {
     let project = BranchProject::without_remote(&plan(&[("one", 1), ("two", 1)]));
     let marked = project.plan().replace("## Branch: one\n", "## Branch: one\nStatus: done\n");

@@ -51,6 +51,66 @@ fn what_was_accepted_once_says_nothing_about_the_next_time() {
 }
 
 #[test]
+fn what_was_accepted_by_hand_says_nothing_about_the_next_time_either() {
+    for line in ["resume prompt --max-iterations 2 --accept-config", "prompt p.md 1 --resume --accept-config"]
+    {
+        let scratch = at_limit("echo >> ralph.toml");
+        let run = scratch.run(line);
+        assert_end(&scratch, &run, 4, "unproven", "failed");
+        let argv = scratch.state()["argv"].to_string();
+        assert!(!argv.contains("--accept-config"), "{line}: {argv}");
+        let run = scratch.run("resume prompt --max-iterations 9");
+        assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{line}: {run:?}");
+        assert_eq!(attempts(&scratch), 2, "{line}");
+    }
+}
+
+#[test]
+fn the_front_matter_of_a_ralph_md_is_one_of_the_settings() {
+    let scratch = project(
+        "cat >> fix/RALPH.md <<< more; sed -i 's/^agent: claude/& --other/' fix/RALPH.md; say hi; ok",
+    );
+    scratch.write("fix/RALPH.md", "---\nagent: claude\n---\nGo.\n");
+    assert_eq!(scratch.run("run fix -n 1").code, Some(0));
+    let run = scratch.run("resume fix --max-iterations 2");
+    let refused = "the front matter of fix/RALPH.md was changed inside an attempt of loop 'fix'";
+    assert!(run.code == Some(1) && run.stderr.contains(refused), "{run:?}");
+    // The prompt below it may change.
+    scratch.write("fix/RALPH.md", "---\nagent: claude\n---\nGo on.\n");
+    agent(&scratch, "say hi; ok");
+    let run = scratch.run("resume fix --max-iterations 2");
+    assert!(run.code == Some(0) && !run.stderr.contains("is not as it was"), "{run:?}");
+    scratch.write("fix/RALPH.md", "---\nagent: claude -x\n---\nGo on.\n");
+    let run = scratch.run("resume fix --max-iterations 3");
+    assert!(
+        run.code == Some(0) && run.stderr.contains("the front matter of fix/RALPH.md is not as it was"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn another_validation_or_agent_is_told_wherever_it_comes_from() {
+    let scratch = project("say hi; ok");
+    assert_eq!(scratch.run("prompt p.md 1 --validate true").code, Some(0));
+    let told = |run: &crate::scratch::Run| {
+        ["the validation command", "the agent's command line"]
+            .map(|what| run.stderr.contains(&format!("{what} is not as it was when loop 'prompt' began")))
+    };
+    assert_eq!(told(&scratch.run("prompt p.md 1 --resume --validate true")), [false, false]);
+    assert_eq!(told(&scratch.run("prompt p.md 1 --resume --validate false")), [true, false]);
+    let run = scratch
+        .ralph("prompt p.md 1 --resume --validate false")
+        .env("RALPH_AGENT_ARGS", "-p --verbose --output-format stream-json --x")
+        .output();
+    let stderr = String::from_utf8_lossy(&run.unwrap().stderr).into_owned();
+    assert!(
+        stderr.contains("the agent's command line is not as it was")
+            && !stderr.contains("the validation command is"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn what_a_person_has_changed_is_told() {
     let scratch = at_limit(":");
     scratch.write("ralph.toml", "[validation]\ncommand = \"true\"\n");

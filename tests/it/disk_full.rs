@@ -43,6 +43,17 @@ fn the_raw_output_cannot_be_written() {
         (Some(false), Some("failed")),
         "{state}"
     );
+    // That is said where one looks, with what to type, and goes on when the fault is over.
+    let status = scratch.run("status prompt").stdout;
+    assert!(status.contains("record_failed (exit code 1; 'ralph resume prompt' goes on)"), "{status}");
+    assert!(status.contains("last_agent_output: it is a folder"), "{status}");
+    let overview = scratch.run("").stdout;
+    assert!(overview.contains("ralph resume prompt"), "{overview}");
+    std::fs::remove_dir(scratch.path(".ralph/last_agent_output")).unwrap();
+    scratch.agent("claude", &says);
+    let run = scratch.run("resume");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(scratch.state()["iteration"].as_integer(), Some(3), "{run:?}");
 }
 
 #[test]

@@ -69,6 +69,7 @@ mod ralph_md;
 mod ralph_md_faults;
 mod receiver;
 mod recordings;
+mod recovery;
 mod redaction;
 mod refusals;
 mod report_page;

@@ -253,5 +253,5 @@ fn write(folder: &Path, state: State, event: Event<'_>) {
     let (run, name) = (state.run.clone(), state.name.clone());
     let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
     let mut file = StateFile::new(&folder.join("state.json"), state);
-    file.take(&Stamped { at: chrono::Local::now(), identity: &identity, event }).unwrap();
+    file.take(&Stamped { at: chrono::Local::now(), identity: &identity, event }, 0).unwrap();
 }

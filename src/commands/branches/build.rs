@@ -126,7 +126,7 @@ fn take_project(project: &Project) -> anyhow::Result<Lock> {
     let lock = recorder::hold(project, VERB)?;
     let mut patterns = git::runtime_patterns(project);
     // No agent shall commit its copy; where the plan is tracked this has no effect.
-    patterns.extend([format!("/{BRANCH_PLAN}"), format!("/{BRANCH_PLAN}.*.tmp")]);
+    patterns.push(format!("/{BRANCH_PLAN}"));
     git::exclude(project.root(), &patterns).context("ralph's own files would be committed")?;
     git::identity::prepare(project.root())?;
     Ok(lock)

@@ -11,6 +11,7 @@ use crate::job::Refused;
 use crate::plan::{Plan, PlanError, Section};
 use crate::project::Project;
 use crate::record::lookup::Loop;
+use crate::record::state::State;
 use crate::settings::Settings;
 use crate::view::next_step::shell_word;
 
@@ -85,21 +86,27 @@ fn doubt(project: &Project, section: &Section) -> Option<String> {
         return None;
     }
     let name = &section.name;
-    let state = Loop::at(project.of_branch(name, None), name)?.state.ok()?;
+    let why = match Loop::at(project.of_branch(name, None), name)?.state {
+        Ok(state) => format!("its loop has ended otherwise ({})", undone(&state, section)?),
+        Err(why) => format!("its records cannot be read ({why})"),
+    };
+    let (plan, line) = (project.relative(&project.branch_plan()), section.line);
+    Some(format!(
+        "{} line {line}: '{name}' is marked as done, but {why}: it is built on; \
+         'ralph clean {}' forgets that loop, if you have finished it yourself",
+        plan.display(),
+        shell_word(name)
+    ))
+}
+
+/// How a loop ended that has not done its section; `None` where it has.
+fn undone(state: &State, section: &Section) -> Option<&'static str> {
     let ended_by = |outcome: Outcome| state.exit_reason.as_deref() == Some(outcome.word());
     let is_ticked = || section.tasks.iter().all(|task| task.ticked);
     let is_done = ended_by(Outcome::Complete)
         || ended_by(Outcome::DonePattern)
         || ended_by(Outcome::Idle) && state.tally.validation_error.is_none() && is_ticked();
-    (!is_done).then(|| {
-        let (plan, line, word) = (project.relative(&project.branch_plan()), section.line, state.word());
-        let plan = plan.display();
-        format!(
-            "{plan} line {line}: '{name}' is marked as done, but its loop has ended otherwise ({word}): it is built on; \
-             'ralph clean {}' forgets that loop, if you have finished it yourself",
-            shell_word(name)
-        )
-    })
+    (!is_done).then(|| state.word())
 }
 
 /// What branches start from.

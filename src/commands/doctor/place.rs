@@ -3,10 +3,13 @@
 use std::io;
 
 use super::{DoctorOptions, Finding};
-use crate::files::{FIX_PERMISSIONS, theirs};
+use crate::files::{FIX_PERMISSIONS, temporary, theirs};
 use crate::git;
 use crate::project::{Project, ProjectError};
-use crate::record::lock;
+use crate::record::state::Extent;
+use crate::record::{lock, lookup, recorder, recovery};
+use crate::text::count;
+use crate::view::next_step::shell_word;
 
 /// Less free space than this is worth a warning, in bytes: logs of a long loop take hundreds of megabytes.
 const ENOUGH_SPACE: u64 = 1 << 30;
@@ -122,6 +125,32 @@ pub(super) fn check_lock(project: &Project) -> Finding {
             "lock",
             format!("a loop is running: ralph {}, pid {}", holder.mode, holder.identity.pid),
             "a second one in this ralph dir is refused until it ends",
+        ),
+    }
+}
+
+/// What processes that were killed have left: attempts that no state has, and temporary files.
+pub(super) fn check_records(project: &Project) -> Finding {
+    let known = lookup::of_project(project, Extent::Whole);
+    let behind = known.iter().find_map(|found| {
+        let read = recovery::read(&found.project, &found.name, Extent::Whole).ok()?;
+        let attempts = read.1?.recovered.attempts;
+        (attempts > 0).then_some((found.name.as_str(), attempts))
+    });
+    if let Some((name, attempts)) = behind {
+        return Finding::warn(
+            "records",
+            format!("the state of loop '{name}' lacks {} of its events log", count::of(attempts, "attempt")),
+            format!("run 'ralph resume {}', which counts them", shell_word(name)),
+        );
+    }
+    let folders = recorder::litter(project, None);
+    match folders.iter().map(|folder| temporary::left_in(folder).len()).sum::<usize>() {
+        0 => Finding::ok("records", "complete"),
+        left => Finding::warn(
+            "records",
+            format!("{} of processes that were killed", count::of(left as u64, "temporary file")),
+            "the next start of a loop here removes them",
         ),
     }
 }

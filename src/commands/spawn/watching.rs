@@ -106,6 +106,7 @@ impl Watching<'_> {
             accepts_config: flags.accept_config,
             resume: if state.is_some() { Resume::Asked } else { Resume::No },
             agent_name: agent_name(worker),
+            agent_words: None,
             agent: Box::new(agent),
             source: Box::new(WorkerPrompt::new(self.prompt.0.clone(), self.prompt.1.clone())),
             plan: project.implementation_plan(),

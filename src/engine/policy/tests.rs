@@ -38,12 +38,12 @@ pub(super) fn settled(signal: Signal, changed: Option<bool>) -> Settled {
 }
 
 pub(super) fn book(limits: &Limits, tally: &mut Tally, status: AttemptStatus, changed: Option<bool>) {
-    tally.book(limits, &report(status, Class::Other, None), &settled(Signal::Continue, changed));
+    tally.book(limits.max_retries, &report(status, Class::Other, None), &settled(Signal::Continue, changed));
 }
 
 pub(super) fn limited(limits: &Limits, tally: &mut Tally, reset_at: i64) {
     let report = report(UsageLimit, Class::Limit, Some(reset_at));
-    tally.book(limits, &report, &settled(Signal::Continue, None));
+    tally.book(limits.max_retries, &report, &settled(Signal::Continue, None));
 }
 
 pub(super) fn at(seconds: i64) -> DateTime<Utc> {
@@ -72,7 +72,7 @@ fn what_cannot_get_better_is_not_tried_again() {
         let mut tally = Tally::default();
         tally.begin(Given::default(), None);
         let settled = settled(Signal::Continue, None);
-        tally.book(&LIMITS, &report(AgentFailure, class, None), &settled);
+        tally.book(LIMITS.max_retries, &report(AgentFailure, class, None), &settled);
         assert_eq!(step(&LIMITS, &tally, now(0)), Step::End(outcome));
         assert_eq!(tally.consecutive_errors, 1);
     }
@@ -222,7 +222,11 @@ fn the_tally_survives_its_file() {
         .flat_map(|status| [(status, Some(7)), (status, None)])
     {
         tally.begin(Given::default(), None);
-        tally.book(&LIMITS, &report(status, Class::Other, reset), &settled(Signal::Complete, Some(false)));
+        tally.book(
+            LIMITS.max_retries,
+            &report(status, Class::Other, reset),
+            &settled(Signal::Complete, Some(false)),
+        );
         let text = toml::to_string(&tally).unwrap();
         assert_eq!(toml::from_str::<Tally>(&text).unwrap(), tally, "{text}");
     }
@@ -356,7 +360,7 @@ fn work_that_is_not_proven_at_the_end_is_unproven() {
             let mut tally = Tally::default();
             for (report, settled) in [&first, &second] {
                 tally.begin(Given::default(), None);
-                tally.book(limits, report, settled);
+                tally.book(limits.max_retries, report, settled);
             }
             let outcome = if expected { unproven } else { otherwise };
             assert_eq!(step(limits, &tally, now(0)), Step::End(outcome), "{first:?} {second:?}");
@@ -382,7 +386,7 @@ fn of_many_tasks_only_the_one_at_hand_can_be_unproven() {
         let mut tally = Tally::default();
         for (report, task) in [(&unproven, "t-1"), (second, task)] {
             tally.begin(Given::default(), Some(task));
-            tally.book(&limits, report, &settled(Signal::Continue, None));
+            tally.book(limits.max_retries, report, &settled(Signal::Continue, None));
         }
         assert_eq!(step(&limits, &tally, now(0)), Step::End(outcome), "{task} {:?}", second.status);
     }
@@ -494,7 +498,7 @@ proptest! {
                     failed_in_a_row += u64::from(tries > limits.max_retries || is_hopeless);
                 }
             }
-            tally.book(&limits, &report, &settled);
+            tally.book(limits.max_retries, &report, &settled);
             last = Some((report, settled));
         }
         prop_assert_eq!(tally.succeeded + tally.error_count + waited_for, tally.durations.count);

@@ -70,7 +70,7 @@ fn short_named_resets_add_up() {
 fn overloaded(limits: &Limits, tally: &mut Tally, called_tools: bool) {
     let mut report = report(AgentFailure, Class::Overload, None);
     report.usage.called_tools = called_tools;
-    tally.book(limits, &report, &settled(Signal::Continue, None));
+    tally.book(limits.max_retries, &report, &settled(Signal::Continue, None));
 }
 
 #[test]
@@ -101,7 +101,11 @@ fn a_provider_that_is_overloaded_is_waited_for_and_uses_up_no_retry() {
         };
         assert_eq!((&waits[..], end), (expected, Step::End(Outcome::Overloaded)));
         assert_eq!((tally.retries, tally.consecutive_errors, tally.iteration), (0, 0, 1));
-        tally.book(&limits, &report(Success, Class::Other, None), &settled(Signal::Continue, None));
+        tally.book(
+            limits.max_retries,
+            &report(Success, Class::Other, None),
+            &settled(Signal::Continue, None),
+        );
         assert_eq!((tally.blind_waits, tally.waited_seconds), (0, 0));
     }
 }
@@ -148,7 +152,7 @@ fn without_retries_the_next_iteration_waits_for_the_provider() {
         overloaded(&limits, &mut tally, true);
     };
     assert_eq!((&pauses[..], end), (&[0, 5, 15][..], Step::End(Outcome::Overloaded)));
-    tally.book(&limits, &report(Success, Class::Other, None), &settled(Signal::Continue, None));
+    tally.book(limits.max_retries, &report(Success, Class::Other, None), &settled(Signal::Continue, None));
     assert_eq!(step(&limits, &tally, now(0)), BEGIN);
 }
 

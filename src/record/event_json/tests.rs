@@ -5,12 +5,12 @@ use chrono::{Local, Utc};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::event::{Stream, TaskCounts};
+use crate::engine::event::{Recovered, Stream, TaskCounts};
 use crate::engine::outcome::Outcome;
 use crate::engine::policy::Limits;
 use crate::engine::report::{self, AttemptStatus};
 use crate::engine::stop::Change;
-use crate::engine::tally::Tally;
+use crate::engine::tally::{Last, Tally};
 use crate::engine::worktree::WorkDone;
 use crate::files::room::Shortage;
 use crate::reply::show::Leave;
@@ -54,6 +54,11 @@ fn each(mut take: impl FnMut(Event<'_>)) {
         (Limits { max_iterations: Some(3), ..Limits::EXAMPLE }, Tally::default(), report());
     let (tally, until) = (&tally, Utc::now());
     take(Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally });
+    let counted = Tally { last: Last::Waited, cost_usd: Some(0.5), ..Tally::default() };
+    take(Event::LoopStarted { project: Path::new("/p"), limits: &limits, tally: &counted });
+    take(Event::Resumed { tally: &counted });
+    let recovered = Recovered { from: "r".into(), attempts: 1, cost_usd: Some(0.5) };
+    take(Event::Recovered(&recovered));
     take(Event::LimitsChanged { limits: &limits, tally });
     take(Event::AttemptStarted { tally, head: Some("a") });
     take(Event::AgentStarted { command: "c" });

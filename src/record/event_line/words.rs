@@ -14,6 +14,17 @@ pub enum Word<T> {
     Other(String),
 }
 
+impl<T> Word<T> {
+    /// The word, where this release knows it.
+    #[must_use]
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(word) => Some(word),
+            Self::Other(_) => None,
+        }
+    }
+}
+
 impl<T> From<T> for Word<T> {
     fn from(word: T) -> Self {
         Self::Known(word)

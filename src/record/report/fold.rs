@@ -165,7 +165,7 @@ impl Fold {
         });
         report.end_wait(&line.fact, line.at);
         match &line.fact {
-            Fact::AttemptStarted { head, iteration, retry } => {
+            Fact::AttemptStarted { head, iteration, retry, .. } => {
                 let head = head.as_ref().map(ToString::to_string);
                 if !std::mem::replace(&mut self.has_begun, true) {
                     self.first_head.clone_from(&head);
@@ -403,7 +403,7 @@ impl LoopReport {
     fn end_wait(&mut self, fact: &Fact<'_>, at: DateTime<FixedOffset>) {
         let goes_on = matches!(
             fact,
-            Fact::Resumed
+            Fact::Resumed { .. }
                 | Fact::AttemptStarted { .. }
                 | Fact::AttentionOver
                 | Fact::LoopEnded(_)

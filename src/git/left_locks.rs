@@ -1,0 +1,78 @@
+//! Locks of git that an agent left because it was ended inside of git: no process holds them, and git refuses to commit until they
+//! are removed.
+//!
+//! Git's locks are never deleted blindly, see [`super::change`]. A lock counts as left by an agent when it was made while the latest
+//! attempt of a loop that is over was at work, all processes of that loop have been ended, and no visible process has it open
+//! or is a git at work in the repository.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::ops::RangeInclusive;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::head_file;
+use super::worktrees::{CheckedOut, checked_out, locks};
+use crate::process::stat::Stat;
+
+/// Removes the locks of the work tree `root` that were made within this time, if no git works there; answers which they were. To be
+/// called after all processes of the loop have ended that was at work then.
+#[must_use]
+pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
+    let branch = match checked_out(root) {
+        Ok(CheckedOut::Branch(name)) => name,
+        // There is no lock of this name.
+        _ => String::new(),
+    };
+    let is_of_then = |lock: &PathBuf| {
+        let found = lock.symlink_metadata().ok().filter(fs::Metadata::is_file);
+        found.and_then(|found| found.modified().ok()).is_some_and(|made| at_work.contains(&made))
+    };
+    let mut left: Vec<PathBuf> = locks(root, &branch).into_iter().filter(is_of_then).collect();
+    if left.is_empty() || is_in_use(root, &left) {
+        return Vec::new();
+    }
+    left.retain(|lock| fs::remove_file(lock).is_ok());
+    left
+}
+
+/// Whether a process has one of these files open, or is a git at work in the repository of this work tree: git may close a lock
+/// file while it holds the lock.
+fn is_in_use(root: &Path, files: &[PathBuf]) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let files: Vec<PathBuf> = files.iter().map(|file| real(file)).collect();
+    let common = head_file::common_dir(root).map(|common| real(&common));
+    let main = common.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+    let folders: Vec<PathBuf> = [Some(real(root)), common, main].into_iter().flatten().collect();
+    Stat::all().any(|process| has_open(process.pid, &files) || is_git_in(process.pid, &folders))
+}
+
+fn has_open(pid: u32, files: &[PathBuf]) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| files.contains(&file))
+}
+
+/// Whether a process is a git whose folder, arguments or environment name one of these folders. Git's daemons do not count: they
+/// take no locks.
+fn is_git_in(pid: u32, folders: &[PathBuf]) -> bool {
+    let says = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let line = says("cmdline");
+    let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = Path::new(OsStr::from_bytes(program)).file_name().unwrap_or_default();
+    if !name.as_bytes().starts_with(b"git") || line.windows(8).any(|part| part == b"--daemon") {
+        return false;
+    }
+    let names = |text: &[u8], folder: &Path| {
+        let folder = folder.as_os_str().as_bytes();
+        text.windows(folder.len()).any(|part| part == folder)
+    };
+    let environment = says("environ");
+    match fs::read_link(format!("/proc/{pid}/cwd")) {
+        // One that cannot be seen might be there.
+        Err(_) => true,
+        Ok(cwd) => folders
+            .iter()
+            .any(|folder| cwd.starts_with(folder) || names(&line, folder) || names(&environment, folder)),
+    }
+}

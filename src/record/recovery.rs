@@ -1,0 +1,221 @@
+//! What the events log of a loop tells beyond its state: the log is written first, so a process that was cut off may have kept
+//! less in the state, and a state that is lost is made anew of it.
+
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::Local;
+
+use super::event_line::{EventLine, Fact};
+use super::event_lines::event_of;
+use super::iterations_log::Steps;
+use super::run_folder::{RunStart, event_logs};
+use super::state::{self, Extent, Found, State};
+use super::{lock, registry, state_fold};
+use crate::engine::event::{Event, LoopIdentity, Recovered, Stamped};
+use crate::engine::outcome::Outcome;
+use crate::files::own;
+use crate::project::Project;
+
+/// So much is read at once, in bytes.
+const CHUNK: usize = 256 << 10;
+/// A longer line is none of ours, in bytes.
+const LONGEST: u64 = 64 << 20;
+/// The bulk of a log, of which the state knows nothing.
+const OF_NO_STATE: [&str; 8] =
+    ["text", "text_delta", "thought", "tool", "agent_error", "agent_notice", "permission", "notice"];
+
+/// What an events log has that a state does not have.
+#[derive(Debug, Default)]
+pub struct ReadOn {
+    /// Attempts that have ended.
+    pub recovered: Recovered,
+    /// The line of the last step in the iterations log, which may lack it as well.
+    pub step: Option<String>,
+}
+
+impl ReadOn {
+    fn of(state: &State) -> Self {
+        Self { recovered: Recovered { from: state.run.clone(), ..Recovered::default() }, step: None }
+    }
+
+    /// Has the state take what a line tells.
+    fn take(&mut self, line: &EventLine<'_>, state: &mut State) {
+        let (was_in_attempt, before) = (state.tally.in_attempt, state.tally.cost_usd.unwrap_or_default());
+        state.apply(line.at.to_utc(), &line.fact);
+        if was_in_attempt && matches!(line.fact, Fact::AttemptEnded(_)) {
+            self.recovered.attempts += 1;
+            let spent = state.tally.cost_usd.unwrap_or_default() - before;
+            if spent > 0.0 {
+                *self.recovered.cost_usd.get_or_insert_default() += spent;
+            }
+        }
+        self.step = step(line, state).or(self.step.take());
+    }
+}
+
+/// The line of the iterations log that tells of an end; `None` for any other event.
+fn step(line: &EventLine<'_>, state: &State) -> Option<String> {
+    let report;
+    let tally = &state.tally;
+    let event = match &line.fact {
+        Fact::AttemptEnded(ended) => {
+            report = state_fold::report(ended);
+            Event::AttemptEnded { tally, report: &report, head: None, changed: None }
+        }
+        Fact::LoopEnded(ended) => Event::LoopEnded {
+            outcome: Outcome::recorded(&ended.exit_reason, Some(ended.exit_code))?,
+            detail: ended.detail.as_deref(),
+            tally,
+            duration: Duration::try_from_secs_f64(ended.duration_s).unwrap_or_default(),
+            work: None,
+        },
+        _ => return None,
+    };
+    let (run, name) = (state.run.clone(), state.name.clone());
+    let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
+    let at = line.at.with_timezone(&Local);
+    Steps::default().line(&Stamped { at, identity: &identity, event })
+}
+
+/// The state of the loop `name` in these places, as its events log has it where that has more, and what it has more. Nothing is
+/// written. That of a loop whose process is at work is what its file says.
+///
+/// # Errors
+/// When the state is there but cannot be read.
+pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found, Option<ReadOn>)> {
+    let anew = |name, otherwise| match remade(project, name) {
+        Some((state, recovered)) => (Found::State(Box::new(state)), Some(recovered)),
+        None => (otherwise, None),
+    };
+    Ok(match state::read(&project.state(), extent)? {
+        Found::State(mut state) if state.active && !is_held(project, &state) => {
+            let recovered = read_on(&mut state);
+            (Found::State(state), recovered)
+        }
+        Found::Damaged(why) => anew(None, Found::Damaged(why)),
+        // `ralph clean` has removed the entry of a loop that it forgot.
+        Found::Nothing => anew(Some(name), Found::Nothing),
+        found => (found, None),
+    })
+}
+
+/// Whether the run of this state is at work. Not by its process: that of a project's copy is at work in the original.
+pub(super) fn is_held(project: &Project, state: &State) -> bool {
+    let holder = || lock::holder(&project.lock()).ok().flatten();
+    state.active && holder().is_some_and(|holder| holder.run_id == state.run)
+}
+
+/// The state of the loop whose logs are the newest ones in these places, and all attempts that these tell of. `name`: only if the
+/// user's list of loops has that run by this name.
+fn remade(project: &Project, name: Option<&str>) -> Option<(State, ReadOn)> {
+    let entry = match name {
+        Some(name) => Some(registry::find(&project.registry()?, name, project.ralph_dir())?),
+        None => None,
+    };
+    let mut newest = project.all_logs().into_iter().filter_map(|folder| of_folder(project, &folder));
+    newest.next().filter(|(state, _)| entry.is_none_or(|entry| entry.run_id == state.run))
+}
+
+/// The state of the loop whose logs are in this folder; `None` where none has begun there, or it is a worker's, whose state is its
+/// own.
+fn of_folder(project: &Project, folder: &Path) -> Option<(State, ReadOn)> {
+    let start = RunStart::read(folder)?;
+    let setup = *start.setup.filter(|setup| setup.worker.is_none())?;
+    let logs = event_logs(folder);
+    let identity = logs.iter().find_map(|log| begun(log))?;
+    let (argv, records) = (start.argv, Some(project.records()));
+    let state = State::new(&identity, start.process, start.started_at, start.cwd);
+    let mut state = State { records, setup, argv, ..state };
+    let mut read_on = ReadOn::of(&state);
+    for log in logs {
+        (state.session_log, state.log_read) = (Some(session_log_of(&log)), 0);
+        // What cannot be read tells nothing.
+        let _ = read_log(&log, &mut state, &mut read_on);
+    }
+    Some((state, read_on))
+}
+
+/// Whose loop begins in this log.
+fn begun(log: &Path) -> Option<LoopIdentity> {
+    let mut identity = None;
+    let mut lines = BufReader::with_capacity(CHUNK, own::open_to_read(log).ok()?);
+    let mut line = Vec::new();
+    while identity.is_none() && next_line(&mut lines, &mut line).ok()? {
+        let text = std::str::from_utf8(&line).ok().filter(|_| event_of(&line) == "loop_started");
+        identity = text.and_then(|text| EventLine::read(text).ok()).map(|read| LoopIdentity {
+            run: read.run.into(),
+            name: read.name.into(),
+            mode: read.mode.into(),
+            agent: read.agent.into(),
+        });
+    }
+    identity
+}
+
+/// Has the state of a loop that was cut off know what its events log has besides.
+fn read_on(state: &mut State) -> Option<ReadOn> {
+    // An older ralph did not keep how far that is.
+    if state.log_read == 0 {
+        return None;
+    }
+    let log = events_log_of(state.session_log.as_deref()?);
+    let mut read_on = ReadOn::of(state);
+    // What cannot be read tells nothing.
+    let _ = read_log(&log, state, &mut read_on);
+    Some(read_on)
+}
+
+/// Reads a log from where the state ends, line by line. A last line that was cut off, and what is no line of ours, is passed over.
+fn read_log(log: &Path, state: &mut State, read_on: &mut ReadOn) -> io::Result<()> {
+    let mut file = own::open_to_read(log)?;
+    // Of a log that has lost its end nothing is news.
+    if file.metadata()?.len() <= state.log_read {
+        return Ok(());
+    }
+    // The end of the line before shows that this is where one begins.
+    file.seek(SeekFrom::Start(state.log_read.saturating_sub(1)))?;
+    let mut lines = BufReader::with_capacity(CHUNK, file);
+    if state.log_read > 0 {
+        let passed = lines.skip_until(b'\n')? as u64;
+        state.log_read += passed.saturating_sub(1);
+    }
+    take_lines(&mut lines, state, read_on)
+}
+
+/// Has the state take what these lines tell, up to the last one that is whole.
+pub(super) fn take_lines(
+    lines: &mut impl BufRead,
+    state: &mut State,
+    read_on: &mut ReadOn,
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    while next_line(lines, &mut line)? {
+        state.log_read += line.len() as u64;
+        if OF_NO_STATE.contains(&event_of(&line)) {
+            continue;
+        }
+        let read = std::str::from_utf8(&line).ok().and_then(|text| EventLine::read(text).ok());
+        if let Some(read) = read.filter(|read| read.run == state.run) {
+            read_on.take(&read, state);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a whole line, with its end; `false` where there is none any more.
+fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    lines.take(LONGEST).read_until(b'\n', line)?;
+    Ok(line.ends_with(b"\n") || line.len() as u64 == LONGEST)
+}
+
+fn events_log_of(session_log: &Path) -> PathBuf {
+    session_log.with_extension("events.jsonl")
+}
+
+fn session_log_of(events_log: &Path) -> PathBuf {
+    // `.events.jsonl`
+    events_log.with_extension("").with_extension("log")
+}

@@ -1,0 +1,277 @@
+//! The state of a loop as a fold over what its events log tells: of a loop that runs, and of one that was cut off.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::config_watch::WatchedConfig;
+use super::event_json;
+use super::event_line::{Asked, AttemptEnded, Fact, LineTask, LoopEnded, WaitReason, Word};
+use super::state::{AtTask, Pending, State};
+use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
+use crate::engine::outcome::{Ended, Outcome, Status};
+use crate::engine::report::{AttemptStatus, Report};
+use crate::engine::stop::{Ask, Change, Request};
+use crate::engine::tally::{Given, Last, Settled};
+use crate::files::atomic::Durability;
+use crate::files::room::Shortage;
+use crate::reply::usage::{Class, Usage};
+use crate::reply::verdict::{Failure, Kind};
+
+impl State {
+    /// Takes one event. Answers how the file is to be written: what must survive a power cut is synchronised, the steps
+    /// between come often and need not; `None` where nothing has changed.
+    pub(super) fn take(&mut self, stamped: &Stamped<'_>) -> Option<Durability> {
+        // What no line tells.
+        match stamped.event {
+            Event::LoopStarted { limits, .. } => self.budget = limits.budget(),
+            Event::AttemptStarted { .. } => {
+                self.setup.config.iter_mut().for_each(WatchedConfig::attempt_begins);
+            }
+            Event::Asked { ask: Ask::Request(Request::Change(change)), .. } => self.change(change),
+            _ => {}
+        }
+        let durability = self.apply(stamped.at.to_utc(), &event_json::fact(&stamped.event)?)?;
+        // The engine has more of it than a line, such as an error of an agent that was asked beside the attempt.
+        if let Some(tally) = stamped.event.tally() {
+            self.tally.clone_from(tally);
+        }
+        Some(durability)
+    }
+
+    /// Takes what one line of the events log tells; answers as [`take`](Self::take).
+    pub(super) fn apply(&mut self, at: DateTime<Utc>, fact: &Fact<'_>) -> Option<Durability> {
+        Some(match fact {
+            Fact::LoopStarted { max_iterations, max_retries, tally, .. } => {
+                (self.max_iterations, self.max_retries) = (*max_iterations, *max_retries);
+                self.tally = tally.as_deref().cloned().unwrap_or_default();
+                Durability::Synced
+            }
+            Fact::LimitsChanged { max_iterations } => {
+                self.max_iterations = *max_iterations;
+                return None;
+            }
+            Fact::AttemptStarted { about, iteration, notes, retry, .. } => {
+                self.attempt_begins(*iteration, *retry, about.as_deref(), notes);
+                self.stands(Status::Running, None);
+                Durability::Atomic
+            }
+            Fact::Validated { ok, output } => {
+                self.tally.validation_error = (!ok).then(|| output.to_string());
+                // That of an attempt is booked with it.
+                if !self.tally.in_attempt {
+                    (self.tally.changed_since_validation, self.tally.unproven) = (false, !ok);
+                }
+                return None;
+            }
+            Fact::AttemptEnded(ended) => {
+                self.attempt_ends(ended);
+                self.last_iteration_ended_at = Some(at);
+                Durability::Atomic
+            }
+            Fact::Asked { note, what, .. } => self.asked(what, note.as_deref()),
+            Fact::LoopEnded(ended) => {
+                self.loop_ends(at, ended);
+                Durability::Synced
+            }
+            fact if self.meets(at, fact) => Durability::Atomic,
+            fact => return self.waits(fact),
+        })
+    }
+
+    /// Books what is known of the agent and the task of the attempt; answers whether it is about them.
+    fn meets(&mut self, at: DateTime<Utc>, fact: &Fact<'_>) -> bool {
+        match fact {
+            Fact::AgentStarted { command } => {
+                // One that is taken up has begun before.
+                self.last_iteration_at = Some(at);
+                self.agent_command = Some(command.to_string());
+                (self.agent_model, self.agent_session, self.agent_context) = (None, None, None);
+            }
+            Fact::AgentKnown { model, session_id } => {
+                self.agent_model = model.as_ref().map(ToString::to_string);
+                self.agent_session = session_id.as_ref().map(ToString::to_string);
+            }
+            Fact::TaskStarted { task, tasks, verifies } => {
+                self.at_task = Some(AtTask { task_verifies: *verifies, ..at_task(task, *tasks) });
+            }
+            Fact::TaskEnded { outcome, task, tasks, .. } => {
+                self.at_task =
+                    Some(AtTask { task_became: Some(outcome.to_string()), ..at_task(task, *tasks) });
+            }
+            Fact::Verifying { .. } | Fact::Verified { .. } => {
+                if let Some(at_task) = &mut self.at_task {
+                    at_task.task_verifies = matches!(fact, Fact::Verifying { .. });
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Books what the loop waits for, and that it goes on.
+    fn waits(&mut self, fact: &Fact<'_>) -> Option<Durability> {
+        Some(match fact {
+            Fact::Resumed { blind_waits, waited_s } => {
+                if let Some((blind_waits, waited)) = blind_waits.zip(*waited_s) {
+                    (self.tally.blind_waits, self.tally.waited_seconds) = (blind_waits, waited);
+                    self.tally.last = Last::Waited;
+                }
+                self.stands(Status::Running, None);
+                Durability::Atomic
+            }
+            Fact::Paused => {
+                self.stands(Status::Paused, None);
+                self.pending = None;
+                Durability::Synced
+            }
+            Fact::Waiting { free_bytes, reason, until, wanted_bytes } => {
+                let shortage = free_bytes.zip(*wanted_bytes);
+                let shortage = shortage.filter(|_| *reason == WaitReason::DiskSpace.into());
+                self.stands(Status::Waiting, shortage.is_none().then(|| until.to_utc()));
+                let shortage = shortage.map(|(free, wanted)| Shortage { free, wanted });
+                self.waiting_for = shortage.map(|shortage| shortage.to_string());
+                Durability::Synced
+            }
+            Fact::Answered { text } => {
+                self.status = Status::Running;
+                if text.is_some() {
+                    self.pending = self.pending.filter(|pending| *pending == Pending::Pause);
+                }
+                Durability::Atomic
+            }
+            Fact::NeedsAttention { .. } | Fact::Question { .. } | Fact::AttentionOver | Fact::Queued => {
+                self.status = match fact {
+                    Fact::AttentionOver => Status::Running,
+                    Fact::Queued => Status::Waiting,
+                    _ => Status::NeedsAttention,
+                };
+                Durability::Atomic
+            }
+            _ => return None,
+        })
+    }
+
+    /// Books what holds from the next iteration on.
+    pub(super) fn change(&mut self, change: &Change) {
+        self.max_iterations = change.max_iterations.or(self.max_iterations);
+        let Some(watching) = &change.watching else { return };
+        self.setup.prompt_file = Some(watching.prompt_file.clone());
+        self.setup.done_pattern.clone_from(&watching.done_pattern);
+        self.setup.inactivity_timeout = Some(watching.inactivity.as_secs_f64());
+        if let Some(worker) = &mut self.setup.worker {
+            worker.check_done_continuous = watching.check_done_continuous;
+        }
+    }
+
+    fn stands(&mut self, status: Status, waiting_until: Option<DateTime<Utc>>) {
+        self.status = status;
+        self.waiting_until = waiting_until;
+        self.waiting_for = None;
+    }
+
+    /// Counts an attempt that begins: at a new iteration, once more at the last one, or for it after a cut.
+    fn attempt_begins(&mut self, iteration: u64, retry: u32, about: Option<&str>, notes: &[String]) {
+        let tally = &mut self.tally;
+        if iteration > tally.iteration {
+            let given = Given { validation_error: tally.validation_error.clone(), notes: notes.to_vec() };
+            tally.begin(given, about);
+        } else if retry > tally.retries {
+            tally.retry();
+        }
+        notes.clone_into(&mut tally.given.notes);
+        tally.in_attempt = true;
+    }
+
+    /// Counts an attempt that has ended; one that is counted already, a second line of it does not count again.
+    fn attempt_ends(&mut self, ended: &AttemptEnded<'_>) {
+        self.setup.config.iter_mut().for_each(WatchedConfig::attempt_ends);
+        if !self.tally.in_attempt {
+            return;
+        }
+        let report = report(ended);
+        self.agent_context = report.usage.context();
+        let settled = Settled {
+            signal: ended.means.as_ref().and_then(Word::known).copied().unwrap_or_default(),
+            changed: ended.changed,
+            proof: None,
+            said_alone: ended.said_alone.to_vec(),
+        };
+        let tally = &mut self.tally;
+        tally.book(self.max_retries, &report, &settled);
+        (tally.unproven, tally.changed_since_validation) = (ended.unproven, ended.unvalidated);
+        if let Some(spent) = ended.spent {
+            tally.cost_usd = spent.cost_usd;
+            (tally.input_tokens, tally.output_tokens) = (spent.input_tokens, spent.output_tokens);
+        }
+        tally.elapsed_seconds = ended.elapsed_s.unwrap_or(tally.elapsed_seconds);
+        if let Some(head) = &ended.head {
+            tally.last_commit = Some(head.to_string());
+        }
+    }
+
+    fn asked(&mut self, what: &Word<Asked>, note: Option<&str>) -> Durability {
+        match (what, note) {
+            // Kept here until the engine has booked it, so that no crash loses a note.
+            (Word::Known(Asked::Note), note) => {
+                self.tally.notes.extend(note.map(str::to_owned));
+                return Durability::Synced;
+            }
+            (Word::Known(Asked::Change), _) => return Durability::Synced,
+            (Word::Known(Asked::Pause), _) => self.pending = self.pending.or(Some(Pending::Pause)),
+            (Word::Known(Asked::Resume), _) => {
+                self.pending = self.pending.filter(|pending| *pending == Pending::Stop);
+            }
+            _ => self.pending = Some(Pending::Stop),
+        }
+        Durability::Atomic
+    }
+
+    fn loop_ends(&mut self, at: DateTime<Utc>, ended: &LoopEnded<'_>) {
+        let LoopEnded { cost_usd, input_tokens, output_tokens, .. } = *ended;
+        let outcome = Outcome::recorded(&ended.exit_reason, Some(ended.exit_code));
+        // Its agent works on: it is as if its process had been killed.
+        if outcome == Some(Outcome::Detached) {
+            return;
+        }
+        let status = ended.status.known().copied();
+        self.stands(status.unwrap_or(Status::Stopped), None);
+        let tally = &mut self.tally;
+        (tally.cost_usd, tally.input_tokens, tally.output_tokens) = (cost_usd, input_tokens, output_tokens);
+        tally.ended(outcome.map_or(Ended::Failed, Outcome::ended), ended.detail.as_deref());
+        self.active = false;
+        self.pending = None;
+        self.ended_at = Some(at);
+        self.exit_reason = Some(ended.exit_reason.to_string());
+        self.exit_detail = ended.detail.as_ref().map(ToString::to_string);
+        self.exit_code = Some(ended.exit_code);
+    }
+}
+
+/// What an attempt left, as far as its line tells it.
+pub(super) fn report(ended: &AttemptEnded<'_>) -> Report {
+    // What a later release calls otherwise is no success.
+    let status = ended.status.known().copied().unwrap_or(AttemptStatus::AgentFailure);
+    let duration = Duration::try_from_secs_f64(ended.duration_s).unwrap_or_default();
+    let failure = ended.failure.as_ref().map(|failure| Failure {
+        kind: failure.kind.known().copied().unwrap_or(Kind::Reported),
+        class: failure.class.known().copied().unwrap_or(Class::Other),
+        message: failure.message.to_string(),
+        reset_at: failure.reset_at,
+    });
+    let mut usage = Usage::default();
+    (usage.cost_usd, usage.input_tokens) = (ended.usage.cost_usd, ended.usage.input_tokens);
+    usage.output_tokens = ended.usage.output_tokens;
+    (usage.context_tokens, usage.context_window) = (ended.usage.context_tokens, ended.usage.context_window);
+    usage.called_tools = !ended.waited_for;
+    let (exit_code, signal) = (ended.exit_code, ended.signal);
+    Report { exit_code, signal, failure, usage, ..Report::given_up(status, duration) }
+}
+
+fn at_task(task: &LineTask<'_>, counts: TaskCounts) -> AtTask {
+    let LineTask { feature, id, model, title } = task;
+    AtTask::new(TaskAtWork { id, title, feature: feature.as_deref(), model: model.as_deref() }, counts)
+}
+
+#[cfg(test)]
+mod tests;
