@@ -39,6 +39,8 @@ pub(super) struct Question<'a> {
     pub(super) prompt: &'a str,
     /// What it judges, where that is one file: it must stay as it is, also where git does not track it.
     pub(super) document: Option<&'a Path>,
+    /// Something else looks at the work tree as it was before, so that files that it only left there do no harm.
+    pub(super) is_proven_again: bool,
     pub(super) model: Option<String>,
     /// What its last message claims.
     pub(super) verdict: for<'s> fn(&'s Sigils) -> Option<Result<(), &'s str>>,
@@ -50,6 +52,16 @@ pub(super) struct Inspection {
     tries: u32,
     /// What it has cost so far.
     pub(super) usage: Usage,
+    /// It left files behind that were taken back, and its verdict counts all the same: why it would not.
+    pub(super) left_output: Option<String>,
+}
+
+/// What an agent changed that only looked.
+pub(super) struct TakenBack {
+    /// Why its verdict does not count.
+    pub(super) why: String,
+    /// It changed nothing that git tracks: tests leave such files behind.
+    pub(super) is_output: bool,
 }
 
 /// What came of it.
@@ -90,7 +102,7 @@ impl Ground {
         agent: &str,
         before: &Watched,
         context: &mut Context<'_>,
-    ) -> Result<Option<String>, End> {
+    ) -> Result<Option<TakenBack>, End> {
         let now = Guarded::take(&self.root, self.in_git, before.document.as_deref());
         let Some(what) = now.differs_from(&before.guarded) else { return Ok(None) };
         let failed = |said: &str, error: &GitError| {
@@ -139,10 +151,11 @@ impl Ground {
                         "if it was you who changed {what} while the {agent} agent was at work, '{undo}' brings it back{ignore}"
                     ))?;
                 }
-                Ok(Some(format!("{told}; the work tree is as it was before")))
+                let why = format!("{told}; the work tree is as it was before");
+                Ok(Some(TakenBack { why, is_output: what.is_untracked_only() }))
             }
             Some(Err(error)) => Err(failed(error)),
-            _ => Ok(Some(told)),
+            _ => Ok(Some(TakenBack { why: told, is_output: false })),
         }
     }
 }
@@ -156,7 +169,7 @@ impl Inspection {
         proof: &mut Proof<'_>,
         context: &mut Context<'_>,
     ) -> Result<Inspected, End> {
-        let Question { what, no_verdict, prompt, document, model, verdict } = question;
+        let Question { what, no_verdict, prompt, document, is_proven_again, model, verdict } = question;
         let how = How { model: model.clone(), read_only: ground.looks_only, ..proof.work.how.clone() };
         let attempt = Attempt { iteration: proof.iteration, prompt, how: &how, deadline: proof.deadline };
         loop {
@@ -164,8 +177,8 @@ impl Inspection {
             let report = proof.agent.run(&attempt, context)?;
             // Whatever came of it: the next one must not look at what this one has changed.
             let changed = ground.take_back(what, &before, context)?;
-            if let Some(fault) = &changed {
-                context.notice(fault)?;
+            if let Some(changed) = &changed {
+                context.notice(&changed.why)?;
             }
             if is_unable(&report) {
                 return Ok(Inspected::Unable(Box::new(report)));
@@ -180,11 +193,18 @@ impl Inspection {
             }
             self.tries += 1;
             let fault = match (changed, report.status, verdict) {
-                (Some(fault), ..) => fault,
-                (None, AttemptStatus::Success, Some(found)) => {
+                (Some(changed), status, found)
+                    if status != AttemptStatus::Success
+                        || !changed.is_output
+                        || found.is_none_or(|found| found.is_ok() && !is_proven_again) =>
+                {
+                    changed.why
+                }
+                (changed, AttemptStatus::Success, Some(found)) => {
+                    self.left_output = changed.map(|changed| changed.why);
                     return Ok(Inspected::Found(found.map_err(|reason| in_words(what, reason))));
                 }
-                (None, status, _) => {
+                (_, status, _) => {
                     let failure = report.failure.filter(|_| status != AttemptStatus::Success);
                     let fault = failure.map_or_else(|| (*no_verdict).to_owned(), |failure| failure.message);
                     context.notice(&fault)?;

@@ -170,6 +170,20 @@ fn what_a_verifying_agent_leaves_untracked_is_taken_back_and_its_pass_does_not_c
     scratch.git(&words.by_ref().collect::<Vec<_>>());
     assert_eq!((scratch.read("helper.py"), scratch.read("notes")), ("x\n".into(), "two\n".into()));
 
+    // A command decides where there is one: it sees the work tree without what the agent has left.
+    let leaves = "if [ $verifies = 1 ]; then echo x > built; pass; else work; done_; fi";
+    let scratch = tasks(leaves);
+    let id = add(&scratch, "task");
+    let run = crate::policies::run(&scratch, "run --all", &["--validate", "test ! -e built"]);
+    ends(&scratch, &run, 0, "complete");
+    assert_eq!((attempts(&scratch), status(&scratch, &id).as_str()), (2, "done"), "{run:?}");
+    let scratch = tasks(leaves);
+    scratch.write("validate", "echo >>.git/looked; [ -e built ] || [ $(wc -l <.git/looked) = 1 ]\n");
+    let id = add(&scratch, "task");
+    let run = crate::policies::run(&scratch, "run --all -n 1", &["--validate", "bash validate"]);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert_ne!(status(&scratch, &id), "done", "{run:?}");
+
     // What git ignores is its own business, and so is what it only touches.
     let scratch = tasks(
         "if [ $verifies = 1 ]; then echo x > built.log; touch notes; pass; else echo one > notes; work; done_; fi",

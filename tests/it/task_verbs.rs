@@ -521,7 +521,7 @@ fn an_agent_in_a_pid_namespace_of_its_own_does_not_certify_either() {
     assert!(
         home("said")
             .lines()
-            .all(|line| line.contains("'ralph task done' is not for agents at work: say what")),
+            .all(|line| line.contains("'ralph task done' is not for agents at work: say in your answer")),
         "{}",
         home("said")
     );

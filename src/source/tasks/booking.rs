@@ -58,7 +58,7 @@ impl Tasks {
         self.last = Some(current.task.id.clone());
         let report = booked.report;
         let ground = &self.target.places.ground;
-        if let Err(end) = current.look_at_what_was_left(ground, context) {
+        if let Err(end) = current.look_at_what_was_left(ground, false, context) {
             // It is given back at the end.
             *self.current.borrow_mut() = Some(current);
             return Err(end);

@@ -25,7 +25,7 @@ use crate::graph::{Claim, GraphError, Holder, Retries, Scope, Status, Store, Tas
 use crate::memory::journal::Became;
 use crate::prompt::quote::quoted_line;
 use crate::prompt::task::Facts;
-use crate::source::inspection::{Ground, Watched};
+use crate::source::inspection::{Ground, TakenBack, Watched};
 use crate::text::count;
 use crate::text::list::some_of;
 use briefing::Briefing;
@@ -127,10 +127,18 @@ impl Current {
     }
 
     /// Takes back what an agent that only looks has changed: its verdict does not count then.
-    fn look_at_what_was_left(&mut self, ground: &Ground, context: &mut Context<'_>) -> Result<(), End> {
+    fn look_at_what_was_left(
+        &mut self,
+        ground: &Ground,
+        is_proven_again: bool,
+        context: &mut Context<'_>,
+    ) -> Result<(), End> {
         let Some(watched) = self.watched.take() else { return Ok(()) };
         match ground.take_back(verifier::VERIFYING, &watched, context) {
-            Ok(fault) => self.fault = fault,
+            Ok(changed) => {
+                let counts = |changed: &TakenBack| is_proven_again && changed.is_output;
+                self.fault = changed.filter(|changed| !counts(changed)).map(|changed| changed.why);
+            }
             Err(end) => {
                 self.fault = Some(end.detail.clone().unwrap_or_default());
                 return Err(end);

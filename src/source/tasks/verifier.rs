@@ -76,12 +76,25 @@ impl Verifier {
             no_verdict: NO_VERDICT,
             prompt: &verification_prompt(&current.facts, passed.as_deref()),
             document: None,
+            is_proven_again: self.command.is_some(),
             model: current.model.clone(),
             verdict: Sigils::verification,
         };
         context.tell(Event::Verifying { task })?;
         let found = match inspection.ask(&question, &self.ground, proof, context)? {
-            Inspected::Found(found) => found,
+            Inspected::Found(Err(reason)) => Err(reason),
+            Inspected::Found(Ok(())) => match inspection.left_output.take() {
+                None => Ok(()),
+                // The agent may have made what was missing.
+                Some(why) => match self.prove_by_command(proof, context)? {
+                    None => Ok(()),
+                    Some(Verdict::Found(_)) => {
+                        drop(guard);
+                        return Ok(self.undecided(why));
+                    }
+                    Some(verdict) => return Ok(verdict),
+                },
+            },
             Inspected::Undecided(why) => {
                 drop(guard);
                 return Ok(self.undecided(why));
@@ -95,6 +108,24 @@ impl Verifier {
         let reason = found.as_ref().err().map_or("", String::as_str);
         context.tell(Event::Verified { task, ok: found.is_ok(), reason })?;
         Ok(self.found(found))
+    }
+
+    /// Runs the command, if there is one. `None`: it passed.
+    fn prove_by_command(
+        &mut self,
+        proof: &mut Proof<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<Option<Verdict>, End> {
+        let Some(command) = &mut self.command else { return Ok(None) };
+        let Proof { iteration, work, report, signal, deadline, .. } = *proof;
+        let again = Proof { iteration, work, report, signal, deadline, agent: &mut *proof.agent };
+        match command.validate(again, context)? {
+            Verdict::Found(validation) if validation.ok => {
+                self.state.passed = Some(validation.output);
+                Ok(None)
+            }
+            verdict => Ok(Some(verdict)),
+        }
     }
 
     /// It came to no verdict, which is no fault of the task's.
@@ -134,7 +165,7 @@ impl Validator for Verifier {
         let Some(current) = current.as_mut() else { return Ok(()) };
         if current.only_verifies {
             current.has_to_be_proven = true;
-            return current.look_at_what_was_left(&self.ground, context);
+            return current.look_at_what_was_left(&self.ground, self.command.is_some(), context);
         }
         let head = self.ground.in_git.then(|| git::head(&self.ground.root)).flatten();
         match self.graph.borrow_mut().mark_unverified(&current.claim, head.as_deref()) {
@@ -152,16 +183,10 @@ impl Validator for Verifier {
             // Nothing that it says counts.
             return Ok(Verdict::CutOff(Box::default()));
         }
-        if let (Some(command), None) = (&mut self.command, &self.state.passed) {
-            let Proof { iteration, work, report, signal, deadline, .. } = proof;
-            let verdict = command.validate(
-                Proof { iteration, work, report, signal, deadline, agent: &mut *proof.agent },
-                context,
-            )?;
-            match verdict {
-                Verdict::Found(validation) if validation.ok => self.state.passed = Some(validation.output),
-                verdict => return Ok(verdict),
-            }
+        if self.state.passed.is_none()
+            && let Some(verdict) = self.prove_by_command(&mut proof, context)?
+        {
+            return Ok(verdict);
         }
         let only_verifies = self.current.borrow().as_ref().is_some_and(|current| current.only_verifies);
         if !self.asks || only_verifies {
