@@ -43,6 +43,6 @@ impl Spool {
 }
 
 fn broken(folder: &Path, error: &io::Error) -> GraphError {
-    let advice = "free some space on that disk, or mend the permissions of the folder";
+    let advice = "free some space on that disk, or fix the permissions of the folder";
     GraphError::Storage { path: folder.to_owned(), reason: error.to_string(), advice }
 }
