@@ -131,6 +131,7 @@ fn examine(project: &Project, options: &DoctorOptions) -> Vec<Finding> {
         place::check_disk(project),
         place::check_lock(project),
         place::check_records(project),
+        place::check_panes(),
     ]);
     findings.extend(commits::check(project, options));
     findings

@@ -105,6 +105,11 @@ fn a_pane_whose_end_is_booked_is_closed_by_whoever_comes_next() {
         tmux.scratch.write("go", "");
         let first = tmux.run(SPAWN);
         assert_eq!(first.code, None, "{first:?}");
+        let doctor = tmux.run("doctor").stdout;
+        assert!(
+            doctor.contains("nothing runs in 1 pane any more: w") && doctor.contains("'ralph kill w'"),
+            "{doctor}"
+        );
         let run = finish(tmux.ralph(verb).spawn().unwrap());
         assert_eq!(run.code, Some(0), "{verb}: {run:?}");
         tmux.assert_nothing_left();

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{DoctorOptions, Finding};
+use crate::commands::worker;
 use crate::files::{FIX_PERMISSIONS, temporary, theirs};
 use crate::git;
 use crate::project::{Project, ProjectError};
@@ -152,5 +153,24 @@ pub(super) fn check_records(project: &Project) -> Finding {
             format!("{} of processes that were killed", count::of(left as u64, "temporary file")),
             "the next start of a loop here removes them",
         ),
+    }
+}
+
+/// Panes of workers that were left when their monitor was killed.
+pub(super) fn check_panes() -> Finding {
+    match worker::with_dead_pane() {
+        Ok(dead) => match dead.as_slice() {
+            [] => Finding::ok("panes", "none that is dead"),
+            [name, ..] => Finding::warn(
+                "panes",
+                format!(
+                    "nothing runs in {} any more: {}",
+                    count::of(dead.len() as u64, "pane"),
+                    dead.join(", ")
+                ),
+                format!("run 'ralph kill {name}'"),
+            ),
+        },
+        Err(error) => Finding::warn("panes", format!("{error:#}"), "see to that, and look again"),
     }
 }

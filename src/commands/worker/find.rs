@@ -64,6 +64,25 @@ pub(in crate::commands) fn is_running(name: &str) -> anyhow::Result<bool> {
 
 /// All workers whose program runs, by their names.
 pub(super) fn running() -> anyhow::Result<Vec<Worker>> {
+    let mut workers = all()?;
+    workers.retain(Worker::runs);
+    Ok(workers)
+}
+
+/// The names of workers that have a pane in which nothing runs, and no monitor that would close it.
+///
+/// # Errors
+/// When the list of workers cannot be read.
+pub(in crate::commands) fn with_dead_pane() -> anyhow::Result<Vec<String>> {
+    let is_watched = |worker: &Worker| worker.found.as_ref().and_then(Loop::alive).is_some();
+    let has_pane = |worker: &Worker| worker.window().is_ok_and(|window| window.where_it_is().is_ok());
+    let mut workers = all()?;
+    workers.retain(|worker| has_pane(worker) && !worker.runs() && !is_watched(worker));
+    Ok(workers.into_iter().map(|worker| worker.name).collect())
+}
+
+/// All workers, by their names.
+fn all() -> anyhow::Result<Vec<Worker>> {
     let here = locate(None)?;
     let folders =
         here.registry().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -73,7 +92,7 @@ pub(super) fn running() -> anyhow::Result<Vec<Worker>> {
     names.sort();
     let mut workers = Vec::new();
     for name in names.iter().filter(|name| is_name(name)) {
-        workers.extend(at(&here, name)?.filter(Worker::runs));
+        workers.extend(at(&here, name)?);
     }
     Ok(workers)
 }

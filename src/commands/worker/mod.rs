@@ -14,7 +14,7 @@ mod wait;
 
 pub(super) use attach::attach;
 pub(super) use clean::{clean_running, forget_files};
-pub(super) use find::{exists, is_name, is_running};
+pub(super) use find::{exists, is_name, is_running, with_dead_pane};
 pub(super) use kill::{kill, replace};
 pub(super) use output::show;
 pub(super) use peek::peek;
