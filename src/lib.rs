@@ -6,6 +6,8 @@ pub mod cli;
 pub mod commands;
 pub mod engine;
 pub mod files;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzz;
 pub mod git;
 pub mod graph;
 mod job;

@@ -258,18 +258,23 @@ pub enum Extent {
 /// # Errors
 /// When it is there but cannot be read.
 pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u32,
-    }
     let text = match own::read(path, LARGEST) {
         Ok(bytes) => String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(error),
     };
-    if is_json(path) {
-        return Ok(read_json(&text));
+    Ok(of_text(&text, is_json(path), extent))
+}
+
+/// What the text of a state file says.
+pub(crate) fn of_text(text: &str, is_json: bool, extent: Extent) -> Found {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    if is_json {
+        return read_json(text);
     }
     let head = text.find("\n[given]").filter(|_| extent == Extent::Head).map(|end| &text[..=end]);
     // Where these words do not begin the rest of the file, their beginning is no whole state.
@@ -278,16 +283,16 @@ pub fn read(path: &Path, extent: Extent) -> std::io::Result<Found> {
         .filter(|head| !head.active);
     let state = head.map(State::from);
     let newer = |version| Found::Unknown(format!("it has version {version}, written by a newer ralph"));
-    Ok(match state.map_or_else(|| toml::from_str::<State>(&text), Ok) {
+    match state.map_or_else(|| toml::from_str::<State>(text), Ok) {
         Ok(state) if state.version > VERSION => newer(state.version),
         Ok(state) => Found::State(Box::new(state)),
         Err(_) if text.trim().is_empty() => Found::Damaged("it is empty".to_owned()),
-        Err(error) => match (toml::from_str::<Versioned>(&text), older_state::read(&text)) {
+        Err(error) => match (toml::from_str::<Versioned>(text), older_state::read(text)) {
             (Ok(Versioned { version }), _) if version > VERSION => newer(version),
             (Err(_), Some(older)) => Found::State(Box::new(older)),
             _ => Found::Damaged(format!("it is damaged: {}", error.message())),
         },
-    })
+    }
 }
 
 /// The state of a worker is one.

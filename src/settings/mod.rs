@@ -14,7 +14,7 @@ mod resolved;
 pub mod setting;
 pub mod shell;
 pub mod table;
-mod toml;
+pub(crate) mod toml;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -56,6 +56,12 @@ pub(super) fn parse(text: &str) -> Result<Document, Problem> {
     Ok(document)
 }
 
+/// Whether a text is a file of settings.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn reads(text: &str) -> bool {
+    parse(text).is_ok()
+}
+
 fn collect(text: &str, section: &str, table: &DeTable, document: &mut Document) -> Result<(), Problem> {
     for (name, value) in table {
         let key = match section {

@@ -62,6 +62,19 @@ pub(super) struct Grounds {
     pub(super) ours: Vec<OsString>,
 }
 
+/// Hears the lines of an agent's updates. What an agent asks for is not heard: it would be done.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn hear(bytes: &[u8]) {
+    let mut updates = update::Updates::default();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let _ = envelope::Head::of(line);
+        let line = envelope::repaired(line);
+        if let Ok(Envelope { params: Some(params), .. }) = serde_json::from_str::<Envelope<'_>>(&line) {
+            let _ = updates.take(params, "s");
+        }
+    }
+}
+
 impl AcpCodec {
     /// A conversation with an agent; `port` is for what its commands have to tell.
     pub(super) fn new(wanted: Wanted, grounds: &Grounds, port: Option<Port<Message>>) -> Self {

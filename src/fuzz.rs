@@ -1,0 +1,139 @@
+//! All readers of bytes that others have written, for a fuzzer: each is fed with whatever comes, and must not panic, hang or grow
+//! without a limit. `scripts/fuzz` runs them with feedback of what they cover, the tests here with the inputs that are kept.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use crate::agent::acp;
+use crate::agent::pane::arrival::Arrival;
+use crate::agent::pane::done::DonePattern;
+use crate::agent::pane::halt::HaltWatch;
+use crate::agent::pane::programs::Program;
+use crate::agent::pane::ready::Screens;
+use crate::agent::preset::{self, Compiled};
+use crate::plan::Plan;
+use crate::prompt::front_matter;
+use crate::record::event_line::EventLine;
+use crate::record::state::{self, Extent};
+use crate::reply::Reply;
+use crate::reply::decode::Decoder;
+use crate::reply::sigil::SigilScanner;
+use crate::settings::{shell, toml};
+use crate::tmux::control::parser::Parser;
+
+/// A reader, and what it is called.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// The readers. Their inputs are in a folder of the same name under `tests/fuzz/`, with links to what real agents have said.
+pub const TARGETS: [Target; 10] = [
+    ("acp", |bytes| acp::hear(bytes)),
+    ("events", events),
+    ("front_matter", |bytes| drop(front_matter::Document::parse(&text(bytes), &[]))),
+    ("plan", |bytes| drop(Plan::parse(&text(bytes), &|name| !name.contains("..")))),
+    ("screens", screens),
+    ("settings", |bytes| _ = toml::reads(&text(bytes))),
+    ("shell_config", |bytes| drop(shell::parse(&text(bytes), &|_| None))),
+    ("sigils", sigils),
+    ("state", state),
+    ("streams", streams),
+];
+
+/// Runs the reader of this name; `false`: there is none.
+#[must_use]
+pub fn run(name: &str, bytes: &[u8]) -> bool {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    if let Some((_, read)) = target {
+        read(bytes);
+    }
+    target.is_some()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn events(bytes: &[u8]) {
+    for line in text(bytes).lines() {
+        let _ = EventLine::read(line);
+    }
+    // What tmux says comes in lines as well.
+    Parser::default().push(bytes, |_| {});
+}
+
+fn state(bytes: &[u8]) {
+    for is_json in [false, true] {
+        for extent in [Extent::Head, Extent::Whole] {
+            let _ = state::of_text(&text(bytes), is_json, extent);
+        }
+    }
+}
+
+/// The stream of an agent of each kind, in one piece and in two.
+fn streams(bytes: &[u8]) {
+    static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
+        let presets = preset::known().filter_map(preset::preset);
+        presets.filter_map(|preset| preset.compile().ok()).collect()
+    });
+    for compiled in COMPILED.iter() {
+        let (mut decoder, mut reply) = (Decoder::new(compiled.filters()), Reply::default());
+        let (head, tail) = bytes.split_at(bytes.len() / 2);
+        decoder.push(head, &mut |item| reply.fold(&item));
+        decoder.push(tail, &mut |item| reply.fold(&item));
+        decoder.finish(&mut |item| reply.fold(&item));
+    }
+}
+
+/// Pieces say what the whole says.
+fn sigils(bytes: &[u8]) {
+    let text = text(bytes);
+    let (mut whole, mut pieces) = (SigilScanner::default(), SigilScanner::default());
+    whole.push(&text);
+    for char in text.chars() {
+        pieces.push(char.encode_utf8(&mut [0; 4]));
+    }
+    assert_eq!(format!("{:?}", whole.sigils()), format!("{:?}", pieces.sigils()));
+}
+
+/// A screen, and below a form feed the prompt that it may show.
+fn screens(bytes: &[u8]) {
+    let text = text(bytes);
+    let (screen, prompt) = text.split_once('\x0c').unwrap_or((&text, "Do the next task."));
+    let lines: Vec<String> = screen.lines().map(str::to_owned).collect();
+    let now = Instant::now();
+    for program in Program::known().filter_map(Program::named).chain([Program::unknown()]) {
+        let Ok(screens) = Screens::of(&[program.name.to_owned()], None) else { continue };
+        let _ = screens.judge(&lines, true);
+        let mut arrival = Arrival::new(program, prompt, &[]);
+        let _ = (arrival.has_arrived(&lines, now), arrival.standing(&lines, &lines));
+        arrival.enter(&lines, now);
+        let _ = arrival.submission(&lines, now + Duration::from_secs(9));
+        let _ = HaltWatch::new(prompt).look(&screens, &lines, now);
+    }
+    let _ = DonePattern::new(prompt).map(|done| done.find(&lines, prompt));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_input_that_is_kept_is_survived() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz");
+        for (name, read) in TARGETS {
+            let mut count = 0;
+            for entry in fs::read_dir(folder.join(name)).unwrap() {
+                let entry = entry.unwrap();
+                // Links lead to recordings, which other tests read.
+                if entry.file_type().unwrap().is_file() {
+                    read(&fs::read(entry.path()).unwrap());
+                    count += 1;
+                }
+            }
+            assert!(count > 0, "{name}");
+        }
+        assert!(!run("none", b""));
+    }
+}
