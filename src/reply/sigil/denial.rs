@@ -11,7 +11,7 @@ use super::place::is_decoration;
 const NEGATIONS: [&str; 10] =
     ["not", "cannot", "never", "neither", "nor", "unable", "refuse", "decline", "dont", "cant"];
 /// What does so only for a success.
-const DOUBTS: [&str; 10] = [
+const DOUBTS: [&str; 17] = [
     "far",
     "early",
     "premature",
@@ -22,6 +22,13 @@ const DOUBTS: [&str; 10] = [
     "until",
     "unless",
     "instead",
+    "if",
+    "when",
+    "once",
+    "soon",
+    "tomorrow",
+    "progress",
+    "wrong",
 ];
 /// After a negation these take it back: "not only", "not needed", "not a single".
 const HARMLESS: [&str; 7] = ["only", "just", "needed", "required", "necessary", "one", "single"];

@@ -128,6 +128,13 @@ const WORDS: &[(&str, bool, bool)] = &[
     ("The plan does not match the code any more.\n\n@", true, true),
     ("The prompt wants me to write @ but I am not done.", false, false),
     ("I should answer @ only when all is done; it is not.", false, false),
+    ("When all tests pass I will answer with @", false, true),
+    ("If everything works, the next agent can say @", false, true),
+    ("It would be wrong to answer @", false, true),
+    ("Too soon for @", false, true),
+    ("Still in progress: @", false, true),
+    ("Tomorrow another agent may say @", false, true),
+    ("When I ran the tests, everything passed: @", true, true),
     // What is not done yet.
     ("not yet @", false, true),
     ("Not done: @", false, true),
