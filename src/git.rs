@@ -27,6 +27,7 @@ pub mod worktrees;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt as _;
@@ -166,10 +167,24 @@ pub struct Changed {
     pub touched: Option<SystemTime>,
 }
 
+impl Changed {
+    /// What tells one from another: that something was only touched is no change.
+    fn content(&self) -> (&Path, [u8; 2], u64, Option<SystemTime>) {
+        (&self.path, self.state, self.size, self.written)
+    }
+}
+
 impl PartialEq for Changed {
     fn eq(&self, other: &Self) -> bool {
-        let content = |file: &Self| (file.state, file.size, file.written);
-        self.path == other.path && content(self) == content(other)
+        self.content() == other.content()
+    }
+}
+
+impl Eq for Changed {}
+
+impl Hash for Changed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.content().hash(state);
     }
 }
 

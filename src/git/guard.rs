@@ -1,5 +1,6 @@
 //! Looks at a work tree that somebody may look at and not touch, and at what is in it.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -24,12 +25,21 @@ pub struct Guarded {
     head: Option<String>,
     /// The branch that HEAD stands on.
     branch: Option<String>,
-    refs: Vec<String>,
+    /// Branches and tags, by their names.
+    refs: BTreeMap<String, Ref>,
     files: Option<Vec<Changed>>,
     /// What git does not track and does not ignore.
     untracked: Vec<Changed>,
     /// All is as HEAD has it.
     is_clean: bool,
+}
+
+/// A branch or a tag.
+#[derive(Debug, Clone)]
+struct Ref {
+    commit: String,
+    /// It is checked out nowhere else: others build those meanwhile.
+    is_free: bool,
 }
 
 /// What is not as it was.
@@ -74,13 +84,16 @@ impl Guarded {
         let is_untracked = |file: &&Changed| file.state == *b"??" && !is_ours(&file.path);
         let untracked = all.iter().flatten().filter(is_untracked).cloned().collect();
         let tracked = |files: Vec<Changed>| files.into_iter().filter(is_theirs).collect();
-        // Branches that are checked out elsewhere are built by others meanwhile.
         let format = "--format=%(objectname) %(refname)%00%(worktreepath)";
         let refs = run(root, &["for-each-ref", format, "refs/heads", "refs/tags"], LIMIT).unwrap_or_default();
         let refs = String::from_utf8_lossy(&refs).into_owned();
-        let is_free = |(_, tree): &(&str, &str)| tree.is_empty() || Path::new(tree) == root;
-        let refs = refs.lines().filter_map(|line| line.split_once('\0')).filter(is_free);
-        let refs = refs.map(|(line, _)| line.to_owned()).collect();
+        let refs = refs.lines().filter_map(|line| {
+            let (reference, tree) = line.split_once('\0')?;
+            let (commit, name) = reference.split_once(' ')?;
+            let is_free = tree.is_empty() || Path::new(tree) == root;
+            Some((name.to_owned(), Ref { commit: commit.to_owned(), is_free }))
+        });
+        let refs = refs.collect();
         let branch = run(root, &["symbolic-ref", "--quiet", "HEAD"], LIMIT).ok();
         let branch = branch.map(|name| String::from_utf8_lossy(&name).trim().to_owned());
         Self { head: head(root), branch, refs, files: all.map(tracked), untracked, is_clean }
@@ -103,15 +116,16 @@ impl Guarded {
             }
         }
         let own = self.branch.as_deref().unwrap_or_default();
-        let changed = before.refs.iter().filter(|line| !self.refs.contains(line));
-        for (id, name) in changed.filter_map(|line| line.split_once(' ')).filter(|(_, name)| *name != own) {
-            found.names.push(name.to_owned());
-            found.before.push(id.to_owned());
+        for (name, known) in before.refs.iter().filter(|(name, known)| *name != own && known.is_free) {
+            let now = self.refs.get(name);
+            if now.is_none_or(|now| now.is_free && now.commit != known.commit) {
+                found.names.push(name.clone());
+                found.before.push(known.commit.clone());
+            }
         }
         let is_new =
-            |name: &str| name != own && !before.refs.iter().any(|line| line.ends_with(&format!(" {name}")));
-        let new = self.refs.iter().filter_map(|line| line.split_once(' ')).map(|(_, name)| name);
-        found.names.extend(new.filter(|name| is_new(name)).map(str::to_owned));
+            |(name, now): &(&String, &Ref)| *name != own && now.is_free && !before.refs.contains_key(*name);
+        found.names.extend(self.refs.iter().filter(is_new).map(|(name, _)| name.clone()));
         // What git could not tell is no difference.
         if let (Some(now), Some(known)) = (&self.files, &before.files) {
             found.tracked.extend(not_as_before(now, known).map(Path::to_owned));
@@ -200,15 +214,20 @@ fn is_ours(path: &Path) -> bool {
 /// work is in another one.
 #[must_use]
 pub fn contains(root: &Path, commit: &str) -> bool {
-    let leads_there = || run(root, &["for-each-ref", "--count=1", "--contains", commit], LIMIT);
+    // What ralph keeps under refs of its own is nobody's work.
+    let theirs = ["refs/heads", "refs/remotes", "refs/tags"];
+    let leads_there =
+        || run(root, &[&["for-each-ref", "--count=1", "--contains", commit][..], &theirs].concat(), LIMIT);
     run(root, &["merge-base", "--is-ancestor", commit, "HEAD"], LIMIT).is_ok()
         || leads_there().is_ok_and(|refs| refs.is_empty())
 }
 
 /// The files of a work tree that are not as they were before: those that look otherwise, and those that are as HEAD has them now.
 pub fn not_as_before<'a>(now: &'a [Changed], before: &'a [Changed]) -> impl Iterator<Item = &'a Path> {
-    let others = now.iter().filter(|file| !before.contains(file));
-    let gone = before.iter().filter(|file| !now.iter().any(|other| other.path == file.path));
+    let (known, found): (HashSet<&Changed>, HashSet<&Path>) =
+        (before.iter().collect(), now.iter().map(|file| file.path.as_path()).collect());
+    let others = now.iter().filter(move |file| !known.contains(file));
+    let gone = before.iter().filter(move |file| !found.contains(file.path.as_path()));
     others.chain(gone).map(|file| file.path.as_path())
 }
 

@@ -1,5 +1,6 @@
 use std::thread;
 
+use super::guard::{self, Guarded};
 use super::*;
 
 /// A scratch repository, made by a git that knows no configuration but what is given here.
@@ -85,6 +86,35 @@ fn common_dir_is_shared_by_linked_work_trees() {
     let of = |root: &Path| fs::canonicalize(common_dir(root).unwrap()).unwrap();
     assert_eq!(of(&root), root.join(".git"));
     assert_eq!(of(&root.join(".worktrees/w")), root.join(".git"));
+}
+
+#[test]
+fn branches_that_others_build_are_not_guarded() {
+    let (_guard, root) = repository();
+    commit(&root);
+    assert!(exclude(&root, &["/.worktrees/".to_owned()]).unwrap());
+    git(&root, &["branch", "free"]);
+    git(&root, &["worktree", "add", "--quiet", ".worktrees/w", "-b", "other"]);
+    let before = Guarded::take(&root, true, None);
+    git(&root, &["worktree", "remove", ".worktrees/w"]);
+    let now = Guarded::take(&root, true, None);
+    assert!(now.differs_from(&before).is_none());
+    git(&root, &["branch", "--delete", "--force", "free"]);
+    git(&root, &["branch", "new"]);
+    let changed = Guarded::take(&root, true, None).differs_from(&before).unwrap().to_string();
+    assert!(changed.contains("free") && changed.contains("new") && !changed.contains("other"), "{changed}");
+}
+
+#[test]
+fn what_is_kept_does_not_lead_to_a_commit() {
+    let (_guard, root) = repository();
+    commit(&root);
+    let old = head(&root).unwrap();
+    git(&root, &["update-ref", "refs/ralph/keep/x", &old]);
+    git(&root, &["commit", "--quiet", "--allow-empty", "--amend", "-m", "other"]);
+    assert!(guard::contains(&root, &old), "its work is in the amended one");
+    git(&root, &["branch", "old", &old]);
+    assert!(!guard::contains(&root, &old));
 }
 
 /// Files in the ralph dir and in its run dir, each with the same names; git's rules are entered. Answers what git lists, and
