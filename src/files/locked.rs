@@ -48,7 +48,15 @@ impl Drop for Locked {
 
 /// Fails for a file that is locked here.
 pub(super) fn require_unlocked(found: &Metadata) -> io::Result<()> {
-    if !locked().contains(&FileId::from(found)) {
+    require_unlocked_id(FileId::from(found))
+}
+
+/// Fails for a file that is locked here, for a way to open files that is not one of [`files`](super).
+///
+/// # Errors
+/// When it is locked.
+pub fn require_unlocked_id(found: FileId) -> io::Result<()> {
+    if !locked().contains(&found) {
         return Ok(());
     }
     let why = "it is a database in use, which only SQLite may open";

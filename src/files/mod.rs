@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-pub use locked::Locked;
+pub use locked::{Locked, require_unlocked_id};
 pub use record_file::RecordFile;
 
 /// Opening never waits for a writer, and no terminal becomes ours.
@@ -114,6 +114,12 @@ impl FileId {
     #[must_use]
     pub fn is_at(self, path: &Path) -> bool {
         path.symlink_metadata().is_ok_and(|found| Self::from(&found) == self)
+    }
+}
+
+impl From<&rustix::fs::Stat> for FileId {
+    fn from(found: &rustix::fs::Stat) -> Self {
+        Self { device: found.st_dev, inode: found.st_ino }
     }
 }
 

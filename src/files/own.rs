@@ -1,16 +1,14 @@
 //! Our own run-time files: nobody else may read them, and nothing but a file of ours is read or written in their place. A
 //! link could lead to what is the user's, a FIFO or a device could hold us for ever.
 
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::{AT_ONCE, content, in_place_of_file, require_file, require_regular};
+use super::{AT_ONCE, content, in_place_of_file, require_file, require_regular, temporary};
 
 /// Who may read and write our files.
 const FILE_MODE: u32 = 0o600;
@@ -87,31 +85,11 @@ pub fn create_filled<E: From<io::Error>>(
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let folder = path.parent().ok_or(io::Error::from(ErrorKind::NotFound))?;
-    // The beginning of its name tells what is left after a crash. Temporary files are ours alone to read.
-    let name = path.file_name().unwrap_or_default();
-    remove_left_overs(folder, name);
-    let temporary =
-        tempfile::Builder::new().prefix(name).suffix(".tmp").tempfile_in(folder)?.into_temp_path();
+    let temporary = temporary::make(folder, None)?.into_temp_path();
     fill(&temporary)?;
     File::open(&temporary)?.sync_all()?;
     temporary.persist_noclobber(path).map_err(|error| error.error)?;
     Ok(())
-}
-
-/// Removes what processes that were killed have left of filling a file of this name. Nobody fills one for so long.
-fn remove_left_overs(folder: &Path, name: &OsStr) {
-    const LONGEST: Duration = Duration::from_hours(1);
-    for path in entries(folder).unwrap_or_default() {
-        let other = path.file_name().unwrap_or_default().to_string_lossy();
-        let rest = other.strip_prefix(&*name.to_string_lossy());
-        let is_temporary = rest.is_some_and(|rest| rest.contains(".tmp"));
-        let age =
-            path.symlink_metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
-        if is_temporary && age.is_some_and(|age| age > LONGEST) {
-            // What stays does no harm.
-            let _ = fs::remove_file(&path);
-        }
-    }
 }
 
 /// Makes a folder of ours where it is missing, but not what is above it: that may be gone for a reason. Anything else in
@@ -188,24 +166,6 @@ mod tests {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(entries(&folder).unwrap(), [path]);
         assert_eq!(entries(&folder.join("none")).unwrap(), Vec::<PathBuf>::new());
-    }
-
-    #[test]
-    fn what_was_left_of_filling_a_file_is_removed_when_it_is_old() {
-        let dir = tempfile::tempdir().unwrap();
-        let names =
-            ["db", "dbAb12.tmp", "dbAb12.tmp-journal", "db.tmp", "dbfresh.tmp", "other.tmp", "db-wal"];
-        for name in names {
-            let file = File::create(dir.path().join(name)).unwrap();
-            let age = if name.contains("fresh") { 0 } else { 7200 };
-            file.set_modified(std::time::SystemTime::now() - Duration::from_secs(age)).unwrap();
-        }
-        let made = create_filled(&dir.path().join("db"), |path| fs::write(path, "x"));
-        assert_eq!(made.unwrap_err().kind(), ErrorKind::AlreadyExists);
-        let mut left: Vec<_> =
-            entries(dir.path()).unwrap().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
-        left.sort();
-        assert_eq!(left, ["db", "db-wal", "dbfresh.tmp", "other.tmp"]);
     }
 
     #[test]

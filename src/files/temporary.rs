@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 
 use super::own;
 
@@ -20,9 +21,37 @@ const BOOT: usize = 8;
 /// What git is to ignore, wherever one of them is left.
 pub const PATTERN: &str = ".ralph-*-*-*.tmp";
 
+/// The name of a temporary file of this process; `unique` is what no other of its files there has, of letters and digits.
+#[must_use]
+pub fn name(unique: &str) -> String {
+    format!("{}{unique}{SUFFIX}", prefix())
+}
+
+fn prefix() -> String {
+    format!("{PREFIX}{}-{}-", boot(), std::process::id())
+}
+
+/// Makes a temporary folder in another one, whose name begins with `kind`, and removes those that killed processes have left.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_folder(folder: &Path, kind: &str) -> io::Result<TempDir> {
+    /// From another container a process cannot be seen; what it does takes no longer than this.
+    const LONGEST: Duration = Duration::from_hours(1);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let made_by = name.to_str().and_then(|name| made_by(name.strip_prefix(kind)?));
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if made_by.is_some_and(|(boot, pid)| !is_there(boot, pid)) && age().is_some_and(|age| age > LONGEST) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    tempfile::Builder::new().prefix(&format!("{kind}{}", prefix())).suffix(SUFFIX).tempdir_in(folder)
+}
+
 /// Makes a temporary file in a folder; nobody else may read it unless `mode` says so.
 pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
-    let prefix = format!("{PREFIX}{}-{}-", boot(), std::process::id());
+    let prefix = prefix();
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix).suffix(SUFFIX);
     if let Some(mode) = mode {
@@ -62,14 +91,19 @@ fn is_left_over(path: &Path) -> bool {
     let Some((its_boot, pid)) = path.file_name().and_then(|name| name.to_str()).and_then(made_by) else {
         return false;
     };
-    let is_there = its_boot == boot() && Path::new("/proc").join(pid.to_string()).exists();
     // A descriptor that is closed may live on in a program that is just being started.
     let is_free = |file: File| file.try_lock().is_ok() && file.unlock().is_ok();
-    !is_there && own::open_to_read(path).is_ok_and(is_free)
+    !is_there(its_boot, pid) && own::open_to_read(path).is_ok_and(is_free)
+}
+
+fn is_there(its_boot: &str, pid: u32) -> bool {
+    its_boot == boot() && Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// By which process of which boot the file of this name was made; `None` for a name of another kind.
 fn made_by(name: &str) -> Option<(&str, u32)> {
+    // SQLite puts one beside a database that is just being made.
+    let name = name.strip_suffix("-journal").unwrap_or(name);
     let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
     let (boot, pid, random) = (parts.next()?, parts.next()?, parts.next()?);
     let is_boot = boot.len() == BOOT && boot.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -98,8 +132,11 @@ mod tests {
         let mut gone = std::process::Command::new("true").spawn().unwrap();
         gone.wait().unwrap();
         let (boot, pid) = (boot(), std::process::id());
-        let left =
-            [format!(".ralph-{boot}-{}-aBc123.tmp", gone.id()), format!(".ralph-0123abcd-{pid}-aBc123.tmp")];
+        let left = [
+            format!(".ralph-{boot}-{}-1.tmp-journal", gone.id()),
+            format!(".ralph-{boot}-{}-aBc123.tmp", gone.id()),
+            format!(".ralph-0123abcd-{pid}-aBc123.tmp"),
+        ];
         let others = [
             format!(".ralph-{boot}-{pid}-aBc123.tmp"),
             format!(".ralph-{}-1.tmp", gone.id()),
@@ -116,7 +153,7 @@ mod tests {
             sweep(folder.path());
             count
         };
-        assert_eq!(swept(), 2);
+        assert_eq!(swept(), 3);
         assert!(others.iter().all(|name| at(name.clone()).exists()) && held.exists());
         assert!(left.iter().all(|name| !at(name.clone()).exists()));
         lock.unlock().unwrap();

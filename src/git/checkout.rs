@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::GitError;
 use super::remove::RemoveError;
 use super::save::write;
+use crate::files::temporary;
 
 /// A call of git with one of our indexes, and what it reads from its stdin.
 pub(super) type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
@@ -49,7 +50,7 @@ impl Checkout {
     pub(super) fn of(git_dir: &Path, tree: &str) -> Result<Self, RemoveError> {
         let failed = |reason| RemoveError::Io { path: git_dir.to_owned(), reason };
         // The name begins as one of git's own files does that hold no commits.
-        let folder = tempfile::Builder::new().prefix("index-ralph-").tempdir_in(git_dir).map_err(failed)?;
+        let folder = temporary::make_folder(git_dir, "index").map_err(failed)?;
         let checkout = Self { git_dir: git_dir.to_owned(), index: folder.path().join("index"), folder };
         std::fs::create_dir(checkout.root()).map_err(failed)?;
         checkout.git(&["read-tree", tree], b"")?;

@@ -16,7 +16,7 @@ use super::remove::RemoveError;
 use super::save::{What, commit_tree, text, write};
 use super::{GitError, LIMIT, run};
 use crate::files::atomic::{self, Durability};
-use crate::files::theirs;
+use crate::files::{temporary, theirs};
 use crate::project::BRANCH_PLAN as PLAN;
 
 /// What is not committed in a work tree, as objects of git: made through an index of our own, so that nothing of the
@@ -51,7 +51,7 @@ struct Trees {
 impl<'a> Uncommitted<'a> {
     /// Reads everything that git would see but the plan's copy, also files that it was told not to look at.
     pub(super) fn read(path: &'a Path, git_dir: &'a Path) -> Result<Self, RemoveError> {
-        let folder = tempfile::Builder::new().prefix("index-ralph-").tempdir_in(git_dir);
+        let folder = temporary::make_folder(git_dir, "index");
         let folder = folder.map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
         let none = String::new;
         let trees = Trees { head: None, committed: none(), staged: none(), files: none(), is_raw: false };

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use super::Grounds;
 use super::error::Refusal;
 use super::walk::{Found, Grant, Missing};
+use crate::files::{FileId, require_unlocked_id, temporary::name as temporary_name};
 use crate::process::launch::Launch;
 
 /// A larger file is none for a prompt, in bytes.
@@ -40,6 +41,9 @@ impl Files {
         let Found { folder, name: Some(name), .. } = self.grant.find(path, Missing::Refused)? else {
             return Err(Refusal::because(format!("{shown}: it is no file")));
         };
+        let found = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| fault(path, errno))?;
+        require_unlocked_id(FileId::from(&found))
+            .map_err(|error| Refusal::because(format!("{shown}: {error}")))?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&folder, &name, flags, Mode::empty()).map_err(|errno| fault(path, errno))?;
         let file = File::from(file);
@@ -131,7 +135,7 @@ fn create_beside(folder: &OwnedFd, mode: u32) -> Result<(String, OwnedFd), Errno
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".ralph-{}-{count}.tmp", std::process::id());
+        let name = temporary_name(&count.to_string());
         match openat(folder, &name, flags, Mode::from_raw_mode(mode)) {
             // Left by one that was cut off.
             Err(Errno::EXIST) => {}
@@ -208,6 +212,19 @@ mod tests {
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), about.mode() & 0o777), ("new", 0o751));
         assert_eq!(fs::read_dir(root.join("a/b")).unwrap().count(), 1, "no temporary file is left");
         assert_eq!(files.read(&root.join("a/../a/link"), None, None).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_database_in_use_is_not_opened_by_another_name() {
+        let (_guard, files, root) = files();
+        let (database, other) = (root.join("db"), root.join("other"));
+        fs::write(&database, "x").unwrap();
+        fs::hard_link(&database, &other).unwrap();
+        let mut locked = crate::files::Locked::default();
+        locked.add(&database).unwrap();
+        assert!(why(files.read(&other, None, None)).contains("which only SQLite may open"));
+        drop(locked);
+        assert_eq!(files.read(&other, None, None).unwrap(), "x");
     }
 
     #[test]
