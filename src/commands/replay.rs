@@ -233,7 +233,11 @@ fn compare(tracks: Vec<Track>, verb: Option<Verb>, file: &Path) -> anyhow::Resul
         differences.extend(found.differences.into_iter().map(|line| name.clone() + &line));
     }
     if differences.is_empty() {
-        say(&format!("the same: {} by the limits of the run and by {}", count::of(steps, "step"), file.display()));
+        say(&format!(
+            "the same: {} by the limits of the run and by {}",
+            count::of(steps, "step"),
+            file.display()
+        ));
         return Ok(0);
     }
     print(|out| differences.iter().try_for_each(|line| writeln!(out, "{line}")))?;
@@ -286,7 +290,9 @@ impl Compared {
                     let other = limits_with(settings, verb, own);
                     if let Some(difference) = difference(own, &other, taken.tally, taken.now) {
                         let Difference { own, other } = difference;
-                        found.differences.push(format!("iteration {}: {own} → {other}", taken.tally.iteration));
+                        found
+                            .differences
+                            .push(format!("iteration {}: {own} → {other}", taken.tally.iteration));
                         if matches!(other, Next::End(_)) {
                             return Ok(found);
                         }

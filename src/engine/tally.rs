@@ -284,7 +284,8 @@ impl Tally {
                     return;
                 }
                 self.error_count = self.error_count.saturating_add(1);
-                self.timeouts = self.timeouts.saturating_add(u64::from(report.status == AttemptStatus::Timeout));
+                self.timeouts =
+                    self.timeouts.saturating_add(u64::from(report.status == AttemptStatus::Timeout));
                 let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
                 if settled.changed == Some(true) {
                     self.idle_iterations = 0;

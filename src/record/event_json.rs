@@ -7,8 +7,8 @@ use std::time::Duration;
 use chrono::{DateTime, Local};
 
 use super::event_line::{
-    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineLimits, LineSpent, LineTask,
-    LineUsage, LineWork, LoopEnded, Stopping, WaitReason,
+    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineLimits, LineSpent,
+    LineTask, LineUsage, LineWork, LoopEnded, Stopping, WaitReason,
 };
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
 use crate::engine::outcome::Outcome;

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Datelike as _, FixedOffset, Local};
 
-use super::event_line::{Asked, EventLine, Fact, LineLimits, LineTask, LoopEnded, Stopping, WaitReason, Word};
+use super::event_line::{
+    Asked, EventLine, Fact, LineLimits, LineTask, LoopEnded, Stopping, WaitReason, Word,
+};
 use super::state::State;
 use super::state_fold;
 use crate::engine::event::{Event, LoopIdentity, Recovered, Stamped, TaskAtWork};
@@ -55,6 +57,8 @@ pub struct Taken<'a> {
 #[derive(Debug)]
 pub struct Replayed {
     identity: LoopIdentity,
+    /// As each of its lines names it.
+    run: String,
     state: State,
     limits: Limits,
     /// The limits are those that the loop had, and no guess.
@@ -74,12 +78,14 @@ impl Replayed {
     /// # Errors
     /// When the system does not tell which process this is.
     pub fn of(line: &EventLine<'_>) -> io::Result<Self> {
-        let [run, name, mode, agent] = [&line.run, &line.name, &line.mode, &line.agent].map(|word| message(word));
+        let [run, name, mode, agent] =
+            [&line.run, &line.name, &line.mode, &line.agent].map(|word| message(word));
         let identity = LoopIdentity { run, name, mode, agent };
         let process = ProcessIdentity::of_self()?;
         Ok(Self {
             state: State::new(&identity, process, line.at.to_utc(), "/".into()),
             identity,
+            run: line.run.to_string(),
             limits: unknown_limits(),
             limits_are_known: false,
             has_begun: false,
@@ -105,7 +111,7 @@ impl Replayed {
     #[must_use]
     pub fn taken(&self, line: &EventLine<'_>) -> Option<Taken<'_>> {
         let tally = &self.state.tally;
-        if !self.has_begun || tally.in_attempt {
+        if !self.has_begun || tally.in_attempt || line.run != self.run {
             return None;
         }
         // What comes before an attempt or an end may last; a pause and a wait are told when they begin.
@@ -125,7 +131,8 @@ impl Replayed {
             Fact::BackingOff { .. } => Next::Iteration,
             Fact::Waiting { reason: Word::Known(reason), until, .. } if *reason != WaitReason::DiskSpace => {
                 // Another loop has met the limit.
-                let is_of_others = *reason == WaitReason::UsageLimit && !matches!(tally.last, Last::Limited { .. });
+                let is_of_others =
+                    *reason == WaitReason::UsageLimit && !matches!(tally.last, Last::Limited { .. });
                 closed_until = is_of_others.then(|| until.to_utc());
                 Next::Wait
             }
@@ -146,14 +153,19 @@ impl Replayed {
         Some(Taken { next, tally, now })
     }
 
-    /// Takes the next line, and shows the event that it tells of.
+    /// Takes the next line, and shows the event that it tells of. A line of another run is passed over.
     pub fn take(&mut self, line: &EventLine<'_>, see: &mut dyn FnMut(&Stamped<'_>)) {
+        if line.run != self.run {
+            return;
+        }
         // Some ends have the same word: the limits say which one it was.
         let ended = match (&line.fact, self.taken(line)) {
-            (Fact::LoopEnded(ended), Some(taken)) => match Next::decided(&self.limits, taken.tally, taken.now) {
-                Next::End(decided) if is_told_as(decided, ended) => Some(decided),
-                _ => outcome(ended),
-            },
+            (Fact::LoopEnded(ended), Some(taken)) => {
+                match Next::decided(&self.limits, taken.tally, taken.now) {
+                    Next::End(decided) if is_told_as(decided, ended) => Some(decided),
+                    _ => outcome(ended),
+                }
+            }
             (Fact::LoopEnded(ended), None) => outcome(ended),
             _ => None,
         };
@@ -325,12 +337,7 @@ fn urgency(stopping: Stopping) -> Urgency {
     }
 }
 
-fn tell_end(
-    line: &LoopEnded<'_>,
-    outcome: Option<Outcome>,
-    tally: &Tally,
-    tell: &mut dyn FnMut(Event<'_>),
-) {
+fn tell_end(line: &LoopEnded<'_>, outcome: Option<Outcome>, tally: &Tally, tell: &mut dyn FnMut(Event<'_>)) {
     let Some(outcome) = outcome else {
         let why = format!("the loop ended: {}, which this version of ralph does not know", line.exit_reason);
         return tell(Event::Notice(&why));

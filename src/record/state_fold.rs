@@ -284,15 +284,7 @@ pub(super) fn report(ended: &AttemptEnded<'_>) -> Report {
     usage.model = ended.usage.model.as_ref().map(ToString::to_string);
     let (exit_code, signal, skipped_lines) = (ended.exit_code, ended.signal, ended.skipped_lines);
     let balance = ended.balance.map(|balance| Balance { spent: balance.spent, left: balance.left });
-    Report {
-        exit_code,
-        signal,
-        failure,
-        usage,
-        balance,
-        skipped_lines,
-        ..Report::given_up(status, duration)
-    }
+    Report { exit_code, signal, failure, usage, balance, skipped_lines, ..Report::given_up(status, duration) }
 }
 
 fn at_task(task: &LineTask<'_>, counts: TaskCounts) -> AtTask {

@@ -12,7 +12,9 @@ fn failing_first() -> Scratch {
     let says = claude_says("on it");
     scratch.agent(
         "claude",
-        &format!("cat > /dev/null\necho x >> ../tries\nif [ $(wc -l < ../tries) -lt 3 ]; then exit 7; fi\n{says}"),
+        &format!(
+            "cat > /dev/null\necho x >> ../tries\nif [ $(wc -l < ../tries) -lt 3 ]; then exit 7; fi\n{says}"
+        ),
     );
     scratch
 }
@@ -21,7 +23,10 @@ fn failing_first() -> Scratch {
 fn a_run_is_shown_as_it_was_and_nothing_is_written() {
     let scratch = failing_first();
     let refused = scratch.run("replay");
-    assert!(refused.code == Some(1) && refused.stderr.contains("a loop has to be started first"), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("a loop has to be started first"),
+        "{refused:?}"
+    );
     let live = scratch.run("prompt p.md 2");
     assert_eq!(live.code, Some(0), "{live:?}");
     let before = listing(&scratch);
@@ -66,7 +71,10 @@ fn other_settings_are_told_where_they_lead_to_another_step() {
     let (code, told) = compared("once.toml", "[loop]\nmax_retries = 1\n");
     assert_eq!((code, &*told), (Some(3), "iteration 1: retry → stop, agent failure exceeded retries\n"));
     let (code, told) = compared("config.sh", "MAX_RETRIES=0\nSTOP_ON_ERROR=false\n");
-    assert_eq!((code, &*told), (Some(3), "iteration 1: retry → next iteration\niteration 1: retry → next iteration\n"));
+    assert_eq!(
+        (code, &*told),
+        (Some(3), "iteration 1: retry → next iteration\niteration 1: retry → next iteration\n")
+    );
     let (code, told) = compared("more.toml", "[loop]\nmax_iterations = 5\n");
     assert_eq!((code, &*told), (Some(3), "iteration 2: stop, max iterations reached → next iteration\n"));
     let (code, told) = compared("less.toml", "[loop]\nmax_iterations = 1\n");
@@ -83,7 +91,8 @@ fn all_branches_of_a_build_are_shown() {
     assert_eq!(scratch.run("loop build -m 3").code, Some(0));
     let again = scratch.run("replay");
     assert_eq!(again.code, Some(0), "{again:?}");
-    for said in ["one │ ── Iteration 1 ──", "two │ ── Iteration 1 ──", "one │ ■ ", "two │ ■ "] {
+    for said in ["one │ ── Iteration 1 ──", "two │ ── Iteration 1 ──", "one │ ■ ", "two │ ■ "]
+    {
         assert!(again.stdout.contains(said), "{said}: {again:?}");
     }
     let one = scratch.run("replay one");
@@ -101,19 +110,27 @@ fn foreign_bytes_in_a_log_are_passed_over_and_long_runs_are_replayed_quickly() {
     let (first, rest) = text.split_once('\n').unwrap();
     let mut foreign = format!("{first}\n").into_bytes();
     foreign.extend(b"\xff\xfe\n{\"v\":1}\n[]\n\0\0\0\n");
-    let hostile = first.replace("\"event\":\"loop_started\"", "\"event\":\"text\",\"text\":\"\\u001b]0;owned\\u0007\\u001b[2Jsaid\"");
+    let hostile = first.replace(
+        "\"event\":\"loop_started\"",
+        "\"event\":\"text\",\"text\":\"\\u001b]0;owned\\u0007\\u001b[2Jsaid\"",
+    );
     foreign.extend(hostile.bytes().chain([b'\n']));
     for number in 1..=10_000 {
         let lines = rest.lines().filter(|line| line.contains("\"iteration\":2,"));
         for line in lines {
-            foreign.extend(line.replace("\"iteration\":2,", &format!("\"iteration\":{number},")).bytes().chain([b'\n']));
+            foreign.extend(
+                line.replace("\"iteration\":2,", &format!("\"iteration\":{number},")).bytes().chain([b'\n']),
+            );
         }
     }
     foreign.extend(b"{\"agent\":\"cl");
     fs::write(&log, foreign).unwrap();
     let began = Instant::now();
     let again = scratch.run("replay");
-    assert!(again.code == Some(0) && again.stdout.contains("Iteration: 10000") || again.stdout.contains("10000"), "{again:?}");
+    assert!(
+        again.code == Some(0) && again.stdout.contains("Iteration: 10000") || again.stdout.contains("10000"),
+        "{again:?}"
+    );
     assert!(!again.stderr.contains('\x1b') && again.stderr.contains("said"), "{}", again.stderr);
     // Within a second, as the program is built for its users.
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
