@@ -127,10 +127,7 @@ fn foreign_bytes_in_a_log_are_passed_over_and_long_runs_are_replayed_quickly() {
     fs::write(&log, foreign).unwrap();
     let began = Instant::now();
     let again = scratch.run("replay");
-    assert!(
-        again.code == Some(0) && again.stdout.contains("Iteration: 10000") || again.stdout.contains("10000"),
-        "{again:?}"
-    );
+    assert!(again.code == Some(0) && again.stdout.contains("10000"), "{again:?}");
     assert!(!again.stderr.contains('\x1b') && again.stderr.contains("said"), "{}", again.stderr);
     // Within a second, as the program is built for its users.
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());

@@ -95,7 +95,13 @@ fn the_lines_of_a_log_become_the_events_that_they_were() {
         let (again, _) = replayed(&log, None);
         let lines: Vec<_> = log.lines().map(plain).collect();
         let again: Vec<_> = again.lines().map(plain).collect();
-        assert_eq!(again, lines, "{name}");
+        let is_unknown = |line: &BTreeMap<String, serde_json::Value>| {
+            line["event"] == "loop_ended" && line["exit_reason"] == "killed"
+        };
+        let known = lines.len() - usize::from(lines.iter().any(is_unknown));
+        assert_eq!(again[..known], lines[..known], "{name}");
+        // An end whose word is not known any more is told as one.
+        assert_eq!(again.len(), lines.len(), "{name}");
     }
 }
 
