@@ -100,7 +100,7 @@ impl Track {
 /// The next line that can be read, and when it was written.
 fn next(lines: &mut Lines, folder: &Path) -> anyhow::Result<Option<(Vec<u8>, DateTime<FixedOffset>)>> {
     let unreadable = || format!("cannot read the events in {}", folder.display());
-    while let Some(line) = lines.next().with_context(unreadable)? {
+    while let Some(line) = lines.read_next().with_context(unreadable)? {
         if let Some(at) = read(line).map(|read| read.at) {
             return Ok(Some((line.to_vec(), at)));
         }

@@ -27,7 +27,7 @@ const KNOWN_VERSION: &[u8] = b"\"v\":1,";
 /// When the log cannot be read.
 pub fn each_line(path: &Path, mut take: impl FnMut(&str, &[u8])) -> io::Result<()> {
     let mut lines = Lines::of(vec![path.to_owned()]);
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.read_next()? {
         take(event_of(line), line);
     }
     Ok(())
@@ -52,7 +52,7 @@ impl Lines {
     ///
     /// # Errors
     /// When a log cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    pub fn read_next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             if let Some(lines) = &mut self.open {
                 self.line.clear();
