@@ -19,8 +19,8 @@ mod worker_args;
 use clap::{Parser, Subcommand};
 
 pub use control_args::{
-    CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ReportArgs,
-    ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
+    CancelArgs, CleanArgs, DiffArgs, HistoryArgs, ListArgs, ListFormat, LogsArgs, NoteArgs, ReplayArgs,
+    ReportArgs, ResumeArgs, RevertArgs, StatusArgs, TargetArgs, WatchArgs,
 };
 pub use feature_args::{FeatureAddArgs, FeatureNameArgs, FeatureVerb, FeatureWriteArgs};
 pub use loop_args::{BranchFlags, LoopArgs, LoopBuildArgs, LoopFlags, PromptArgs, RunArgs};
@@ -117,6 +117,9 @@ pub enum Command {
     /// Show what the work of a loop, a task or a run has changed, as 'git diff' does
     #[command(after_help = help::DIFF_EXAMPLES)]
     Diff(DiffArgs),
+    /// Show a run once more as it was shown when it ran, or where other settings would have led it
+    #[command(after_help = help::REPLAY_HELP)]
+    Replay(ReplayArgs),
     /// Let a running loop hold after its current attempt
     #[command(after_help = "Without NAME: every running loop of this project.")]
     Pause(TargetArgs),

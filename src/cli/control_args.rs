@@ -181,6 +181,23 @@ pub struct ReportArgs {
     pub ralph_dir: Option<PathBuf>,
 }
 
+/// `replay`.
+#[derive(Debug, Clone, Args)]
+pub struct ReplayArgs {
+    /// The id of a run, or as much of it as is needed, or the name of a loop [default: the newest run]
+    #[arg(value_name = "RUN|NAME")]
+    pub target: Option<String>,
+    /// So many times as fast as it was: 1 for its own pace, 60 for a minute in a second [default: without any wait]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub speed: Option<String>,
+    /// Show instead where these settings would have led to another step: a config or a ralph.toml
+    #[arg(long, value_name = "FILE", conflicts_with = "speed", value_hint = clap::ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Folder of ralph's files, instead of .ralph
+    #[arg(long, value_name = "DIR")]
+    pub ralph_dir: Option<PathBuf>,
+}
+
 /// `history`.
 #[derive(Debug, Clone, Args)]
 pub struct HistoryArgs {

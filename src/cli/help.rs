@@ -373,6 +373,17 @@ Examples:
   ralph report --md | gh pr comment --body-file -
   ralph report --json | jq '.loops[] | select(.end != \"done\") | .name'";
 
+pub(super) const REPLAY_HELP: &str = "\
+Nothing is started or written. With --config, each step is decided once more, by the settings that FILE names in
+place of the run's own, after what had happened until then: 'iteration 7: retry → stop, budget reached'. The exit
+code is 0 if no step differs, else 3. How long the loop pauses before a step is not compared.
+
+Examples:
+  ralph replay                   The newest run, all at once
+  ralph replay feature/export    The newest run with this loop, and only this loop
+  ralph replay --speed 60        A minute of the run in a second
+  ralph replay 20261121T2310 --config other.toml";
+
 pub(super) const DIFF_EXAMPLES: &str = "\
 Examples:
   ralph diff                     What the newest run has committed

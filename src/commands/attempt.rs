@@ -140,6 +140,7 @@ fn rule(command: &Command) -> Rule<'_> {
         | Command::Ls(_)
         | Command::Logs(_)
         | Command::Report(_)
+        | Command::Replay(_)
         | Command::History(_)
         | Command::Diff(_)
         | Command::Journal(_)

@@ -205,7 +205,7 @@ fn with_completer(arg: Arg, path: &[&str]) -> Arg {
         ([_, verb], "name" | "name_and_text") if arg.is_positional() && *verb != "init" => {
             ArgValueCompleter::new(|word: &OsStr| loops(word, &|_| true))
         }
-        ([_, "report"], "target") => ArgValueCompleter::new(|word: &OsStr| loops(word, &|_| true)),
+        ([_, "report" | "replay"], "target") => ArgValueCompleter::new(|word: &OsStr| loops(word, &|_| true)),
         ([_, "run"], "target") => ArgValueCompleter::new(targets),
         ([_, "help"], _) => ArgValueCompleter::new(words_of_help),
         ([_, "feature", _], "name") | (_, "feature") => ArgValueCompleter::new(features),

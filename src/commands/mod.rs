@@ -21,6 +21,7 @@ mod notify;
 mod output;
 mod overview;
 mod plain_loop;
+mod replay;
 mod report;
 mod resume;
 mod revert;
@@ -66,6 +67,7 @@ pub fn run(command: Command) -> anyhow::Result<u8> {
         Command::Watch(args) => watch::run(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Report(args) => report::report(&args),
         Command::History(args) => report::history(&args),
         Command::Pause(args) => control::pause(&args),

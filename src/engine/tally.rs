@@ -181,7 +181,7 @@ impl Tally {
     /// A new iteration begins, on a task where there are many; its prompt was `given` what was [upcoming](Self::upcoming).
     /// Notes that came since are for the next one.
     pub fn begin(&mut self, given: Given, about: Option<&str>) {
-        self.iteration += 1;
+        self.iteration = self.iteration.saturating_add(1);
         if self.about.as_deref() != about {
             // What came of the one before says nothing about this one.
             self.about = about.map(str::to_owned);
@@ -196,7 +196,7 @@ impl Tally {
 
     /// A retry of the current iteration begins.
     pub fn retry(&mut self) {
-        self.retries += 1;
+        self.retries = self.retries.saturating_add(1);
         self.wait_was_blind_after_overload();
     }
 
@@ -257,7 +257,7 @@ impl Tally {
         }
         match report.status {
             AttemptStatus::Success | AttemptStatus::CompleteUnproven => {
-                self.succeeded += 1;
+                self.succeeded = self.succeeded.saturating_add(1);
                 self.consecutive_errors = 0;
                 self.said_alone.clone_from(&settled.said_alone);
                 match settled.changed {
@@ -268,8 +268,8 @@ impl Tally {
             }
             // That is how the turn of an interactive agent ends.
             AttemptStatus::Still => {
-                self.succeeded += 1;
-                self.timeouts += 1;
+                self.succeeded = self.succeeded.saturating_add(1);
+                self.timeouts = self.timeouts.saturating_add(1);
                 self.idle_iterations = 0;
                 self.last = Last::Settled(settled.signal);
             }
@@ -283,15 +283,16 @@ impl Tally {
                     self.last = Last::Overloaded;
                     return;
                 }
-                self.error_count += 1;
-                self.timeouts += u64::from(report.status == AttemptStatus::Timeout);
+                self.error_count = self.error_count.saturating_add(1);
+                self.timeouts =
+                    self.timeouts.saturating_add(u64::from(report.status == AttemptStatus::Timeout));
                 let class = report.failure.as_ref().map_or(Class::Other, |failure| failure.class);
                 if settled.changed == Some(true) {
                     self.idle_iterations = 0;
                 }
                 if !may_retry(max_retries, self.retries, class) {
-                    self.consecutive_errors += 1;
-                    self.failed += 1;
+                    self.consecutive_errors = self.consecutive_errors.saturating_add(1);
+                    self.failed = self.failed.saturating_add(1);
                     self.said_alone.clear();
                     // It has not been fixed; the next iteration has to know.
                     self.validation_error =
@@ -362,7 +363,7 @@ impl Tally {
 impl Durations {
     fn book(&mut self, seconds: f64) {
         self.sum += seconds;
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         self.last.push_back(seconds);
         if self.last.len() > KEPT_DURATIONS {
             self.last.pop_front();

@@ -19,7 +19,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::policy::{Limits, OnFailure};
 use crate::process::launch::Launch;
 use crate::project::Project;
-use crate::settings::Settings;
+use crate::settings::{Origin, Settings, Verb};
 
 /// What a loop needs besides its work, checked and compiled.
 pub(crate) struct Preflight {
@@ -189,6 +189,35 @@ pub(crate) fn limits(limit: Option<u64>, settings: &Settings) -> Limits {
         max_limit_wait: settings.max_limit_wait,
         free_space_floor: settings.free_space_floor,
     }
+}
+
+/// These limits of a loop that ran as this verb, with what `settings` name in place of their own.
+#[must_use]
+pub(crate) fn limits_with(settings: &Settings, verb: Verb, own: &Limits) -> Limits {
+    let named = limits(None, settings);
+    let mut changed = own.clone();
+    for row in settings.rows().filter(|row| row.origin != Origin::Default) {
+        match row.setting.key {
+            "loop.max_iterations" => changed.max_iterations = named.max_iterations,
+            // Who is tried again by those is the task, or nobody.
+            "loop.max_retries" if !matches!(verb, Verb::Tasks | Verb::Spawn) => {
+                changed.max_retries = named.max_retries;
+            }
+            "loop.backoff" => changed.retry_pause = named.retry_pause,
+            "loop.stop_on_error" => changed.on_failure = named.on_failure,
+            "monitoring.max_consecutive_errors" => {
+                (changed.breaker, changed.on_failure) = (named.breaker, named.on_failure);
+            }
+            "completion.idle_threshold" => changed.idle = named.idle,
+            "loop.max_duration" => changed.max_duration = named.max_duration,
+            "loop.max_cost" => changed.max_cost_usd = named.max_cost_usd,
+            "loop.max_tokens" => changed.max_tokens = named.max_tokens,
+            "loop.max_limit_wait" => changed.max_limit_wait = named.max_limit_wait,
+            "loop.free_space_floor" => changed.free_space_floor = named.free_space_floor,
+            _ => {}
+        }
+    }
+    changed
 }
 
 /// A budget in money needs an agent that says what it costs.

@@ -7,12 +7,12 @@ use std::time::Duration;
 use chrono::{DateTime, Local};
 
 use super::event_line::{
-    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineSpent, LineTask,
-    LineUsage, LineWork, LoopEnded, Stopping, WaitReason,
+    Asked, AttemptEnded, EventLine, Fact, LineBalance, LineFailure, LineFault, LineLimits, LineSpent,
+    LineTask, LineUsage, LineWork, LoopEnded, Stopping, WaitReason,
 };
 use crate::engine::event::{Event, LoopIdentity, Stamped, TaskAtWork};
 use crate::engine::outcome::Outcome;
-use crate::engine::policy::Limits;
+use crate::engine::policy::{Limits, OnFailure};
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::{Last, Tally};
@@ -137,11 +137,30 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
 fn loop_started<'a>(project: &'a Path, limits: &Limits, tally: &Tally) -> Fact<'a> {
     let begins = *tally == Tally::default();
     Fact::LoopStarted {
+        limits: Some(Box::new(line_limits(limits))),
         max_iterations: limits.max_iterations,
         max_retries: limits.max_retries,
         project: project.to_string_lossy(),
         spent: Some(spent(tally)).filter(|spent| *spent != LineSpent::default()),
         tally: (!begins).then(|| Box::new(tally.clone())),
+    }
+}
+
+fn line_limits(limits: &Limits) -> LineLimits {
+    let seconds = |span: Option<Duration>| span.map(|span| span.as_secs_f64());
+    LineLimits {
+        breaker: limits.breaker,
+        breaker_end: limits.breaker_end.into(),
+        failed_end: limits.failed_end.into(),
+        failure_pause_s: seconds(limits.failure_pause),
+        idle: limits.idle,
+        last_counts: limits.last_counts,
+        max_cost_usd: limits.max_cost_usd,
+        max_duration_s: seconds(limits.max_duration),
+        max_limit_wait_s: limits.max_limit_wait.as_secs_f64(),
+        max_tokens: limits.max_tokens,
+        retry_pause_s: seconds(limits.retry_pause),
+        stop_on_error: limits.on_failure == OnFailure::End,
     }
 }
 

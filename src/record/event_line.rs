@@ -18,7 +18,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::engine::event::{LoopIdentity, TaskCounts};
-use crate::engine::outcome::{Ended, Status};
+use crate::engine::outcome::{Ended, Outcome, Status};
 use crate::engine::report::{AttemptStatus, Signal};
 use crate::engine::tally::Tally;
 use crate::reply::show::Leave;
@@ -103,6 +103,9 @@ impl<'a> EventLine<'a> {
 pub enum Fact<'a> {
     /// The loop begins; nothing has run yet.
     LoopStarted {
+        /// What ends it besides; left out in older lines.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Box<LineLimits>>,
         /// Null: no limit.
         max_iterations: Option<u64>,
         /// For each iteration.
@@ -388,6 +391,43 @@ pub enum Fact<'a> {
     /// An event of a later release. Only read, never written.
     #[serde(other, skip_serializing)]
     Unknown,
+}
+
+/// What ends a loop, besides the number of its iterations and retries. What is left out is off.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LineLimits {
+    /// Iterations in a row that fail for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<u64>,
+    /// The outcome of a loop in which so many have failed.
+    pub breaker_end: Word<Outcome>,
+    /// The outcome of a loop that ends with an iteration that failed for good.
+    pub failed_end: Word<Outcome>,
+    /// The pause after an iteration that failed for good, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_pause_s: Option<f64>,
+    /// Iterations in a row that change nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<u64>,
+    /// At its limit of iterations, the loop has failed when its last one has.
+    pub last_counts: bool,
+    /// In US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// Of the loop as a whole, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration_s: Option<f64>,
+    /// The longest wait in a row for a usage limit or a provider, in seconds.
+    pub max_limit_wait_s: f64,
+    /// Read and written ones together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// The pause before a first retry, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_pause_s: Option<f64>,
+    /// An iteration that failed for good ends the loop.
+    pub stop_on_error: bool,
 }
 
 /// A task of the graph.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -26,14 +26,43 @@ const KNOWN_VERSION: &[u8] = b"\"v\":1,";
 /// # Errors
 /// When the log cannot be read.
 pub fn each_line(path: &Path, mut take: impl FnMut(&str, &[u8])) -> io::Result<()> {
-    let mut lines = BufReader::with_capacity(CHUNK, own::open_to_read(path)?);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if (&mut lines).take(LONGEST).read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
+    let mut lines = Lines::of(vec![path.to_owned()]);
+    while let Some(line) = lines.read_next()? {
+        take(event_of(line), line);
+    }
+    Ok(())
+}
+
+/// The lines of events logs, one log after the other.
+#[derive(Debug)]
+pub struct Lines {
+    logs: std::vec::IntoIter<PathBuf>,
+    open: Option<BufReader<File>>,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    /// Those of these logs.
+    #[must_use]
+    pub fn of(logs: Vec<PathBuf>) -> Self {
+        Self { logs: logs.into_iter(), open: None, line: Vec::new() }
+    }
+
+    /// Reads the next line, with its end where that was written; `None` after the last one.
+    ///
+    /// # Errors
+    /// When a log cannot be read.
+    pub fn read_next(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            if let Some(lines) = &mut self.open {
+                self.line.clear();
+                if lines.take(LONGEST).read_until(b'\n', &mut self.line)? > 0 {
+                    return Ok(Some(&self.line));
+                }
+            }
+            let Some(log) = self.logs.next() else { return Ok(None) };
+            self.open = Some(BufReader::with_capacity(CHUNK, own::open_to_read(&log)?));
         }
-        take(event_of(&line), &line);
     }
 }
 

@@ -21,6 +21,7 @@ pub mod raw_output;
 pub mod recorder;
 pub mod recovery;
 pub mod registry;
+pub mod replayed;
 pub mod report;
 pub mod requests;
 pub mod retention;

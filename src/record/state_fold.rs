@@ -10,7 +10,8 @@ use super::event_line::{Asked, AttemptEnded, Fact, LineTask, LoopEnded, WaitReas
 use super::state::{AtTask, Pending, State};
 use crate::engine::event::{Event, Stamped, TaskAtWork, TaskCounts};
 use crate::engine::outcome::{Ended, Outcome, Status};
-use crate::engine::report::{AttemptStatus, Report};
+use crate::engine::policy::Budget;
+use crate::engine::report::{AttemptStatus, Balance, Report, Signal};
 use crate::engine::stop::{Ask, Change, Request};
 use crate::engine::tally::{Given, Last, Settled};
 use crate::files::atomic::Durability;
@@ -24,7 +25,6 @@ impl State {
     pub(super) fn take(&mut self, stamped: &Stamped<'_>) -> Option<Durability> {
         // What no line tells.
         match stamped.event {
-            Event::LoopStarted { limits, .. } => self.budget = limits.budget(),
             Event::AttemptStarted { .. } => {
                 self.setup.config.iter_mut().for_each(WatchedConfig::attempt_begins);
             }
@@ -42,7 +42,14 @@ impl State {
     /// Takes what one line of the events log tells; answers as [`take`](Self::take).
     pub(super) fn apply(&mut self, at: DateTime<Utc>, fact: &Fact<'_>) -> Option<Durability> {
         Some(match fact {
-            Fact::LoopStarted { max_iterations, max_retries, tally, .. } => {
+            Fact::LoopStarted { limits, max_iterations, max_retries, tally, .. } => {
+                if let Some(limits) = limits {
+                    self.budget = Budget {
+                        max_cost_usd: limits.max_cost_usd,
+                        max_tokens: limits.max_tokens,
+                        max_duration_seconds: limits.max_duration_s,
+                    };
+                }
                 (self.max_iterations, self.max_retries) = (*max_iterations, *max_retries);
                 self.tally = tally.as_deref().cloned().unwrap_or_default();
                 Durability::Synced
@@ -192,7 +199,7 @@ impl State {
         let report = report(ended);
         self.agent_context = report.usage.context();
         let settled = Settled {
-            signal: ended.means.as_ref().and_then(Word::known).copied().unwrap_or_default(),
+            signal: means(ended, report.status),
             changed: ended.changed,
             proof: None,
             said_alone: ended.said_alone.to_vec(),
@@ -248,6 +255,16 @@ impl State {
     }
 }
 
+/// What an attempt means for the work. Older lines tell only what the assistant said.
+fn means(ended: &AttemptEnded<'_>, status: AttemptStatus) -> Signal {
+    match &ended.means {
+        Some(means) => means.known().copied().unwrap_or_default(),
+        None if status == AttemptStatus::Success && ended.complete => Signal::Complete,
+        None if status == AttemptStatus::Success && ended.replan => Signal::Replan,
+        None => Signal::default(),
+    }
+}
+
 /// What an attempt left, as far as its line tells it.
 pub(super) fn report(ended: &AttemptEnded<'_>) -> Report {
     // What a later release calls otherwise is no success.
@@ -264,8 +281,10 @@ pub(super) fn report(ended: &AttemptEnded<'_>) -> Report {
     usage.output_tokens = ended.usage.output_tokens;
     (usage.context_tokens, usage.context_window) = (ended.usage.context_tokens, ended.usage.context_window);
     usage.called_tools = !ended.waited_for;
-    let (exit_code, signal) = (ended.exit_code, ended.signal);
-    Report { exit_code, signal, failure, usage, ..Report::given_up(status, duration) }
+    usage.model = ended.usage.model.as_ref().map(ToString::to_string);
+    let (exit_code, signal, skipped_lines) = (ended.exit_code, ended.signal, ended.skipped_lines);
+    let balance = ended.balance.map(|balance| Balance { spent: balance.spent, left: balance.left });
+    Report { exit_code, signal, failure, usage, balance, skipped_lines, ..Report::given_up(status, duration) }
 }
 
 fn at_task(task: &LineTask<'_>, counts: TaskCounts) -> AtTask {

@@ -155,6 +155,18 @@ impl Console {
         }
     }
 
+    /// Waits until half of the queue's room is free, so that nothing has to be left out; `false` when `hurry` says so first.
+    pub(crate) fn catch_up(&self, mut hurry: impl FnMut() -> bool) -> bool {
+        let mut queue = self.shared.lock();
+        while queue.waiting > ROOM / 2 {
+            if hurry() {
+                return false;
+            }
+            queue = self.shared.wait(queue, Some(Duration::from_millis(50)));
+        }
+        true
+    }
+
     /// Waits until all is written and the status lines are gone; once `hurry` says so, only a moment longer. A reader
     /// that reads misses nothing; one that does not is given up.
     pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::Style;
-use chrono::{DateTime, Local, Utc};
+use chrono::{DateTime, Utc};
 
 use super::cells;
 use super::console::Target;
@@ -362,8 +362,8 @@ impl Plain {
             format!("{shortage}: waiting for room{all}")
         } else {
             let why = if is_overload { "provider overloaded" } else { "usage limit reached" };
-            let left = duration::rough((until - Utc::now()).to_std().unwrap_or_default());
-            let until = timestamp::nearby(&until, Local::now());
+            let left = duration::rough((until - stamped.at.to_utc()).to_std().unwrap_or_default());
+            let until = timestamp::nearby(&until, stamped.at);
             format!("{why}; waiting until {until} ({left}){all}")
         };
         let text = format!("{why}: 'ralph resume{name}' tries now, Ctrl+C stops");

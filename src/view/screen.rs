@@ -100,6 +100,11 @@ impl Screen {
         self.console.ring();
     }
 
+    /// Waits until a slow reader has read enough that nothing has to be left out; `false` when `hurry` says so first.
+    pub(crate) fn catch_up(&self, hurry: impl FnMut() -> bool) -> bool {
+        self.console.catch_up(hurry)
+    }
+
     /// Waits until all is shown; once `hurry` says so, only a moment longer.
     pub(crate) fn finish(&self, hurry: impl FnMut() -> bool) {
         self.console.finish(hurry);

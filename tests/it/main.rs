@@ -72,6 +72,7 @@ mod recordings;
 mod recovery;
 mod redaction;
 mod refusals;
+mod replay;
 mod report_page;
 mod reports;
 mod retention;

@@ -17,6 +17,7 @@ use crate::engine::testing::{Call, TestAgent, TestSource, TestValidator, context
 use crate::engine::validator::{Proof, Validation, Verdict};
 use crate::process::identity::ProcessIdentity;
 use crate::record::recovery::{ReadOn, take_lines};
+use crate::record::replayed::tests::replayed;
 use crate::reply::sigil::{PROMISE, Sigil};
 
 /// What an agent does in one attempt.
@@ -149,10 +150,14 @@ proptest! {
         prop_assert!(states.last().is_some_and(|state| !state.active));
         for later in &states {
             let until = &log[..usize::try_from(later.log_read).unwrap()];
-            let read = State { budget: later.budget, started_at: later.started_at, process: later.process.clone(), ..read_on(&begun(), until) };
+            let read = State { started_at: later.started_at, process: later.process.clone(), ..read_on(&begun(), until) };
             // By the lines alone, as by the engine's own count.
             prop_assert_eq!(written(&read), written(later));
         }
+        // Its own limits lead to each step that it has taken.
+        let (again, unexplained) = replayed(std::str::from_utf8(&log).unwrap(), None);
+        prop_assert_eq!(unexplained, Vec::<String>::new());
+        prop_assert_eq!(again.lines().count(), log.split_inclusive(|byte| *byte == b'\n').count());
         let kept = kept.get(&states);
         let from = usize::try_from(kept.log_read).unwrap();
         let mut until = log[..from + cut.index(log.len() - from + 1)].to_vec();

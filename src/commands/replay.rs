@@ -1,0 +1,308 @@
+//! `ralph replay`: a run once more, from its events alone: as it was shown, or as other settings would have led it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use chrono::{DateTime, FixedOffset};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::output::{nobody_reads, print, say};
+use super::report::pick;
+use crate::cli::ReplayArgs;
+use crate::engine::hindsight::{Difference, Next, difference};
+use crate::engine::inbox::{Inbox, Wake};
+use crate::job::preflight::limits_with;
+use crate::job::signals::Signals;
+use crate::job::workspace::locate;
+use crate::record::event_line::EventLine;
+use crate::record::event_lines::Lines;
+use crate::record::replayed::{Replayed, read};
+use crate::record::run_folder::{RunStart, event_logs, loop_folders};
+use crate::settings::{Settings, Sources, Verb};
+use crate::text::count;
+use crate::view::View;
+use crate::view::person_lines::TaskCounter;
+use crate::view::plain::Frame;
+use crate::view::run_lines::RunLines;
+use crate::view::screen::Screen;
+use crate::view::worker_lines::WorkerLines;
+
+/// The exit code where other settings would have led to another step.
+const DIFFERS: u8 = 3;
+/// The exit code after Ctrl+C.
+const INTERRUPTED: u8 = 130;
+/// How often it is checked whether anybody reads, while the next event is waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// `ralph replay`.
+pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
+    let speed = args.speed.as_deref().map(speed).transpose()?;
+    let here = locate(args.ralph_dir.as_ref())?;
+    let picked = pick::run(&here, args.target.as_deref())?;
+    let verb = RunStart::read(&picked.folder)
+        .and_then(|start| Verb::ALL.into_iter().find(|verb| verb.words() == start.verb));
+    let mut tracks = tracks(&picked.folder)?;
+    if let Some(name) = &picked.name {
+        tracks.retain(|track| track.replayed.identity().name == *name);
+    }
+    if tracks.is_empty() {
+        bail!("no events are left in {}: there is nothing to replay", picked.folder.display());
+    }
+    match &args.config {
+        Some(file) => compare(tracks, verb, file),
+        None => show(tracks, verb, speed),
+    }
+}
+
+fn speed(word: &str) -> anyhow::Result<f64> {
+    let speed = word.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
+    speed.ok_or_else(|| anyhow!("--speed: '{word}' is no number above 0, such as 1 or 60"))
+}
+
+/// The loops of a run that have events.
+fn tracks(folder: &Path) -> anyhow::Result<Vec<Track>> {
+    let unreadable = || format!("cannot read {}", folder.display());
+    let folders = loop_folders(folder).with_context(unreadable)?;
+    folders.into_iter().filter_map(|folder| Track::of(folder).transpose()).collect()
+}
+
+/// One loop, and how far its events were read.
+struct Track {
+    replayed: Replayed,
+    folder: PathBuf,
+    lines: Lines,
+    /// The next line, and when it was written.
+    line: Vec<u8>,
+    at: DateTime<FixedOffset>,
+}
+
+impl Track {
+    /// The loop whose logs are in this folder; `None` where these have no event.
+    fn of(folder: PathBuf) -> anyhow::Result<Option<Self>> {
+        let mut lines = Lines::of(event_logs(&folder));
+        let Some((line, at)) = next(&mut lines, &folder)? else { return Ok(None) };
+        let Some(first) = read(&line) else { return Ok(None) };
+        let replayed = Replayed::of(&first)?;
+        Ok(Some(Self { replayed, folder, lines, line, at }))
+    }
+
+    /// Goes on to the next line; `false` where there is none.
+    fn advance(&mut self) -> anyhow::Result<bool> {
+        let Some((line, at)) = next(&mut self.lines, &self.folder)? else { return Ok(false) };
+        (self.line, self.at) = (line, at);
+        Ok(true)
+    }
+}
+
+/// The next line that can be read, and when it was written.
+fn next(lines: &mut Lines, folder: &Path) -> anyhow::Result<Option<(Vec<u8>, DateTime<FixedOffset>)>> {
+    let unreadable = || format!("cannot read the events in {}", folder.display());
+    while let Some(line) = lines.read_next().with_context(unreadable)? {
+        if let Some(at) = read(line).map(|read| read.at) {
+            return Ok(Some((line.to_vec(), at)));
+        }
+    }
+    Ok(None)
+}
+
+/// Shows all events in the order in which they came.
+fn show(tracks: Vec<Track>, verb: Option<Verb>, speed: Option<f64>) -> anyhow::Result<u8> {
+    let inbox = Arc::new(Inbox::default());
+    Signals::listen()?.join(&inbox);
+    let screen = Screen::start(false, false)?;
+    let mut shown = views(tracks, verb, &screen);
+    let mut pace = speed.map(|speed| Pace { speed, began: None });
+    let mut code = 0;
+    while let Some(place) = (0..shown.len()).min_by_key(|place| shown[*place].0.at) {
+        let (track, view) = &mut shown[place];
+        match pace.as_mut().map_or(Ok(Wanted::Yes), |pace| pace.wait_for(track.at, &inbox))? {
+            Wanted::Yes if screen.catch_up(|| is_asked(&inbox, Instant::now())) => {}
+            Wanted::ByNobody => break,
+            _ => {
+                code = INTERRUPTED;
+                break;
+            }
+        }
+        if let Some(line) = read(&track.line) {
+            track.replayed.take(&line, &mut |stamped| view.take(stamped));
+        }
+        if !track.advance()? {
+            // A branch keeps its status line until all have ended.
+            shown.remove(place);
+        }
+    }
+    screen.finish(|| is_asked(&inbox, Instant::now()));
+    Ok(code)
+}
+
+/// Each loop with the view that has shown it.
+fn views(tracks: Vec<Track>, verb: Option<Verb>, screen: &Screen) -> Vec<(Track, View)> {
+    if verb != Some(Verb::LoopBuild) {
+        let view = |track: Track| {
+            let frame = frame(&track, verb);
+            (track, screen.view(frame))
+        };
+        return tracks.into_iter().map(view).collect();
+    }
+    screen.expect(tracks.len());
+    let width = tracks.iter().map(|track| track.replayed.identity().name.width()).max().unwrap_or_default();
+    let view = |(place, track): (usize, Track)| {
+        let uncounted = TaskCounter(Box::new(|| None));
+        let view = screen.branch(place, &track.replayed.identity().name, width, uncounted);
+        (track, view)
+    };
+    tracks.into_iter().enumerate().map(view).collect()
+}
+
+/// What stands around the iterations of the only loop.
+fn frame(track: &Track, verb: Option<Verb>) -> Frame {
+    let frame = match verb {
+        Some(Verb::Run | Verb::Tasks | Verb::Feature) => Frame::Lines(RunLines::default()),
+        Some(Verb::Spawn) => {
+            let lines = WorkerLines::new(&track.replayed.identity().name, !goes_on(&track.line));
+            Frame::Worker(Box::new(lines))
+        }
+        _ => Frame::Blocks,
+    };
+    frame.for_reader(verb.unwrap_or(Verb::Build).words())
+}
+
+/// Whether the loop that begins with this line has counted something before.
+fn goes_on(line: &[u8]) -> bool {
+    use crate::record::event_line::Fact;
+    matches!(read(line), Some(EventLine { fact: Fact::LoopStarted { tally: Some(_), .. }, .. }))
+}
+
+/// How fast events follow each other.
+struct Pace {
+    speed: f64,
+    /// When the first event came, by its own clock and by ours.
+    began: Option<(DateTime<FixedOffset>, Instant)>,
+}
+
+/// Whether the next event is to be shown.
+enum Wanted {
+    Yes,
+    /// Standard output was closed.
+    ByNobody,
+    /// Somebody has pressed Ctrl+C.
+    NoMore,
+}
+
+impl Pace {
+    /// Waits until an event of that time is due.
+    fn wait_for(&mut self, at: DateTime<FixedOffset>, inbox: &Inbox) -> anyhow::Result<Wanted> {
+        let (first, began) = *self.began.get_or_insert_with(|| (at, Instant::now()));
+        let after = (at - first).to_std().unwrap_or_default().as_secs_f64() / self.speed;
+        // A moment that lies too far ahead for the clock never comes.
+        let due = Duration::try_from_secs_f64(after).ok().and_then(|after| began.checked_add(after));
+        loop {
+            let now = Instant::now();
+            if due.is_some_and(|due| due <= now) {
+                return Ok(Wanted::Yes);
+            }
+            let look = now + LOOK;
+            if is_asked(inbox, due.map_or(look, |due| due.min(look))) {
+                return Ok(Wanted::NoMore);
+            }
+            if nobody_reads(Duration::ZERO)? {
+                return Ok(Wanted::ByNobody);
+            }
+        }
+    }
+}
+
+/// Waits until then, or until somebody wants the replay to end.
+fn is_asked(inbox: &Inbox, until: Instant) -> bool {
+    matches!(inbox.wait(Some(until)), Wake::Asked(_))
+}
+
+/// Prints where the settings of a file would have led to other steps.
+fn compare(tracks: Vec<Track>, verb: Option<Verb>, file: &Path) -> anyhow::Result<u8> {
+    let settings = settings(verb, file)?;
+    let has_several = tracks.len() > 1;
+    let (mut steps, mut differences) = (0, Vec::new());
+    for track in tracks {
+        let name = track.replayed.identity().name.clone();
+        let name = if has_several { format!("{name}: ") } else { String::new() };
+        let found = Compared::of(track, verb.unwrap_or(Verb::Build), &settings)?;
+        steps += found.steps;
+        differences.extend(found.differences.into_iter().map(|line| name.clone() + &line));
+    }
+    if differences.is_empty() {
+        say(&format!(
+            "the same: {} by the limits of the run and by {}",
+            count::of(steps, "step"),
+            file.display()
+        ));
+        return Ok(0);
+    }
+    print(|out| differences.iter().try_for_each(|line| writeln!(out, "{line}")))?;
+    Ok(DIFFERS)
+}
+
+/// What the file says, and nothing else.
+fn settings(verb: Option<Verb>, file: &Path) -> anyhow::Result<Settings> {
+    let is_toml = file.extension().is_some_and(|extension| extension == "toml");
+    if let Err(error) = std::fs::metadata(file) {
+        bail!("--config: cannot read {}: {error}", file.display());
+    }
+    let path = Some(file.to_owned());
+    let sources = Sources {
+        verb,
+        flags: Vec::new(),
+        env: &|_| None,
+        shell_config: path.clone().filter(|_| !is_toml),
+        shell_config_explicit: true,
+        project_toml: path.filter(|_| is_toml),
+        older_toml: None,
+        user_toml: None,
+        // None of those is a limit.
+        trusts: &|_| false,
+    };
+    Ok(Settings::load(&sources)?)
+}
+
+/// What came of a comparison.
+#[derive(Default)]
+struct Compared {
+    steps: u64,
+    differences: Vec<String>,
+}
+
+impl Compared {
+    /// Decides each step of a loop anew. Where it would have ended, what followed would not have been.
+    fn of(mut track: Track, verb: Verb, settings: &Settings) -> anyhow::Result<Self> {
+        let mut found = Self::default();
+        loop {
+            if let Some(line) = read(&track.line) {
+                if let Some(taken) = track.replayed.taken(&line) {
+                    let Some(own) = track.replayed.limits() else {
+                        bail!(
+                            "loop '{}' was run by an older ralph, which did not keep its limits: leave out --config",
+                            track.replayed.identity().name
+                        );
+                    };
+                    found.steps += 1;
+                    let other = limits_with(settings, verb, own);
+                    if let Some(difference) = difference(own, &other, taken.tally, taken.now) {
+                        let Difference { own, other } = difference;
+                        found
+                            .differences
+                            .push(format!("iteration {}: {own} → {other}", taken.tally.iteration));
+                        if matches!(other, Next::End(_)) {
+                            return Ok(found);
+                        }
+                    }
+                }
+                track.replayed.take(&line, &mut |_| {});
+            }
+            if !track.advance()? {
+                return Ok(found);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::*;
+use crate::record::event_json::to_lines;
+
+/// The lines of a loop's log, as version 1 of the format first wrote them.
+fn recorded(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/event_lines").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// The lines of each loop in each of them.
+fn all_recorded() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/event_lines");
+    let mut logs = BTreeMap::<_, String>::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        for line in recorded(&name).split_inclusive('\n').filter(|line| !line.contains("\"build_ended\"")) {
+            let run = EventLine::read(line).unwrap().run.into_owned();
+            *logs.entry((name.clone(), run)).or_default() += line;
+        }
+    }
+    logs.into_iter().map(|((name, _), log)| (name, log)).collect()
+}
+
+/// The events of a log again, as lines; and each step that the policy does not explain, by limits that may fill in what an older
+/// log does not tell.
+pub(in crate::record) fn replayed(log: &str, limits: Option<&Limits>) -> (String, Vec<String>) {
+    let (mut lines, mut unexplained) = (String::new(), Vec::new());
+    let mut replayed: Option<Replayed> = None;
+    for line in log.lines() {
+        let Some(line) = read(line.as_bytes()) else { continue };
+        let replayed = replayed.get_or_insert_with(|| Replayed::of(&line).unwrap());
+        if let Some(taken) = replayed.taken(&line) {
+            let own = Limits {
+                max_iterations: replayed.limits.max_iterations,
+                max_retries: replayed.limits.max_retries,
+                ..limits.unwrap_or(&replayed.limits).clone()
+            };
+            let decided = Next::decided(&own, taken.tally, taken.now);
+            let is_explained = match (taken.next, decided) {
+                (Next::End(taken), Next::End(decided)) => {
+                    decided.word() == taken.word() || decided.if_unproven() == Some(taken)
+                }
+                // Its work, an agent or a record has ended it.
+                (Next::End(taken), _) => !is_of_limits(taken),
+                // It waits for a provider before it begins.
+                (Next::Wait, Next::Iteration) => taken.tally.waits_for_provider(),
+                // Older lines do not tell that a wait is over.
+                (Next::Again, Next::Wait) => limits.is_some(),
+                (taken, decided) => taken == decided,
+            };
+            if !is_explained {
+                unexplained.push(format!("{}: {:?}, by the policy {decided:?}", line.at, taken.next));
+            }
+        }
+        replayed.take(&line, &mut |stamped| lines += &to_lines(stamped));
+    }
+    (lines, unexplained)
+}
+
+/// Whether only the policy ends loops so.
+fn is_of_limits(outcome: Outcome) -> bool {
+    use Outcome::{BudgetReached, DurationReached, Idle, LastFailed, LimitTooFar, MaxIterations, Overloaded};
+    matches!(
+        outcome,
+        BudgetReached | DurationReached | Idle | LastFailed | LimitTooFar | MaxIterations | Overloaded
+    )
+}
+
+/// What views show of a line, and what both older and newer ones tell.
+fn plain(line: &str) -> BTreeMap<String, serde_json::Value> {
+    const SHOWN: [&str; 12] = [
+        "at",
+        "event",
+        "exit_code",
+        "exit_reason",
+        "head",
+        "input",
+        "iteration",
+        "message",
+        "name",
+        "retry",
+        "status",
+        "text",
+    ];
+    let fields: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+    fields.into_iter().filter(|(name, _)| SHOWN.contains(&&**name)).collect()
+}
+
+#[test]
+fn the_lines_of_a_log_become_the_events_that_they_were() {
+    for (name, log) in all_recorded() {
+        let (again, _) = replayed(&log, None);
+        let lines: Vec<_> = log.lines().map(plain).collect();
+        let again: Vec<_> = again.lines().map(plain).collect();
+        let is_unknown = |line: &BTreeMap<String, serde_json::Value>| {
+            line["event"] == "loop_ended" && line["exit_reason"] == "killed"
+        };
+        let known = lines.len() - usize::from(lines.iter().any(is_unknown));
+        assert_eq!(again[..known], lines[..known], "{name}");
+        // An end whose word is not known any more is told as one.
+        assert_eq!(again.len(), lines.len(), "{name}");
+    }
+}
+
+#[test]
+fn each_step_of_a_log_is_what_the_policy_decides() {
+    for (name, log) in all_recorded() {
+        let unknown = unknown_limits();
+        // The defaults of the verbs.
+        let limits = match &*name {
+            "ralph_md.events.jsonl" => unknown,
+            branch if branch.starts_with("loop_build") => {
+                Limits { breaker: Some(3), idle: Some(2), failed_end: Outcome::StoppedOnError, ..unknown }
+            }
+            _ => Limits { on_failure: OnFailure::End, max_limit_wait: Duration::from_hours(6), ..unknown },
+        };
+        let (_, unexplained) = replayed(&log, Some(&limits));
+        assert_eq!(unexplained, Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_line_of_ours_is_passed_over() {
+    for torn in ["", "{", "[]", "\u{0}\u{0}", r#"{"v":2,"event":"text"}"#] {
+        assert_eq!(read(torn.as_bytes()), None, "{torn}");
+    }
+    assert_eq!(read(b"\xff\xfe"), None);
+    let line = recorded("success.events.jsonl").lines().next().unwrap().to_owned();
+    assert!(read(line.as_bytes()).is_some());
+    assert_eq!(read(line.replace("\"at\":\"2026", "\"at\":\"+262000").as_bytes()), None);
+}
+
+#[test]
+fn names_of_a_foreign_log_drive_no_terminal() {
+    let line = recorded("success.events.jsonl").lines().next().unwrap().to_owned();
+    let line = line.replace("\"mode\":\"", "\"mode\":\"\\u001b]0;title\\u0007\\u001b[2J");
+    let replayed = Replayed::of(&read(line.as_bytes()).unwrap()).unwrap();
+    assert!(!replayed.identity().mode.contains(char::is_control), "{:?}", replayed.identity());
+}

@@ -1,0 +1,134 @@
+//! `ralph replay`: a run once more, from its events alone, and what other settings would have made of it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::branch_project::{BranchProject, plan};
+use crate::scratch::{Scratch, claude_says};
+
+/// A project whose agent fails twice at its first iteration, and costs money.
+fn failing_first() -> Scratch {
+    let scratch = Scratch::new();
+    let says = claude_says("on it");
+    scratch.agent(
+        "claude",
+        &format!(
+            "cat > /dev/null\necho x >> ../tries\nif [ $(wc -l < ../tries) -lt 3 ]; then exit 7; fi\n{says}"
+        ),
+    );
+    scratch
+}
+
+#[test]
+fn a_run_is_shown_as_it_was_and_nothing_is_written() {
+    let scratch = failing_first();
+    let refused = scratch.run("replay");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains("a loop has to be started first"),
+        "{refused:?}"
+    );
+    let live = scratch.run("prompt p.md 2");
+    assert_eq!(live.code, Some(0), "{live:?}");
+    let before = listing(&scratch);
+    let again = scratch.run("replay");
+    assert_eq!((again.code, &again.stdout, &again.stderr), (Some(0), &live.stdout, &live.stderr));
+    assert_eq!(scratch.run("replay prompt").stdout, live.stdout);
+    assert_eq!(scratch.run("replay --speed 100000").stdout, live.stdout);
+    assert_eq!(listing(&scratch), before);
+    for wrong in ["replay --speed 0", "replay --speed -1", "replay --speed fast", "replay nothing"] {
+        let refused = scratch.run(wrong);
+        assert!(refused.code == Some(1) && refused.stderr.starts_with("error: "), "{refused:?}");
+    }
+}
+
+fn listing(scratch: &Scratch) -> Vec<String> {
+    let mut folders = vec![scratch.path(".ralph")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (path, kind) = (entry.path(), entry.metadata().unwrap());
+            if kind.is_dir() {
+                folders.push(path.clone());
+            }
+            found.push(format!("{} {:?}", path.display(), kind.modified().unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn other_settings_are_told_where_they_lead_to_another_step() {
+    let scratch = failing_first();
+    assert_eq!(scratch.run("prompt p.md 2 --max-retries 3").code, Some(0));
+    let compared = |config: &str, text: &str| {
+        scratch.write(config, text);
+        let run = scratch.run(&format!("replay --config {config}"));
+        (run.code, run.stdout)
+    };
+    let (code, told) = compared("own.toml", "[loop]\nmax_retries = 3\nmax_iterations = 2\n");
+    assert!(code == Some(0) && told.starts_with("the same: "), "{told}");
+    let (code, told) = compared("once.toml", "[loop]\nmax_retries = 1\n");
+    assert_eq!((code, &*told), (Some(3), "iteration 1: retry → stop, agent failure exceeded retries\n"));
+    let (code, told) = compared("config.sh", "MAX_RETRIES=0\nSTOP_ON_ERROR=false\n");
+    assert_eq!(
+        (code, &*told),
+        (Some(3), "iteration 1: retry → next iteration\niteration 1: retry → next iteration\n")
+    );
+    let (code, told) = compared("more.toml", "[loop]\nmax_iterations = 5\n");
+    assert_eq!((code, &*told), (Some(3), "iteration 2: stop, max iterations reached → next iteration\n"));
+    let (code, told) = compared("less.toml", "[loop]\nmax_iterations = 1\n");
+    assert_eq!((code, &*told), (Some(3), "iteration 1: next iteration → stop, max iterations reached\n"));
+    let (code, _) = compared("wrong.toml", "[loop]\nmax_retries = \"many\"\n");
+    assert_eq!(code, Some(1));
+    assert_eq!(scratch.run("replay --config nowhere.toml").code, Some(1));
+}
+
+#[test]
+fn all_branches_of_a_build_are_shown() {
+    let project = BranchProject::without_remote(&plan(&[("one", 2), ("two", 1)]));
+    let scratch = &project.scratch;
+    assert_eq!(scratch.run("loop build -m 3").code, Some(0));
+    let again = scratch.run("replay");
+    assert_eq!(again.code, Some(0), "{again:?}");
+    for said in ["one │ ── Iteration 1 ──", "two │ ── Iteration 1 ──", "one │ ■ ", "two │ ■ "]
+    {
+        assert!(again.stdout.contains(said), "{said}: {again:?}");
+    }
+    let one = scratch.run("replay one");
+    assert!(one.stdout.contains("one │ ") && !one.stdout.contains("two │ "), "{one:?}");
+}
+
+#[test]
+fn foreign_bytes_in_a_log_are_passed_over_and_long_runs_are_replayed_quickly() {
+    let scratch = failing_first();
+    assert_eq!(scratch.run("prompt p.md 2").code, Some(0));
+    let run = fs::read_dir(scratch.path(".ralph/runs")).unwrap().next().unwrap().unwrap().path();
+    let log = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path());
+    let log = log.into_iter().find(|path| path.to_string_lossy().ends_with(".events.jsonl")).unwrap();
+    let text = fs::read_to_string(&log).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let mut foreign = format!("{first}\n").into_bytes();
+    foreign.extend(b"\xff\xfe\n{\"v\":1}\n[]\n\0\0\0\n");
+    let hostile = first.replace(
+        "\"event\":\"loop_started\"",
+        "\"event\":\"text\",\"text\":\"\\u001b]0;owned\\u0007\\u001b[2Jsaid\"",
+    );
+    foreign.extend(hostile.bytes().chain([b'\n']));
+    for number in 1..=10_000 {
+        let lines = rest.lines().filter(|line| line.contains("\"iteration\":2,"));
+        for line in lines {
+            foreign.extend(
+                line.replace("\"iteration\":2,", &format!("\"iteration\":{number},")).bytes().chain([b'\n']),
+            );
+        }
+    }
+    foreign.extend(b"{\"agent\":\"cl");
+    fs::write(&log, foreign).unwrap();
+    let began = Instant::now();
+    let again = scratch.run("replay");
+    assert!(again.code == Some(0) && again.stdout.contains("10000"), "{again:?}");
+    assert!(!again.stderr.contains('\x1b') && again.stderr.contains("said"), "{}", again.stderr);
+    // Within a second, as the program is built for its users.
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+}
