@@ -62,7 +62,7 @@ impl Recorder {
 
         let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
         make_folders(&project.records())?;
-        litter(project, lock.previous()).iter().for_each(|folder| temporary::sweep(folder));
+        remove_litter(project, &lock);
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
@@ -214,7 +214,7 @@ pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     project.require_no_link()?;
     let lock = Lock::acquire(&path, &holder)?;
     let _ = sweep_after(&lock);
-    litter(project, lock.previous()).iter().for_each(|folder| temporary::sweep(folder));
+    remove_litter(project, &lock);
     Ok(lock)
 }
 
@@ -261,6 +261,13 @@ fn sweep_after(lock: &Lock) -> Option<String> {
         let Holder { mode, identity, .. } = previous;
         format!("ended {ended} processes of a {mode} loop that was killed (pid {})", identity.pid)
     })
+}
+
+/// Removes the temporary files that processes which were killed have left.
+fn remove_litter(project: &Project, lock: &Lock) {
+    for folder in litter(project, lock.previous()) {
+        temporary::sweep(&folder);
+    }
 }
 
 /// Where processes that were killed may have left temporary files.
