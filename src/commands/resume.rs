@@ -11,6 +11,7 @@ use super::control::{Answer, ask, not_yet, noun};
 use super::output::{Said, remark};
 use super::plain_loop::count as number;
 use super::target;
+use super::worker;
 use crate::agent::pane::done::DonePattern;
 use crate::cli::{PlaceArgs, ResumeArgs};
 use crate::engine::outcome::{Outcome, Status};
@@ -80,6 +81,9 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
         }
         ([], Some((found, state))) => {
             let Some(limit) = limit.filter(|_| has_reached_its_limit(state)) else {
+                if found.project.is_of_worker() {
+                    worker::close_left(found)?;
+                }
                 let line = new_allowance(&found.name, state);
                 bail!(
                     "loop '{}' has come to its end ({}): start it again, or give it a new allowance with '{line}'{}",

@@ -110,13 +110,15 @@ pub fn index_lock(root: &Path) -> Option<PathBuf> {
     folder.map(|folder| folder.join("index.lock")).filter(|lock| lock.exists())
 }
 
-/// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD and the branch.
+/// The locks that keep git from committing on `branch` in the work tree `root`: of its index, its HEAD, the branch, and what a
+/// commit removes at last.
 #[must_use]
 pub fn locks(root: &Path, branch: &str) -> Vec<PathBuf> {
-    let head = head_file::git_dir(root).ok().flatten().map(|folder| folder.join("HEAD.lock"));
+    let folder = head_file::git_dir(root).ok().flatten();
+    let own = folder.iter().flat_map(|folder| ["HEAD.lock", "AUTO_MERGE.lock"].map(|name| folder.join(name)));
     let name = head_file::common_dir(root)
         .map(|common| without_links(&common).join(format!("refs/heads/{branch}.lock")));
-    let others = [head, name].into_iter().flatten().filter(|lock| lock.is_file());
+    let others = own.chain(name).filter(|lock| lock.is_file());
     index_lock(root).into_iter().chain(others).collect()
 }
 

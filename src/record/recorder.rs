@@ -62,9 +62,7 @@ impl Recorder {
 
         let mut warnings: Vec<String> = sweep_after(&lock).into_iter().collect();
         make_folders(&project.records())?;
-        for folder in litter(project, lock.previous()) {
-            temporary::sweep(&folder);
-        }
+        remove_litter(project, &lock);
         warnings.extend(set_unknown_state_aside(&project.state())?);
         requests::clear(&project.requests())?;
         let iterations = IterationsLog::open(&project.iterations_log())?;
@@ -203,7 +201,7 @@ impl Recorder {
     pub fn close(self) {}
 }
 
-/// Keeps loops out of a ralph dir while something else is done there, and ends what a dead loop left behind.
+/// Keeps loops out of a ralph dir while something else is done there, and ends and removes what a dead loop left behind.
 ///
 /// # Errors
 /// When a loop holds the lock, or it cannot be taken.
@@ -216,6 +214,7 @@ pub fn hold(project: &Project, why: &str) -> anyhow::Result<Lock> {
     project.require_no_link()?;
     let lock = Lock::acquire(&path, &holder)?;
     let _ = sweep_after(&lock);
+    remove_litter(project, &lock);
     Ok(lock)
 }
 
@@ -264,13 +263,26 @@ fn sweep_after(lock: &Lock) -> Option<String> {
     })
 }
 
+/// Removes the temporary files that processes which were killed have left.
+fn remove_litter(project: &Project, lock: &Lock) {
+    for folder in litter(project, lock.previous()) {
+        temporary::sweep(&folder);
+    }
+}
+
 /// Where processes that were killed may have left temporary files.
 #[must_use]
 pub fn litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
     let mut folders = vec![project.run_dir().to_owned(), project.records(), project.root().to_owned()];
     folders.extend(project.registry());
     folders.extend(project.trust());
-    folders.extend(previous.map(|previous| project.run(&previous.run_id)));
+    folders.extend(project.branches().into_iter().map(|(_, branch)| branch.records()));
+    // A build of branches is not named by its lock, but its run is the newest one.
+    let newest = project.all_runs().unwrap_or_default().into_iter().next();
+    for run in newest.into_iter().chain(previous.map(|previous| project.run(&previous.run_id))) {
+        folders.extend(run_folder::loop_folders(&run).unwrap_or_default());
+        folders.push(run);
+    }
     folders.sort();
     folders.dedup();
     folders

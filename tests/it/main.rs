@@ -30,6 +30,7 @@ mod clones;
 mod completions;
 mod config;
 mod control;
+mod crash_sweep;
 mod desktop;
 mod diff;
 mod disk_full;

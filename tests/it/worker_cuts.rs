@@ -99,6 +99,17 @@ fn panes_that_a_killed_monitor_has_not_written_down_are_closed() {
 }
 
 #[test]
+fn a_pane_of_a_loop_whose_end_only_the_log_has_is_closed_by_resume() {
+    let tmux = Tmux::cut("kill-pane", 1, false);
+    tmux.scratch.write("go", "");
+    let first = tmux.run(SPAWN);
+    assert_eq!(first.code, None, "{first:?}");
+    let run = tmux.run("resume w");
+    assert!(run.code == Some(1) && run.stderr.contains("has come to its end (limit)"), "{run:?}");
+    tmux.assert_nothing_left();
+}
+
+#[test]
 fn a_pane_whose_end_is_booked_is_closed_by_whoever_comes_next() {
     for verb in ["kill w", "clean w", "spawn --replace --name w --prompt-file prompt.md -n 1 -- claude"] {
         let tmux = Tmux::cut("kill-pane", 1, false);

@@ -17,6 +17,7 @@ use crate::files::own;
 use crate::project::Project;
 use crate::record::lock::Lock;
 use crate::record::lookup::Loop;
+use crate::record::recorder;
 use crate::record::state;
 
 /// How long a monitor may take to leave its agent alone.
@@ -28,6 +29,16 @@ pub(in crate::commands) fn clean_running(found: &Loop) -> anyhow::Result<()> {
     end_monitor(&worker, Request::Detach, LEAVES)?;
     if worker.runs() {
         warn(&format!("worker '{}' is still running (only ralph state removed)", worker.name));
+    }
+    Ok(())
+}
+
+/// Closes the panes that a monitor has left which was killed after the end of its loop was written. A program that runs is left alone.
+pub(in crate::commands) fn close_left(found: &Loop) -> anyhow::Result<()> {
+    let _lock = recorder::hold(&found.project, "resume")?;
+    let worker = find::named(&found.name)?;
+    if !worker.runs() {
+        worker::close(worker.server().as_ref(), &found.project.records(), None)?;
     }
     Ok(())
 }
