@@ -9,10 +9,11 @@ use super::author::DRAFT;
 use super::task::place;
 use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, NotifyVerb, TaskVerb};
 use crate::job::workspace::locate;
-use crate::process::ancestry::has_supervisor;
+use crate::process::ancestry::{has_supervisor, is_beside_pane};
 use crate::process::sweep::{Carried, PANE_MARK};
 use crate::record::lookup;
 use crate::record::state::Extent;
+use crate::tmux::server;
 
 /// The inode of the pid namespace that all others are in (`PROC_PID_INIT_INO` of the kernel).
 const OUTERMOST_NAMESPACE: u64 = 0xEFFF_FFFC;
@@ -33,8 +34,8 @@ enum Place {
     Outside,
     /// By a program of a run: an agent, a validation command, a hook, or what one of these has started.
     Inside,
-    /// With the marks of a run of which cannot be said whether it lives.
-    Doubtful,
+    /// Perhaps by an agent: why that cannot be told.
+    Doubtful(String),
 }
 
 /// Refuses a command that is not allowed inside an attempt.
@@ -64,9 +65,7 @@ fn refuse(verb: &str, instead: &str) -> anyhow::Result<()> {
     match call_place() {
         Place::Outside => Ok(()),
         Place::Inside => bail!("{refused}: {instead}"),
-        Place::Doubtful => bail!(
-            "{refused}, and this process has the marks of a run that cannot be found: call it from another terminal"
-        ),
+        Place::Doubtful(why) => bail!("{refused}, and {why}: call it from another terminal"),
     }
 }
 
@@ -167,13 +166,20 @@ fn call_place() -> Place {
     if is_of_pane || has_supervisor(top()) {
         return Place::Inside;
     }
+    if is_beside_pane(top(), server::is_ours) {
+        return Place::Doubtful("a worker's agent may have opened this window of ralph's tmux".to_owned());
+    }
     let Some(carried) = Carried::by_us() else { return Place::Outside };
     // In a pid namespace of its own a process does not see the supervisor above it.
     let namespace = fs::metadata("/proc/self/ns/pid").map(|namespace| namespace.ino());
-    match lives(&carried) {
-        Some(true) => Place::Inside,
-        None if namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE) => Place::Doubtful,
-        None | Some(false) => Place::Outside,
+    let doubtful = |which| Place::Doubtful(format!("this process has the marks of a run that {which}"));
+    match end(&carried) {
+        Some(End::None) => Place::Inside,
+        // Whoever killed it left its programs alive.
+        Some(End::CutOff) => doubtful("was cut off"),
+        Some(End::Orderly) => Place::Outside,
+        None if namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE) => doubtful("cannot be found"),
+        None => Place::Outside,
     }
 }
 
@@ -183,10 +189,24 @@ fn top() -> Option<u32> {
     if cfg!(feature = "test-build") { std::env::var("TESTS_OF_RALPH_PID").ok()?.parse().ok() } else { None }
 }
 
-/// Whether a run is at work, as its lock says, which counts in every namespace. `None`: it is not known here.
-fn lives(carried: &Carried) -> Option<bool> {
+/// How a run came to its end.
+enum End {
+    /// It is at work.
+    None,
+    /// It was killed, and what it had started may be alive.
+    CutOff,
+    /// It ended what it had started.
+    Orderly,
+}
+
+/// The end of a run, as its lock says, which counts in every namespace. `None`: it is not known here.
+fn end(carried: &Carried) -> Option<End> {
     let loops = lookup::of_machine(&locate(None).ok()?, Extent::Head);
-    let found =
-        loops.iter().find(|found| found.state.as_ref().is_ok_and(|state| carried.is_of_run(&state.run)));
-    found.map(|found| found.alive().is_some())
+    let mut states = loops.iter().filter_map(|found| found.state.as_ref().ok());
+    let state = states.find(|state| carried.is_of_run(&state.run))?;
+    Some(match state.is_alive() {
+        true => End::None,
+        false if state.ended_at.is_none() => End::CutOff,
+        false => End::Orderly,
+    })
 }

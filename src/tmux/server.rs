@@ -16,6 +16,17 @@ pub(super) const LIMIT: Duration = Duration::from_secs(10);
 /// How long it may take to take in a megabyte, too.
 const INPUT_LIMIT: Duration = Duration::from_secs(30);
 
+/// The first words of each of our command lines. Whatever the locale says, the screens of agents are UTF-8. The user's
+/// configuration is for the user's servers: in this one, a plugin that restores sessions would start programs, a hook or a default
+/// command would do things to our windows, and options could end them.
+const ALONE: [&str; 3] = ["-u", "-f", "/dev/null"];
+
+/// Whether a server with this command line was started by ralph, and is not one that a user has lent it.
+#[must_use]
+pub fn is_ours(words: &[String]) -> bool {
+    words.get(1..=ALONE.len()).is_some_and(|words| words == ALONE)
+}
+
 /// A tmux server, whether it runs or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
@@ -76,10 +87,7 @@ impl Server {
         }
         // It stays while folders come and go.
         command.current_dir("/");
-        // Whatever the locale says, the screens of agents are UTF-8. The user's configuration is for the user's servers: in
-        // this one, a plugin that restores sessions would start programs, a hook or a default command would do things to our
-        // windows, and options could end them.
-        command.args(["-u", "-f", "/dev/null"]).args(&self.options);
+        command.args(ALONE).args(&self.options);
         command
     }
 

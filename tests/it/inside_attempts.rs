@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::policies::assert_end;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, wait_for};
+use crate::workers::Tmux;
 
 const RALPH: &str = env!("CARGO_BIN_EXE_ralph");
 
@@ -148,4 +149,55 @@ fn programs_of_a_loop_are_inside_as_well() {
 fn a_link_to_the_graph_is_no_draft() {
     let linked = "mkdir -p ../x/task-draft; ln -sfn \"$PWD/.ralph\" ../x/task-draft/.ralph;";
     assert_refused(linked, &[("task done --force ID --ralph-dir ../x/task-draft/.ralph", 2)]);
+}
+
+#[test]
+fn a_window_beside_that_of_a_worker_may_be_its_agents() {
+    let tmux = Tmux::new();
+    let (scratch, socket) = (&tmux.scratch, tmux.socket());
+    let id = scratch.run("task add a").stdout.trim().to_owned();
+    let home = scratch.home();
+    // Nothing of the worker is above that process, and it has no mark.
+    let line = format!(
+        "cd '{}'; env -i HOME='{}' '{RALPH}' task done --force {id} 2>>../said; echo $? >>../codes",
+        scratch.root().display(),
+        home.display()
+    );
+    scratch.write("line", line);
+    scratch.agent(
+        "claude",
+        &format!(
+            "printf '❯ '; read -r line; tmux -S '{}' new-window -d \"bash '$PWD/line'\"
+             until [ -e ../codes ]; do sleep 0.05; done; exit 0",
+            socket.display()
+        ),
+    );
+    let run = tmux.run("spawn --name w --prompt-file prompt.md -n 1 -- claude");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let file = |name: &str| fs::read_to_string(scratch.outside().join(name)).unwrap();
+    assert!(file("said").contains("a worker's agent may have opened this window"), "{}", file("said"));
+    assert_eq!(file("codes"), "1\n");
+    tmux.assert_nothing_left();
+}
+
+#[test]
+fn what_has_killed_its_run_is_doubted() {
+    let scratch = Scratch::new();
+    let id = scratch.run("task add a").stdout.trim().to_owned();
+    scratch.agent(
+        "claude",
+        &format!(
+            "cat > /dev/null
+             trap '' HUP INT TERM; ralph=$(awk '/^PPid/ {{ print $2 }}' /proc/$PPID/status)
+             kill -9 $ralph $PPID
+             while [ -e /proc/$ralph ]; do sleep 0.01; done
+             env -i HOME=\"$HOME\" '{RALPH}' task done --force {id} 2> ../said; echo $? > ../code"
+        ),
+    );
+    let run = scratch.run("prompt p.md 1");
+    assert_eq!(run.code, None, "{run:?}");
+    let code = || fs::read_to_string(scratch.outside().join("code")).ok().filter(|code| code.ends_with('\n'));
+    assert_eq!(wait_for("an answer", code), "1\n");
+    let said = fs::read_to_string(scratch.outside().join("said")).unwrap();
+    assert!(said.contains("the marks of a run that was cut off: call it from another terminal"), "{said}");
 }
