@@ -14,7 +14,7 @@ pub struct SigilKind {
 /// What a sigil is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// `<name/>`
+    /// `<name/>`, or `<name></name>`.
     Empty,
     /// `<name>body</name>`, with a body of at most so many bytes; what is longer is none.
     Body(usize),
@@ -97,12 +97,13 @@ impl SigilKind {
         }
     }
 
-    /// `rest` is what stands behind the name.
+    /// `rest` is what stands behind the name. Whether it is closed at once or by its name is the same.
     fn empty(self, text: &str, rest: &str) -> Start {
         let end = rest.strip_prefix(' ').unwrap_or(rest);
-        match end.strip_prefix("/>") {
+        let closings = ["/>", &format!("></{}>", self.name)];
+        match closings.iter().find_map(|closing| end.strip_prefix(closing)) {
             Some(after) => Start::Sigil(Sigil::new(self, ""), text.len() - after.len()),
-            None if "/>".starts_with(end) => Start::Unknown,
+            None if closings.iter().any(|closing| closing.starts_with(end)) => Start::Unknown,
             None => Start::Nothing,
         }
     }

@@ -386,6 +386,8 @@ fn the_last_word_of_a_verification_decides() {
         ("I could say <verify-pass/> now.", None),
         ("<verify-pass/>", Some(Ok(()))),
         ("Fine: <verify-pass />", Some(Ok(()))),
+        ("<verify-pass></verify-pass>", Some(Ok(()))),
+        ("<verify-pass>not</verify-pass>", None),
         ("<verify-fail>no tests</verify-fail>", Some(Err("no tests"))),
         ("<verify-fail>\n- a\n- b\n</verify-fail>", Some(Err("- a\n- b"))),
         ("<verify-fail>a</verify-fail>\nLooked again.\n<verify-pass/>", Some(Ok(()))),
