@@ -16,17 +16,32 @@ enum Plain<'a> {
     Table(Pairs<'a>),
 }
 
+/// Where a line stands.
+#[derive(Clone, Copy)]
+enum Place {
+    Top,
+    /// In the last table.
+    Table,
+    /// In a table of an array.
+    Passed,
+}
+
 type Pairs<'a> = Vec<(&'a str, Plain<'a>)>;
 
-/// Reads lines `key = value` and tables of them. Arrays are passed over. `None` where there is anything else, such as an escape in
+/// Reads lines `key = value` and tables of them. Arrays, also those of tables, are passed over. `None` where there is anything else, such as an escape in
 /// a text, or what `T` needs is missing: the TOML reader has to be asked, which also says what is wrong.
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
     let mut pairs: Pairs<'de> = Vec::new();
-    let mut in_table = false;
+    let mut place = Place::Top;
     for line in text.lines().filter(|line| !line.is_empty()) {
+        if let Some(name) = line.strip_prefix("[[") {
+            bare(name.strip_suffix("]]")?)?;
+            place = Place::Passed;
+            continue;
+        }
         if let Some(name) = line.strip_prefix('[') {
             pairs.push((bare(name.strip_suffix(']')?)?, Plain::Table(Vec::new())));
-            in_table = true;
+            place = Place::Table;
             continue;
         }
         let (key, value) = line.split_once(" = ")?;
@@ -34,8 +49,9 @@ pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Option<T> {
             continue;
         }
         let pair = (bare(key)?, plain(value)?);
-        match pairs.last_mut() {
-            Some((_, Plain::Table(table))) if in_table => table.push(pair),
+        match (place, pairs.last_mut()) {
+            (Place::Table, Some((_, Plain::Table(table)))) => table.push(pair),
+            (Place::Passed, _) => {}
             _ => pairs.push(pair),
         }
     }
@@ -169,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_it_does_not_know_it_does_not_guess() {
-        let good = "path = \"a\"\ncount = 1\nis_so = true\nkind = \"one_of\"\nwords = [\"b\", \"c\"]\n";
+        let good = "path = \"a\"\ncount = 1\nis_so = true\nkind = \"one_of\"\nwords = [\"b\", \"c\"]\n\n[[others]]\npid = 1\n";
         assert!(read::<Example>(good).is_some());
         for (from, to) in [
             ("count = 1", "count = -1"),
@@ -186,7 +202,8 @@ mod tests {
             ("true", "yes"),
             ("one_of", "another"),
             ("[\"b\", \"c\"]", "[\n\"b\"\n]"),
-            ("words", "[[inner]]\nwords"),
+            ("[[others]]", "[[others.inner]]"),
+            ("pid = 1", "pid = \"\"\"\n[inner]\n\"\"\""),
         ] {
             assert!(read::<Example>(&good.replace(from, to)).is_none(), "{to}");
         }
