@@ -37,7 +37,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::temporary;
 use crate::files::{self, FileError, theirs};
 use crate::process::REPOSITORY_VARIABLES;
@@ -295,9 +295,7 @@ pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
         result => result.map_err(|reason| GitError::Exclude { path: path.clone(), reason })?,
     };
     match with_patterns(&old, patterns) {
-        Some(new) => {
-            atomic::write_theirs(&path, &new, Durability::Atomic).map(|()| true).map_err(GitError::from)
-        }
+        Some(new) => atomic::write_theirs(&path, &new).map(|()| true).map_err(GitError::from),
         None => Ok(false),
     }
 }

@@ -5,7 +5,7 @@
 //! as a user would start them, so what is shown is what ralph does.
 
 use super::output::print_for_people;
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::job::signals::ignored_signals;
 use crate::process::REPOSITORY_VARIABLES;
 use crate::process::short::output_within;
@@ -144,7 +144,7 @@ fn set_up(repo: &Path, ralph: &Path) -> anyhow::Result<()> {
         let file = repo.join(name);
         let folder = file.parent().unwrap_or(repo);
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        atomic::write_theirs(&file, text.as_bytes(), Durability::Atomic)?;
+        atomic::write_theirs(&file, text.as_bytes())?;
     }
     let vendored = repo.join(".ralph/ralph");
     // A program and no text, which keeps its mode; in a folder that we have just made.
@@ -225,11 +225,7 @@ impl Stage {
     /// Builds three branches side by side, and answers the exit code. They meet a usage limit, and one of them a task that its
     /// agent cannot do.
     fn build_branches(&self, signals: &Signals) -> anyhow::Result<u8> {
-        atomic::write_theirs(
-            &self.repo.join("IMPLEMENTATION_PLAN.md"),
-            BRANCHES.as_bytes(),
-            Durability::Atomic,
-        )?;
+        atomic::write_theirs(&self.repo.join("IMPLEMENTATION_PLAN.md"), BRANCHES.as_bytes())?;
         self.say("$ ralph loop build     # Three branches at once; a usage limit comes in between, and one has a task too many\n");
         let mut command = self.loop_command(&["loop", "build", "--max-errors", "1"]);
         command.env(PLAY_VARIABLE, LIMIT);

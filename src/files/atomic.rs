@@ -42,13 +42,13 @@ pub fn copy_own(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Replaces a file that people write, too. A new one gets the usual mode (0666 less the umask), an existing one keeps its
-/// mode, and a link stays one: its target is replaced. A FIFO or a device is not.
-pub fn write_theirs(path: &Path, content: &[u8], durability: Durability) -> Result<(), FileError> {
+/// mode, and a link stays one: its target is replaced. A FIFO or a device is not. When this returns, it is on the disk.
+pub fn write_theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let replace = || {
         let target = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_path_buf() };
         require_file_or_nothing(&target)?;
         let mode = fs::metadata(&target).map_or(Mode::Usual, |old| Mode::Like(old.permissions()));
-        replace(&target, content, &mode, durability).map(drop)
+        replace(&target, content, &mode, Durability::Synced).map(drop)
     };
     replace().map_err(FileError::at(path))
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn theirs(path: &Path, content: &[u8]) -> Result<(), FileError> {
-        write_theirs(path, content, Durability::Synced)
+        write_theirs(path, content)
     }
 
     #[test]

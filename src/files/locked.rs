@@ -96,7 +96,7 @@ mod tests {
             |path| said(RecordFile::append(path)),
             |path| said(theirs::open(path)),
             |path| said(theirs::text(path)),
-            |path| said(write_theirs(path, b"y", Durability::Atomic)),
+            |path| said(write_theirs(path, b"y")),
             |path| said(copy_theirs(path)),
             |path| said(copy_own(path, &path.with_extension("copy"))),
         ];

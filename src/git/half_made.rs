@@ -18,7 +18,7 @@ use super::refs::branch_commit;
 use super::remove::RemoveError;
 use super::worktrees::{Tree, shell_word, without_links};
 use super::{GitError, common_dir, head_file, progress, save};
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::{if_there, theirs};
 use crate::text::jitter;
 
@@ -95,7 +95,7 @@ pub(super) fn fix_entries(root: &Path) -> bool {
     let torn = entries
         .map(|entry| entry.path().join("commondir"))
         .filter(|file| file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0));
-    torn.filter(|file| atomic::write_theirs(file, b"../..\n", Durability::Synced).is_ok()).count() > 0
+    torn.filter(|file| atomic::write_theirs(file, b"../..\n").is_ok()).count() > 0
 }
 
 impl<'a> HalfMade<'a> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::{FileError, own};
 use crate::prompt::front_matter;
 use crate::prompt::quote::{CHARS_PER_TOKEN, NOT_INSTRUCTIONS, cut, quoted, quoted_line};
@@ -232,7 +232,7 @@ pub fn keep(folder: &Path, new: Knowledge) -> Result<PathBuf, FileError> {
     let tags = tags_of(tags.iter().chain(&new.tags).map(String::as_str));
     let path = folder.join(format!("{slug}.md"));
     let new = Knowledge { slug, tags, ..new };
-    atomic::write_theirs(&path, new.text().as_bytes(), Durability::Atomic)?;
+    atomic::write_theirs(&path, new.text().as_bytes())?;
     Ok(path)
 }
 

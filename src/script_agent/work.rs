@@ -2,7 +2,7 @@
 
 use super::Agent;
 use super::program::{CHECKS, MARK, Program};
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::theirs;
 use crate::plan::Plan;
 use crate::reply::sigil::COMPLETE;
@@ -168,7 +168,7 @@ impl Agent<'_> {
     }
 
     pub(super) fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
-        Ok(atomic::write_theirs(&self.place.root.join(file), text.as_bytes(), Durability::Atomic)?)
+        Ok(atomic::write_theirs(&self.place.root.join(file), text.as_bytes())?)
     }
 
     /// What a command prints in the root; an error with its first words when it fails.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::{FileError, if_there, theirs};
 
 /// A spec or a plan.
@@ -73,7 +73,7 @@ pub(super) fn write<'a>(
         let FeatureFile { path, new: Some(new), .. } = file else { continue };
         let folder = path.parent().unwrap_or(path);
         fs::create_dir_all(folder).map_err(FileError::at(folder))?;
-        atomic::write_theirs(path, new.as_bytes(), Durability::Atomic)?;
+        atomic::write_theirs(path, new.as_bytes())?;
         written.push(file);
     }
     Ok(())
@@ -83,7 +83,7 @@ pub(super) fn write<'a>(
 pub(super) fn take_back(written: &[&FeatureFile]) {
     for FeatureFile { path, old, .. } in written {
         if let Some(old) = old {
-            let _ = atomic::write_theirs(path, old, Durability::Atomic);
+            let _ = atomic::write_theirs(path, old);
             continue;
         }
         let _ = fs::remove_file(path);

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::{FileError, theirs};
 
 /// What became of a file.
@@ -60,6 +60,6 @@ pub(in crate::commands) fn place(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(FileError::at(folder))?;
     }
-    atomic::write_theirs(path, content.as_bytes(), Durability::Atomic)?;
+    atomic::write_theirs(path, content.as_bytes())?;
     Ok(if exists { Placed::Replaced(copy) } else { Placed::Written })
 }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 
 use super::browser;
 use crate::commands::output::{print_as_it_is, say, warn};
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::{FileError, theirs};
 use crate::parallel;
 use crate::record::event_lines::each_line;
@@ -35,7 +35,7 @@ pub(super) fn write(report: &RunReport, project: &Path, file: &Path, is_to_open:
         );
     }
     theirs::require_within(project, &whole).map_err(FileError::at(file)).context("cannot write the page")?;
-    atomic::write_theirs(file, page.as_bytes(), Durability::Atomic).context("cannot write the page")?;
+    atomic::write_theirs(file, page.as_bytes()).context("cannot write the page")?;
     say(&whole.display().to_string());
     if is_to_open && let Err(error) = browser::open(&whole) {
         warn(&format!("{error:#}"));

@@ -7,7 +7,7 @@ use super::Commission;
 use super::draft::Draft;
 use super::talk::Talk;
 use crate::engine::outcome::{End, Outcome};
-use crate::files::atomic::{self, Durability};
+use crate::files::atomic;
 use crate::files::{FileError, theirs};
 use crate::graph::{GraphError, Store};
 use crate::prompt::authoring::{Facts, Piece, Turn};
@@ -115,7 +115,7 @@ impl Stage {
         if document.text().is_some_and(|text| !text.trim().is_empty()) || original.trim().is_empty() {
             return Ok(false);
         }
-        atomic::write_theirs(&document.path, original.as_bytes(), Durability::Atomic)?;
+        atomic::write_theirs(&document.path, original.as_bytes())?;
         Ok(true)
     }
 

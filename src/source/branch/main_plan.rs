@@ -140,7 +140,7 @@ fn read(path: &Path) -> Result<String, String> {
 fn write(path: &Path, text: &str) -> Result<(), String> {
     let within = path.parent().map_or(Ok(()), |folder| theirs::require_within(folder, path));
     within.map_err(|error| FileError::at(path)(error).to_string())?;
-    atomic::write_theirs(path, text.as_bytes(), Durability::Synced).map_err(|error| error.to_string())
+    atomic::write_theirs(path, text.as_bytes()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
