@@ -297,7 +297,13 @@ impl Store for SqliteStore {
     }
 
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write_through(|graph| claims::complete(graph, claim, done))?;
+        let ended = self.write_through(|graph| {
+            let ended = claims::complete(graph, claim, done)?;
+            if let Some(attempt) = done.attempt.filter(|_| ended == Ended::Done) {
+                journal::note(graph, attempt)?;
+            }
+            Ok(ended)
+        })?;
         if ended == Ended::Done {
             self.booked.insert(claim.task.clone());
         }
