@@ -14,9 +14,11 @@ use super::attempt;
 use super::author;
 use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
+use crate::engine::outcome::End;
 use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
-use crate::graph::{Changes, Key, NewTask, Store, Task};
+use crate::graph::{Changes, GraphError, Key, NewTask, Store, Task};
+use crate::job::Refused;
 use crate::job::workspace::{locate, secrets_in};
 use crate::process::sweep::Carried;
 use crate::project::{Project, ProjectError};
@@ -266,6 +268,22 @@ pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
 
 /// The key with which this user's ralph seals what it writes into graphs; else why there is none.
 pub(super) fn key(project: &Project) -> Result<Key, String> {
+/// The same for a run: what would end it later on refuses it, with the same exit code.
+pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
+    opened(project).map_err(refuses_run)
+}
+
+/// What would end a run later on refuses it, with the same exit code.
+pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast() {
+        Ok(error @ (GraphError::Lost { .. } | GraphError::Damaged { .. })) => {
+            Refused::from(End::from(error)).into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
+}
+
     let path = project.graph_key().ok_or("there is no home directory")?;
     Key::at(&path).map_err(|error| error.to_string())
 }

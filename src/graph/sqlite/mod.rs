@@ -99,6 +99,12 @@ fn is_full(path: &Path) -> bool {
     path.parent().and_then(Room::of).is_some_and(|room| room.free < BESIDE)
 }
 
+/// Whether `SQLite` says that the tables are not as they should be. It has no code for that.
+fn is_of_schema(reason: &str) -> bool {
+    let begins = ["no such ", "duplicate column name", "table ", "index ", "error in "];
+    begins.iter().any(|begin| reason.starts_with(begin))
+}
+
 type Fallible<T> = Result<T, Fault>;
 
 impl From<GraphError> for Fault {
@@ -154,6 +160,13 @@ impl Fault {
                 let advice =
                     "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
                 return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
+            }
+            // Our own statements are right: the tables are not those that we have made.
+            Some(ErrorCode::Unknown) if is_of_schema(&reason) => {
+                return GraphError::damaged(
+                    &path,
+                    &format!("another program has changed its schema ({reason})"),
+                );
             }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 "fix the permissions of the file and its folder"

@@ -47,7 +47,7 @@ impl SqliteStore {
     pub fn open_sealed(path: &Path, busy_timeout: Duration, key: Option<Key>) -> Result<Self, GraphError> {
         let seals = key.map(Seals::of);
         let open = || {
-            own::create_empty(path)?;
+            make(path, seals.as_ref())?;
             let files = Files::of(path)?;
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let mut connection = Connection::open_with_flags(path, flags)?;
@@ -127,6 +127,18 @@ impl SqliteStore {
 /// Another program has put other files in its place while it was opened.
 fn replaced(path: &Path) -> GraphError {
     GraphError::Lost { path: path.to_owned(), advice: "nothing was written: try again".to_owned() }
+/// Makes a database where nothing is: all of it or none, so that an empty file is never ours.
+fn make(path: &Path, seals: Option<&Seals>) -> Fallible<()> {
+    let fill = |into: &Path| {
+        let mut connection = Connection::open_with_flags(into, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        set_up(&mut connection, into, Origin::Empty, seals).map(drop)
+    };
+    if own::ensure(path, fill)?.len() == 0 {
+        return Err(GraphError::damaged(path, "another program has cut it off: it is empty").into());
+    }
+    Ok(())
+}
+
 }
 
 /// What a database is, before anything is done to it.
