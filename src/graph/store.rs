@@ -138,6 +138,8 @@ pub struct Unbooked {
     pub missing: u64,
     /// Nobody knows how many there should be.
     pub is_uncounted: bool,
+    /// How many tasks are done as the log and the journal say, in a graph that this key had not sealed.
+    pub believed: u64,
 }
 
 /// How often a task may be tried again where it does not say so itself.

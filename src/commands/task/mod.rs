@@ -108,7 +108,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
 /// Refuses a part of what others work on: inside of an attempt parts are added below the task at work alone. What agents make tasks in
 /// is theirs.
 fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
-    if attempt::is_draft(args)? || !attempt::is_inside() {
+    if attempt::is_draft(&place(args)?) || !attempt::is_inside() {
         return Ok(());
     }
     let carried = Carried::by_us();
@@ -254,7 +254,9 @@ pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
 }
 
 pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
-    let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key(project).ok())?;
+    // What agents may change freely is not sealed: a copy of the graph that counts could be put back with such seals.
+    let key = if attempt::is_draft(project) { None } else { key(project).ok() };
+    let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key)?;
     if let Some(copy) = store.taken_over() {
         hide(project)?;
         let (graph, copy) = (project.graph(), copy.display());
@@ -266,8 +268,6 @@ pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
     Ok(store)
 }
 
-/// The key with which this user's ralph seals what it writes into graphs; else why there is none.
-pub(super) fn key(project: &Project) -> Result<Key, String> {
 /// The same for a run: what would end it later on refuses it, with the same exit code.
 pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
     opened(project).map_err(refuses_run)
@@ -284,6 +284,8 @@ pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
+/// The key with which this user's ralph seals what it writes into graphs; else why there is none.
+pub(super) fn key(project: &Project) -> Result<Key, String> {
     let path = project.graph_key().ok_or("there is no home directory")?;
     Key::at(&path).map_err(|error| error.to_string())
 }

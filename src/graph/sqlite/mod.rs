@@ -185,8 +185,8 @@ impl SqliteStore {
         let all = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = change(&transaction)?;
-            if let Some(Seals { adopted, .. }) = seals {
-                seals::seal_touched(&transaction, adopted)?;
+            if seals.is_some() {
+                seals::seal_touched(&transaction)?;
             }
             transaction.commit()?;
             Ok(value)
@@ -397,21 +397,34 @@ impl Store for SqliteStore {
             return Ok(Unbooked::default());
         }
         let is_first = self.looked_at.is_none();
-        let mut seals = self.seals.take();
-        let looked =
-            self.read(|graph| unbooked::doubts(graph, (run, &self.booked), seals.as_mut(), is_first));
-        self.seals = seals;
-        let doubts = looked?;
-        let found = if doubts.is_empty() {
-            Unbooked::default()
-        } else {
-            let has_key = self.seals.is_some();
-            let found = self.write(|graph| unbooked::put_right(graph, &doubts, has_key))?;
-            if let Some(seals) = &mut self.seals {
-                seals.reopened.extend(doubts.reopened());
+        let (path, booked, mut seals) = (self.path.clone(), self.booked.clone(), self.seals.clone());
+        let look = |graph: &Connection, seals: Option<&Seals>| {
+            open::require_version(graph, &path)?;
+            if let Some(seals) = seals {
+                seals.require_seen(graph, &path)?;
             }
-            found
+            unbooked::doubts(graph, (run, &booked), seals, is_first)
         };
+        let sound = self.read(|graph| {
+            let doubts = look(graph, seals.as_ref())?;
+            Ok(if doubts.is_empty() { Some(seals::identity(graph)?) } else { None })
+        })?;
+        let (found, seen) = match sound {
+            Some(seen) => (Unbooked::default(), seen),
+            None => self.write(|graph| {
+                // Another run may have put it right meanwhile.
+                let doubts = look(graph, seals.as_ref())?;
+                let found = unbooked::put_right(graph, &doubts, seals.is_some())?;
+                if let Some(seals) = &mut seals {
+                    seals.reopened.extend(doubts.reopened());
+                }
+                Ok((found, seals::identity(graph)?))
+            })?,
+        };
+        if let Some(seals) = &mut seals {
+            seals.seen = seen;
+        }
+        self.seals = seals;
         self.looked_at = Some(version);
         Ok(found)
     }

@@ -360,6 +360,13 @@ impl Tasks {
                  unverified"
             ))?;
         }
+        if found.believed > 0 {
+            let tasks = count::of(found.believed, "task");
+            context.notice(&format!(
+                "the graph was not sealed with this user's key until now: {tasks} in it count as done, as its log and its journal \
+                 say"
+            ))?;
+        }
         let mut doubts: Vec<String> = Vec::new();
         doubts.extend(names(&found.contested).into_iter().map(|what| {
             format!("{what} was called done in the graph once more, and not by a ralph with this user's key")
