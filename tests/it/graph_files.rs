@@ -152,3 +152,16 @@ fn a_graph_that_was_cut_off_starts_no_run() {
     }
     assert_eq!(fs::metadata(scratch.path(".ralph/progress.db")).unwrap().len(), 0);
 }
+
+#[test]
+fn a_graph_without_a_table_or_column_starts_no_run() {
+    for change in ["ALTER TABLE tasks DROP COLUMN seal", "DROP TABLE sealed", "PRAGMA user_version = 3"] {
+        let scratch = tasks(GOOD);
+        add(&scratch, "task");
+        Connection::open(scratch.path(".ralph/progress.db")).unwrap().execute_batch(change).unwrap();
+        let run = scratch.run("run --all");
+        assert_eq!((run.code, attempts(&scratch)), (Some(5), 0), "{change}: {run:?}");
+        let said = "progress.db: another program has changed its schema (";
+        assert!(run.stderr.contains(said) && !run.stderr.contains("SELECT"), "{change}: {run:?}");
+    }
+}

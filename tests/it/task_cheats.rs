@@ -208,6 +208,22 @@ fn without_a_place_for_a_key_a_run_says_so_and_goes_by_the_traces() {
 }
 
 #[test]
+fn a_graph_that_was_moved_is_taken_by_its_traces_once_and_that_is_told() {
+    let scratch = tasks(GOOD);
+    let by_hand = add(&scratch, "by-hand");
+    assert_eq!(scratch.run(&format!("task done {by_hand}")).code, Some(0));
+    add(&scratch, "task");
+    fs::remove_file(beside(&scratch, "home/state/ralph/graph.key")).unwrap();
+    let told = "the graph was not sealed with this user's key until now: 1 task taken as done";
+    for times in [1, 0] {
+        let ended = run(&scratch, "run --all --no-verify");
+        ends(&scratch, &ended, 0, "complete");
+        assert_eq!(ended.stderr.matches(told).count(), times, "{ended:?}");
+    }
+    assert_eq!(attempts(&scratch), 1);
+}
+
+#[test]
 fn the_key_is_made_once_and_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::{Child, Stdio};

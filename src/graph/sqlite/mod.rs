@@ -139,8 +139,12 @@ impl Fault {
             }
             Self::Sql(error) => error,
         };
-        let (path, reason) = (path.to_owned(), error.to_string());
-        let advice = match error.sqlite_error_code() {
+        let (path, reason, code) = match error {
+            // Else the statement stands in the message, and the code is missing.
+            rusqlite::Error::SqlInputError { error, msg, .. } => (path.to_owned(), msg, Some(error.code)),
+            error => (path.to_owned(), error.to_string(), error.sqlite_error_code()),
+        };
+        let advice = match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 "another program has locked it: end that, and try again"
             }

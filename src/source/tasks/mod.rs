@@ -363,8 +363,7 @@ impl Tasks {
         if found.believed > 0 {
             let tasks = count::of(found.believed, "task");
             context.notice(&format!(
-                "the graph was not sealed with this user's key until now: {tasks} in it count as done, as its log and its journal \
-                 say"
+                "the graph was not sealed with this user's key until now: {tasks} taken as done by its log and its journal"
             ))?;
         }
         let mut doubts: Vec<String> = Vec::new();
