@@ -21,16 +21,16 @@ pub(super) const SEAL: &str =
     (SELECT text FROM descriptions WHERE task = tasks.seq), parent, feature, work = 0,
     work, done_by, unverified, done_at_commit)";
 /// The seal that the number of tasks should have.
-pub(super) const SEAL_OF_NUMBER: &str = "seal(3, graph, generation, tasks)";
-/// How many of the values that are sealed say of what something is said: the graph, its generation, and the task.
+pub(super) const SEAL_OF_NUMBER: &str = "seal(3, graph, generation, changes, tasks)";
+/// How many of the values that are sealed say of what something is said: the graph, its generation, and the task or the change.
 const SUBJECT: usize = 3;
 
 /// What a store with a key knows of seals.
 #[derive(Debug, Clone)]
 pub(super) struct Seals {
     pub(super) key: Arc<Key>,
-    /// The graph and its generation, as they were at the last look.
-    pub(super) seen: Option<(String, i64)>,
+    /// Which graph it was at the last look.
+    pub(super) seen: Option<Identity>,
     /// What was opened again through this store.
     pub(super) reopened: HashSet<i64>,
 }
@@ -40,11 +40,10 @@ impl Seals {
         Self { key: Arc::new(key), seen: None, reopened: HashSet::new() }
     }
 
-    /// Refuses another graph than the one that was seen, or what it was before a reset.
+    /// Refuses another graph than the one that was seen, or an older state of it.
     pub(super) fn require_seen(&self, graph: &Connection, path: &Path) -> Fallible<()> {
-        let Some((seen, generation)) = &self.seen else { return Ok(()) };
-        let is_same = |(id, now): &(String, i64)| id == seen && now >= generation;
-        if identity(graph)?.as_ref().is_some_and(is_same) {
+        let Some(seen) = &self.seen else { return Ok(()) };
+        if identity(graph)?.is_some_and(|now| now.goes_on(seen)) {
             return Ok(());
         }
         if matches!(tally(graph, self)?, Tally::OfAnother) {
@@ -158,7 +157,8 @@ pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
     graph.prepare_cached(&seal)?.execute([])?;
     if change != 0 {
         let seal = format!(
-            "UPDATE sealed SET tasks = tasks + ?1, seal = seal(3, graph, generation, tasks + ?1) WHERE seal IS {SEAL_OF_NUMBER}"
+            "UPDATE sealed SET tasks = tasks + ?1, changes = changes + 1,
+            seal = seal(3, graph, generation, changes + 1, tasks + ?1) WHERE seal IS {SEAL_OF_NUMBER}"
         );
         graph.prepare_cached(&seal)?.execute([change])?;
     }
@@ -182,7 +182,7 @@ pub(super) fn seal_empty(graph: &Connection) -> Fallible<()> {
 
 /// Seals the number of tasks as it is.
 pub(super) fn seal_number(graph: &Connection) -> Fallible<()> {
-    graph.execute("UPDATE sealed SET tasks = (SELECT count(*) FROM tasks)", [])?;
+    graph.execute("UPDATE sealed SET tasks = (SELECT count(*) FROM tasks), changes = changes + 1", [])?;
     graph.execute(&format!("UPDATE sealed SET seal = {SEAL_OF_NUMBER}"), [])?;
     Ok(())
 }
@@ -204,19 +204,35 @@ fn begin_generation(graph: &Connection) -> Fallible<()> {
     );
     graph.execute(&touch_all, [])?;
     let begin = format!(
-        "UPDATE sealed SET generation = generation + 1, seal = seal(3, graph, generation + 1, tasks)
+        "UPDATE sealed SET generation = generation + 1, seal = seal(3, graph, generation + 1, changes, tasks)
         WHERE seal IS {SEAL_OF_NUMBER}"
     );
     graph.execute(&begin, [])?;
     Ok(())
 }
 
-/// The graph and its generation; none where another program has removed them.
-pub(super) fn identity(graph: &Connection) -> Fallible<Option<(String, i64)>> {
-    let row = graph
-        .prepare_cached("SELECT graph, generation FROM sealed WHERE graph IS NOT NULL")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)));
-    Ok(row.optional()?)
+/// Which graph it is, and how far it has come.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    graph: String,
+    generation: i64,
+    changes: i64,
+}
+
+impl Identity {
+    /// Whether it is the graph that was `seen`, and no older state of it.
+    fn goes_on(&self, seen: &Self) -> bool {
+        self.graph == seen.graph && self.generation >= seen.generation && self.changes >= seen.changes
+    }
+}
+
+/// Which graph it is; none where another program has removed that.
+pub(super) fn identity(graph: &Connection) -> Fallible<Option<Identity>> {
+    let query = "SELECT graph, generation, changes FROM sealed WHERE graph IS NOT NULL";
+    let identity = graph.prepare_cached(query)?.query_row([], |row| {
+        Ok(Identity { graph: row.get(0)?, generation: row.get(1)?, changes: row.get(2)? })
+    });
+    Ok(identity.optional()?)
 }
 
 /// What the graph says of how many tasks it has.

@@ -360,12 +360,23 @@ fn two_runs_with_two_keys_do_not_share_a_graph() {
 }
 
 #[test]
-fn a_graph_of_before_a_reset_is_not_put_back_unseen() {
-    let sealed = Sealed::new();
-    let mut store = looked_at(&sealed);
-    let done = id(&store, "done");
-    sealed.open("key").reset(&done).unwrap();
-    assert_eq!(look(&mut store), Unbooked::default());
-    sealed.forge("UPDATE sealed SET generation = generation - 1");
-    assert!(matches!(store.reopen_unbooked("run-1"), Err(GraphError::Damaged { .. })));
+fn an_older_tally_is_not_put_back_unseen() {
+    for is_reset in [false, true] {
+        let sealed = Sealed::new();
+        let mut store = looked_at(&sealed);
+        sealed.forge("CREATE TABLE kept AS SELECT * FROM sealed");
+        let mut other = sealed.open("key");
+        if is_reset {
+            other.reset(&id(&store, "done")).unwrap();
+        } else {
+            other.add(&new_task("harder")).unwrap();
+        }
+        assert_eq!(look(&mut store), Unbooked::default());
+        sealed.forge(
+            "DELETE FROM tasks WHERE title = 'harder'; DELETE FROM ready WHERE task NOT IN (SELECT seq FROM tasks);
+            DELETE FROM sealed; INSERT INTO sealed SELECT * FROM kept",
+        );
+        let error = store.reopen_unbooked("run-1").unwrap_err();
+        assert!(matches!(error, GraphError::Damaged { .. }), "{error}");
+    }
 }
