@@ -173,7 +173,8 @@ pub enum GraphError {
 impl GraphError {
     /// What another program has done to the store at `path`.
     pub(super) fn damaged(path: &Path, what: &str) -> Self {
-        let advice = "put a copy of before back, or move it away with its -wal and -shm files and import the tasks anew";
+        let advice =
+            "restore a backup of it, or move it away with its -wal and -shm files and import the tasks anew";
         Self::Damaged { path: path.to_owned(), what: what.to_owned(), advice }
     }
 }

@@ -137,7 +137,7 @@ fn a_graph_that_an_editor_replaces_or_somebody_cleans_up_ends_the_run_and_is_kep
 }
 
 #[test]
-fn a_graph_that_was_cut_off_starts_no_run() {
+fn a_graph_that_was_truncated_starts_no_run() {
     let scratch = tasks(GOOD);
     add(&scratch, "task");
     add(&scratch, "other");
@@ -147,7 +147,7 @@ fn a_graph_that_was_cut_off_starts_no_run() {
     for args in ["run --all", "resume tasks --max-iterations 9", "feature create export brief"] {
         let run = scratch.run(args);
         assert_eq!(run.code, Some(5), "{args}: {run:?}");
-        assert!(run.stderr.contains("progress.db: another program has cut it off: it is empty"), "{run:?}");
+        assert!(run.stderr.contains("progress.db: another program has truncated it: it is empty"), "{run:?}");
         assert_eq!(scratch.read(".ralph/state.toml"), before, "{args}");
     }
     assert_eq!(fs::metadata(scratch.path(".ralph/progress.db")).unwrap().len(), 0);

@@ -134,7 +134,7 @@ fn make(path: &Path, seals: Option<&Seals>) -> Fallible<()> {
         set_up(&mut connection, into, Origin::Empty, seals).map(drop)
     };
     if own::ensure(path, fill)?.len() == 0 {
-        return Err(GraphError::damaged(path, "another program has cut it off: it is empty").into());
+        return Err(GraphError::damaged(path, "another program has truncated it: it is empty").into());
     }
     Ok(())
 }

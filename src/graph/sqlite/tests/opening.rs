@@ -46,7 +46,7 @@ fn what_is_not_ours_is_named_and_kept() {
             "ours",
             "was written by a newer ralph (version 99, known is 5): it is left as it is: use that ralph",
         ),
-        ("empty", "another program has cut it off: it is empty: put a copy of before back, or move it away"),
+        ("empty", "another program has truncated it: it is empty: restore a backup of it, or move it away"),
         ("others", "is the database of another program: it is left as it is: move it away"),
         ("text", "is no database: it is left as it is: move it away"),
         ("link", "it is a symbolic link, not a file: move away what is there"),
