@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use anyhow::bail;
 
@@ -11,6 +12,7 @@ use crate::cli::{Command, DepsVerb, FeatureVerb, GraphArgs, KnowledgeVerb, Notif
 use crate::job::workspace::locate;
 use crate::process::ancestry::{has_supervisor, is_beside_pane};
 use crate::process::sweep::{Carried, PANE_MARK};
+use crate::project::Project;
 use crate::record::lookup;
 use crate::record::state::Extent;
 use crate::tmux::server;
@@ -45,7 +47,7 @@ enum Place {
 pub(super) fn check(command: &Command) -> anyhow::Result<()> {
     let (verb, instead) = match rule(command) {
         Rule::Allowed => return Ok(()),
-        Rule::Changes(_, Some(graph)) if is_draft(graph)? => return Ok(()),
+        Rule::Changes(_, Some(graph)) if is_draft(&place(graph)?) => return Ok(()),
         Rule::Changes(verb, _) => (verb, "say in your answer how the task ended, ralph books it"),
         Rule::Steers(verb) => return check_steering(verb),
     };
@@ -152,10 +154,14 @@ fn rule(command: &Command) -> Rule<'_> {
     }
 }
 
-/// Whether this is the graph in which agents make tasks. A link to another one is not.
-pub(super) fn is_draft(args: &GraphArgs) -> anyhow::Result<bool> {
-    let folder = place(args)?.graph_dir();
-    Ok(fs::canonicalize(folder).is_ok_and(|folder| folder.ends_with(DRAFT)))
+/// Whether this is a graph in which agents make tasks: the draft in a run dir. A link to another graph is none, and neither is the
+/// graph of a project that has the name of a draft.
+pub(super) fn is_draft(project: &Project) -> bool {
+    let Ok(folder) = fs::canonicalize(project.graph_dir()) else { return false };
+    let around = folder.ancestors().nth(Path::new(DRAFT).components().count());
+    around.is_some_and(|around| {
+        folder.ends_with(DRAFT) && project.elsewhere(project.root(), around).run_dir() == around
+    })
 }
 
 /// A process has no way to drop its ancestors, so that they count most. Marks alone say less: they may have outlived their run, as

@@ -203,7 +203,7 @@ fn brief(given: Option<&str>, flags: &LoopFlags) -> anyhow::Result<Option<String
 
 fn existing(project: &Project) -> anyhow::Result<SqliteStore> {
     let is_there = project.graph().symlink_metadata().is_ok();
-    if is_there { task::opened(project) } else { Ok(SqliteStore::nowhere()?) }
+    if is_there { task::opened_for_run(project) } else { Ok(SqliteStore::nowhere()?) }
 }
 
 fn known(project: &Project, name: &str) -> anyhow::Result<Option<Feature>> {
@@ -250,7 +250,7 @@ impl Author<'_> {
             talks: project.run_dir().join("feature-talks"),
             goes_on: self.goes_on,
         };
-        let mut store = task::create(project)?;
+        let mut store = task::create(project).map_err(task::refuses_run)?;
         if let Some(name) = self.feature {
             let path = |piece: Piece| format!("features/{name}/{}.md", piece.word());
             let (spec, plan) = (path(Piece::Spec), path(Piece::Plan));

@@ -45,7 +45,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let workspace = open_loop(Verb::Tasks, &args.flags)?;
     let Workspace { project, settings } = &workspace;
     let has_graph = project.graph().symlink_metadata().is_ok();
-    let store = if has_graph { task::opened(project)? } else { SqliteStore::nowhere()? };
+    let store = if has_graph { task::opened_for_run(project)? } else { SqliteStore::nowhere()? };
     let scope = scope(args, &store)?;
     if !has_graph {
         return Err(Refused::from(End::because(Outcome::NoTasks, no_tasks(&scope))).into());
@@ -105,7 +105,7 @@ pub(super) fn names_one(args: &RunArgs) -> anyhow::Result<bool> {
     if project.graph().symlink_metadata().is_err() {
         return Ok(false);
     }
-    let store = task::opened(&project)?;
+    let store = task::opened_for_run(&project)?;
     Ok(target.starts_with("t-") && store.task(target).is_ok() || store.feature(target).is_ok())
 }
 

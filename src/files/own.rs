@@ -55,17 +55,19 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     content(&file, found.len(), limit)
 }
 
-/// Makes an empty file where nothing is, for a library that opens it by its name. It is never open at its place: closing
-/// it would drop the [locks](super::Locked) that this process may already hold on it.
-pub fn create_empty(path: &Path) -> io::Result<()> {
-    if let Err(error) = path.symlink_metadata()
-        && error.kind() == ErrorKind::NotFound
+/// [`create_filled`] where nothing is, for a library that opens the file by its name; what is there. It is never open at its place:
+/// closing it would drop the [locks](super::Locked) that this process may already hold on it.
+pub fn ensure<E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<Metadata, E> {
+    let is_missing = || path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if is_missing()
+        && let Err(error) = create_filled(path, fill)
+        // Else another process was faster.
+        && is_missing()
     {
-        match create_filled(path, |_| io::Result::Ok(())) {
-            // Somebody was faster.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made,
-        }
+        return Err(error);
     }
     let found = path.symlink_metadata()?;
     require_regular(&found)?;
@@ -73,7 +75,7 @@ pub fn create_empty(path: &Path) -> io::Result<()> {
         // As in `open`: what counts is that it can be used.
         let _ = fs::set_permissions(path, Permissions::from_mode(FILE_MODE));
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Makes a file where nothing is, with what `fill` writes into a file whose name it is given: all of it or none.
@@ -162,7 +164,7 @@ mod tests {
         open(&path, OpenOptions::new().append(true)).unwrap();
         assert_eq!(mode(&path), 0o600);
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        create_empty(&path).unwrap();
+        ensure(&path, |_| io::Result::Ok(())).unwrap();
         assert_eq!(mode(&path), 0o600);
         assert_eq!(entries(&folder).unwrap(), [path]);
         assert_eq!(entries(&folder.join("none")).unwrap(), Vec::<PathBuf>::new());

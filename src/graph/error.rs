@@ -1,6 +1,6 @@
 //! What can be wrong with a graph or its store, each in one line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::task::Status;
 
@@ -148,6 +148,16 @@ pub enum GraphError {
         /// What was kept, and what to do.
         advice: String,
     },
+    /// Another program has damaged the store.
+    #[error("{path}: {what}: {advice}", path = .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+        /// What to do.
+        advice: &'static str,
+    },
     /// The store cannot be read or written.
     #[error("{path}: {reason}: {advice}", path = .path.display())]
     Storage {
@@ -158,6 +168,15 @@ pub enum GraphError {
         /// What to do.
         advice: &'static str,
     },
+}
+
+impl GraphError {
+    /// What another program has done to the store at `path`.
+    pub(super) fn damaged(path: &Path, what: &str) -> Self {
+        let advice =
+            "restore a backup of it, or move it away with its -wal and -shm files and import the tasks anew";
+        Self::Damaged { path: path.to_owned(), what: what.to_owned(), advice }
+    }
 }
 
 fn meant(nearest: Option<&str>) -> String {

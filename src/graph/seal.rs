@@ -1,7 +1,8 @@
-//! The key with which this user's ralph seals what it writes into graphs: who can write a database cannot make a seal.
+//! The key with which this user's ralph seals what it writes into graphs: writing a database makes no seal.
 //!
 //! The key is a file in the user's state folder. That keeps other programs and careless agents from passing their own
-//! writing off as ours; it is no wall against a program of the same user that looks for the key.
+//! writing off as ours. It is no wall: a program of the same user can read the key, and one that cannot may still put a whole older
+//! database back, or take all seals off one, between two runs.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};

@@ -102,12 +102,14 @@ pub struct Claim {
 }
 
 /// How a task was done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct HowDone<'a> {
     /// The commit that HEAD named then.
     pub commit: Option<&'a str>,
     /// Somebody else has looked whether it is.
     pub is_verified: bool,
+    /// The attempt at it, for the journal: one without the other would be doubted.
+    pub attempt: Option<&'a JournalEntry>,
 }
 
 /// What became of a claimed task.
@@ -136,6 +138,8 @@ pub struct Unbooked {
     pub missing: u64,
     /// Nobody knows how many there should be.
     pub is_uncounted: bool,
+    /// How many tasks are done as the log and the journal say, in a graph that this key had not sealed.
+    pub believed: u64,
 }
 
 /// How often a task may be tried again where it does not say so itself.

@@ -490,7 +490,7 @@ fn what_is_unverified_stays_so_until_somebody_looks(store: &mut dyn Store) {
     assert_eq!(store.recover().unwrap(), 1);
     assert!(store.is_unverified(&id).unwrap(), "the next run verifies first");
     let ours = claim(store).unwrap();
-    store.complete(&ours, HowDone { commit: Some("c0ffee"), is_verified: true }).unwrap();
+    store.complete(&ours, HowDone { commit: Some("c0ffee"), is_verified: true, attempt: None }).unwrap();
     assert_eq!(store.task(&ours.task).unwrap().verification_status, Verification::Passed);
     assert!(!store.is_unverified(&id).unwrap());
     let next =

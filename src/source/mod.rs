@@ -18,7 +18,7 @@ impl From<GraphError> for End {
     /// A graph that cannot go on ends the loop.
     fn from(error: GraphError) -> Self {
         let outcome = match error {
-            GraphError::Lost { .. } => Outcome::GraphLost,
+            GraphError::Lost { .. } | GraphError::Damaged { .. } => Outcome::GraphLost,
             _ => Outcome::RecordFailed,
         };
         Self::because(outcome, error.to_string())

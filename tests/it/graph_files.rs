@@ -135,3 +135,33 @@ fn a_graph_that_an_editor_replaces_or_somebody_cleans_up_ends_the_run_and_is_kep
         assert!(!scratch.git(&["status", "--porcelain"]).contains(".kept"));
     }
 }
+
+#[test]
+fn a_graph_that_was_truncated_starts_no_run() {
+    let scratch = tasks(GOOD);
+    add(&scratch, "task");
+    add(&scratch, "other");
+    assert_eq!(scratch.run("run --all --no-verify --once").code, Some(0));
+    fs::write(scratch.path(".ralph/progress.db"), "").unwrap();
+    let before = scratch.read(".ralph/state.toml");
+    for args in ["run --all", "resume tasks --max-iterations 9", "feature create export brief"] {
+        let run = scratch.run(args);
+        assert_eq!(run.code, Some(5), "{args}: {run:?}");
+        assert!(run.stderr.contains("progress.db: another program has truncated it: it is empty"), "{run:?}");
+        assert_eq!(scratch.read(".ralph/state.toml"), before, "{args}");
+    }
+    assert_eq!(fs::metadata(scratch.path(".ralph/progress.db")).unwrap().len(), 0);
+}
+
+#[test]
+fn a_graph_without_a_table_or_column_starts_no_run() {
+    for change in ["ALTER TABLE tasks DROP COLUMN seal", "DROP TABLE sealed", "PRAGMA user_version = 3"] {
+        let scratch = tasks(GOOD);
+        add(&scratch, "task");
+        Connection::open(scratch.path(".ralph/progress.db")).unwrap().execute_batch(change).unwrap();
+        let run = scratch.run("run --all");
+        assert_eq!((run.code, attempts(&scratch)), (Some(5), 0), "{change}: {run:?}");
+        let said = "progress.db: another program has changed its schema (";
+        assert!(run.stderr.contains(said) && !run.stderr.contains("SELECT"), "{change}: {run:?}");
+    }
+}

@@ -146,9 +146,14 @@ fn programs_of_a_loop_are_inside_as_well() {
 }
 
 #[test]
-fn a_link_to_the_graph_is_no_draft() {
-    let linked = "mkdir -p ../x/task-draft; ln -sfn \"$PWD/.ralph\" ../x/task-draft/.ralph;";
-    assert_refused(linked, &[("task done --force ID --ralph-dir ../x/task-draft/.ralph", 2)]);
+fn a_graph_with_the_name_of_a_draft_is_none() {
+    for make in
+        ["ln -sfn \"$PWD/.ralph\" ../x/.ralph/task-draft/.ralph", "cp -r .ralph ../x/task-draft/.ralph"]
+    {
+        let folder = make.rsplit(' ').next().unwrap();
+        let before = format!("mkdir -p ../x/task-draft ../x/.ralph/task-draft; {make};");
+        assert_refused(&before, &[(&format!("task done --force ID --ralph-dir {folder}"), 2)]);
+    }
 }
 
 #[test]

@@ -130,6 +130,45 @@ fn traces_that_an_agent_makes_up_as_well_are_no_seal() {
 }
 
 #[test]
+fn a_copy_of_the_graph_is_sealed_by_nobody_for_an_agent() {
+    let draft = ".ralph/task-draft/.ralph";
+    let copy = sql(&format!("vacuum into '{draft}/progress.db'"));
+    let back = sql(&format!(
+        "attach '{draft}/progress.db' as copy; delete from tasks where title = 'hard'; insert into tasks select * from copy.tasks
+        where title = 'hard'; insert into task_logs select * from copy.task_logs; delete from ready"
+    ));
+    let forge = format!(
+        "mkdir -p {draft}; {copy}; $RALPH task done --force $(cat ../hard) --ralph-dir {draft}; echo $? > ../code; {back}"
+    );
+    let scratch = tasks(&format!("[ $n != 1 ] || {{ {forge}; }}; {GOOD}"));
+    add(&scratch, "own");
+    let hard = add(&scratch, "hard");
+    fs::write(beside(&scratch, "hard"), &hard).unwrap();
+    let ended = run(&scratch, "run --all");
+    assert_eq!(fs::read_to_string(beside(&scratch, "code")).unwrap(), "0\n", "{ended:?}");
+    ends(&scratch, &ended, 0, "complete");
+    assert!(ended.stderr.contains(&format!("{hard} hard was called done in the graph")), "{ended:?}");
+}
+
+#[test]
+fn a_graph_that_an_agent_has_taken_the_seals_off_ends_the_run() {
+    let forge = sql(
+        "update tasks set work = 2, status = 2, ready = 0, done_by = ''; delete from ready; insert into task_logs (task, message,
+        at) select seq, 'done, by hand', 0 from tasks; alter table tasks drop column seal; drop table sealed; pragma
+        user_version = 3; create trigger journal_noted after insert on journal begin select 1; end",
+    );
+    for lists in ["$RALPH task list > ../listed", "true"] {
+        let scratch = tasks(&format!("[ $n != 1 ] || {{ {forge}; {lists}; }}; {GOOD}"));
+        add(&scratch, "own");
+        add(&scratch, "hard");
+        let ended = run(&scratch, "run --all --no-verify");
+        ends(&scratch, &ended, 5, "graph_lost");
+        assert!(ended.stderr.contains("progress.db: another program has "), "{ended:?}");
+        assert_eq!(attempts(&scratch), 1);
+    }
+}
+
+#[test]
 fn words_and_tasks_that_an_agent_changes_are_told_and_the_run_does_not_end_well() {
     for (forged, told) in [
         ("update tasks set title = 'trivial' where title = 'hard'", "has changed the words of"),
@@ -166,6 +205,22 @@ fn without_a_place_for_a_key_a_run_says_so_and_goes_by_the_traces() {
     let ended = run(&scratch, "run --all");
     ends(&scratch, &ended, 0, "complete");
     assert_eq!(ended.stderr.matches("is not sealed").count(), 1, "{ended:?}");
+}
+
+#[test]
+fn a_graph_that_was_moved_is_taken_by_its_traces_once_and_that_is_told() {
+    let scratch = tasks(GOOD);
+    let by_hand = add(&scratch, "by-hand");
+    assert_eq!(scratch.run(&format!("task done {by_hand}")).code, Some(0));
+    add(&scratch, "task");
+    fs::remove_file(beside(&scratch, "home/state/ralph/graph.key")).unwrap();
+    let told = "the graph was not sealed with this user's key until now: 1 task taken as done";
+    for times in [1, 0] {
+        let ended = run(&scratch, "run --all --no-verify");
+        ends(&scratch, &ended, 0, "complete");
+        assert_eq!(ended.stderr.matches(told).count(), times, "{ended:?}");
+    }
+    assert_eq!(attempts(&scratch), 1);
 }
 
 #[test]

@@ -157,6 +157,15 @@ fn the_beginning_of_an_id_is_enough_and_the_nearest_is_named() {
 }
 
 #[test]
+fn what_a_new_task_waits_for_is_another_one() {
+    let graph = Graph::new();
+    let first = graph.add(&["first"]);
+    let second = graph.add(&["second", "--after", "t"]);
+    assert_eq!(graph.json(&["deps", "list", &second])["blockers"][0], first.as_str());
+    assert!(graph.refused(&["add", "third", "--after", "t"]).contains("several tasks begin with 't'"));
+}
+
+#[test]
 fn bad_input_is_refused_in_a_line() {
     let graph = Graph::new();
     assert!(graph.refused(&["add", ""]).contains("the title is empty"));

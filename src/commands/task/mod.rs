@@ -14,9 +14,11 @@ use super::attempt;
 use super::author;
 use super::output::{print, print_for_people, remark};
 use crate::cli::{DependencyArgs, DepsVerb, GraphArgs, PlaceArgs, TaskAddArgs, TaskUpdateArgs, TaskVerb};
+use crate::engine::outcome::End;
 use crate::git;
 use crate::graph::sqlite::{BUSY_TIMEOUT, SqliteStore};
-use crate::graph::{Changes, Key, NewTask, Store, Task};
+use crate::graph::{Changes, GraphError, Key, NewTask, Store, Task};
+use crate::job::Refused;
 use crate::job::workspace::{locate, secrets_in};
 use crate::process::sweep::Carried;
 use crate::project::{Project, ProjectError};
@@ -106,7 +108,7 @@ fn add(args: &TaskAddArgs) -> anyhow::Result<u8> {
 /// Refuses a part of what others work on: inside of an attempt parts are added below the task at work alone. What agents make tasks in
 /// is theirs.
 fn require_own(args: &GraphArgs, store: &SqliteStore, parent: &str) -> anyhow::Result<()> {
-    if attempt::is_draft(args)? || !attempt::is_inside() {
+    if attempt::is_draft(&place(args)?) || !attempt::is_inside() {
         return Ok(());
     }
     let carried = Carried::by_us();
@@ -252,7 +254,9 @@ pub(super) fn make_room(project: &Project) -> anyhow::Result<()> {
 }
 
 pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
-    let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key(project).ok())?;
+    // What agents may change freely is not sealed: a copy of the graph that counts could be put back with such seals.
+    let key = if attempt::is_draft(project) { None } else { key(project).ok() };
+    let store = SqliteStore::open_sealed(&project.graph(), BUSY_TIMEOUT, key)?;
     if let Some(copy) = store.taken_over() {
         hide(project)?;
         let (graph, copy) = (project.graph(), copy.display());
@@ -262,6 +266,22 @@ pub(super) fn opened(project: &Project) -> anyhow::Result<SqliteStore> {
         ));
     }
     Ok(store)
+}
+
+/// The same for a run: what would end it later on refuses it, with the same exit code.
+pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
+    opened(project).map_err(refuses_run)
+}
+
+/// What would end a run later on refuses it, with the same exit code.
+pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast() {
+        Ok(error @ (GraphError::Lost { .. } | GraphError::Damaged { .. })) => {
+            Refused::from(End::from(error)).into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    }
 }
 
 /// The key with which this user's ralph seals what it writes into graphs; else why there is none.

@@ -81,7 +81,7 @@ pub(super) fn complete(graph: &Connection, claim: &Claim, done: HowDone<'_>) -> 
         leave(graph, seq, Own::Open, "released: it has got parts meanwhile, and comes again after them")?;
         return Ok(Ended::Released);
     }
-    let HowDone { commit, is_verified } = done;
+    let HowDone { commit, is_verified, .. } = done;
     let update = "UPDATE tasks SET done_at_commit = ?2, verification = ?3, done_by = run WHERE seq = ?1";
     graph.prepare_cached(update)?.execute(params![seq, commit, is_verified])?;
     leave(graph, seq, Own::Done, "done")?;

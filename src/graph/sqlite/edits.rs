@@ -33,6 +33,8 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
     if let Some(parent) = parent {
         limits::level("the task", level(graph, parent)? + 1)?;
     }
+    // Before it is there itself: what is meant by the beginning of an id are the others.
+    let blockers: Vec<i64> = task.after.iter().map(|id| queries::find(graph, id)).collect::<Fallible<_>>()?;
     let max_retries = task.max_retries.unwrap_or(MAX_RETRIES);
     let (id, now) = (new_id(graph)?, now());
     let insert =
@@ -48,8 +50,7 @@ pub(super) fn add(graph: &Transaction<'_>, task: &NewTask) -> Fallible<String> {
         settle(graph, parent, None)?;
     }
     settle(graph, seq, Some(Own::Open))?;
-    for blocker in &task.after {
-        let blocker = queries::find(graph, blocker)?;
+    for blocker in blockers {
         // What is refused has no id.
         add_dependency(graph, blocker, seq).map_err(|fault| match fault {
             Fault::Graph(error) => {

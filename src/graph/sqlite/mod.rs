@@ -99,6 +99,12 @@ fn is_full(path: &Path) -> bool {
     path.parent().and_then(Room::of).is_some_and(|room| room.free < BESIDE)
 }
 
+/// Whether `SQLite` says that the tables are not as they should be. It has no code for that.
+fn is_of_schema(reason: &str) -> bool {
+    let begins = ["no such ", "duplicate column name", "table ", "index ", "error in "];
+    begins.iter().any(|begin| reason.starts_with(begin))
+}
+
 type Fallible<T> = Result<T, Fault>;
 
 impl From<GraphError> for Fault {
@@ -133,8 +139,12 @@ impl Fault {
             }
             Self::Sql(error) => error,
         };
-        let (path, reason) = (path.to_owned(), error.to_string());
-        let advice = match error.sqlite_error_code() {
+        let (path, reason, code) = match error {
+            // Else the statement stands in the message, and the code is missing.
+            rusqlite::Error::SqlInputError { error, msg, .. } => (path.to_owned(), msg, Some(error.code)),
+            error => (path.to_owned(), error.to_string(), error.sqlite_error_code()),
+        };
+        let advice = match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 "another program has locked it: end that, and try again"
             }
@@ -155,6 +165,13 @@ impl Fault {
                     "move it away with its -wal file, and save what is left with 'sqlite3 FILE .recover'";
                 return GraphError::Foreign { path, what: format!("is torn ({reason})"), advice };
             }
+            // Our own statements are right: the tables are not those that we have made.
+            Some(ErrorCode::Unknown) if is_of_schema(&reason) => {
+                return GraphError::damaged(
+                    &path,
+                    &format!("another program has changed its schema ({reason})"),
+                );
+            }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 "fix the permissions of the file and its folder"
             }
@@ -172,8 +189,8 @@ impl SqliteStore {
         let all = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = change(&transaction)?;
-            if let Some(Seals { adopted, .. }) = seals {
-                seals::seal_touched(&transaction, adopted)?;
+            if seals.is_some() {
+                seals::seal_touched(&transaction)?;
             }
             transaction.commit()?;
             Ok(value)
@@ -297,7 +314,13 @@ impl Store for SqliteStore {
     }
 
     fn complete(&mut self, claim: &Claim, done: HowDone<'_>) -> Result<Ended, GraphError> {
-        let ended = self.write_through(|graph| claims::complete(graph, claim, done))?;
+        let ended = self.write_through(|graph| {
+            let ended = claims::complete(graph, claim, done)?;
+            if let Some(attempt) = done.attempt.filter(|_| ended == Ended::Done) {
+                journal::note(graph, attempt)?;
+            }
+            Ok(ended)
+        })?;
         if ended == Ended::Done {
             self.booked.insert(claim.task.clone());
         }
@@ -378,21 +401,34 @@ impl Store for SqliteStore {
             return Ok(Unbooked::default());
         }
         let is_first = self.looked_at.is_none();
-        let mut seals = self.seals.take();
-        let looked =
-            self.read(|graph| unbooked::doubts(graph, (run, &self.booked), seals.as_mut(), is_first));
-        self.seals = seals;
-        let doubts = looked?;
-        let found = if doubts.is_empty() {
-            Unbooked::default()
-        } else {
-            let has_key = self.seals.is_some();
-            let found = self.write(|graph| unbooked::put_right(graph, &doubts, has_key))?;
-            if let Some(seals) = &mut self.seals {
-                seals.reopened.extend(doubts.reopened());
+        let (path, booked, mut seals) = (self.path.clone(), self.booked.clone(), self.seals.clone());
+        let look = |graph: &Connection, seals: Option<&Seals>| {
+            open::require_version(graph, &path)?;
+            if let Some(seals) = seals {
+                seals.require_seen(graph, &path)?;
             }
-            found
+            unbooked::doubts(graph, (run, &booked), seals, is_first)
         };
+        let sound = self.read(|graph| {
+            let doubts = look(graph, seals.as_ref())?;
+            Ok(if doubts.is_empty() { Some(seals::identity(graph)?) } else { None })
+        })?;
+        let (found, seen) = match sound {
+            Some(seen) => (Unbooked::default(), seen),
+            None => self.write(|graph| {
+                // Another run may have put it right meanwhile.
+                let doubts = look(graph, seals.as_ref())?;
+                let found = unbooked::put_right(graph, &doubts, seals.is_some())?;
+                if let Some(seals) = &mut seals {
+                    seals.reopened.extend(doubts.reopened());
+                }
+                Ok((found, seals::identity(graph)?))
+            })?,
+        };
+        if let Some(seals) = &mut seals {
+            seals.seen = seen;
+        }
+        self.seals = seals;
         self.looked_at = Some(version);
         Ok(found)
     }

@@ -24,11 +24,14 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Whose database it is, in its header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
 /// What leads from one version of the schema to the next. Never changed, only added to.
-pub(super) const MIGRATIONS: [&str; 4] =
-    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), VERSION_3, include_str!("schema/4.sql")];
+pub(super) const MIGRATIONS: [&str; 5] = [
+    include_str!("schema/1.sql"),
+    include_str!("schema/2.sql"),
+    VERSION_3,
+    include_str!("schema/4.sql"),
+    include_str!("schema/5.sql"),
+];
 const VERSION_3: &str = concat!(include_str!("schema/3.sql"), include_str!("schema/own_work.sql"));
-/// From this version on, tasks are sealed.
-const VERSION_WITH_SEALS: i64 = 4;
 /// A little more than what is read of a database over and over, in KiB.
 const CACHE: i64 = 6 * 1024;
 /// How long to wait until a look at who sets the journal's mode is worth it again.
@@ -47,7 +50,7 @@ impl SqliteStore {
     pub fn open_sealed(path: &Path, busy_timeout: Duration, key: Option<Key>) -> Result<Self, GraphError> {
         let seals = key.map(Seals::of);
         let open = || {
-            own::create_empty(path)?;
+            make(path, seals.as_ref())?;
             let files = Files::of(path)?;
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let mut connection = Connection::open_with_flags(path, flags)?;
@@ -124,6 +127,18 @@ impl SqliteStore {
     }
 }
 
+/// Makes a database where nothing is: all of it or none, so that an empty file is never ours.
+fn make(path: &Path, seals: Option<&Seals>) -> Fallible<()> {
+    let fill = |into: &Path| {
+        let mut connection = Connection::open_with_flags(into, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        set_up(&mut connection, into, Origin::Empty, seals).map(drop)
+    };
+    if own::ensure(path, fill)?.len() == 0 {
+        return Err(GraphError::damaged(path, "another program has truncated it: it is empty").into());
+    }
+    Ok(())
+}
+
 /// Another program has put other files in its place while it was opened.
 fn replaced(path: &Path) -> GraphError {
     GraphError::Lost { path: path.to_owned(), advice: "nothing was written: try again".to_owned() }
@@ -197,15 +212,24 @@ fn take_over(connection: &mut Connection, path: &Path, has_key: bool) -> Fallibl
     taken.map(|_| None)
 }
 
-/// Seals what was there before there were seals, writes into the header whose database it is, and ends the transaction.
+/// Writes into the header whose database it is, and ends the transaction. Tasks that are there already are not sealed: an agent can
+/// set the version back and call ralph. A run looks at them first.
 fn sign(transaction: Transaction<'_>, has_key: bool) -> Fallible<()> {
     // Another process may have been faster, and others may have written since.
-    if has_key && header(&transaction)?.1 < VERSION_WITH_SEALS {
-        seals::seal_all(&transaction)?;
+    if has_key && header(&transaction)?.1 < version() {
+        seals::seal_empty(&transaction)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", version())?;
     Ok(transaction.commit()?)
+}
+
+/// Refuses a database whose schema is not ours any more: another program has set its version back, or forward.
+pub(super) fn require_version(connection: &Connection, path: &Path) -> Fallible<()> {
+    if header(connection)? == (APPLICATION_ID, version()) {
+        return Ok(());
+    }
+    Err(GraphError::damaged(path, "another program has changed the version of its schema").into())
 }
 
 /// The version of the schema that this program writes.

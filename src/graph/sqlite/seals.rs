@@ -3,7 +3,8 @@
 //! Triggers of the connection's own note which tasks a transaction touches, and whether each was as sealed before: what
 //! another program has changed is not made ours by a change of ours to the same task.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::functions::FunctionFlags;
@@ -11,30 +12,49 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 use super::Fallible;
+use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
 
-/// The seal that a row of `tasks` should have: what it is, in six values, and how it stands.
+/// The seal that a row of `tasks` should have: in which graph, what it is, and how it stands.
 pub(super) const SEAL: &str =
-    "seal(6, id, title, (SELECT text FROM descriptions WHERE task = tasks.seq), parent, feature, work = 0,
+    "seal(8, (SELECT graph FROM sealed), (SELECT generation FROM sealed), id, title,
+    (SELECT text FROM descriptions WHERE task = tasks.seq), parent, feature, work = 0,
     work, done_by, unverified, done_at_commit)";
 /// The seal that the number of tasks should have.
-pub(super) const SEAL_OF_NUMBER: &str = "seal(1, tasks)";
+pub(super) const SEAL_OF_NUMBER: &str = "seal(3, graph, generation, changes, tasks)";
+/// How many of the values that are sealed say of what something is said: the graph, its generation, and the task or the change.
+const SUBJECT: usize = 3;
 
 /// What a store with a key knows of seals.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Seals {
     pub(super) key: Arc<Key>,
-    /// Our own seal for each task that another key has sealed, as it was at the first look: as long as it fits, it stands.
-    pub(super) adopted: HashMap<i64, String>,
-    /// How many tasks there were at the last look.
-    pub(super) seen: Option<i64>,
+    /// Which graph it was at the last look.
+    pub(super) seen: Option<Identity>,
     /// What was opened again through this store.
     pub(super) reopened: HashSet<i64>,
 }
 
 impl Seals {
     pub(super) fn of(key: Key) -> Self {
-        Self { key: Arc::new(key), adopted: HashMap::new(), seen: None, reopened: HashSet::new() }
+        Self { key: Arc::new(key), seen: None, reopened: HashSet::new() }
+    }
+
+    /// Refuses another graph than the one that was seen, or an older state of it.
+    pub(super) fn require_seen(&self, graph: &Connection, path: &Path) -> Fallible<()> {
+        let Some(seen) = &self.seen else { return Ok(()) };
+        if identity(graph)?.is_some_and(|now| now.goes_on(seen)) {
+            return Ok(());
+        }
+        if matches!(tally(graph, self)?, Tally::OfAnother) {
+            let what =
+                "a ralph with another key has begun a run over it, as in a container or with another home"
+                    .to_owned();
+            let advice = "let only one of them work on it, and start again";
+            return Err(GraphError::Damaged { path: path.to_owned(), what, advice }.into());
+        }
+        let what = "another program has put another graph in its place, or an older state of it";
+        Err(GraphError::damaged(path, what).into())
     }
 }
 
@@ -48,7 +68,7 @@ pub(super) fn teach(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
         for at in 1..call.len() {
             let part = if at <= first { &mut what } else { &mut how };
             append(part, call.get_raw(at));
-            if at == 1 {
+            if at == SUBJECT {
                 // How it stands is said of exactly this one.
                 how.clone_from(&what);
             }
@@ -82,7 +102,7 @@ fn append(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
 pub(super) fn watch(connection: &Connection) -> Fallible<()> {
     let touch = |task: &str| {
         format!(
-            "INSERT INTO touched (task, before, is_sound) SELECT seq, {SEAL}, seal IS {SEAL} FROM tasks WHERE seq = {task}"
+            "INSERT INTO touched (task, is_sound, was_done) SELECT seq, seal IS {SEAL}, work = 2 FROM tasks WHERE seq = {task}"
         )
     };
     let is_new = |task: &str| format!("NOT EXISTS (SELECT 1 FROM touched WHERE task = {task})");
@@ -91,7 +111,8 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
         columns.map(|column| format!("{row}.{column}")).join(", ")
     };
     let of_tasks = format!(
-        "CREATE TEMP TABLE touched (task INTEGER PRIMARY KEY, before TEXT, is_sound INTEGER, change INTEGER NOT NULL DEFAULT 0);
+        "CREATE TEMP TABLE touched (task INTEGER PRIMARY KEY, is_sound INTEGER, was_done INTEGER,
+          change INTEGER NOT NULL DEFAULT 0);
         CREATE TEMP TRIGGER task_added AFTER INSERT ON main.tasks BEGIN
           INSERT INTO touched (task, is_sound, change) VALUES (new.seq, 1, 1);
         END;
@@ -118,30 +139,26 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
     Ok(())
 }
 
-/// Seals what this transaction has touched and was as sealed before, or as it was when a seal of another key was `adopted`.
-pub(super) fn seal_touched(graph: &Transaction<'_>, adopted: &HashMap<i64, String>) -> Fallible<()> {
+/// Seals what this transaction has touched and was as sealed before.
+pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
     let count = "SELECT count(*), coalesce(sum(change), 0) FROM touched";
     let (touched, change): (i64, i64) =
         graph.prepare_cached(count)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if touched == 0 {
         return Ok(());
     }
-    if !adopted.is_empty() {
-        let mut unsound = graph.prepare_cached("SELECT task, before FROM touched WHERE NOT is_sound")?;
-        let unsound =
-            unsound.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)))?;
-        for (task, before) in unsound.collect::<rusqlite::Result<Vec<_>>>()? {
-            if before.is_some() && adopted.get(&task) == before.as_ref() {
-                vouch(graph, task)?;
-            }
-        }
+    let opens_again =
+        "SELECT EXISTS (SELECT 1 FROM touched JOIN tasks ON seq = task WHERE was_done AND work <> 2)";
+    if graph.prepare_cached(opens_again)?.query_row([], |row| row.get(0))? {
+        begin_generation(graph)?;
     }
     let seal =
         format!("UPDATE tasks SET seal = {SEAL} WHERE seq IN (SELECT task FROM touched WHERE is_sound)");
     graph.prepare_cached(&seal)?.execute([])?;
     if change != 0 {
         let seal = format!(
-            "UPDATE sealed SET tasks = tasks + ?1, seal = seal(1, tasks + ?1) WHERE seal IS {SEAL_OF_NUMBER}"
+            "UPDATE sealed SET tasks = tasks + ?1, changes = changes + 1,
+            seal = seal(3, graph, generation, changes + 1, tasks + ?1) WHERE seal IS {SEAL_OF_NUMBER}"
         );
         graph.prepare_cached(&seal)?.execute([change])?;
     }
@@ -157,22 +174,90 @@ pub(super) fn vouch(graph: &Connection, task: i64) -> Fallible<()> {
     Ok(())
 }
 
-/// Seals all as it is.
-pub(super) fn seal_all(graph: &Connection) -> Fallible<()> {
-    graph.execute(&format!("UPDATE tasks SET seal = {SEAL}"), [])?;
-    seal_number(graph)
+/// Seals the number of tasks in a graph that has none.
+pub(super) fn seal_empty(graph: &Connection) -> Fallible<()> {
+    let has_tasks: bool = graph.query_row("SELECT EXISTS (SELECT 1 FROM tasks)", [], |row| row.get(0))?;
+    if has_tasks { Ok(()) } else { seal_number(graph) }
 }
 
 /// Seals the number of tasks as it is.
 pub(super) fn seal_number(graph: &Connection) -> Fallible<()> {
-    graph.execute_batch("DELETE FROM sealed; INSERT INTO sealed (tasks) SELECT count(*) FROM tasks;")?;
+    graph.execute("UPDATE sealed SET tasks = (SELECT count(*) FROM tasks), changes = changes + 1", [])?;
     graph.execute(&format!("UPDATE sealed SET seal = {SEAL_OF_NUMBER}"), [])?;
     Ok(())
 }
 
-/// How many tasks there should be, with the seal of that and the one it should have. None where another program has removed it.
-pub(super) fn number(graph: &Connection) -> Fallible<Option<(i64, Option<String>, String)>> {
+/// Makes it another graph, which no seal is of yet, and seals all as it is at the end of this transaction.
+pub(super) fn seal_anew(graph: &Connection) -> Fallible<()> {
+    graph.execute_batch(
+        "DELETE FROM sealed; INSERT INTO sealed (tasks, graph) VALUES (0, lower(hex(randomblob(16))));
+        INSERT INTO touched (task, is_sound) SELECT seq, 1 FROM tasks WHERE true ON CONFLICT (task) DO UPDATE SET is_sound = 1;",
+    )?;
+    seal_number(graph)
+}
+
+/// Begins another generation: seals of before are none any more, so that no row in which a task was done can be put back. Of the
+/// tasks, what is as sealed is sealed at the end of this transaction.
+fn begin_generation(graph: &Connection) -> Fallible<()> {
+    let touch_all = format!(
+        "INSERT INTO touched (task, is_sound) SELECT seq, seal IS {SEAL} FROM tasks WHERE true ON CONFLICT (task) DO NOTHING"
+    );
+    graph.execute(&touch_all, [])?;
+    let begin = format!(
+        "UPDATE sealed SET generation = generation + 1, seal = seal(3, graph, generation + 1, changes, tasks)
+        WHERE seal IS {SEAL_OF_NUMBER}"
+    );
+    graph.execute(&begin, [])?;
+    Ok(())
+}
+
+/// Which graph it is, and how far it has come.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    graph: String,
+    generation: i64,
+    changes: i64,
+}
+
+impl Identity {
+    /// Whether it is the graph that was `seen`, and no older state of it.
+    fn goes_on(&self, seen: &Self) -> bool {
+        self.graph == seen.graph && self.generation >= seen.generation && self.changes >= seen.changes
+    }
+}
+
+/// Which graph it is; none where another program has removed that.
+pub(super) fn identity(graph: &Connection) -> Fallible<Option<Identity>> {
+    let query = "SELECT graph, generation, changes FROM sealed WHERE graph IS NOT NULL";
+    let identity = graph.prepare_cached(query)?.query_row([], |row| {
+        Ok(Identity { graph: row.get(0)?, generation: row.get(1)?, changes: row.get(2)? })
+    });
+    Ok(identity.optional()?)
+}
+
+/// What the graph says of how many tasks it has.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tally {
+    /// So many, as this key has sealed.
+    Ours(i64),
+    /// Another key has sealed it.
+    OfAnother,
+    /// No key has sealed it.
+    Unsealed,
+    /// It claims to be sealed by this key, and is not; or another program has removed it.
+    Forged,
+}
+
+/// What this graph says of how many tasks it has.
+pub(super) fn tally(graph: &Connection, seals: &Seals) -> Fallible<Tally> {
     let query = format!("SELECT tasks, seal, {SEAL_OF_NUMBER} FROM sealed");
-    let row = graph.prepare_cached(&query)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-    Ok(row.optional()?)
+    let row = graph.prepare_cached(&query)?.query_row([], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, String>(2)?))
+    });
+    Ok(match row.optional()? {
+        Some((tasks, Some(seal), right)) if seal == right => Tally::Ours(tasks),
+        Some((_, Some(seal), _)) if seals.key.is_of_another(&seal) => Tally::OfAnother,
+        Some((_, None, _)) => Tally::Unsealed,
+        Some(_) | None => Tally::Forged,
+    })
 }

@@ -1,8 +1,8 @@
 //! Finds what another program has written into the database: whoever can write the file can write that a task is done, too.
 //!
-//! What ralph writes carries a seal, see [`super::seals`]. Without a key, and for what another key had sealed before this run
-//! began, the traces of a booked end have to fit together: the last line that ralph wrote into the task's log says that it is done,
-//! and the task says by whom: by a run, whose journal has the attempt, or by hand. What this process itself books it remembers.
+//! What ralph writes carries a seal, see [`super::seals`]. Without a key, and at the first look at a graph whose number of tasks this key
+//! has not sealed, the traces of a booked end have to fit together: the last line that ralph wrote into the task's log says that it is
+//! done, and the task says by whom: by a run, whose journal has the attempt, or by hand. What this process itself books it remembers.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::edits::write_log;
 use super::rebuild::rebuild;
-use super::seals::{self, SEAL, Seals};
+use super::seals::{self, SEAL, Seals, Tally};
 use super::{Fallible, number, queries};
 use crate::graph::seal::is_same_thing;
 use crate::graph::store::Unbooked;
@@ -36,21 +36,33 @@ pub(super) struct Doubts {
     contested: Vec<i64>,
     /// Their words are not those that were sealed.
     rewritten: Vec<i64>,
-    /// Open, and the rest of what was sealed does not fit; or never sealed, in a graph that was not.
+    /// Open, and the rest of what was sealed does not fit.
     stale: Vec<i64>,
     /// How many tasks there are less than there should be; below zero: more.
     missing: i64,
     is_uncounted: bool,
-    /// The graph was written without a key until now.
+    /// The graph was not sealed by this key until now.
     is_unsealed: bool,
+    /// So many tasks are done by their traces alone, as it was not sealed by this key.
+    believed: u64,
     /// A part of a task that is called done is not.
     is_broken: bool,
 }
 
 impl Doubts {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { unbooked, contested, rewritten, stale, missing, is_uncounted, is_unsealed, is_broken } =
-            self;
+        // What is believed is nothing to put right.
+        let Self {
+            unbooked,
+            contested,
+            rewritten,
+            stale,
+            missing,
+            is_uncounted,
+            is_unsealed,
+            is_broken,
+            believed: _,
+        } = self;
         let tasks = [unbooked, contested, rewritten, stale];
         let is_else = *is_uncounted || *is_unsealed || *is_broken || *missing != 0;
         !is_else && tasks.iter().all(|tasks| tasks.is_empty())
@@ -88,14 +100,16 @@ impl Row {
 pub(super) fn doubts(
     graph: &Connection,
     run: (&str, &HashSet<String>),
-    mut seals: Option<&mut Seals>,
+    seals: Option<&Seals>,
     is_first: bool,
 ) -> Fallible<Doubts> {
     let mut doubts =
         Doubts { is_broken: graph.query_row(BROKEN, [], |row| row.get(0))?, ..Doubts::default() };
-    if is_first && seals.is_some() {
-        doubts.is_unsealed = matches!(seals::number(graph)?, Some((_, None, _)));
-    }
+    let tally = match seals {
+        Some(seals) => seals::tally(graph, seals)?,
+        None => Tally::Unsealed,
+    };
+    doubts.is_unsealed = is_first && seals.is_some() && matches!(tally, Tally::OfAnother | Tally::Unsealed);
     let query = match seals {
         Some(_) => format!("SELECT seq, work, status, seal, {SEAL} FROM tasks"),
         None => "SELECT seq, work, status, NULL, NULL FROM tasks WHERE status = 2 OR work = 2".to_owned(),
@@ -112,31 +126,25 @@ pub(super) fn doubts(
             seal: row.get(3)?,
             right: row.get(4)?,
         };
-        match seals.as_deref_mut() {
-            None if is_booked(graph, row.seq, run)? => {}
-            None => doubts.unbooked.push(row.seq),
-            Some(seals) => doubts.look_at(graph, &row, run, seals, is_first)?,
+        match seals {
+            Some(seals) if !doubts.is_unsealed => doubts.look_at(graph, &row, seals)?,
+            _ if !(row.is_done || row.work == 2) => {}
+            _ if is_booked(graph, row.seq, run)? => doubts.believed += u64::from(doubts.is_unsealed),
+            _ => doubts.unbooked.push(row.seq),
         }
     }
-    if let Some(seals) = seals {
-        doubts.count(graph, count, seals, is_first)?;
+    match tally {
+        Tally::Ours(tasks) => doubts.missing = tasks - count,
+        _ => doubts.is_uncounted = seals.is_some() && !doubts.is_unsealed,
     }
     Ok(doubts)
 }
 
 impl Doubts {
     /// Looks at a task that should have a seal.
-    fn look_at(
-        &mut self,
-        graph: &Connection,
-        row: &Row,
-        run: (&str, &HashSet<String>),
-        seals: &mut Seals,
-        is_first: bool,
-    ) -> Fallible<()> {
+    fn look_at(&mut self, graph: &Connection, row: &Row, seals: &Seals) -> Fallible<()> {
         let Row { seq, work, is_done, seal, right } = row;
-        let adopted = seals.adopted.get(seq);
-        if right.is_some() && (seal == right || adopted == right.as_ref()) {
+        if right.is_some() && seal == right {
             // What follows from the graph has no seal.
             let has_parts = || -> Fallible<bool> {
                 let parts = "SELECT EXISTS (SELECT 1 FROM tasks WHERE parent = ?1)";
@@ -147,43 +155,16 @@ impl Doubts {
             }
             return Ok(());
         }
-        let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
-        let was_never_sealed = self.is_unsealed && seal.is_none();
-        if is_first && (is_of_another || was_never_sealed) {
-            if (*is_done || *work == 2) && !is_booked(graph, *seq, run)? {
-                self.unbooked.push(*seq);
-            } else if was_never_sealed {
-                self.stale.push(*seq);
-            }
-            if is_of_another {
-                seals.adopted.extend(right.clone().map(|right| (*seq, right)));
-            }
-            return Ok(());
-        }
-        let fits = |known: Option<&String>| {
-            known.zip(right.as_ref()).is_some_and(|(known, right)| is_same_thing(known, right))
-        };
-        if !fits(seal.as_ref()) && !fits(adopted) {
+        let words_fit =
+            seal.as_ref().zip(right.as_ref()).is_some_and(|(seal, right)| is_same_thing(seal, right));
+        if !words_fit {
             self.rewritten.push(*seq);
         }
+        let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));
         match row.is_finished() {
             true if is_of_another && seals.reopened.contains(seq) => self.contested.push(*seq),
             true => self.unbooked.push(*seq),
             false => self.stale.push(*seq),
-        }
-        Ok(())
-    }
-
-    /// Compares how many tasks there are with how many there should be.
-    fn count(&mut self, graph: &Connection, count: i64, seals: &mut Seals, is_first: bool) -> Fallible<()> {
-        let seen = seals.seen.replace(count);
-        match seals::number(graph)? {
-            Some((tasks, Some(seal), right)) if seal == right => self.missing = tasks - count,
-            // Another key counts: what we have seen ourselves has to stay.
-            Some((_, Some(seal), _)) if seals.key.is_of_another(&seal) && (is_first || seen.is_some()) => {
-                self.missing = seen.map_or(0, |seen| seen - count);
-            }
-            _ => self.is_uncounted = !self.is_unsealed,
         }
         Ok(())
     }
@@ -223,7 +204,13 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
     if has_key {
         let all = [&doubts.unbooked, &doubts.contested, &doubts.rewritten, &doubts.stale];
         all.into_iter().flatten().try_for_each(|&seq| seals::vouch(graph, seq))?;
-        if doubts.missing != 0 || doubts.is_uncounted || doubts.is_unsealed {
+        if doubts.is_unsealed {
+            // That they were verified, no seal of this key says.
+            graph.execute("UPDATE tasks SET unverified = 1 WHERE unverified > 1", [])?;
+        }
+        if doubts.is_unsealed || seals::identity(graph)?.is_none() {
+            seals::seal_anew(graph)?;
+        } else if doubts.missing != 0 || doubts.is_uncounted {
             seals::seal_number(graph)?;
         }
     }
@@ -235,5 +222,6 @@ pub(super) fn put_right(graph: &Transaction<'_>, doubts: &Doubts, has_key: bool)
         rewritten: if are_new { Vec::new() } else { tasks(&doubts.rewritten)? },
         missing: doubts.missing.max(0).unsigned_abs(),
         is_uncounted: doubts.is_uncounted,
+        believed: doubts.believed,
     })
 }

@@ -119,12 +119,7 @@ impl Tasks {
         if !now.is_clean() || now.head() != Some(&commit) {
             return Ok(false);
         }
-        let done = HowDone { commit: Some(&commit), is_verified: true };
         let feature = self.graph.borrow().details(&task.id)?.feature;
-        if self.graph.borrow_mut().complete(claim, done)? != Ended::Done {
-            // It has got parts meanwhile, and comes again after them.
-            return Ok(true);
-        }
         let entry = Entry {
             run_id: self.target.holder.run.clone(),
             iteration,
@@ -142,7 +137,11 @@ impl Tasks {
             reason: VERIFIED_BEFORE.to_owned(),
             created_at: Utc::now(),
         };
-        self.graph.borrow_mut().note(&entry)?;
+        let done = HowDone { commit: Some(&commit), is_verified: true, attempt: Some(&entry) };
+        if self.graph.borrow_mut().complete(claim, done)? != Ended::Done {
+            // It has got parts meanwhile, and comes again after them.
+            return Ok(true);
+        }
         let (counts, feature) = (self.task_counts()?, feature.as_deref());
         let at_work = TaskAtWork { id: &task.id, title: &task.title, feature, model: None };
         context.tell(Event::TaskEnded {
@@ -163,8 +162,11 @@ impl Tasks {
         left: Left,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
-        let (became, reason) = self.carry_out(current, decision, left.head.as_deref(), context)?;
-        self.remember(current, booked, (became, &reason), left, context)
+        let head = left.head.clone();
+        let mut entry = self.entry(current, booked, Became::Done, "", left);
+        let (became, reason) = self.carry_out(current, decision, head.as_deref(), &entry, context)?;
+        (entry.outcome, entry.reason) = (became, cut(&reason, REASON));
+        self.remember(current, booked, &entry, context)
     }
 
     /// Gives the task back that an attempt came to no end with, and remembers that.
@@ -281,12 +283,13 @@ impl Tasks {
         self.graph.borrow().journal(&query, take).map_err(End::from)
     }
 
-    /// Books it in the graph; what the journal calls that, and why it came so.
+    /// Books it in the graph; what the journal calls that, and why it came so. What is done is in the journal by then, as `entry` says.
     fn carry_out(
         &mut self,
         current: &Current,
         decision: Decision,
         head: Option<&str>,
+        entry: &Entry,
         context: &mut Context<'_>,
     ) -> Result<(Became, String), End> {
         let claim = &current.claim;
@@ -294,7 +297,7 @@ impl Tasks {
         graph.look_after()?;
         let (ended, reason) = match decision {
             Decision::Done => {
-                let done = HowDone { commit: head, is_verified: self.is_verified };
+                let done = HowDone { commit: head, is_verified: self.is_verified, attempt: Some(entry) };
                 (graph.complete(claim, done), String::new())
             }
             Decision::Failed(reason) => (graph.fail(claim, &cut(&reason, REASON)), reason),
@@ -330,12 +333,11 @@ impl Tasks {
         &mut self,
         current: &Current,
         booked: &Booked<'_>,
-        (became, reason): (Became, &str),
-        left: Left,
+        entry: &Entry,
         context: &mut Context<'_>,
     ) -> Result<(), End> {
         let sigils = &booked.report.sigils;
-        if became != Became::Blocked {
+        if entry.outcome != Became::Blocked {
             self.remarks.remove(&current.task.id);
         }
         let folder = self.target.places.documents.join("knowledge");
@@ -357,9 +359,11 @@ impl Tasks {
                 if ladder.is_empty() { "the model is not chosen here" } else { "it is not on the ladder" };
             context.notice(&format!("the agent asks for the model {}: {choice}", quoted_line(hint, 40)))?;
         }
-        let entry = self.entry(current, booked, became, reason, left);
-        self.traces.push(Trace::of(&entry, ladder, hint.as_deref()));
-        self.graph.borrow_mut().note(&entry).map_err(End::from)
+        self.traces.push(Trace::of(entry, ladder, hint.as_deref()));
+        if entry.outcome == Became::Done {
+            return Ok(());
+        }
+        self.graph.borrow_mut().note(entry).map_err(End::from)
     }
 
     fn entry(

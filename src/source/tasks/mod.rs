@@ -360,6 +360,12 @@ impl Tasks {
                  unverified"
             ))?;
         }
+        if found.believed > 0 {
+            let tasks = count::of(found.believed, "task");
+            context.notice(&format!(
+                "the graph was not sealed with this user's key until now: {tasks} taken as done by its log and its journal"
+            ))?;
+        }
         let mut doubts: Vec<String> = Vec::new();
         doubts.extend(names(&found.contested).into_iter().map(|what| {
             format!("{what} was called done in the graph once more, and not by a ralph with this user's key")

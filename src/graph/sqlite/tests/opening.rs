@@ -37,14 +37,16 @@ fn what_is_not_ours_is_named_and_kept() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     Connection::open(at("others")).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
+    fs::write(at("empty"), "").unwrap();
     fs::write(at("text"), "no database\n".repeat(1000)).unwrap();
     symlink("text", at("link")).unwrap();
     fs::create_dir(at("folder")).unwrap();
     for (name, what) in [
         (
             "ours",
-            "was written by a newer ralph (version 99, known is 4): it is left as it is: use that ralph",
+            "was written by a newer ralph (version 99, known is 5): it is left as it is: use that ralph",
         ),
+        ("empty", "another program has truncated it: it is empty: restore a backup of it, or move it away"),
         ("others", "is the database of another program: it is left as it is: move it away"),
         ("text", "is no database: it is left as it is: move it away"),
         ("link", "it is a symbolic link, not a file: move away what is there"),

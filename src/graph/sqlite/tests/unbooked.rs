@@ -26,8 +26,27 @@ fn entry(run: &str, task: &str) -> Entry {
 
 fn complete(store: &mut SqliteStore, run: &str, id: &str) {
     let claim = store.claim(&Scope::Subtree(id.into()), &us(run), LEASE).unwrap().unwrap();
-    assert_eq!(store.complete(&claim, HowDone::default()).unwrap(), Ended::Done);
-    store.note(&entry(run, id)).unwrap();
+    let done = HowDone { attempt: Some(&entry(run, id)), ..HowDone::default() };
+    assert_eq!(store.complete(&claim, done).unwrap(), Ended::Done);
+}
+
+#[test]
+fn what_is_done_is_in_the_journal_or_not_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("progress.db");
+    let mut store = open(&path).unwrap();
+    let id = store.add(&new_task("task")).unwrap();
+    let claim = store.claim(&Scope::All, &us("run-1"), LEASE).unwrap().unwrap();
+    let sql = |sql: &str| Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    sql("ALTER TABLE journal RENAME TO kept");
+    let attempt = entry("run-1", &id);
+    let done = HowDone { attempt: Some(&attempt), ..HowDone::default() };
+    assert!(store.complete(&claim, done).is_err());
+    assert_eq!(store.task(&id).unwrap().status, Status::InProgress);
+    sql("ALTER TABLE kept RENAME TO journal");
+    assert_eq!(store.complete(&claim, done).unwrap(), Ended::Done);
+    drop(store);
+    assert_eq!(open(&path).unwrap().reopen_unbooked("run-2").unwrap(), Unbooked::default());
 }
 
 #[test]
