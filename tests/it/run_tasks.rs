@@ -468,6 +468,8 @@ fn what_agents_leave_is_read_by_the_next_ones_and_steers_nobody() {
         assert!(verb(args).contains(&first) && verb(args).contains("\n    The parser hängt."), "{args}");
     }
     assert_eq!(verb("journal --search nowhere"), "");
+    let run = scratch.run("journal -n 0");
+    assert!(run.code == Some(1) && run.stderr.contains("--lines 0: give a whole number from 1"), "{run:?}");
     assert!(verb("knowledge list").starts_with("build-it  Build-it  (parser; "));
     assert!(verb("knowledge show build-it").ends_with("\n\nRun make first.\n"));
     assert_eq!(verb("knowledge search MAKE --json").matches("\"slug\":\"build-it\"").count(), 1);
