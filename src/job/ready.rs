@@ -228,7 +228,8 @@ impl<'a> Ready<'a> {
         let (tally, recovered) = resumed.unwrap_or_default();
         view.log_is(&project.relative(recorder.session_log()));
         // It waits for them.
-        let _ = watch.send(recorder.requests());
+        let requests = recorder.requests();
+        let _ = watch.send(Arc::clone(&requests));
         let recorder = RefCell::new(recorder);
 
         let hooks = Hooks::start(&self.settings.hooks, launch(project, self.settings, Vec::new(), &self.run));
@@ -248,7 +249,10 @@ impl<'a> Ready<'a> {
             context: Context::new(identity.clone(), Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
                 .without(secrets)
-                .beside(Box::new(|| hooks.news().or_else(|| notifier?.word().map(News::Notice))))
+                .beside(Box::new(|| {
+                    let notice = || notifier.and_then(Notifier::word).or_else(|| requests.dropped());
+                    hooks.news().or_else(|| notice().map(News::Notice))
+                }))
                 .with_person(self.person),
             project: project.root().to_owned(),
             limits: self.limits,
@@ -266,7 +270,8 @@ impl<'a> Ready<'a> {
         let end = run_engine(job);
         hooks.finish(|| is_hurried(inbox));
         let mut recorder = recorder.into_inner();
-        while let Some(news) = hooks.news().map(|news| news.without(secrets)) {
+        let left = || hooks.news().or_else(|| requests.dropped().map(News::Notice));
+        while let Some(news) = left().map(|news| news.without(secrets)) {
             tell_afterwards(&news, &identity, &mut recorder, view);
         }
         recorder.close();
@@ -304,7 +309,7 @@ fn words(launch: &Launch, secrets: &Redactor) -> Vec<String> {
     launch.command_line().map(|word| secrets.word(&word.to_string_lossy())).collect()
 }
 
-/// Tells what a hook has to say when the loop is over.
+/// Reports what came of something beside the loop when the loop is over.
 fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder, view: &mut View) {
     if let News::Notice(text) = news {
         view.warn(text);
