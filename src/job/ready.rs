@@ -366,7 +366,8 @@ pub(crate) fn hide_own_files(project: &Project) -> Option<String> {
 /// What the settings say about proving the work; it runs where the agent does.
 pub(crate) fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>> {
     let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
-    let command = ValidationCommand::new(command, settings.validation_timeout, launch);
+    let shown = settings.secrets.word(command);
+    let command = ValidationCommand::new(command, &shown, settings.validation_timeout, launch);
     Some(Box::new(command))
 }
 
