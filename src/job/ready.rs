@@ -10,7 +10,7 @@ use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
 use super::preflight::{Preflight, launch};
-use super::resume::{Resume, Resumed, resume};
+use super::resume::{Resume, Resumed, changed_inside, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::Workspace;
 use super::worktree::GitWorktree;
@@ -188,6 +188,7 @@ impl<'a> Ready<'a> {
         let mut before = recovery::read(project, &identity.name, Extent::Whole);
         let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
         let step = read_on.and_then(|read_on| read_on.step.take());
+        let changed_inside = changed_inside(&before, project);
         let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
             Found::State(state) => state.last_at_work(),
             _ => None,
@@ -207,6 +208,10 @@ impl<'a> Ready<'a> {
             recorder.add_step(&step)?;
         }
         if let Some(warning) = hide_own_files(project) {
+            recorder.warn(warning);
+        }
+        // A loop that goes on has reported it, or needed `--accept-config`.
+        if let Some(warning) = changed_inside.filter(|_| resumed.is_none()) {
             recorder.warn(warning);
         }
         // The processes of the last loop have ended by now.
