@@ -452,8 +452,8 @@ impl Project {
         Some(self.state_home.as_ref()?.join("ralph/trust"))
     }
 
-    /// The key with which this user's ralph seals what it writes into graphs of tasks, `~/.local/state/ralph/graph.key`; `None`
-    /// without a home directory.
+    /// The key with which this user's ralph seals what it writes into graphs of tasks, and signs requests to loops,
+    /// `~/.local/state/ralph/graph.key`; `None` without a home directory.
     #[must_use]
     pub fn graph_key(&self) -> Option<PathBuf> {
         Some(self.state_home.as_ref()?.join("ralph/graph.key"))

@@ -24,8 +24,7 @@ impl BalanceQuery {
     #[must_use]
     pub fn new(command: &str, parser: &str, launch: &Launch) -> Self {
         let pipeline = format!("{{ {command}\n}} | {{ {parser}\n}}");
-        let args = vec!["-c".into(), pipeline.into()];
-        Self { launch: Launch { program: "sh".into(), args, ..launch.clone() } }
+        Self { launch: launch.shell(pipeline) }
     }
 
     /// Asks, and gives up silently: a balance is nice to know and nothing else.

@@ -17,8 +17,8 @@ pub struct JournalArgs {
     #[arg(long, value_name = "WORDS")]
     pub search: Option<String>,
     /// At most this many, the newest
-    #[arg(long, short = 'n', value_name = "N")]
-    pub lines: Option<usize>,
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true)]
+    pub lines: Option<String>,
     /// Which graph.
     #[command(flatten)]
     pub graph: GraphArgs,

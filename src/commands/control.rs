@@ -10,8 +10,9 @@ use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::Request;
 use crate::record::lookup::Loop;
+use crate::record::requests::{self, Signer};
 use crate::record::state::{Pending, State};
-use crate::record::{ending, recorder, requests};
+use crate::record::{ending, recorder};
 
 /// How long a loop gets to take a request and to act on it.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -201,7 +202,9 @@ pub(super) fn ask(
         );
     }
     let folder = found.project.requests();
-    let path = requests::send(&folder, &before.run, request)?;
+    // The loop has reported a key that cannot be had.
+    let signer = Signer::of(&found.project).ok().flatten();
+    let path = requests::send(&folder, signer.as_ref(), &before.run, request)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let is_late = Instant::now() > deadline;

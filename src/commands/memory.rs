@@ -6,6 +6,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::output::{Array, Stream, print_for_people, remark};
+use super::target::count;
 use super::task::{answer, look};
 use crate::cli::{GraphArgs, JournalArgs, KnowledgeVerb};
 use crate::graph::{JournalQuery, Store as _, Words};
@@ -18,6 +19,7 @@ use crate::text::timestamp::local;
 
 /// `ralph journal`.
 pub(super) fn journal(args: &JournalArgs) -> anyhow::Result<u8> {
+    let limit = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
     let store = look(&args.graph)?;
     let query = JournalQuery {
         run: args.run.clone(),
@@ -25,7 +27,7 @@ pub(super) fn journal(args: &JournalArgs) -> anyhow::Result<u8> {
         // Of a task that was deleted the whole id is known.
         task: args.task.as_ref().map(|id| store.task(id).map_or_else(|_| id.clone(), |task| task.id)),
         words: args.search.clone().map(Words::All),
-        limit: args.lines,
+        limit,
     };
     let mut stream = Stream::new();
     if args.graph.json {

@@ -9,7 +9,7 @@ use super::event::Event;
 use super::outcome::{End, Outcome};
 use super::policy::{Step, step};
 use super::report::{AttemptStatus, Report, Signal};
-use super::run::{Job, Loop};
+use super::run::{Job, Loop, Validated};
 use super::source::{Booked, Work};
 use super::tally::Settled;
 use super::validator::{Proof, Validation, Verdict};
@@ -185,23 +185,30 @@ impl Loop<'_> {
     }
 
     fn validated(&mut self, validation: &Validation) -> Result<(), End> {
+        self.validated = Validated::Work;
         let Job { context, tally, .. } = &mut self.job;
         context.tell(Event::Validated { ok: validation.ok, output: &validation.output })?;
         tally.validation_error = (!validation.ok).then(|| validation.output.clone());
         Ok(())
     }
 
-    /// Validates once more before an end that says that the work is good, where an attempt that was not validated, as one that
-    /// failed, may have changed it since.
+    /// Validates once more before an end that says that the work is good, unless a validation of this process has passed and no
+    /// agent was at work since: that of an attempt that failed, or one that has verified a task.
     pub(super) fn validate_end(&mut self, end: End) -> End {
         let Some(unproven) = end.outcome.if_unproven() else { return end };
         let tally = &self.job.tally;
-        if !tally.changed_since_validation && !tally.unproven {
-            return end;
+        match self.validated {
+            Validated::Work if !tally.changed_since_validation && !tally.unproven => return end,
+            // The source has found that all is done, which changes no file.
+            Validated::RefutedEnd => return self.ended_by_policy(unproven),
+            Validated::Nothing | Validated::Work => {}
         }
         match self.validate_files() {
             Ok(None | Some(true)) => end,
-            Ok(Some(false)) => self.ended_by_policy(unproven),
+            Ok(Some(false)) => {
+                self.validated = Validated::RefutedEnd;
+                self.ended_by_policy(unproven)
+            }
             Err(end) => end,
         }
     }

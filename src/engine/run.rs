@@ -18,7 +18,7 @@ use super::places::Ticket;
 use super::policy::{Limits, Now, Rooms, Step, limit_until, named_reset, shortage, step};
 use super::source::{Source, Work};
 use super::tally::{Given, Last, Tally};
-use super::validator::Validator;
+use super::validator::{Validator, undecided};
 use super::worktree::Worktree;
 use crate::text::{duration, jitter, timestamp};
 
@@ -66,6 +66,7 @@ pub fn run(job: Job<'_>) -> End {
         backed_off: None,
         first: None,
         goes_without_room: false,
+        validated: Validated::Nothing,
     };
     let end = running.run();
     let end = running.validate_end(end);
@@ -95,6 +96,19 @@ pub(super) struct Loop<'a> {
     pub(super) first: Option<Start>,
     /// Somebody wants the next attempt whether there is room for it or not.
     pub(super) goes_without_room: bool,
+    /// What this process has validated.
+    pub(super) validated: Validated,
+}
+
+/// What one process of a loop has validated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Validated {
+    /// Nothing: the files may be in any state.
+    Nothing,
+    /// The work of an attempt, or the files, which passed.
+    Work,
+    /// The files at its end, which did not pass.
+    RefutedEnd,
 }
 
 impl Loop<'_> {
@@ -284,10 +298,16 @@ impl Loop<'_> {
     /// What has not been proven.
     fn unproven(&self) -> String {
         let tally = &self.job.tally;
-        match tally.last_validation_error() {
-            Some(_) => format!("the validation still fails after iteration {}", tally.iteration),
-            None => "what was said to be done last has not been proven".to_owned(),
-        }
+        let Some(output) = tally.last_validation_error() else {
+            return "what was said to be done last has not been proven".to_owned();
+        };
+        undecided(output).map_or_else(
+            || match tally.iteration {
+                0 => "the validation fails".to_owned(),
+                iteration => format!("the validation still fails after iteration {iteration}"),
+            },
+            str::to_owned,
+        )
     }
 
     /// What the provider said last, and what the user can do about it.

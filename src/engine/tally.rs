@@ -69,7 +69,7 @@ pub struct Tally {
     /// Which of many tasks that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// Since the last validation, or without any, an attempt may have changed the files.
+    /// Since the last validation, or without any, an agent may have changed the files.
     pub changed_since_validation: bool,
     /// Notes of the user for the next prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -240,10 +240,10 @@ impl Tally {
         self.in_attempt = false;
         self.durations.book(report.duration.as_secs_f64());
         self.spend(report.cost_usd(), &report.usage);
-        self.changed_since_validation |= settled.changed != Some(false);
+        // Git does not see all that an agent may have changed.
+        self.changed_since_validation = settled.proof.as_ref().is_none_or(|proof| proof.ended_with_agent);
         match &settled.proof {
             Some(Validation { usage, ok, .. }) => {
-                self.changed_since_validation = false;
                 self.spend(usage.cost_usd, usage);
                 self.unproven = !ok;
             }

@@ -58,6 +58,21 @@ pub enum Verdict {
     Unable(Report),
 }
 
+/// What stands before the reason why a validation came to no verdict.
+pub const NOT_VERIFIED: &str = "not verified: ";
+
+/// Of the `output` of a validation that came to no verdict, the line that says so and why; `None` where it failed.
+#[must_use]
+pub fn undecided(output: &str) -> Option<&str> {
+    output.lines().next().filter(|line| line.starts_with(NOT_VERIFIED))
+}
+
+/// What is said of a validation that has not passed, by its `output`.
+#[must_use]
+pub fn failure(output: &str) -> &str {
+    undecided(output).unwrap_or("the validation failed")
+}
+
 /// What is to be proven, and with what.
 pub struct Proof<'a> {
     /// The number of the iteration, from 1.
@@ -83,4 +98,6 @@ pub struct Validation {
     pub output: String,
     /// What it cost, where an agent took part in it.
     pub usage: Usage,
+    /// An agent was at work after the files had been validated: it may have changed what git does not see.
+    pub ended_with_agent: bool,
 }

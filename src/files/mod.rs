@@ -2,6 +2,7 @@
 //! what is written whole ([`atomic`]). Errors name the file.
 
 pub mod atomic;
+pub mod key;
 mod locked;
 pub mod own;
 mod record_file;

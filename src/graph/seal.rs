@@ -1,18 +1,14 @@
 //! The key with which this user's ralph seals what it writes into graphs: writing a database makes no seal.
 //!
-//! The key is a file in the user's state folder. That keeps other programs and careless agents from passing their own
-//! writing off as ours. It is no wall: a program of the same user can read the key, and one that cannot may still put a whole older
-//! database back, or take all seals off one, between two runs.
+//! That is no wall: a program of the same user can read the [key], and one that cannot may still put a whole older database back,
+//! or take all seals off one, between two runs.
 
-use std::fs::OpenOptions;
-use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-use crate::files::{FileError, own};
-use crate::text::digest::{self, hmac_sha256, sha256};
+use crate::files::FileError;
+use crate::files::key::{self, LENGTH};
+use crate::text::digest::{hmac_sha256, sha256};
 
-/// The length of a key, in bytes.
-const LENGTH: usize = 32;
 /// How many hexadecimal digits name a key, and how many sign a thing.
 const NAME: usize = 8;
 const SIGNATURE: usize = 32;
@@ -36,32 +32,11 @@ impl Key {
     /// # Errors
     /// When it can neither be read nor made.
     pub fn at(path: &Path) -> Result<Self, FileError> {
-        let key = || match own::read(path, LENGTH as u64) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Self::make(path),
-            read => Self::of(&read?),
-        };
-        key().map_err(FileError::at(path))
+        key::at(path).map(Self::of)
     }
 
-    fn make(path: &Path) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            own::make_folders(folder)?;
-        }
-        let bytes: [u8; LENGTH] = digest::random()?;
-        let fill = |into: &Path| own::open(into, OpenOptions::new().write(true))?.write_all(&bytes);
-        match own::create_filled(path, fill) {
-            // Another process was faster: its key is the one.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
-        Self::of(&own::read(path, LENGTH as u64)?)
-    }
-
-    pub(super) fn of(bytes: &[u8]) -> io::Result<Self> {
-        let bytes = bytes.try_into().map_err(|_| {
-            io::Error::new(ErrorKind::InvalidData, "it is not the key that ralph has made: move it away")
-        })?;
-        Ok(Self { name: sha256(&[b"key ", &bytes as &[u8]].concat())[..NAME].to_owned(), bytes })
+    pub(super) fn of(bytes: [u8; LENGTH]) -> Self {
+        Self { name: sha256(&[b"key ", &bytes as &[u8]].concat())[..NAME].to_owned(), bytes }
     }
 
     /// The seal of a thing with a word for what it is, and another one for how it stands.
@@ -96,10 +71,10 @@ mod tests {
 
     #[test]
     fn a_seal_names_its_key_and_says_what_differs() {
-        let [key, other] = [[1; LENGTH], [2; LENGTH]].map(|bytes| Key::of(&bytes).unwrap());
+        let [key, other] = [[1; LENGTH], [2; LENGTH]].map(Key::of);
         let seal = key.seal(b"words", b"open");
         assert_eq!(seal, key.seal(b"words", b"open"));
-        assert!(!format!("{key:?}").contains("bytes") && Key::of(b"short").is_err());
+        assert!(!format!("{key:?}").contains("bytes"));
         assert!(is_same_thing(&seal, &key.seal(b"words", b"done")));
         assert!(!is_same_thing(&seal, &key.seal(b"other words", b"open")));
         assert!(!is_same_thing(&seal, &other.seal(b"words", b"open")));

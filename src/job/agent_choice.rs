@@ -372,12 +372,8 @@ fn users_display(filter: &str, settings: &Settings, project: &Project) -> anyhow
     if !is_command {
         return Err(error).context("AGENT_DISPLAY_FILTER is neither a jq program nor a command on PATH");
     }
-    Ok(DisplayRoute::Shell(Launch {
-        program: "sh".into(),
-        args: vec!["-c".into(), filter.into()],
-        cwd: project.root().to_owned(),
-        ..Launch::default()
-    }))
+    let surroundings = Launch { cwd: project.root().to_owned(), ..Launch::default() };
+    Ok(DisplayRoute::Shell(surroundings.shell(filter)))
 }
 
 /// A plain call of jq: no pipes, files or options that change what the program means.

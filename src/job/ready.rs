@@ -10,7 +10,7 @@ use chrono::{DateTime, Local, Utc};
 use regex::Regex;
 
 use super::preflight::{Preflight, launch};
-use super::resume::{Resume, Resumed, resume};
+use super::resume::{Resume, Resumed, changed_inside, resume};
 use super::signals::{Signals, watch_requests};
 use super::workspace::Workspace;
 use super::worktree::GitWorktree;
@@ -188,6 +188,7 @@ impl<'a> Ready<'a> {
         let mut before = recovery::read(project, &identity.name, Extent::Whole);
         let read_on = before.as_mut().ok().and_then(|(_, read_on)| read_on.as_mut());
         let step = read_on.and_then(|read_on| read_on.step.take());
+        let changed_inside = changed_inside(&before, project);
         let at_work = before.as_ref().ok().and_then(|(found, _)| match found {
             Found::State(state) => state.last_at_work(),
             _ => None,
@@ -209,6 +210,10 @@ impl<'a> Ready<'a> {
         if let Some(warning) = hide_own_files(project) {
             recorder.warn(warning);
         }
+        // A loop that goes on has reported it, or needed `--accept-config`.
+        if let Some(warning) = changed_inside.filter(|_| resumed.is_none()) {
+            recorder.warn(warning);
+        }
         // The processes of the last loop have ended by now.
         for lock in at_work.iter().flat_map(|at_work| left_locks::remove(project.root(), at_work)) {
             let lock = project.relative(&lock);
@@ -228,7 +233,8 @@ impl<'a> Ready<'a> {
         let (tally, recovered) = resumed.unwrap_or_default();
         view.log_is(&project.relative(recorder.session_log()));
         // It waits for them.
-        let _ = watch.send(recorder.requests());
+        let requests = recorder.requests();
+        let _ = watch.send(Arc::clone(&requests));
         let recorder = RefCell::new(recorder);
 
         let hooks = Hooks::start(&self.settings.hooks, launch(project, self.settings, Vec::new(), &self.run));
@@ -248,7 +254,10 @@ impl<'a> Ready<'a> {
             context: Context::new(identity.clone(), Arc::clone(inbox), sinks)
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
                 .without(secrets)
-                .beside(Box::new(|| hooks.news().or_else(|| notifier?.word().map(News::Notice))))
+                .beside(Box::new(|| {
+                    let notice = || notifier.and_then(Notifier::word).or_else(|| requests.dropped());
+                    hooks.news().or_else(|| notice().map(News::Notice))
+                }))
                 .with_person(self.person),
             project: project.root().to_owned(),
             limits: self.limits,
@@ -266,7 +275,8 @@ impl<'a> Ready<'a> {
         let end = run_engine(job);
         hooks.finish(|| is_hurried(inbox));
         let mut recorder = recorder.into_inner();
-        while let Some(news) = hooks.news().map(|news| news.without(secrets)) {
+        let left = || hooks.news().or_else(|| requests.dropped().map(News::Notice));
+        while let Some(news) = left().map(|news| news.without(secrets)) {
             tell_afterwards(&news, &identity, &mut recorder, view);
         }
         recorder.close();
@@ -304,7 +314,7 @@ fn words(launch: &Launch, secrets: &Redactor) -> Vec<String> {
     launch.command_line().map(|word| secrets.word(&word.to_string_lossy())).collect()
 }
 
-/// Tells what a hook has to say when the loop is over.
+/// Reports what came of something beside the loop when the loop is over.
 fn tell_afterwards(news: &News, identity: &LoopIdentity, recorder: &mut Recorder, view: &mut View) {
     if let News::Notice(text) = news {
         view.warn(text);
@@ -361,7 +371,8 @@ pub(crate) fn hide_own_files(project: &Project) -> Option<String> {
 /// What the settings say about proving the work; it runs where the agent does.
 pub(crate) fn validator(settings: &Settings, launch: &Launch) -> Option<Box<dyn Validator>> {
     let command = settings.validation_command.as_ref().filter(|_| settings.validation_enabled)?;
-    let command = ValidationCommand::new(command, settings.validation_timeout, launch);
+    let shown = settings.secrets.word(command);
+    let command = ValidationCommand::new(command, &shown, settings.validation_timeout, launch);
     Some(Box::new(command))
 }
 

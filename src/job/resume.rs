@@ -10,7 +10,7 @@ use super::ready::ACCEPT_CONFIG;
 use crate::engine::event::{LoopIdentity, Recovered};
 use crate::engine::tally::{Last, Tally};
 use crate::project::Project;
-use crate::record::config_watch::Difference;
+use crate::record::config_watch::{Difference, WatchedConfig};
 use crate::record::lookup;
 use crate::record::recovery::ReadOn;
 use crate::record::state::{Found, Setup, State};
@@ -107,9 +107,7 @@ fn config_warnings(
     let mut differing = Vec::new();
     for config in &state.setup.config {
         let Some(difference) = config.difference(state.tally.in_attempt) else { continue };
-        let path = project.relative(&config.path);
-        let part = if config.front_matter { "the front matter of " } else { "" };
-        let what = format!("{part}{}", path.display());
+        let what = named(config, project);
         if difference == Difference::Inside && !accepts {
             bail!(
                 "{what} was changed inside an attempt of loop '{name}': look at it, and go on with {ACCEPT_CONFIG}, or take the change back"
@@ -130,6 +128,28 @@ fn config_warnings(
     let told =
         |what: String| format!("{what} is not as it was when loop '{name}' began: it counts as it is now");
     Ok(differing.into_iter().map(told).collect())
+}
+
+/// A warning for a loop that starts afresh: which settings were changed inside an attempt of the last loop. They count now.
+pub(super) fn changed_inside(before: &io::Result<Before>, project: &Project) -> Option<String> {
+    let Ok((Found::State(state), _)) = before else { return None };
+    let is_inside =
+        |config: &&WatchedConfig| config.difference(state.tally.in_attempt) == Some(Difference::Inside);
+    let changed: Vec<String> =
+        state.setup.config.iter().filter(is_inside).map(|config| named(config, project)).collect();
+    (!changed.is_empty()).then(|| {
+        format!(
+            "{} was changed inside an attempt of the last loop '{}', and counts from now on: check what it says",
+            changed.join(" and "),
+            state.name
+        )
+    })
+}
+
+/// What of a file of settings counts, in words.
+fn named(config: &WatchedConfig, project: &Project) -> String {
+    let part = if config.front_matter { "the front matter of " } else { "" };
+    format!("{part}{}", project.relative(&config.path).display())
 }
 
 /// Why a state is that of another loop than the one to be started; `None` when it is not.

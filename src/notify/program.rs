@@ -28,9 +28,7 @@ pub(super) fn run(
     limit: Duration,
     cancelled: &AtomicBool,
 ) -> Result<String, Failed> {
-    let args = vec!["-c".into(), command.into()];
-    let launch = Launch { program: "sh".into(), args, ..launch.clone() };
-    let captured = capture(&launch, line.as_bytes().to_vec(), limit, ROOM, cancelled)
+    let captured = capture(&launch.shell(command), line.as_bytes().to_vec(), limit, ROOM, cancelled)
         .map_err(|error| Failed { why: error.to_string(), output: String::new() })?;
     let mut output = captured.stdout.text();
     if !output.is_empty() && !output.ends_with('\n') {

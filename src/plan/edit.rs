@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::scan::{Block, Field, Label, Line, Outline, TaskLines};
-use super::{DONE, PlanError, Task};
+use super::{DONE, OPEN, PlanError, Task};
 use crate::text::line;
 
 /// Which of two boxes counts.
@@ -111,6 +111,32 @@ pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result
         edits.push(insertion(&outline.lines, at, &new.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     Ok(apply(text, edits))
+}
+
+/// The names of the sections that say `Status: done`, whatever may be wrong with the plan.
+#[must_use]
+pub fn done(text: &str) -> Vec<String> {
+    let outline = Outline::new(text);
+    outline
+        .sections
+        .iter()
+        .filter(|block| block.fields.iter().any(says_done))
+        .map(|block| block.name.clone())
+        .collect()
+}
+
+/// `text` without `Status: done` in the sections of these names: it says that they are planned.
+#[must_use]
+pub fn mark_open(text: &str, branches: &[String]) -> String {
+    let outline = Outline::new(text);
+    let sections = outline.sections.iter().filter(|block| branches.contains(&block.name));
+    let fields = sections.flat_map(|block| block.fields.iter().filter(|field| says_done(field)));
+    let open = format!("{}: {}", Label::Status.word(), OPEN[0]);
+    apply(text, fields.map(|field| (field.bytes.clone(), open.clone())).collect())
+}
+
+fn says_done(field: &Field) -> bool {
+    field.label == Label::Status && field.value.eq_ignore_ascii_case(DONE)
 }
 
 /// The one section of this name.

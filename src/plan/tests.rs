@@ -275,6 +275,22 @@ fn done_is_written_once() {
 }
 
 #[test]
+fn what_is_marked_as_done_is_found_and_marked_as_planned_again() {
+    let text = |status: &str| {
+        format!(
+            "## Branch: a\nGoal: g\n- **Status:** `Done`\n- [ ] t\n## Branch: b\nGoal: g\n{status}- [ ] t\n## Branch: c\nGoal: g\n\
+             Status: open\n```\nStatus: done\n```\n- [ ] t\n"
+        )
+    };
+    let plan = text("Status: done\nStatus: done\n");
+    assert_eq!(done(&plan), ["a", "b"]);
+    let open = mark_open(&plan, &["b".into(), "c".into(), "d".into()]);
+    assert_eq!(open, text("Status: planned\nStatus: planned\n"));
+    assert_eq!((done(&open), mark_open(&open, &["b".into()])), (vec!["a".into()], open.clone()));
+    assert!(done(&mark_open(&open, &["a".into()])).is_empty());
+}
+
+#[test]
 fn a_section_that_cannot_be_found_is_an_error() {
     let twice = "## Branch: a\nx\n## Branch: a\n";
     for (text, expected) in [

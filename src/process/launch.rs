@@ -17,6 +17,9 @@ use rustix::net::{
 use super::ladder::Ladder;
 use super::sweep::{PANE_MARK, RUN_MARK, SUPERVISOR_MARK};
 
+/// The shell for commands of the user, by its path: an agent can put another `sh` into a folder of `PATH`.
+pub const SHELL: &str = "/bin/sh";
+
 /// What to start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launch {
@@ -42,6 +45,12 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// A command for `sh`, with the same surroundings.
+    #[must_use]
+    pub fn shell(&self, command: impl Into<OsString>) -> Self {
+        Self { program: SHELL.into(), args: vec!["-c".into(), command.into()], ..self.clone() }
+    }
+
     /// A variable as the program sees it.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<OsString> {

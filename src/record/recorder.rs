@@ -11,7 +11,7 @@ use super::iterations_log::IterationsLog;
 use super::lock::{Holder, Lock, LockError};
 use super::raw_output::RawOutput;
 use super::registry::{self, Entry};
-use super::requests::{self, Requests};
+use super::requests::{self, Requests, Signer};
 use super::run_folder::{self, RunStart};
 use super::session::Session;
 use super::state::{self, Extent, Found, Setup, State};
@@ -81,12 +81,18 @@ impl Recorder {
         let state = State { session_log, records, setup, argv, ..State::begun(identity, process) };
         // Until now the last run is the newest one: what it has left can still be resumed.
         warnings.extend(register(&project, &state));
+        let signer = Signer::of(&project).unwrap_or_else(|error| {
+            warnings.push(format!(
+                "requests to this loop need no signature, so that an agent could write one itself: {error}"
+            ));
+            None
+        });
         Ok(Self {
             session,
             raw: RawOutput::new(&project.last_agent_output()),
             iterations,
             state: StateFile::new(&project.state(), state),
-            requests: Arc::new(Requests::new(project.requests(), &identity.run)),
+            requests: Arc::new(Requests::new(project.requests(), &identity.run, signer)),
             warnings,
             project,
             lock,

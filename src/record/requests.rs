@@ -3,6 +3,9 @@
 //! A request names the run it is for, so that one for a run that has died never reaches the next. Its file is removed when the
 //! loop's state holds it, and that is what tells the sender: a loop that is killed at any moment has lost no request that
 //! it has taken.
+//!
+//! A request is signed with this user's key, over its file's name (which has the time), the run and what is asked: an agent can
+//! write files, and must not end or steer the loop that judges it. A request without that signature is dropped.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -12,7 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::stop::Request;
 use crate::files::atomic::{self, Durability};
-use crate::files::{FileError, own, temporary};
+use crate::files::{FileError, key, own, temporary};
+use crate::project::Project;
+use crate::text::digest::hmac_sha256;
 use crate::text::timestamp;
 
 /// A larger file is no request, in bytes.
@@ -22,14 +27,60 @@ const LARGEST: u64 = 4 << 20;
 struct Addressed {
     run: String,
     request: Request,
+    /// `None` from an older ralph, or where the sender has no key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+}
+
+/// What signs requests.
+#[derive(Clone)]
+pub struct Signer(String);
+
+impl std::fmt::Debug for Signer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Signer")
+    }
+}
+
+impl Signer {
+    /// With the key of this project's user; `None` without a home directory.
+    ///
+    /// # Errors
+    /// When the key can neither be read nor made.
+    pub fn of(project: &Project) -> Result<Option<Self>, FileError> {
+        project.graph_key().map(|path| Self::at(&path)).transpose()
+    }
+
+    /// With the key in the file at `path`.
+    ///
+    /// # Errors
+    /// When it can neither be read nor made.
+    pub fn at(path: &Path) -> Result<Self, FileError> {
+        // A key of its own: nothing that is sealed elsewhere can pass for the signature of a request.
+        Ok(Self(hmac_sha256(&key::at(path)?, b"requests to running loops")))
+    }
+
+    /// The signature of a request in this file.
+    fn sign(&self, path: &Path, run: &str, request: &Request) -> serde_json::Result<String> {
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        Ok(hmac_sha256(self.0.as_bytes(), &serde_json::to_vec(&(name, run, request))?))
+    }
 }
 
 /// Leaves a request for the run, and answers the file that is there until the run has taken it.
-pub fn send(folder: &Path, run: &str, request: Request) -> Result<PathBuf, FileError> {
+pub fn send(
+    folder: &Path,
+    signer: Option<&Signer>,
+    run: &str,
+    request: Request,
+) -> Result<PathBuf, FileError> {
     // The name sorts by time, so that requests are taken in the order they were made.
     let now = timestamp::exact(chrono::Utc::now());
     let path = folder.join(format!("{now}-{}.json", std::process::id()));
-    let text = serde_json::to_vec(&Addressed { run: run.to_owned(), request })
+    let text = signer
+        .map(|signer| signer.sign(&path, run, &request))
+        .transpose()
+        .and_then(|signature| serde_json::to_vec(&Addressed { run: run.to_owned(), request, signature }))
         .map_err(|error| FileError { path: path.clone(), reason: error.into() })?;
     atomic::write_own(&path, &text, Durability::Atomic)?;
     Ok(path)
@@ -40,6 +91,8 @@ pub fn send(folder: &Path, run: &str, request: Request) -> Result<PathBuf, FileE
 pub struct Requests {
     folder: PathBuf,
     run: String,
+    /// `None`: there is no key, and every request counts.
+    signer: Option<Signer>,
     known: Mutex<Known>,
 }
 
@@ -49,13 +102,15 @@ struct Known {
     seen: HashSet<PathBuf>,
     /// Those that the state does not hold yet, in the order in which they were handed out.
     open: VecDeque<PathBuf>,
+    /// Those that were dropped since this was last asked.
+    dropped: Vec<PathBuf>,
 }
 
 impl Requests {
     /// Those in this folder for this run.
     #[must_use]
-    pub fn new(folder: PathBuf, run: &str) -> Self {
-        Self { folder, run: run.to_owned(), known: Mutex::default() }
+    pub fn new(folder: PathBuf, run: &str, signer: Option<Signer>) -> Self {
+        Self { folder, run: run.to_owned(), signer, known: Mutex::default() }
     }
 
     /// Hands out those that came since the last look, oldest first.
@@ -72,13 +127,36 @@ impl Requests {
             }
             let text = own::read(&path, LARGEST).ok();
             let addressed = text.and_then(|text| serde_json::from_slice::<Addressed>(&text).ok());
-            if let Some(addressed) = addressed.filter(|addressed| addressed.run == self.run) {
+            let Some(addressed) = addressed.filter(|addressed| addressed.run == self.run) else { continue };
+            known.seen.insert(path.clone());
+            if self.is_signed(&path, &addressed) {
                 requests.push(addressed.request);
-                known.seen.insert(path.clone());
                 known.open.push_back(path);
+            } else {
+                // The file stays: an older ralph that has sent it would take its removal for an answer.
+                known.dropped.push(path);
             }
         }
         requests
+    }
+
+    fn is_signed(&self, path: &Path, addressed: &Addressed) -> bool {
+        let Some(signer) = &self.signer else { return true };
+        let Addressed { run, request, signature } = addressed;
+        signature.is_some() && signer.sign(path, run, request).ok() == *signature
+    }
+
+    /// What the user should know of requests that were dropped since this was last called.
+    #[must_use]
+    pub fn dropped(&self) -> Option<String> {
+        let dropped = std::mem::take(&mut self.lock().dropped);
+        let (first, more) = dropped.split_first()?;
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        Some(format!(
+            "dropped {}{more}: no ralph of this user has signed it; where it was your own ralph that sent it, of another version or \
+             with another home, use this one",
+            first.display()
+        ))
     }
 
     /// The state holds the oldest one that was handed out.
@@ -128,11 +206,11 @@ mod tests {
     fn a_request_reaches_its_run_once_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("requests");
-        let [a, b] = ["a", "b"].map(|run| Requests::new(folder.clone(), run));
+        let [a, b] = ["a", "b"].map(|run| Requests::new(folder.clone(), run, None));
         assert_eq!(a.look(), []);
-        let first = send(&folder, "a", note("first")).unwrap();
-        let other = send(&folder, "b", Request::Cancel).unwrap();
-        let second = send(&folder, "a", Request::Pause).unwrap();
+        let first = send(&folder, None, "a", note("first")).unwrap();
+        let other = send(&folder, None, "b", Request::Cancel).unwrap();
+        let second = send(&folder, None, "a", Request::Pause).unwrap();
         assert_eq!(a.look(), [note("first"), Request::Pause]);
         assert_eq!(a.look(), [], "handed out once");
         a.settle();
@@ -146,7 +224,7 @@ mod tests {
     #[test]
     fn only_requests_are_taken_and_thrown_away() {
         let folder = tempfile::tempdir().unwrap();
-        let path = send(folder.path(), "a", note("old")).unwrap();
+        let path = send(folder.path(), None, "a", note("old")).unwrap();
         let half = folder.path().join(".ralph-0123abcd-1-x1y2z3.tmp");
         fs::write(&half, "").unwrap();
         let mine = ["note.json", "20260101T1-x.json", "1-1.json", "x.json.y.tmp", "20260101T1-1.txt"];
@@ -155,7 +233,7 @@ mod tests {
         }
         fs::write(folder.path().join("20260101T1-1.json"), "torn").unwrap();
         std::os::unix::fs::symlink(&path, folder.path().join("20260101T2-1.json")).unwrap();
-        assert_eq!(Requests::new(folder.path().to_owned(), "a").look(), [note("old")]);
+        assert_eq!(Requests::new(folder.path().to_owned(), "a", None).look(), [note("old")]);
         clear(folder.path()).unwrap();
         let mut left: Vec<_> = own::entries(folder.path())
             .unwrap()
@@ -167,5 +245,32 @@ mod tests {
         expected.sort();
         assert_eq!(left, expected);
         clear(&folder.path().join("none")).unwrap();
+    }
+
+    #[test]
+    fn a_request_that_this_user_has_not_signed_is_dropped_and_reported() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("requests");
+        let [own, other] = ["own", "other"].map(|key| Signer::at(&scratch.path().join(key)).unwrap());
+        let requests = Requests::new(folder.clone(), "a", Some(own.clone()));
+        let signed = send(&folder, Some(&own), "a", Request::Pause).unwrap();
+        assert_eq!((requests.look(), requests.dropped()), (vec![Request::Pause], None));
+
+        let named = |time: u32| folder.join(format!("2099010{time}T1-1.json"));
+        // Signed once, and copied: another time, another run, another request.
+        let text = fs::read_to_string(&signed).unwrap();
+        fs::write(named(1), &text).unwrap();
+        fs::write(&signed, text.replace("pause", "cancel")).unwrap();
+        fs::write(named(2), "{\"run\":\"a\",\"request\":\"cancel\"}").unwrap();
+        let foreign = send(&folder, Some(&other), "a", Request::Cancel).unwrap();
+        let unsigned = send(&folder, None, "a", Request::Cancel).unwrap();
+        assert_eq!(requests.look(), []);
+        let said = requests.dropped().unwrap();
+        assert!(said.contains("and 3 more: no ralph of this user has signed it"), "{said}");
+        assert_eq!((requests.look(), requests.dropped()), (vec![], None), "reported once");
+        assert!(foreign.exists() && unsigned.exists());
+        // Another run's request never counts for this one.
+        send(&folder, Some(&own), "b", Request::Cancel).unwrap();
+        assert_eq!((requests.look(), requests.dropped()), (vec![], None));
     }
 }

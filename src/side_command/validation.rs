@@ -10,7 +10,6 @@ use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Ver
 use crate::process::capture::{Captured, Ended};
 use crate::process::launch::Launch;
 use crate::process::supervised::StartError;
-use crate::reply::usage::Usage;
 use crate::text::duration;
 
 /// How many bytes of each of the command's two outputs are kept; what reaches the prompt is cut again.
@@ -20,15 +19,16 @@ const ROOM: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct ValidationCommand {
     launch: Launch,
+    /// In the user's words, without secrets.
+    shown: String,
     limit: Duration,
 }
 
 impl ValidationCommand {
-    /// `command` is for `sh`; where and with what environment it runs comes from the agent's own `launch`.
+    /// `command` is for `sh`, and `shown` what agents are told of it; where and with what environment it runs comes from the agent's own `launch`.
     #[must_use]
-    pub(crate) fn new(command: &str, limit: Duration, launch: &Launch) -> Self {
-        let args = vec!["-c".into(), command.into()];
-        Self { launch: Launch { program: "sh".into(), args, ..launch.clone() }, limit }
+    pub(crate) fn new(command: &str, shown: &str, limit: Duration, launch: &Launch) -> Self {
+        Self { launch: launch.shell(command), shown: shown.to_owned(), limit }
     }
 }
 
@@ -74,9 +74,12 @@ impl ValidationCommand {
             Ended::TimedOut => format!("(did not end within {} and was ended)", duration::format(self.limit)),
         };
         let mut output = captured.stdout.text() + &captured.stderr.text();
+        if output.is_empty() && !ending.is_empty() {
+            output = format!("(no output from the validation command: {})\n", self.shown);
+        }
         if !output.is_empty() && !output.ends_with('\n') {
             output.push('\n');
         }
-        Some(Validation { ok: ending.is_empty(), output: output + &ending, usage: Usage::default() })
+        Some(Validation { ok: ending.is_empty(), output: output + &ending, ..Validation::default() })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::engine::context::Context;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
-use crate::engine::validator::{Proof, Validation, Validator, Verdict};
+use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
 use crate::files::theirs;
 
 /// The validation of `ralph plan`.
@@ -40,5 +40,9 @@ impl Validator for PlanThere<'_> {
             Some(then) => then.validate(proof, context),
             None => Ok(Verdict::Found(Validation { ok: true, ..Validation::default() })),
         }
+    }
+
+    fn of_files(&mut self) -> Option<&mut dyn FilesValidator> {
+        self.then.as_mut()?.of_files()
     }
 }

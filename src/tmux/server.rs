@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::error::{self, TmuxError};
 use super::{Asks, Words, version, words};
+use crate::process::launch::SHELL;
 use crate::process::short;
 use crate::process::sweep::without_limit_mark;
 
@@ -104,7 +105,7 @@ impl Server {
     /// run around us, and none of the files that whoever started us has open, as a script does that holds a lock by one.
     pub(super) fn ask_to_start(&self, commands: &[Words]) -> Result<Vec<String>, TmuxError> {
         let tmux = self.command();
-        let mut command = Command::new("sh");
+        let mut command = Command::new(SHELL);
         // All that every shell can close.
         command
             .args(["-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec tmux \"$@\"", "sh"])

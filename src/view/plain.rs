@@ -25,6 +25,7 @@ use crate::engine::outcome::{Ended, Outcome};
 use crate::engine::report::Report;
 use crate::engine::stop::{Ask, Request, Urgency};
 use crate::engine::tally::Tally;
+use crate::engine::validator::failure;
 use crate::record::blocks;
 use crate::record::report::{Live, LoopReport};
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE, QUESTION};
@@ -165,8 +166,8 @@ impl Plain {
             }
             Event::TaskEnded { became: "failed", .. } => self.task(stamped.event),
             Event::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
-            Event::Validated { ok: false, .. } => {
-                self.line(ERROR, "✗", "the validation failed");
+            Event::Validated { ok: false, output } => {
+                self.line(ERROR, "✗", failure(output));
             }
             // The line of the attempt itself tells of it.
             Event::Retrying { pause, .. } if self.is_for_person() && pause < Duration::from_secs(1) => {}

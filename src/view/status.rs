@@ -12,6 +12,7 @@ use super::worker_status::{self, WorkerSight};
 use crate::engine::event::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::engine::policy::Budget;
+use crate::engine::validator::undecided;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
 use crate::text::terminal::message;
@@ -317,7 +318,8 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     }
     if let Some(output) = tally.last_validation_error() {
         let tail = line::last_lines(output, VALIDATION).join(" | ");
-        line("Validation", &format_args!("failed: {tail}"))?;
+        let failed = if undecided(output).is_some() { "" } else { "failed: " };
+        line("Validation", &format_args!("{failed}{tail}"))?;
     }
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {
         line("Cost", &format_args!("${cost:.4}"))?;

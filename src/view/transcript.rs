@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(crate) use flow::{Flow, style_of};
 
 use crate::engine::report::AttemptStatus;
+use crate::engine::validator::failure;
 use crate::record::blocks;
 use crate::record::event_line::{AttemptEnded, EventLine, Fact, WaitReason, Word};
 use crate::reply::show::Leave;
@@ -194,7 +195,9 @@ fn around(fact: &Fact<'_>) -> Option<Entry> {
         }
         Fact::Validated { ok: true, .. } => Entry::new(Kind::Good, "✓", "the validation succeeded"),
         Fact::Validated { output, .. } => {
-            Entry::new(Kind::Error, "✗", format!("the validation failed:\n{output}"))
+            let said = failure(output);
+            let rest = output.strip_prefix(said).map_or_else(|| format!(":\n{output}"), str::to_owned);
+            Entry::new(Kind::Error, "✗", format!("{said}{rest}"))
         }
         Fact::Retrying { retry, max_retries, pause_s, .. } => {
             let pause = Duration::try_from_secs_f64(*pause_s).unwrap_or_default();

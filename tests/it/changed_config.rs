@@ -128,3 +128,15 @@ fn an_attempt_that_was_cut_off_may_have_changed_it() {
     let run = scratch.run("resume");
     assert!(run.code == Some(1) && run.stderr.contains(REFUSED), "{run:?}");
 }
+
+#[test]
+fn a_loop_that_starts_afresh_reports_once_what_an_agent_has_changed_before() {
+    const COUNTS: &str = "ralph.toml was changed inside an attempt of the last loop 'prompt'";
+    let scratch = at_limit(TRUE);
+    agent(&scratch, "complete");
+    for expected in [1, 0] {
+        let run = scratch.run("prompt p.md 1");
+        assert_end(&scratch, &run, 0, "complete", "stopped");
+        assert_eq!(run.stderr.matches(COUNTS).count(), expected, "{run:?}");
+    }
+}

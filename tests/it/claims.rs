@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::policies::{assert_end, attempts, beside, number, project, signal};
+use crate::policies::{assert_end, attempts, beside, number, project, prompt, run, signal};
 use crate::scratch::{CLAUDE_RESULT, Scratch, claude_text, finish, says, wait_for};
 
 const COMPLETE: &str = "<promise>COMPLETE</promise>";
@@ -231,4 +231,16 @@ fn a_claim_by_two_mentions_survives_a_restart_and_has_to_be_proven() {
     let run = Scratch::finish(command.arg("echo no; exit 1"));
     assert_eq!(number(&scratch, "iteration"), 3, "{run:?}");
     assert!(run.stdout.contains("Status: complete-unproven"), "{run:?}");
+}
+
+#[test]
+fn the_next_agent_hears_which_command_failed_when_it_prints_nothing() {
+    for (command, is_named) in [("test -f nothing", true), ("echo it is red; false", false)] {
+        let scratch = project("complete");
+        let ended = run(&scratch, "prompt p.md 2", &["--validate", command]);
+        assert_end(&scratch, &ended, 4, "unproven", "failed");
+        let next = prompt(&scratch, 2);
+        assert_eq!(next.contains(command), is_named, "{next}");
+        assert!(next.contains("(exit code 1)"), "{next}");
+    }
 }

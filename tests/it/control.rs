@@ -438,3 +438,41 @@ fn a_loop_whose_project_was_moved_is_not_asked_in_vain() {
     go(&scratch, 1);
     assert_eq!(ralph.finish().code, Some(0));
 }
+
+#[test]
+fn a_request_that_an_agent_writes_itself_is_dropped_and_reported() {
+    let scratch = Scratch::new();
+    patient(&scratch);
+    let ralph = Started::new(&scratch, "prompt p.md 2");
+    wait_for_attempt(&scratch, 1);
+    let run = scratch.state()["run"].as_str().unwrap().to_owned();
+    let file = ".ralph/requests/20260101T000000000000000-1.json";
+    scratch.write(file, format!("{{\"run\":\"{run}\",\"request\":\"cancel\"}}"));
+    // Requests are taken in their order, so the loop has seen both.
+    assert_eq!(scratch.run("pause").stdout, "paused ralph loop for prompt\n");
+    go(&scratch, 1);
+    wait_for_status(&scratch, "paused");
+    assert_eq!(good(&scratch.run("resume")), "resumed ralph loop for prompt\n");
+    go(&scratch, 2);
+    let ended = ralph.finish();
+    assert_eq!((ended.code, scratch.state()["exit_reason"].as_str()), (Some(0), Some("max_iterations")));
+    assert_eq!(ended.stderr.matches("no ralph of this user has signed it").count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("20260101T000000000000000-1.json"), "{ended:?}");
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_reported_and_requests_are_taken_without_it() {
+    let scratch = Scratch::new();
+    patient(&scratch);
+    let key = scratch.outside().join("home/state/ralph/graph.key");
+    fs::create_dir_all(key.parent().unwrap()).unwrap();
+    fs::write(&key, "short").unwrap();
+    let ralph = Started::new(&scratch, "prompt p.md 2");
+    wait_for_attempt(&scratch, 1);
+    assert_eq!(scratch.run("cancel").code, Some(0));
+    go(&scratch, 1);
+    let ended = ralph.finish();
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cancelled"), "{ended:?}");
+    assert!(ended.stderr.contains("requests to this loop need no signature"), "{ended:?}");
+    assert!(ended.stderr.contains("graph.key: it is not the key that ralph has made"), "{ended:?}");
+}

@@ -3,7 +3,7 @@
 use crate::ralph_md::{RECORDER, project};
 use crate::scratch::{await_end, finish, process_in, wait_for};
 use ralph::engine::stop::Request;
-use ralph::record::requests;
+use ralph::record::requests::{self, Signer};
 use std::fs;
 use std::time::Duration;
 
@@ -101,7 +101,9 @@ fn a_cancel_is_heard_while_commands_run() {
     let child = scratch.start("run fix");
     let command = process_in(&scratch.path("pid"));
     let run = scratch.state()["run"].as_str().unwrap().to_owned();
-    requests::send(&scratch.path(".ralph/requests"), &run, Request::Cancel).unwrap();
+    let key = scratch.root().parent().unwrap().join("home/state/ralph/graph.key");
+    let signer = Signer::at(&key).unwrap();
+    requests::send(&scratch.path(".ralph/requests"), Some(&signer), &run, Request::Cancel).unwrap();
     let run = finish(child);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(!command.is_alive() && !scratch.path("prompt-1").exists(), "{run:?}");

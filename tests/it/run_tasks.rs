@@ -131,7 +131,20 @@ fn without_verification_an_agent_is_believed_and_a_command_proves_as_well() {
 fn a_verifying_agent_that_says_nothing_or_changes_something_is_asked_once_more() {
     let scratch = tasks("if [ $verifies = 1 ]; then say hm; ok; else work; done_; fi");
     let id = add(&scratch, "task --max-retries 0");
-    ends(&scratch, &scratch.run("run --all"), 4, "unproven");
+    let run = scratch.run("run --all");
+    ends(&scratch, &run, 4, "unproven");
+    let undecided = "not verified: the verifying agent did not emit a verification sigil";
+    for (words, shown) in [
+        ("at its end", &run.stderr),
+        ("status", &scratch.run("status tasks").stdout),
+        ("log", &scratch.run("logs --agent").stdout),
+    ] {
+        assert!(shown.contains(undecided), "{words}: {shown}");
+        assert!(
+            !shown.contains("validation failed") && !shown.contains("validation still fails"),
+            "{words}: {shown}"
+        );
+    }
     assert_eq!(attempts(&scratch), 3);
     assert!(log(&scratch, &id)[0].contains("did not emit a verification sigil"));
 
@@ -468,6 +481,8 @@ fn what_agents_leave_is_read_by_the_next_ones_and_steers_nobody() {
         assert!(verb(args).contains(&first) && verb(args).contains("\n    The parser hängt."), "{args}");
     }
     assert_eq!(verb("journal --search nowhere"), "");
+    let run = scratch.run("journal -n 0");
+    assert!(run.code == Some(1) && run.stderr.contains("--lines 0: give a whole number from 1"), "{run:?}");
     assert!(verb("knowledge list").starts_with("build-it  Build-it  (parser; "));
     assert!(verb("knowledge show build-it").ends_with("\n\nRun make first.\n"));
     assert_eq!(verb("knowledge search MAKE --json").matches("\"slug\":\"build-it\"").count(), 1);

@@ -242,3 +242,61 @@ fn the_key_is_made_once_and_is_its_owners_alone() {
     let key = beside(&scratch, "home/state/ralph/graph.key");
     assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
+
+/// A project whose validation looks at a file that git ignores, with an agent that builds it.
+fn ignored_build(verifying: &str) -> Scratch {
+    let scratch = tasks(&format!(
+        "if [ $verifies = 1 ]; then {verifying} pass; else mkdir -p dist; touch dist/app; work; done_; fi"
+    ));
+    scratch.write(".gitignore", "dist/\n");
+    scratch.git(&["add", ".gitignore"]);
+    scratch.git(&["commit", "--quiet", "--message", "ignore"]);
+    scratch
+}
+
+#[test]
+fn what_a_verifying_agent_removes_unseen_by_git_is_validated_before_an_end_that_says_done() {
+    let validate = ["--validate", "echo >> ../validated; test -f dist/app"];
+    let validations =
+        |scratch: &Scratch| fs::read_to_string(beside(scratch, "validated")).unwrap().lines().count();
+    let scratch = ignored_build("rm -rf dist;");
+    add(&scratch, "task");
+    let ended = crate::policies::run(&scratch, "run --all", &validate);
+    ends(&scratch, &ended, 4, "unproven");
+    assert!(ended.stderr.contains("the validation still fails"), "{ended:?}");
+    assert_eq!(validations(&scratch), 2, "{ended:?}");
+
+    // After each task, and once more at the end of all.
+    let scratch = ignored_build("");
+    add(&scratch, "one");
+    add(&scratch, "two");
+    let ended = crate::policies::run(&scratch, "run --all", &validate);
+    ends(&scratch, &ended, 0, "complete");
+    assert_eq!((attempts(&scratch), validations(&scratch)), (4, 3), "{ended:?}");
+}
+
+#[test]
+fn a_run_that_finds_nothing_to_do_is_proven_by_the_validation_all_the_same() {
+    let scratch = tasks(GOOD);
+    let id = add(&scratch, "task");
+    assert_eq!(scratch.run("run --all").code, Some(0));
+    for target in ["run --all", &format!("run {id}")] {
+        let ended = crate::policies::run(&scratch, target, &["--validate", "echo it is red; false"]);
+        ends(&scratch, &ended, 4, "unproven");
+        assert_eq!(ended.stderr.matches("the validation failed").count(), 1, "{ended:?}");
+        assert!(ended.stderr.contains("the validation fails"), "{ended:?}");
+        let ended = crate::policies::run(&scratch, target, &["--validate", "true"]);
+        ends(&scratch, &ended, 0, "complete");
+    }
+    assert_eq!(attempts(&scratch), 2);
+}
+
+#[test]
+fn a_shell_that_an_agent_puts_on_the_path_runs_no_validation() {
+    let fake = "printf '#!/bin/sh\\nexit 0\\n' > ../bin/sh; chmod +x ../bin/sh";
+    let scratch = tasks(&format!("{fake}; {GOOD}"));
+    add(&scratch, "task --max-retries 0");
+    let ended = crate::policies::run(&scratch, "run --all", &["--validate", "false"]);
+    ends(&scratch, &ended, 4, "tasks_failed");
+    assert!(beside(&scratch, "bin/sh").exists());
+}

@@ -1,8 +1,9 @@
 //! `ralph loop plan`: the loop that writes the plan of branches.
 
-use super::plan_check::PlanCheck;
+use super::plan_check::{DoneBefore, PlanCheck};
 use super::{limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::BranchFlags;
+use crate::commands::output::remark;
 use crate::commands::plain_loop::require_specs;
 use crate::job::Refused;
 use crate::job::ready::{Ready, run_id};
@@ -36,6 +37,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let source =
         Planning::new(source, project.root(), settings.git.auto_push, &settings.git.protected_branches);
 
+    let done_before = DoneBefore::of(project);
     let run = run_id();
     let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // For the built-in agent, which knows two kinds of plans.
@@ -43,6 +45,12 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let agent = preflight.factory(&workspace, project, env, &run)?;
     let mut ready = Ready::new(&workspace, Verb::LoopPlan, &preflight, (agent, run), source);
     let then = ready.validator.take();
-    ready.validator = Some(Box::new(PlanCheck { project, settings, then }));
-    Ready { resume: Resume::ByItself, plan: project.branch_plan(), ..ready }.run(flags, Frame::Blocks)
+    ready.validator = Some(Box::new(PlanCheck { project, settings, done_before: &done_before, then }));
+    let ready = Ready { resume: Resume::ByItself, plan: project.branch_plan(), ..ready };
+    let ended = ready.run(flags, Frame::Blocks);
+    // Attempts that failed or were cut off are not validated.
+    if let Some(notice) = done_before.reopen_others()? {
+        remark(&notice);
+    }
+    ended
 }

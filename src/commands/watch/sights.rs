@@ -12,6 +12,7 @@ use super::events::Events;
 use crate::job::workspace::find_program;
 use crate::process::handle::ProcessHandle;
 use crate::process::identity::ProcessIdentity;
+use crate::process::launch::SHELL;
 use crate::process::tree::descendants;
 use crate::record::lookup::Loop;
 use crate::view::watch::keys::Sight;
@@ -93,7 +94,7 @@ fn paged(mut verb: Command, events: &mut Events) -> anyhow::Result<Option<ExitSt
     verb.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut writer = verb.spawn().with_context(|| format!("cannot run {OWN_EXECUTABLE}"))?;
     let text = writer.stdout.take().map_or_else(Stdio::null, Stdio::from);
-    let mut reader = Command::new("sh");
+    let mut reader = Command::new(SHELL);
     reader.arg("-c").arg(&pager).stdin(text);
     if std::env::var_os("LESS").is_none() {
         reader.env("LESS", "R");

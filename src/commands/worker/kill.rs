@@ -15,8 +15,9 @@ use crate::engine::stop::Request;
 use crate::process::handle::ProcessHandle;
 use crate::process::ladder::Ladder;
 use crate::record::lookup::Loop;
+use crate::record::requests::{self, Signer};
 use crate::record::state::State;
-use crate::record::{ending, recorder, requests};
+use crate::record::{ending, recorder};
 
 /// How long a monitor may take to end beyond what its agent may take.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -70,7 +71,8 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
     let Some(found) = &worker.found else { return Ok(()) };
     let Some(state) = found.alive() else { return Ok(()) };
     let monitor = ProcessHandle::of(&state.process)?;
-    let asked = requests::send(&found.project.requests(), &state.run, request)?;
+    let signer = Signer::of(&found.project).ok().flatten();
+    let asked = requests::send(&found.project.requests(), signer.as_ref(), &state.run, request)?;
     let is_over = || found.again().as_ref().and_then(Loop::alive).is_none_or(|now| now.run != state.run);
     let until = |limit: Duration, is_so: &dyn Fn() -> bool| {
         let deadline = Instant::now() + limit;

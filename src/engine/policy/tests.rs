@@ -333,7 +333,7 @@ fn check_reason(
 #[test]
 fn work_that_is_not_proven_at_the_end_is_unproven() {
     let proof = |ok| Settled {
-        proof: Some(Validation { ok, output: String::new(), usage: Usage::default() }),
+        proof: Some(Validation { ok, ..Validation::default() }),
         ..settled(Signal::Continue, Some(false))
     };
     let report = |status| report(status, Class::Other, None);

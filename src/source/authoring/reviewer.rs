@@ -76,7 +76,12 @@ impl Reviewer {
             stage.rounds += 1;
         }
         let ok = opinion.is_ok();
-        Ok(Verdict::Found(Validation { ok, output: opinion.err().unwrap_or_default(), usage }))
+        Ok(Verdict::Found(Validation {
+            ok,
+            output: opinion.err().unwrap_or_default(),
+            usage,
+            ended_with_agent: true,
+        }))
     }
 
     /// What is wrong with what was written, at a look.

@@ -9,6 +9,7 @@ use crate::engine::event::{Event, TaskAtWork};
 use crate::engine::outcome::End;
 use crate::engine::report::{AttemptStatus, Report, Signal};
 use crate::engine::source::Booked;
+use crate::engine::validator::NOT_VERIFIED;
 use crate::graph::{Claim, Ended, GraphError, HowDone, JournalQuery, Task};
 use crate::memory::journal::{Became, Entry};
 use crate::memory::knowledge::{self, Knowledge};
@@ -29,8 +30,6 @@ const SAID_NOTHING: &str = "its agent ended without a word on what became of it"
 const VERIFIED_BEFORE: &str = "it was verified at this commit by a run that ended before it could book that";
 /// What is said of a claim whose verification did not come to its end.
 const CUT_OFF: &str = "it was cut off before anybody looked whether it is done";
-/// What stands before the reason why a verification came to no verdict.
-pub(super) const NOT_VERIFIED: &str = "not verified: ";
 /// What a verification without a verdict says.
 pub(super) const NO_VERDICT: &str = "the verifying agent did not emit a verification sigil";
 

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::booking::{NO_VERDICT, NOT_VERIFIED};
+use super::booking::NO_VERDICT;
 use super::trace::Snapshot;
 use super::{Current, Graph};
 use crate::engine::context::Context;
 use crate::engine::event::Event;
 use crate::engine::outcome::End;
 use crate::engine::report::Report;
-use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
+use crate::engine::validator::{FilesValidator, NOT_VERIFIED, Proof, Validation, Validator, Verdict};
 use crate::git;
 use crate::graph::GraphError;
 use crate::prompt::task::verification_prompt;
@@ -38,6 +38,8 @@ struct State {
     iteration: u64,
     /// What the command printed when it had passed.
     passed: Option<String>,
+    /// An agent has been asked since.
+    has_asked: bool,
     inspection: Inspection,
 }
 
@@ -70,7 +72,7 @@ impl Verifier {
         let current = Rc::clone(&self.current);
         let guard = current.borrow();
         let Some(current) = guard.as_ref() else { return Ok(Verdict::CutOff(Box::default())) };
-        let (task, State { passed, inspection, .. }) = (current.at_work(), &mut self.state);
+        let (task, State { passed, inspection, has_asked, .. }) = (current.at_work(), &mut self.state);
         let question = Question {
             what: VERIFYING,
             no_verdict: NO_VERDICT,
@@ -81,6 +83,7 @@ impl Verifier {
             verdict: Sigils::verification,
         };
         context.tell(Event::Verifying { task })?;
+        *has_asked = true;
         let found = match inspection.ask(&question, &self.ground, proof, context)? {
             Inspected::Found(Err(reason)) => Err(reason),
             Inspected::Found(Ok(())) => match inspection.left_output.take() {
@@ -121,6 +124,7 @@ impl Verifier {
         let again = Proof { iteration, work, report, signal, deadline, agent: &mut *proof.agent };
         match command.validate(again, context)? {
             Verdict::Found(validation) if validation.ok => {
+                self.state.has_asked = false;
                 self.state.passed = Some(validation.output);
                 Ok(None)
             }
@@ -139,7 +143,8 @@ impl Verifier {
 
     fn found(&mut self, found: Result<(), String>) -> Verdict {
         let usage = std::mem::take(&mut self.state.inspection.usage);
-        Verdict::Found(Validation { ok: found.is_ok(), output: found.err().unwrap_or_default(), usage })
+        let (ok, output) = (found.is_ok(), found.err().unwrap_or_default());
+        Verdict::Found(Validation { ok, output, usage, ended_with_agent: self.state.has_asked })
     }
 }
 

@@ -21,7 +21,7 @@ impl Sealed {
     fn open(&self, key: &str) -> SqliteStore {
         let mut bytes = [0; 32];
         bytes[..key.len()].copy_from_slice(key.as_bytes());
-        let key = Key::of(&bytes).unwrap();
+        let key = Key::of(bytes);
         SqliteStore::open_sealed(&self.path(), Duration::from_millis(50), Some(key)).unwrap()
     }
 

@@ -5,6 +5,7 @@ use super::head::{badge, time};
 use super::markup::Html;
 use super::tone::Tone;
 use super::transcript::transcript;
+use crate::engine::validator::undecided;
 use crate::record::report::{AttemptReport, IterationReport, LoopReport, ValidationReport};
 use crate::text::count;
 use crate::text::head_and_tail::head_and_tail;
@@ -118,7 +119,11 @@ impl Frame<'_> {
 }
 
 fn validation(html: &mut Html, validation: &ValidationReport) {
-    let (word, tone) = if validation.ok { ("succeeded", Tone::Good) } else { ("failed", Tone::Failed) };
+    let (word, tone) = match (validation.ok, undecided(&validation.output)) {
+        (true, _) => ("succeeded", Tone::Good),
+        (false, Some(_)) => ("without a verdict", Tone::Unproven),
+        (false, None) => ("failed", Tone::Failed),
+    };
     html.raw("<h5>Validation ");
     badge(html, tone, word);
     html.raw("</h5>");
