@@ -6,10 +6,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::log_of_state::{self, StrayLog};
 use super::recovery::{self, is_held};
 use super::registry::{self, Entry};
 use super::state::{Extent, Found, State};
-use crate::files::FileId;
+use crate::files::{FileId, way_to_read};
 use crate::parallel;
 use crate::project::Project;
 
@@ -60,7 +61,10 @@ impl Loop {
             Ok(Found::Damaged(why) | Found::Unknown(why)) => {
                 (name.to_owned(), Err(format!("{}: {why}", project.state().display())))
             }
-            Err(error) => (name.to_owned(), Err(format!("{}: {error}", project.state().display()))),
+            Err(error) => {
+                let advice = way_to_read(&error);
+                (name.to_owned(), Err(format!("{}: {error}: {advice}", project.state().display())))
+            }
         };
         let project = with_runs(project, state.as_deref().ok());
         Some(Self { name, project, state })
@@ -84,6 +88,26 @@ impl Loop {
     #[must_use]
     pub fn alive(&self) -> Option<&State> {
         self.state.as_deref().ok().filter(|state| state.is_alive())
+    }
+
+    /// The session log of its newest run, also where it was compressed; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the state names a file that is not among the project's records.
+    pub fn session_log(&self) -> Result<Option<PathBuf>, StrayLog> {
+        self.state.as_ref().map_or(Ok(None), |state| log_of_state::session_log(&self.project, state))
+    }
+
+    /// The folder with the logs of its newest run, which may be gone.
+    #[must_use]
+    pub fn logs(&self) -> Option<PathBuf> {
+        log_of_state::logs(&self.project, self.state.as_ref().ok()?)
+    }
+
+    /// The events log of its newest run, which may be gone.
+    #[must_use]
+    pub fn events_log(&self) -> Option<PathBuf> {
+        log_of_state::events_log(&self.project, self.state.as_ref().ok()?)
     }
 
     /// Whether its state may be acted on, see [`is_own`].
@@ -114,10 +138,19 @@ impl Loop {
 /// another state is nothing to run or to suggest. The state of a worker lies with the registry itself.
 #[must_use]
 pub fn is_own(places: &Project, state: &State) -> bool {
-    let entry = || registry::find(&places.registry()?, &state.name, places.ralph_dir());
     // The run is part of the digest.
     let is_known = |entry: Entry| [entry.command, entry.before].contains(&Some(state.command_digest()));
-    places.is_of_worker() || entry().is_some_and(is_known)
+    places.is_of_worker() || entry(places, &state.name).is_some_and(is_known)
+}
+
+/// Whether this user's ralph has run a loop of this name in these places on this machine.
+#[must_use]
+pub fn is_known(places: &Project, name: &str) -> bool {
+    entry(places, name).is_some()
+}
+
+fn entry(places: &Project, name: &str) -> Option<Entry> {
+    registry::find(&places.registry()?, name, places.ralph_dir())
 }
 
 /// The places of a worker with its runs where its state says: beside those of other loops of its project.
