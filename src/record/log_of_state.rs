@@ -1,7 +1,7 @@
 //! Where the logs of a state are. The state may have come with a clone and name any file of the user's, so only the names of
 //! its log and of its run are taken from it, and the folder is the project's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::state::State;
 use crate::project::Project;
@@ -45,6 +45,17 @@ pub(super) fn logs(project: &Project, state: &State) -> Option<PathBuf> {
 pub(super) fn events_log(project: &Project, state: &State) -> Option<PathBuf> {
     let name = state.session_log.as_deref()?.file_name()?;
     Some(logs(project, state)?.join(name).with_extension("events.jsonl"))
+}
+
+/// The places of the loop of this state, of a worker with its runs where the state says: beside those of other loops of its project.
+/// Its state lies in the user's own list of loops, so that is believed.
+pub(super) fn with_runs(project: &Project, state: &State) -> Project {
+    let Some(worker) = state.setup.worker.as_ref().filter(|_| project.is_of_worker()) else {
+        return project.clone();
+    };
+    let run = state.session_log.as_deref().and_then(Path::parent).filter(|run| run.ends_with(&state.run));
+    let runs = run.and_then(Path::parent).map_or_else(|| project.runs(), Path::to_path_buf);
+    project.with_runs_in(&runs, &worker.cwd)
 }
 
 fn folder(project: &Project, state: &State) -> PathBuf {

@@ -4,9 +4,9 @@
 //! of the ralph dirs that the registry points to, and in the one of this project, which needs no registry to be found.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::log_of_state::{self, StrayLog};
+use super::log_of_state::{self, StrayLog, with_runs};
 use super::recovery::{self, is_held};
 use super::registry::{self, Entry};
 use super::state::{Extent, Found, State};
@@ -66,7 +66,10 @@ impl Loop {
                 (name.to_owned(), Err(format!("{}: {error}: {advice}", project.state().display())))
             }
         };
-        let project = with_runs(project, state.as_deref().ok());
+        let project = match &state {
+            Ok(state) => with_runs(&project, state),
+            Err(_) => project,
+        };
         Some(Self { name, project, state })
     }
 
@@ -151,15 +154,6 @@ pub fn is_known(places: &Project, name: &str) -> bool {
 
 fn entry(places: &Project, name: &str) -> Option<Entry> {
     registry::find(&places.registry()?, name, places.ralph_dir())
-}
-
-/// The places of a worker with its runs where its state says: beside those of other loops of its project.
-fn with_runs(project: Project, state: Option<&State>) -> Project {
-    let Some(state) = state.filter(|_| project.is_of_worker()) else { return project };
-    let Some(worker) = &state.setup.worker else { return project };
-    let run = state.session_log.as_deref().and_then(Path::parent).filter(|run| run.ends_with(&state.run));
-    let runs = run.and_then(Path::parent).map_or_else(|| project.runs(), Path::to_path_buf);
-    project.with_runs_in(&runs, &worker.cwd)
 }
 
 /// All loops of the machine, newest start first. With [`Extent::Head`], what their states lack is at its default.

@@ -160,7 +160,7 @@ fn read_on(project: &Project, state: &mut State) -> Option<ReadOn> {
     if state.log_read == 0 {
         return None;
     }
-    let log = log_of_state::events_log(project, state)?;
+    let log = log_of_state::events_log(&log_of_state::with_runs(project, state), state)?;
     let mut read_on = ReadOn::of(state);
     // What cannot be read tells nothing.
     let _ = read_log(&log, state, &mut read_on);
