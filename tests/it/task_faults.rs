@@ -90,9 +90,11 @@ fn a_database_of_the_older_program_is_taken_over() {
     .unwrap();
     drop(old);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let run = graph.run(&["list"]);
-    assert_eq!(run.code, Some(0));
-    assert!(run.stdout.contains("t-abcdef  pending        0  Kept"), "{run:?}");
+    let before = graph.0.snapshot();
+    assert!(graph.good(&["list"]).contains("t-abcdef  pending        0  Kept"));
+    assert_eq!(graph.0.snapshot(), before, "a look changes nothing");
+    let run = graph.run(&["update", "t-abcdef", "--priority", "1"]);
+    assert!(run.code == Some(0) && run.stdout.contains("t-abcdef  pending        1  Kept"), "{run:?}");
     let said = "taken over from an older program; ";
     assert!(run.stderr.contains(said) && run.stderr.lines().count() == 1, "{run:?}");
     for name in ["progress.db", "progress.db.older"] {

@@ -1,7 +1,7 @@
 //! The graph for verbs that only look. One that this user's ralph has not written, as in a clone, is read from a copy: opening a
 //! database can make files, bring it up to date and give back claims.
 
-use std::fs::File;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -78,8 +78,14 @@ fn copied(graph: &Path, into: &Path) -> io::Result<()> {
         let before = stamps();
         for (from, to) in &files {
             match own::open_to_read(from) {
-                Ok(mut from) => drop(io::copy(&mut from, &mut File::create(to)?)?),
-                Err(error) if error.kind() == io::ErrorKind::NotFound && from != graph => {}
+                Ok(mut from) => {
+                    let mut to = own::open(to, OpenOptions::new().write(true).create(true).truncate(true))?;
+                    io::copy(&mut from, &mut to)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound && from != graph => {
+                    // It may have been there a moment ago.
+                    let _ = fs::remove_file(to);
+                }
                 Err(error) => return Err(error),
             }
         }
