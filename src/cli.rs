@@ -152,7 +152,7 @@ pub enum Command {
         #[command(subcommand)]
         verb: FeatureVerb,
     },
-    /// Show what became of attempts at tasks: the journal
+    /// Show the outcomes of attempts at tasks: the journal
     #[command(after_help = help::JOURNAL_EXAMPLES)]
     Journal(JournalArgs),
     /// Show what agents have found out about the project

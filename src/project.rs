@@ -86,6 +86,22 @@ pub enum ProjectError {
         /// The ralph dir.
         path: PathBuf,
     },
+    /// The folder that `--ralph-dir` names is not there, and a verb is to read it.
+    #[error("--ralph-dir {path}: there is no such folder: check the name, or leave the option out", path = .path.display())]
+    NoRalphDir {
+        /// The ralph dir.
+        path: PathBuf,
+    },
+    /// The ralph dir, or the folder of the run-time files in it, cannot be read.
+    #[error("ralph dir, {path}: cannot be read ({reason}): {advice}, or name another folder with --ralph-dir",
+        path = .path.display(), advice = files::way_to_read(.reason)
+    )]
+    RalphDirUnreadable {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
     /// A folder of ours is a link.
     #[error(
         "ralph's folder, {path}: it is a symbolic link, and ralph's files would lie where it leads: remove it; where it is \
@@ -295,6 +311,21 @@ impl Project {
             Some(path) if !path.is_dir() => Err(ProjectError::RalphDirIsFile { path: path.to_path_buf() }),
             _ => Ok(()),
         }
+    }
+
+    /// Fails where nothing could be read: something else stands in the place of the ralph dir, or this user may not look into
+    /// it. One that is not there yet holds no records.
+    pub fn require_readable(&self) -> Result<(), ProjectError> {
+        self.require_room()?;
+        for path in [&self.ralph_dir, &self.run_dir] {
+            match path.read_dir() {
+                Err(reason) if reason.kind() != io::ErrorKind::NotFound => {
+                    return Err(ProjectError::RalphDirUnreadable { path: path.clone(), reason });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// The directory ralph was started in, physical.

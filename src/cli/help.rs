@@ -53,7 +53,7 @@ Examples:
 
 Keys: arrows select, p pauses, r resumes, c cancels, C cancels now, n is for a note, d shows the diff, l the log,
 R the report, a attaches to a worker's window, / filters, s sorts, ? tells all keys, q leaves. Loops go on, whether
-somebody watches or not.";
+they are watched or not.";
 
 pub(super) const STATUS_EXAMPLES: &str = "\
 Examples:

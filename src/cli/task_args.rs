@@ -43,7 +43,7 @@ pub enum TaskVerb {
     #[command(after_help = help::TASK_DONE_EXAMPLES)]
     Done(TaskDoneArgs),
     /// Give a task up
-    #[command(after_help = "Example:\n  ralph task fail t-3f9a01 --reason 'nobody needs it any more'")]
+    #[command(after_help = "Example:\n  ralph task fail t-3f9a01 --reason 'no longer needed'")]
     Fail(TaskFailArgs),
     /// Take a task and all below it back to the beginning
     #[command(
@@ -52,7 +52,7 @@ pub enum TaskVerb {
     Reset(TaskIdArgs),
     /// Remove a task
     #[command(
-        after_help = "Example:\n  ralph task delete t-3f9a01 --recursive\n\nRefused while others wait for it, or somebody is at work on it."
+        after_help = "Example:\n  ralph task delete t-3f9a01 --recursive\n\nRefused while others wait for it, or a run is at work on it."
     )]
     Delete(TaskDeleteArgs),
     /// Show a task's log, or write a line into it
@@ -215,7 +215,7 @@ pub struct TaskDoneArgs {
     /// Which task.
     #[command(flatten)]
     pub task: TaskIdArgs,
-    /// Also when somebody is at work on it
+    /// Also when a run is at work on it
     #[arg(long)]
     pub force: bool,
 }

@@ -94,7 +94,7 @@ pub(super) fn feature(order: Order, args: &FeatureWriteArgs) -> anyhow::Result<u
     let lies_there = project.graph_dir().join(format!("features/{name}/spec.md")).is_file();
     if starts && !asks && brief.is_none() && !lies_there {
         bail!(
-            "nobody can be asked here, and there is no brief: say what is wanted, as in 'ralph feature {word} {name} \
+            "there is no terminal to ask at, and no brief: say what is wanted, as in 'ralph feature {word} {name} \
              \"Export the table as CSV\"', or give it on stdin with -"
         );
     }
@@ -118,7 +118,7 @@ pub(super) fn task(args: &TaskCreateArgs) -> anyhow::Result<u8> {
     let asks = can_ask(args.brief.as_deref(), &args.flags);
     if !asks && brief.is_none() {
         bail!(
-            "nobody can be asked here, and there is no brief: say what is to be done, as in 'ralph task create \"Reject \
+            "there is no terminal to ask at, and no brief: say what is to be done, as in 'ralph task create \"Reject \
              dates before 1970\"', or give it on stdin with -"
         );
     }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use super::output::{say, warn};
 use super::{clean_worktrees, target, worker};
 use crate::cli::CleanArgs;
-use crate::files::own;
+use crate::files::{own, way_to_write};
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
@@ -24,7 +24,7 @@ pub(super) fn run(args: &CleanArgs) -> anyhow::Result<u8> {
         return clean_worktrees::run(args);
     }
     let (here, loops) = if args.all {
-        let here = workspace::locate(args.target.ralph_dir.as_ref())?;
+        let here = workspace::locate_records(args.target.ralph_dir.as_ref())?;
         let loops = lookup::of_machine(&here, Extent::Head);
         (here, loops)
     } else {
@@ -74,10 +74,11 @@ fn forget(found: &Loop) -> anyhow::Result<()> {
     let _lock = recorder::hold(project, "clean")?;
     let files = own::entries(&project.records());
     let files = files.with_context(|| format!("cannot read {}", project.records().display()))?;
+    // The state goes last: a loop that cannot be forgotten is one that can still be resumed.
+    requests::clear(&project.requests())?;
     for path in files.iter().filter(|path| state::is_state(path)) {
         remove(path, |path| fs::remove_file(path))?;
     }
-    requests::clear(&project.requests())?;
     // One with something else in it is not ours alone.
     let _ = fs::remove_dir(project.requests());
     Ok(())
@@ -86,7 +87,7 @@ fn forget(found: &Loop) -> anyhow::Result<()> {
 fn remove(path: &Path, how: impl Fn(&Path) -> std::io::Result<()>) -> anyhow::Result<()> {
     match how(path) {
         Err(error) if error.kind() != NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+            bail!("cannot remove {}: {error}: {}", path.display(), way_to_write(&error))
         }
         _ => Ok(()),
     }

@@ -114,7 +114,7 @@ pub(super) fn judged(here: &Project, tree: &Tree, force: bool) -> Result<Finding
     judge(keep::look(here.root(), tree, &own).map_err(anyhow::Error::from)?, force)
 }
 
-/// Removes one tree that was made for a worker, and says what became of it; whether it is gone.
+/// Removes one tree that was made for a worker, and reports the outcome; whether it is gone.
 pub(super) fn remove_one(here: &Project, tree: &Tree, name: &str, force: bool) -> bool {
     let mut saved = Vec::new();
     let result = clean(here, tree, name, force, &mut saved);

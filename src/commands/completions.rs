@@ -270,7 +270,7 @@ fn tasks(word: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// The graph of tasks, to read from it; an empty one where there is none.
-fn graph() -> anyhow::Result<impl Store> {
+fn graph() -> anyhow::Result<task::Look> {
     task::look(&GraphArgs::default())
 }
 

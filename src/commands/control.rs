@@ -102,7 +102,7 @@ pub(super) fn end(found: &Loop, now: bool, prefix: &str) -> anyhow::Result<Vec<S
     })
 }
 
-/// Ends loops that were cut off and would go on: nobody is there to be asked.
+/// Ends loops that were cut off and would go on: no user can be asked.
 fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     if let Some(why) = loops.iter().find_map(|found| found.state.as_ref().err()) {
         bail!("whether a loop is active cannot be told: {why}");
@@ -117,7 +117,7 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
     for Loop { name, state, .. } in &cut_off {
         let is_worker = state.as_deref().is_ok_and(|state| state.setup.worker.is_some());
         if is_worker && super::worker::is_running(name)? {
-            bail!("nobody watches worker '{name}', which works on: end it with 'ralph kill {name}'");
+            bail!("worker '{name}' has no monitor, and its agent works on: end it with 'ralph kill {name}'");
         }
     }
     for found in cut_off {
@@ -171,7 +171,7 @@ fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
     {
         let name = &found.name;
         if super::worker::exists(name).is_ok_and(|exists| exists) && super::worker::is_running(name)? {
-            bail!("nobody watches worker '{name}', which works on: 'ralph run {name}' takes it up");
+            bail!("worker '{name}' has no monitor, and its agent works on: 'ralph run {name}' takes it up");
         }
         bail!("loop '{name}' is not running: see 'ralph status {name}'");
     }

@@ -11,7 +11,7 @@ use super::report::measured;
 use super::report::pick::{self, Picked};
 use crate::cli::DiffArgs;
 use crate::git::range::{self, Difference};
-use crate::job::workspace::locate;
+use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::record::report::{LoopReport, RunReport, Work};
 use crate::text::list::some_of;
@@ -32,7 +32,7 @@ struct Piece {
 
 /// `ralph diff`.
 pub(super) fn run(args: &DiffArgs) -> anyhow::Result<u8> {
-    let here = locate(args.ralph_dir.as_ref())?;
+    let here = locate_records(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
     let (report, pieces) = chosen(&picked)?;
     if let Some(piece) = pieces.iter().find(|piece| !piece.difference.is_there(&piece.tree)) {

@@ -46,7 +46,8 @@ fn add(args: &FeatureAddArgs) -> anyhow::Result<u8> {
     let (spec, plan) = (choose("spec", &args.spec)?, choose("plan", &args.plan)?);
     let named = |file: &Option<FeatureFile>| file.as_ref().map(|file| file.name.clone());
     let (spec_path, plan_path) = (named(&spec), named(&plan));
-    if let Ok(old) = look(graph)?.feature(name) {
+    let known = if project.graph().exists() { look(graph)?.feature(name).ok() } else { None };
+    if let Some(old) = known {
         let is_known = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
         let is_same = is_known(&spec_path, &old.spec_path) && is_known(&plan_path, &old.plan_path);
         if is_same && args.spec.is_none() && args.plan.is_none() {

@@ -10,7 +10,7 @@ use super::target::count;
 use super::task::{answer, look};
 use crate::cli::{GraphArgs, JournalArgs, KnowledgeVerb};
 use crate::graph::{JournalQuery, Store as _, Words};
-use crate::job::workspace::locate;
+use crate::job::workspace::locate_records;
 use crate::memory::journal::Entry;
 use crate::memory::knowledge::{self, Knowledge};
 use crate::text::line::one_line;
@@ -88,7 +88,7 @@ pub(super) fn knowledge(verb: &KnowledgeVerb) -> anyhow::Result<u8> {
 }
 
 fn read(args: &GraphArgs) -> anyhow::Result<Vec<Knowledge>> {
-    let folder = locate(args.ralph_dir.as_ref())?.graph_dir().join("knowledge");
+    let folder = locate_records(args.ralph_dir.as_ref())?.graph_dir().join("knowledge");
     let (all, notices) = knowledge::read(&folder);
     for notice in &notices {
         remark(notice);

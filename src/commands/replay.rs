@@ -16,7 +16,7 @@ use crate::engine::hindsight::{Difference, Next, difference};
 use crate::engine::inbox::{Inbox, Wake};
 use crate::job::preflight::limits_with;
 use crate::job::signals::Signals;
-use crate::job::workspace::locate;
+use crate::job::workspace::locate_records;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Lines;
 use crate::record::replayed::{Replayed, read};
@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// `ralph replay`.
 pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     let speed = args.speed.as_deref().map(speed).transpose()?;
-    let here = locate(args.ralph_dir.as_ref())?;
+    let here = locate_records(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
     let verb = RunStart::read(&picked.folder)
         .and_then(|start| Verb::ALL.into_iter().find(|verb| verb.words() == start.verb));

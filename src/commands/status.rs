@@ -19,7 +19,7 @@ use crate::record::event_line::EventLine;
 use crate::record::event_lines::Follower;
 use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
-use crate::record::state::{AtTask, Extent, State};
+use crate::record::state::{AtTask, Extent};
 use crate::text::line;
 use crate::view::loop_list;
 use crate::view::status::{LoopSnapshot, write_text};
@@ -65,9 +65,9 @@ pub(super) fn sight(here: &Project, found: &Loop) -> Sight {
         return Sight { tasks, ..Sight::default() };
     }
     let is_at_work = state.tally.in_attempt && state.status == Status::Running;
-    let silent = state.session_log.as_ref().filter(|_| is_at_work);
-    let silent = silent.and_then(|log| log.metadata().ok()?.modified().ok()?.elapsed().ok());
-    Sight { tasks, activity: last_activity(found, state), silent }
+    let log = if is_at_work { found.session_log().ok().flatten() } else { None };
+    let silent = log.and_then(|log| log.metadata().ok()?.modified().ok()?.elapsed().ok());
+    Sight { tasks, activity: last_activity(found), silent }
 }
 
 /// The tasks of a branch: those in its work tree where that is there, else those in the project's plan. `None` for other loops.
@@ -81,8 +81,8 @@ fn of_branch(here: &Project, found: &Loop) -> Option<TaskCounts> {
 }
 
 /// What the agent of a loop did last, as its transcript has it.
-fn last_activity(found: &Loop, state: &State) -> Option<String> {
-    let log = run_folder::event_logs(&found.project.in_run(&state.run).logs()).pop()?;
+fn last_activity(found: &Loop) -> Option<String> {
+    let log = run_folder::event_logs(&found.logs()?).pop()?;
     let mut transcript = Transcript::default();
     let mut last: Option<Entry> = None;
     let mut follower = Follower::near_end(&log, TAIL).ok()?;

@@ -1,7 +1,7 @@
 //! Which loops a verb is about.
 
 use crate::cli::TargetArgs;
-use crate::job::workspace::locate;
+use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::record::lookup::{self, LookupError, Loop};
 use crate::record::state::Extent;
@@ -14,7 +14,7 @@ pub(super) fn loops(args: &TargetArgs) -> anyhow::Result<(Project, Vec<Loop>)> {
 
 /// The loops of [`loops`] with as much of the states of all loops of this project.
 pub(super) fn listed(args: &TargetArgs, extent: Extent) -> anyhow::Result<(Project, Vec<Loop>)> {
-    let here = locate(args.ralph_dir.as_ref())?;
+    let here = locate_records(args.ralph_dir.as_ref())?;
     let mut loops = match &args.name {
         Some(name) => vec![lookup::named(&here, name)?],
         None => lookup::of_project(&here, extent),
@@ -27,7 +27,7 @@ pub(super) fn listed(args: &TargetArgs, extent: Extent) -> anyhow::Result<(Proje
 
 /// The project around the current directory.
 pub(super) fn place(ralph_dir: Option<&std::path::PathBuf>) -> anyhow::Result<Project> {
-    locate(ralph_dir)
+    locate_records(ralph_dir)
 }
 
 /// The same for a verb that needs records; where there are none of that name, it says so in the words for workers.

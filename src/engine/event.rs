@@ -151,7 +151,7 @@ pub enum Event<'a> {
         /// Where the target stands.
         counts: TaskCounts,
     },
-    /// What became of the task of an iteration is booked.
+    /// The outcome of an iteration's task is booked.
     TaskEnded {
         /// Which.
         task: TaskAtWork<'a>,
@@ -227,7 +227,7 @@ pub enum Event<'a> {
         /// The count at the start of the wait.
         tally: &'a Tally,
     },
-    /// The loop holds until somebody lets it go on.
+    /// The loop holds until it is resumed.
     Paused {
         /// The count so far.
         tally: &'a Tally,

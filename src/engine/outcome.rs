@@ -50,7 +50,7 @@ pub enum Outcome {
     DonePattern,
     /// Iterations change nothing any more.
     Idle,
-    /// Somebody cancelled the loop from another terminal.
+    /// The loop was cancelled from another terminal.
     Cancelled,
     /// As many iterations as allowed have run.
     MaxIterations,

@@ -25,7 +25,7 @@ pub enum AttemptStatus {
     Timeout,
     /// Its account is out of allowance for now.
     UsageLimit,
-    /// We ended it because somebody asked us to.
+    /// We ended it on request.
     Interrupted,
 }
 

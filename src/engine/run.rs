@@ -288,7 +288,7 @@ impl Loop<'_> {
         };
         let until = match end {
             Some(end) => format!("it lasts until {}", timestamp::local(&end)),
-            None => "nobody says until when".to_owned(),
+            None => "it is not known until when".to_owned(),
         };
         format!(
             "{error}; {until}, and {longest} is the longest wait: resume later, or raise --max-limit-wait"

@@ -38,7 +38,7 @@ pub struct Tally {
     pub consecutive_errors: u64,
     /// Successful iterations in a row that changed nothing.
     pub idle_iterations: u64,
-    /// Waits in a row whose end nobody named: for a usage limit, or for a provider that is overloaded.
+    /// Waits in a row without a known end: for a usage limit, or for a provider that is overloaded.
     pub blind_waits: u32,
     /// Seconds of all waits in a row, those for a named end included.
     #[serde(alias = "blind_seconds")]

@@ -98,7 +98,7 @@ impl fmt::Display for CutOff {
         match self {
             Self::Killed(signal) => write!(to, "git was killed by signal {signal}"),
             Self::OutOfSight => {
-                write!(to, "git was ended, because somebody killed the process that supervises it")
+                write!(to, "git was ended, because the process that supervises it was killed")
             }
             Self::TimedOut(limit) => {
                 write!(to, "git did not end within {} and was ended", duration::format(*limit))

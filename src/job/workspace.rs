@@ -10,7 +10,7 @@ use rustix::fs::{Access, access};
 use super::secrets;
 use crate::cli::{LoopFlags, PlaceArgs};
 use crate::files::theirs;
-use crate::project::Project;
+use crate::project::{Project, ProjectError};
 use crate::prompt::substitute;
 use crate::record::trust;
 use crate::settings::setting::Setting;
@@ -33,6 +33,16 @@ pub(crate) fn locate(ralph_dir: Option<&PathBuf>) -> anyhow::Result<Project> {
     let exe = std::env::current_exe().ok();
     let env = |name: &str| std::env::var_os(name);
     Ok(Project::locate(&cwd, &env, ralph_dir.map(PathBuf::as_path), exe.as_deref())?)
+}
+
+/// Finds the project around the current directory for a verb that reads what loops have left there.
+pub(crate) fn locate_records(ralph_dir: Option<&PathBuf>) -> anyhow::Result<Project> {
+    let project = locate(ralph_dir)?;
+    project.require_readable()?;
+    if ralph_dir.is_some() && !project.ralph_dir().exists() {
+        return Err(ProjectError::NoRalphDir { path: project.ralph_dir().to_owned() }.into());
+    }
+    Ok(project)
 }
 
 /// Finds the project and reads its settings, for a verb that runs no loop.

@@ -60,7 +60,7 @@ impl Notifier {
         let mut lanes = Vec::new();
         let mut add = |lane: std::io::Result<Lane>, target: Target| match lane {
             Ok(lane) => lanes.push(lane),
-            Err(error) => shared.word(format!("nobody is told by {}: {error}", target.word())),
+            Err(error) => shared.word(format!("no notices by {}: {error}", target.word())),
         };
         if settings.has(Target::Command)
             && let Some(command) = &settings.command

@@ -38,7 +38,7 @@ pub enum Ended {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// Nobody knows: somebody killed the process that supervises it. What was left of it was ended.
+    /// Nobody knows: the process that supervises it was killed. What was left of it was ended.
     OutOfSight,
     /// It took too long.
     TimedOut,

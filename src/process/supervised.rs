@@ -224,9 +224,7 @@ impl Supervised {
                 // It may have started the program before it was killed.
                 sweep_program(&launch.mark, supervisor.handle.pid(), true);
                 let source = result.err().unwrap_or_else(|| {
-                    io::Error::other(
-                        "somebody killed the process that supervises it before it had said a word",
-                    )
+                    io::Error::other("the process that supervises it was killed before it had said a word")
                 });
                 Err(StartError::supervisor(launch, source))
             }

@@ -96,10 +96,21 @@ impl Project {
         self.runs().join(BRANCHES)
     }
 
-    /// The folder of one run: a start of a command, with what its loops and it itself have left.
+    /// The folder of one run: a start of a command, with what its loops and it itself have left. An id that a planted record
+    /// gives leads nowhere else.
     #[must_use]
     pub fn run(&self, run: &str) -> PathBuf {
-        self.runs().join(run)
+        self.runs().join(file_name::encoded(run))
+    }
+
+    /// Whether a path lies below the run dir, and neither it nor a folder on the way there is a symbolic link: what a state or a
+    /// run record names may have come with a clone.
+    #[must_use]
+    pub fn has_record(&self, path: &Path) -> bool {
+        let runs = self.runs();
+        let Some(run_dir) = runs.parent() else { return false };
+        let is_below = path.strip_prefix(run_dir).is_ok_and(is_plain);
+        is_below && !path.ancestors().take_while(|part| *part != run_dir).any(Path::is_symlink)
     }
 
     /// The folders of all runs of this project, newest first: their names begin with the time.
@@ -242,6 +253,10 @@ fn resolve_below(folder: &Path, name: &str) -> PathBuf {
 /// Whether a work tree of this name lies where those of branches do. What stands in a repository that was cloned is no
 /// promise of that.
 fn can_be_branch(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    !name.contains('\0') && parts.all(|part| matches!(part, Component::Normal(_)))
+    !name.contains('\0') && is_plain(Path::new(name))
+}
+
+/// Whether a path is relative and has no `..`.
+fn is_plain(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
 }

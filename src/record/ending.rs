@@ -6,6 +6,7 @@ use chrono::Local;
 
 use super::event_json::to_lines;
 use super::iterations_log::IterationsLog;
+use super::log_of_state;
 use super::run_folder;
 use super::state::State;
 use super::state_file::StateFile;
@@ -34,8 +35,8 @@ pub fn book(project: &Project, state: &State, outcome: Outcome) -> Result<(), Fi
         return run_folder::write_end(project, &state.run, &to_lines(&stamped));
     }
     // The run is that of all branches.
-    match state.session_log.as_ref().and_then(|log| log.parent()).filter(|logs| logs.is_dir()) {
-        Some(logs) => run_folder::write_end_beside(logs, &to_lines(&stamped)),
+    match log_of_state::logs(project, state).filter(|logs| logs.is_dir()) {
+        Some(logs) => run_folder::write_end_beside(&logs, &to_lines(&stamped)),
         None => Ok(()),
     }
 }

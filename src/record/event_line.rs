@@ -203,7 +203,7 @@ pub enum Fact<'a> {
         #[serde(borrow)]
         message: Cow<'a, str>,
     },
-    /// The agent has asked for leave to do something; nobody is there to be asked.
+    /// The agent has asked for leave to do something; no user can be asked.
     Permission {
         /// What it was told.
         answer: Word<Leave>,
@@ -235,7 +235,7 @@ pub enum Fact<'a> {
         /// Its last agent has said that it is done; this one only looks whether it is.
         verifies: bool,
     },
-    /// What became of the task of an iteration is booked.
+    /// The outcome of an iteration's task is booked.
     TaskEnded {
         /// done, failed, retried, blocked (given back) or interrupted.
         #[serde(borrow)]
@@ -323,11 +323,11 @@ pub enum Fact<'a> {
     },
     /// The loop of a branch waits until fewer others are at work.
     Queued,
-    /// The loop holds until somebody lets it go on.
+    /// The loop holds until it is resumed.
     Paused,
     /// The loop goes on after a wait or a pause.
     Resumed {
-        /// How many waits in a row nobody has named the end of; left out, as the next one, unless what was waited for is a usage
+        /// How many waits in a row had no known end; left out, as the next one, unless what was waited for is a usage
         /// limit or a provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blind_waits: Option<u32>,
@@ -453,7 +453,7 @@ pub struct LineTask<'a> {
 pub struct AttemptEnded<'a> {
     /// The account's, where a usage command told it.
     pub balance: Option<LineBalance>,
-    /// Whether HEAD, the work tree or the plan changed; null when nobody looked and HEAD is what it was.
+    /// Whether HEAD, the work tree or the plan changed; null when that was not checked and HEAD is what it was.
     pub changed: Option<bool>,
     /// The assistant said COMPLETE.
     pub complete: bool,
@@ -652,7 +652,7 @@ pub struct LineBranch<'a> {
     /// Its name.
     #[serde(borrow)]
     pub branch: Cow<'a, str>,
-    /// Ahead of its base; null when nobody looked.
+    /// Ahead of its base; null when that was not checked.
     pub commits: Option<u64>,
     /// In US dollars, as far as agents reported it.
     pub cost_usd: Option<f64>,

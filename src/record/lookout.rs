@@ -116,12 +116,6 @@ impl Place {
 }
 
 impl Loop {
-    /// The events log of its latest run.
-    #[must_use]
-    pub fn events_log(&self) -> Option<PathBuf> {
-        Some(self.state.as_ref().ok()?.session_log.as_ref()?.with_extension("events.jsonl"))
-    }
-
     /// When it was last heard of: the latest event.
     #[must_use]
     pub fn heard_at(&self) -> Option<SystemTime> {

@@ -4,12 +4,13 @@
 //! of the ralph dirs that the registry points to, and in the one of this project, which needs no registry to be found.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::log_of_state::{self, StrayLog, with_runs};
 use super::recovery::{self, is_held};
 use super::registry::{self, Entry};
 use super::state::{Extent, Found, State};
-use crate::files::FileId;
+use crate::files::{FileId, way_to_read};
 use crate::parallel;
 use crate::project::Project;
 
@@ -60,9 +61,15 @@ impl Loop {
             Ok(Found::Damaged(why) | Found::Unknown(why)) => {
                 (name.to_owned(), Err(format!("{}: {why}", project.state().display())))
             }
-            Err(error) => (name.to_owned(), Err(format!("{}: {error}", project.state().display()))),
+            Err(error) => {
+                let advice = way_to_read(&error);
+                (name.to_owned(), Err(format!("{}: {error}: {advice}", project.state().display())))
+            }
         };
-        let project = with_runs(project, state.as_deref().ok());
+        let project = match &state {
+            Ok(state) => with_runs(&project, state),
+            Err(_) => project,
+        };
         Some(Self { name, project, state })
     }
 
@@ -84,6 +91,26 @@ impl Loop {
     #[must_use]
     pub fn alive(&self) -> Option<&State> {
         self.state.as_deref().ok().filter(|state| state.is_alive())
+    }
+
+    /// The session log of its newest run, also where it was compressed; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the state names a file that is not among the project's records.
+    pub fn session_log(&self) -> Result<Option<PathBuf>, StrayLog> {
+        self.state.as_ref().map_or(Ok(None), |state| log_of_state::session_log(&self.project, state))
+    }
+
+    /// The folder with the logs of its newest run, which may be gone.
+    #[must_use]
+    pub fn logs(&self) -> Option<PathBuf> {
+        log_of_state::logs(&self.project, self.state.as_ref().ok()?)
+    }
+
+    /// The events log of its newest run, which may be gone.
+    #[must_use]
+    pub fn events_log(&self) -> Option<PathBuf> {
+        log_of_state::events_log(&self.project, self.state.as_ref().ok()?)
     }
 
     /// Whether its state may be acted on, see [`is_own`].
@@ -114,19 +141,19 @@ impl Loop {
 /// another state is nothing to run or to suggest. The state of a worker lies with the registry itself.
 #[must_use]
 pub fn is_own(places: &Project, state: &State) -> bool {
-    let entry = || registry::find(&places.registry()?, &state.name, places.ralph_dir());
     // The run is part of the digest.
     let is_known = |entry: Entry| [entry.command, entry.before].contains(&Some(state.command_digest()));
-    places.is_of_worker() || entry().is_some_and(is_known)
+    places.is_of_worker() || entry(places, &state.name).is_some_and(is_known)
 }
 
-/// The places of a worker with its runs where its state says: beside those of other loops of its project.
-fn with_runs(project: Project, state: Option<&State>) -> Project {
-    let Some(state) = state.filter(|_| project.is_of_worker()) else { return project };
-    let Some(worker) = &state.setup.worker else { return project };
-    let run = state.session_log.as_deref().and_then(Path::parent).filter(|run| run.ends_with(&state.run));
-    let runs = run.and_then(Path::parent).map_or_else(|| project.runs(), Path::to_path_buf);
-    project.with_runs_in(&runs, &worker.cwd)
+/// Whether this user's ralph has run a loop of this name in these places on this machine.
+#[must_use]
+pub fn is_known(places: &Project, name: &str) -> bool {
+    entry(places, name).is_some()
+}
+
+fn entry(places: &Project, name: &str) -> Option<Entry> {
+    registry::find(&places.registry()?, name, places.ralph_dir())
 }
 
 /// All loops of the machine, newest start first. With [`Extent::Head`], what their states lack is at its default.

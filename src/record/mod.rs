@@ -12,6 +12,7 @@ pub mod events_log;
 pub mod iterations_log;
 pub mod lock;
 pub mod log_dir;
+mod log_of_state;
 pub mod lookout;
 pub mod lookup;
 mod older_state;

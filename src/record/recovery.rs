@@ -12,7 +12,7 @@ use super::event_lines::event_of;
 use super::iterations_log::Steps;
 use super::run_folder::{RunStart, event_logs};
 use super::state::{self, Extent, Found, State};
-use super::{lock, registry, state_fold};
+use super::{lock, log_of_state, registry, state_fold};
 use crate::engine::event::{Event, LoopIdentity, Recovered, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::files::own;
@@ -91,7 +91,7 @@ pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found,
     };
     Ok(match state::read(&project.state(), extent)? {
         Found::State(mut state) if state.active && !is_held(project, &state) => {
-            let recovered = read_on(&mut state);
+            let recovered = read_on(project, &mut state);
             (Found::State(state), recovered)
         }
         Found::Damaged(why) => anew(None, Found::Damaged(why)),
@@ -155,12 +155,12 @@ fn begun(log: &Path) -> Option<LoopIdentity> {
 }
 
 /// Has the state of a loop that was cut off know what its events log has besides.
-fn read_on(state: &mut State) -> Option<ReadOn> {
+fn read_on(project: &Project, state: &mut State) -> Option<ReadOn> {
     // An older ralph did not keep how far that is.
     if state.log_read == 0 {
         return None;
     }
-    let log = events_log_of(state.session_log.as_deref()?);
+    let log = log_of_state::events_log(&log_of_state::with_runs(project, state), state)?;
     let mut read_on = ReadOn::of(state);
     // What cannot be read tells nothing.
     let _ = read_log(&log, state, &mut read_on);
@@ -209,10 +209,6 @@ fn next_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     lines.take(LONGEST).read_until(b'\n', line)?;
     Ok(line.ends_with(b"\n") || line.len() as u64 == LONGEST)
-}
-
-fn events_log_of(session_log: &Path) -> PathBuf {
-    session_log.with_extension("events.jsonl")
 }
 
 fn session_log_of(events_log: &Path) -> PathBuf {

@@ -112,7 +112,7 @@ pub enum Kind {
     Interrupted,
     /// The agent itself reports an error.
     Reported,
-    /// A filter died, so nobody knows what the agent said.
+    /// A filter died, so what the agent said is not known.
     Filter,
     /// No JSON object came.
     NoOutput,
@@ -180,7 +180,7 @@ fn problem(evidence: &Evidence<'_>) -> Option<(Kind, String)> {
         AgentEnd::OutOfSight => {
             return Some((
                 Kind::Signal,
-                "was ended, because somebody killed the process that supervises it".into(),
+                "was ended, because the process that supervises it was killed".into(),
             ));
         }
         AgentEnd::TimedOut => return Some((Kind::TimedOut, "ran longer than its timeout allows".into())),

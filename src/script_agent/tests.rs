@@ -145,7 +145,7 @@ fn failures_are_results() {
     fails(&mut scratch, "build", "there is no plan at .ralph/implementation_plan.md: plan first");
     scratch.act("plan").unwrap();
     scratch.write("greet.sh", "echo mine\n");
-    fails(&mut scratch, "build", "greet.sh is somebody else's: rename it");
+    fails(&mut scratch, "build", "greet.sh was not written by ralph: rename it");
     assert_eq!(scratch.read("greet.sh"), "echo mine\n");
     scratch.write(PLAN, "- Status: planned\n- Description: Be quick\n");
     fails(&mut scratch, "build", "prints `TEXT`, not: Be quick");

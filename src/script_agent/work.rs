@@ -110,7 +110,7 @@ impl Agent<'_> {
     /// Adds lines to a script of ours, unless they are in it; a new one begins with `head`.
     fn grow(&mut self, file: &str, head: &str, lines: &str) -> anyhow::Result<()> {
         let text = self.read(file)?.unwrap_or_else(|| head.to_owned());
-        ensure!(text.starts_with(MARK), "{file} is somebody else's: rename it");
+        ensure!(text.starts_with(MARK), "{file} was not written by ralph: rename it");
         if !text.contains(lines) {
             self.tool("write", file)?;
             self.write(file, &(text + lines))?;

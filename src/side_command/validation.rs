@@ -70,7 +70,7 @@ impl ValidationCommand {
             Ended::Exited(0) => String::new(),
             Ended::Exited(code) => format!("(exit code {code})"),
             Ended::Signaled(signal) => format!("(ended by signal {signal})"),
-            Ended::OutOfSight => "(ended, because somebody killed the process that supervises it)".to_owned(),
+            Ended::OutOfSight => "(ended, because the process that supervises it was killed)".to_owned(),
             Ended::TimedOut => format!("(did not end within {} and was ended)", duration::format(self.limit)),
         };
         let mut output = captured.stdout.text() + &captured.stderr.text();

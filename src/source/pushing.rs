@@ -69,7 +69,7 @@ pub(super) fn outcome(
         Ended::Exited(code) => Ok((code, captured.stdout.text(), captured.stderr.text())),
         Ended::Signaled(signal) => Err(Unpublished::Wrong(format!("it was ended by signal {signal}"))),
         Ended::OutOfSight => Err(Unpublished::Wrong(
-            "it was ended, because somebody killed the process that supervises it".to_owned(),
+            "it was ended, because the process that supervises it was killed".to_owned(),
         )),
         Ended::TimedOut => {
             Err(Unpublished::Wrong(format!("it did not end within {}", duration::format(limit))))

@@ -200,7 +200,7 @@ fn text(command: &NamedCommand, captured: Result<Captured, StartError>) -> Strin
         Ended::Exited(_) | Ended::Cancelled => None,
         Ended::Signaled(signal) => Some(format!("[ralph: ended by signal {signal}]")),
         Ended::OutOfSight => {
-            Some("[ralph: ended, because somebody killed the process that supervises it]".to_owned())
+            Some("[ralph: ended, because the process that supervises it was killed]".to_owned())
         }
         Ended::TimedOut => {
             Some(format!("[ralph: ended, because it took longer than {}]", duration::format(command.timeout)))

@@ -17,7 +17,7 @@ use crate::text::list::some_of;
 use crate::text::palette::{ERROR, FAINT, GOOD, NOTE};
 use crate::text::wrap::wrapped;
 
-/// What became of a branch.
+/// The outcome of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Built {
     /// All its tasks are done.

@@ -295,3 +295,48 @@ fn flags_and_the_number_stand_anywhere() {
     let run = Scratch::finish(scratch.ralph("--quiet").args(["--config=my config", "build", "--", "1"]));
     assert!(run.stdout.contains("Total Iterations: 1\n"), "{run:?}");
 }
+
+#[test]
+fn a_ralph_dir_that_cannot_be_read() {
+    let scratch = sound();
+    let at = |name: &str| scratch.outside().join(name);
+    fs::write(at("file"), "").unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap().success());
+    std::os::unix::fs::symlink("endless", at("endless")).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    let verbs = [
+        "status",
+        "status --json",
+        "report",
+        "history",
+        "logs",
+        "logs --raw",
+        "diff",
+        "replay",
+        "task list",
+        "task tree",
+        "feature list",
+        "journal",
+        "knowledge list",
+        "clean",
+        "pause",
+        "cancel",
+        "resume",
+    ];
+    for verb in verbs {
+        for (place, words) in [
+            ("/dev/null".into(), "is a file: move it away"),
+            (at("file"), "is a file: move it away"),
+            (at("fifo"), "is a file: move it away"),
+            (at("endless"), "cannot be read"),
+            (at("missing"), "there is no such folder"),
+        ] {
+            let place = place.display().to_string();
+            refuses(&scratch, &format!("{verb} --ralph-dir {place}"), &[&place, words, "--ralph-dir"]);
+        }
+    }
+    for verb in ["status", "history", "task list"] {
+        let run = scratch.run(&format!("{verb} --ralph-dir {}", at("empty").display()));
+        assert_eq!(run.code, Some(0), "{verb}: no record is no error: {run:?}");
+    }
+}

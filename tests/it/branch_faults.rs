@@ -198,8 +198,8 @@ fn a_git_that_is_ended_from_outside_is_not_told_as_a_hook() {
         ("kill -9 $$", "git was killed by signal 9"),
         ("$real \"$@\"; kill -9 $$", "git was killed by signal 9"),
         ("$real \"$@\"; kill -15 $$", "git was killed by signal 15"),
-        ("kill -9 $PPID; exec sleep 60", "somebody killed the process that supervises it"),
-        ("$real \"$@\"; kill -9 $PPID; exec sleep 60", "somebody killed the process that supervises it"),
+        ("kill -9 $PPID; exec sleep 60", "the process that supervises it was killed"),
+        ("$real \"$@\"; kill -9 $PPID; exec sleep 60", "the process that supervises it was killed"),
     ] {
         let project = BranchProject::without_remote(&plan(&[("one", 1)]));
         git_that(&project, does);

@@ -2,7 +2,7 @@
 //! looks at it starts nothing of it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -195,4 +195,107 @@ fn a_doctor_starts_nothing_that_the_project_brings_along() {
             assert!(run.stdout.contains("not started"), "{config}{args}: {run:?}");
         }
     }
+}
+
+#[test]
+fn a_log_that_a_state_names_is_read_only_among_the_runs_of_its_project() {
+    let scratch = project("complete");
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    let state = scratch.read(".ralph/state.toml");
+    let named = state.lines().find(|line| line.starts_with("session_log = ")).unwrap().to_owned();
+    let secret = scratch.outside().join("secret.txt");
+    fs::write(&secret, "precious\n").unwrap();
+    let refused = |path: &Path| {
+        for verb in ["logs --raw", "logs --raw prompt", "logs --agent"] {
+            let run = scratch.run(verb);
+            assert!(run.code == Some(1) && run.stdout.is_empty(), "{verb}: {run:?}");
+            let said =
+                format!("session log, {}: {}", path.display(), scratch.path(".ralph/state.toml").display());
+            assert!(run.stderr.contains(&said) && run.stderr.contains("ralph history"), "{verb}: {run:?}");
+        }
+    };
+    scratch.write(".ralph/state.toml", state.replace(&named, &format!("session_log = {secret:?}")));
+    refused(&secret);
+    scratch.write(".ralph/state.toml", state);
+
+    // A copy shows its own log, where the original still has another one.
+    let clone = copied(&scratch);
+    let own = fs::read_dir(clone.join(".ralph/runs")).unwrap().next().unwrap().unwrap().path();
+    let own = fs::read_dir(own).unwrap().map(|file| file.unwrap().path());
+    let own = own.into_iter().find(|file| file.extension().is_some_and(|end| end == "log")).unwrap();
+    fs::write(&own, "of the copy\n").unwrap();
+    assert_eq!(run_in(&scratch, &clone, "logs --raw").stdout, "of the copy\n");
+
+    // A folder on the way is a link.
+    let elsewhere = scratch.outside().join("elsewhere");
+    fs::rename(scratch.path(".ralph/runs"), &elsewhere).unwrap();
+    symlink(&elsewhere, scratch.path(".ralph/runs")).unwrap();
+    refused(Path::new(named.trim_start_matches("session_log = ").trim_matches('"')));
+}
+
+/// All below a folder but what is git's, with what tells that something was written there.
+fn listing(folder: &Path) -> Vec<(PathBuf, u32, u64, i64, i64)> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        let meta = path.symlink_metadata().unwrap();
+        if meta.is_dir() {
+            let entries = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+            open.extend(entries.filter(|path| !path.ends_with(".git")));
+        }
+        found.push((path, meta.mode(), meta.size(), meta.mtime(), meta.mtime_nsec()));
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_look_at_a_clone_writes_nothing_there() {
+    let scratch = project("complete");
+    assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
+    assert_eq!(scratch.run("task add first").code, Some(0));
+    let clone = copied(&scratch);
+    fs::set_permissions(clone.join(".ralph/progress.db"), fs::Permissions::from_mode(0o644)).unwrap();
+    let home = scratch.outside().join("other home");
+    fs::create_dir(&home).unwrap();
+    let before = listing(&clone);
+    for verb in [
+        "",
+        "status",
+        "status --json",
+        "ls",
+        "report",
+        "report --json",
+        "history",
+        "logs",
+        "logs --agent",
+        "logs --raw",
+        "replay",
+        "diff",
+        "task list",
+        "task list --ready",
+        "task tree",
+        "task graph",
+        "task export",
+        "feature list",
+        "journal",
+        "knowledge list",
+        "config",
+        "doctor",
+    ] {
+        let mut ralph = scratch.ralph(verb);
+        let run = Scratch::finish(
+            ralph.current_dir(&clone).env("HOME", &home).env("XDG_STATE_HOME", home.join("state")),
+        );
+        assert_eq!(listing(&clone), before, "{verb}: {run:?}");
+        let shows_task = ["task list", "task tree", "task graph", "task export"].contains(&verb);
+        assert!(!shows_task || run.code == Some(0) && run.stdout.contains("first"), "{verb}: {run:?}");
+    }
+    assert!(!home.join("state/ralph/graph.key").exists());
+    // What its user has written is kept in order by a look, as it was.
+    fs::set_permissions(scratch.path(".ralph/progress.db"), fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!((scratch.run("task list").code, scratch.run("history").code), (Some(0), Some(0)));
+    assert_eq!(scratch.path(".ralph/progress.db").metadata().unwrap().mode() & 0o777, 0o600);
+    let summaries = listing(&scratch.path(".ralph/runs"));
+    assert!(summaries.iter().any(|(path, ..)| path.ends_with("summary.json")), "{summaries:?}");
 }

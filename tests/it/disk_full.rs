@@ -57,6 +57,41 @@ fn the_raw_output_cannot_be_written() {
 }
 
 #[test]
+fn a_loop_whose_records_could_not_be_written_is_forgotten_whole_or_not_at_all() {
+    let scratch = Scratch::new();
+    let says = claude_says("0123456789");
+    scratch.agent("claude", &format!("{says}\nrm .ralph/last_agent_output; mkdir .ralph/last_agent_output"));
+    let (requests, state) = (scratch.path(".ralph/requests"), scratch.path(".ralph/state.toml"));
+    let refused = |words: &str| {
+        let run = scratch.run("clean prompt");
+        assert!(run.code == Some(1) && run.stderr.contains(words), "{run:?}");
+        assert!(run.stderr.contains(": move it away"), "{run:?}");
+    };
+    let fail = || assert_eq!(scratch.run("prompt p.md 3").code, Some(1));
+    fail();
+    let _ = std::fs::remove_dir_all(&requests);
+    std::fs::write(&requests, "").unwrap();
+    refused("requests: it is a file");
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("record_failed"));
+    std::fs::remove_file(&requests).unwrap();
+
+    let kept = std::fs::read(&state).unwrap();
+    std::fs::remove_file(&state).unwrap();
+    std::fs::create_dir(&state).unwrap();
+    refused("cannot remove ");
+    let status = scratch.run("status prompt").stdout;
+    assert!(status.contains("it is a folder, not a file: move it away"), "{status}");
+    std::fs::remove_dir(&state).unwrap();
+    std::fs::write(&state, kept).unwrap();
+
+    let run = scratch.run("clean prompt");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "cleaned ralph state for prompt\n"), "{run:?}");
+    assert!(!state.exists());
+    let run = scratch.run("resume prompt");
+    assert!(run.code == Some(1) && run.stderr.contains("no loop is called 'prompt'"), "{run:?}");
+}
+
+#[test]
 fn the_iterations_log_may_not_grow() {
     let scratch = Scratch::new();
     scratch.agent("claude", TALKATIVE);

@@ -234,7 +234,7 @@ fn an_agent_over_acp_that_opens_no_session_says_why() {
             "session",
             ["fail", "no session within 20s: 'session/new' was not answered", "→ run"],
         ),
-        (&ours, "status none", "", "login", ["fail", "the agent says that nobody is logged in", "→ log in"]),
+        (&ours, "status none", "", "login", ["fail", "the agent says that no user is logged in", "→ log in"]),
         (&ours, "status account", "", "login", ["ok", "the agent says: account", ""]),
         (&ours, "modeless", "", "verifying", ["ok", "no mode in which it only looks", "does not count"]),
         ("true", "", "", "session", ["fail", "it ended before it answered 'initialize'", "→ run"]),

@@ -261,7 +261,7 @@ fn a_task_comes_from_a_brief_on_stdin() {
 fn what_cannot_begin_is_refused_in_one_line_and_leaves_nothing() {
     let scratch = feature(GOOD);
     for (args, more, expected) in [
-        ("feature spec export", &[][..], "nobody can be asked here, and there is no brief"),
+        ("feature spec export", &[][..], "there is no terminal to ask at, and no brief"),
         ("feature spec export", &[" "], "the brief is empty"),
         ("feature spec a/b", &["x"], "a/b"),
         ("feature plan export", &[], "has no spec: 'ralph feature spec export' writes it"),

@@ -133,7 +133,7 @@ fn the_table_names_what_is_there_and_nothing_else() {
     assert_eq!(unused.collect::<Vec<_>>(), [], "these need not be known");
 }
 
-/// Whoever opens and closes a database of ours by other means than `SQLite` drops the locks of the process on it: `files` alone
+/// Opening and closing a database of ours by other means than `SQLite` drops the locks of the process on it: `files` alone
 /// opens what has a path, and refuses that. What else is opened is no file of a project.
 #[test]
 fn files_are_opened_in_one_place() {

@@ -92,9 +92,11 @@ fn a_database_of_the_older_program_is_taken_over() {
     .unwrap();
     drop(old);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let run = graph.run(&["list"]);
-    assert_eq!(run.code, Some(0));
-    assert!(run.stdout.contains("t-abcdef  pending        0  Kept"), "{run:?}");
+    let before = graph.0.snapshot();
+    assert!(graph.good(&["list"]).contains("t-abcdef  pending        0  Kept"));
+    assert_eq!(graph.0.snapshot(), before, "a look changes nothing");
+    let run = graph.run(&["update", "t-abcdef", "--priority", "1"]);
+    assert!(run.code == Some(0) && run.stdout.contains("t-abcdef  pending        1  Kept"), "{run:?}");
     let said = "taken over from an older program; ";
     assert!(run.stderr.contains(said) && run.stderr.lines().count() == 1, "{run:?}");
     for name in ["progress.db", "progress.db.older"] {
@@ -205,4 +207,27 @@ fn an_import_that_is_cut_off_changes_nothing() {
     import.kill().unwrap();
     import.wait().unwrap();
     assert!(!scratch.path(".ralph/progress.db").exists(), "it was to be a new one");
+}
+
+#[test]
+fn tasks_that_another_program_has_made_parts_of_themselves_are_shown() {
+    let graph = Graph::new();
+    let [root, top] = ["root", "top"].map(|title| graph.add(&[title]));
+    let part = graph.add(&["part", "--parent", &top]);
+    let below = graph.add(&["below", "--parent", &part]);
+    let database = Connection::open(graph.0.path(".ralph/progress.db")).unwrap();
+    let circle = "UPDATE tasks SET parent = (SELECT seq FROM tasks WHERE id = ?1) WHERE id = ?2";
+    database.execute(circle, [&part, &top]).unwrap();
+    let run = graph.run(&["tree"]);
+    assert!(run.code == Some(0) && run.stderr.contains(&format!("{top} is a part of itself")), "{run:?}");
+    assert!(run.stderr.contains("ralph task export"), "{run:?}");
+    for verb in ["tree", "list", "graph"] {
+        let shown = graph.run(&[verb]).stdout;
+        for id in [&root, &top, &part, &below] {
+            assert!(shown.contains(id.as_str()), "{verb}: {id} is missing: {shown}");
+        }
+    }
+    let shown = run.stdout.lines().count();
+    assert_eq!(shown, 4, "each once: {run:?}");
+    assert_eq!(graph.run(&["tree", &top]).stdout.lines().count(), 3);
 }

@@ -111,7 +111,7 @@ impl Asks {
         }
     }
 
-    /// Gives leave, or not; nobody is there to be asked.
+    /// Gives leave, or not; no user can be asked.
     fn leave(&self, request: &Request, updates: &mut Updates, turn: &mut Turn) -> Box<RawValue> {
         let fields = &request.tool_call.fields;
         let kind = fields.kind.unwrap_or_default();

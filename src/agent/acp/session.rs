@@ -348,7 +348,7 @@ impl Session {
         let reason = read::<Reason>(result).map(|reason| reason.stop_reason);
         let Some(response) = read::<PromptResponse>(result) else {
             let reason = reason.unwrap_or_else(|| "none".to_owned());
-            let message = format!("it stopped for a reason that nobody knows: {reason}");
+            let message = format!("it stopped for an unknown reason: {reason}");
             return self.end(Fault { message, ..Fault::default() }, turn);
         };
         note(turn, tokens(&response));
@@ -366,7 +366,7 @@ impl Session {
             StopReason::MaxTokens => ("it has reached its limit of tokens", Class::Context),
             StopReason::MaxTurnRequests => ("it has reached its limit of requests in a turn", Class::Other),
             StopReason::Cancelled => ("its turn was cancelled", Class::Other),
-            _ => ("it stopped for a reason that nobody knows", Class::Other),
+            _ => ("it stopped for an unknown reason", Class::Other),
         };
         self.end(Fault { message: message.to_owned(), class, code: 0 }, turn);
     }

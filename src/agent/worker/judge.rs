@@ -101,7 +101,7 @@ impl Left {
         let how = match (self.exit_code, self.signal) {
             (Some(code), _) => format!("with code {code}"),
             (None, Some(signal)) => format!("by signal {signal}"),
-            (None, None) => "in some way that nobody has seen".to_owned(),
+            (None, None) => "in an unknown way".to_owned(),
         };
         let shown: Vec<&str> =
             self.transcript.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
@@ -162,7 +162,7 @@ impl Left {
                 (Kind::Signal, format!("{name} was killed by signal {signal}{ends_with}"))
             }
             (Some(How::Lost) | None, ..) => {
-                let lost = self.lost.as_deref().unwrap_or("somebody killed the process that supervises it");
+                let lost = self.lost.as_deref().unwrap_or("the process that supervises it was killed");
                 (Kind::Signal, format!("the pane of {name} is lost: {lost}"))
             }
         };

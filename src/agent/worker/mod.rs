@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
@@ -33,6 +34,7 @@ use crate::engine::outcome::{End, Outcome};
 use crate::engine::report::Report;
 use crate::engine::stop::Change;
 use crate::files::FileError;
+use crate::process::ladder::Ladder;
 use crate::process::launch::Launch;
 use crate::process::note::SupervisorNote;
 use crate::process::own_executable_for_others;
@@ -345,12 +347,25 @@ impl WorkerAgent {
 fn end_unknown(folder: &Path) {
     if let Ok(Some((mut pane, notes))) = Pane::connect(folder) {
         pane.stop();
-        notes.for_each(drop);
+        if last_note(notes, Ladder::default().limit()).is_none() {
+            pane.kill();
+        }
         // What carries a mark that nobody knows cannot be swept.
         pane.finish(true, "");
     }
     // It may hold secrets.
     let _ = pane::discard(folder);
+}
+
+/// The last note of a wrapper that was told to end its program; `None` where the notes do not come to an end within `limit`.
+fn last_note(
+    notes: impl Iterator<Item = SupervisorNote> + Send + 'static,
+    limit: Duration,
+) -> Option<SupervisorNote> {
+    let (tell, told) = mpsc::channel();
+    // The thread ends with the wrapper, which is killed when it does not leave.
+    threads::start(move || tell.send(notes.last())).ok()?;
+    told.recv_timeout(limit).ok()?
 }
 
 /// Why a pane cannot be closed.
@@ -369,7 +384,8 @@ pub fn end_pane(folder: &Path, mark: &str) {
     match Pane::connect(folder) {
         Ok(Some((mut pane, notes))) => {
             pane.stop();
-            let is_gone = notes.last().is_some_and(|note| matches!(note, SupervisorNote::Gone(_)));
+            let is_gone = last_note(notes, Ladder::default().limit())
+                .is_some_and(|note| matches!(note, SupervisorNote::Gone(_)));
             pane.finish(is_gone, mark);
         }
         Ok(None) | Err(_) => {
@@ -396,4 +412,19 @@ pub fn close(server: Option<&Server>, folder: &Path, last: Option<Held>) -> Resu
         server.close_strays(&pane::wrapper_mark(folder), None)?;
     }
     Ok(Held::forget(folder)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_that_do_not_end_are_not_waited_for() {
+        let (note, notes) = mpsc::channel();
+        note.send(SupervisorNote::Gone(0)).unwrap();
+        assert!(last_note(notes.into_iter(), Duration::from_millis(50)).is_none());
+        let ended = [SupervisorNote::Exited(1), SupervisorNote::Gone(0)].into_iter();
+        assert!(matches!(last_note(ended, Duration::from_mins(1)), Some(SupervisorNote::Gone(0))));
+        drop(note);
+    }
 }

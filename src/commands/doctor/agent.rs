@@ -224,7 +224,7 @@ fn told_login(output: &Output, call: &str, options: &DoctorOptions) -> Finding {
     match object["loggedIn"].as_bool() {
         None => untold(&format!("this version does not answer '{call}'"), options),
         Some(false) => {
-            Finding::fail("login", format!("'{call}' says that nobody is logged in"), options.preset.login)
+            Finding::fail("login", format!("'{call}' says that no user is logged in"), options.preset.login)
         }
         Some(true) => {
             let how = object["authMethod"].as_str().map_or_else(String::new, |how| format!(": {how}"));
@@ -238,7 +238,7 @@ fn exited_login(output: &Output, call: &str, options: &DoctorOptions) -> Finding
         return Finding::ok("login", format!("'{call}' says so"));
     }
     let says =
-        format!("'{call}' says that nobody is logged in; a provider with a key of its own needs no login");
+        format!("'{call}' says that no user is logged in; a provider with a key of its own needs no login");
     Finding::warn("login", says, options.preset.login)
 }
 

@@ -63,7 +63,7 @@ fn verifying(introduction: &Introduction, options: &DoctorOptions) -> Finding {
 fn login(introduction: &Introduction, options: &DoctorOptions) -> Finding {
     match (&introduction.key, &introduction.login) {
         (_, Login::Missing) => {
-            Finding::fail("login", "the agent says that nobody is logged in", how_to_log_in(options))
+            Finding::fail("login", "the agent says that no user is logged in", how_to_log_in(options))
         }
         (Some(method), _) => {
             Finding::ok("login", format!("by its method '{method}', with a key of the environment"))

@@ -8,7 +8,7 @@ use super::{nothing_in, session_log};
 use crate::cli::{LogsArgs, TargetArgs};
 use crate::commands::report::pick::{self, Picked};
 use crate::commands::target;
-use crate::job::workspace::locate;
+use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::record::lookup::{self, Loop};
 use crate::record::run_folder;
@@ -26,7 +26,7 @@ pub(super) struct Meant {
 /// The loop of that name and the folder of its newest run; or those of a run that has been forgotten but for its logs.
 pub(super) fn meant(args: &LogsArgs) -> anyhow::Result<Meant> {
     let target = &args.target;
-    let here = locate(target.ralph_dir.as_ref())?;
+    let here = locate_records(target.ralph_dir.as_ref())?;
     if let Some(run) = &args.run {
         return of_run(&here, run, target.name.as_ref());
     }
@@ -111,9 +111,7 @@ fn kept(word: &str, picked: Picked, error: anyhow::Error) -> anyhow::Result<Mean
 
 /// Where the logs of a loop's newest run are.
 fn folder_of(found: &Loop) -> anyhow::Result<PathBuf> {
-    let state = found.state.as_ref().ok();
-    let of_run = state.map(|state| found.project.in_run(&state.run).logs());
-    if let Some(folder) = of_run.filter(|folder| !run_folder::event_logs(folder).is_empty()) {
+    if let Some(folder) = found.logs().filter(|folder| !run_folder::event_logs(folder).is_empty()) {
         return Ok(folder);
     }
     let log = session_log(found)?;

@@ -69,11 +69,7 @@ fn whose(name: &str, path: &Path) {
 
 /// The session log of the loop's latest run, else the newest one there.
 fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
-    let known = found.state.as_ref().ok().and_then(|state| state.session_log.clone());
-    let compressed = known.as_ref().map(|path| path.with_extension("log.zst"));
-    if let Some(known) =
-        [known, compressed].into_iter().flatten().find(|path| path.symlink_metadata().is_ok())
-    {
+    if let Some(known) = found.session_log()? {
         return Ok(Some(known));
     }
     let mut paths = Vec::new();

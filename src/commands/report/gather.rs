@@ -12,7 +12,7 @@ use crate::job::workspace::open_with_secrets;
 use crate::parallel;
 use crate::plan::{self, Plan};
 use crate::project::Project;
-use crate::record::lookup::Loop;
+use crate::record::lookup::{self, Loop};
 use crate::record::report::{CommitReport, LoopReport, RunReport, Work};
 use crate::text::redact::Redactor;
 use crate::view::report::next::{Known, advise};
@@ -60,7 +60,10 @@ pub(in crate::commands) fn measured(
     let mut report = report.with_context(|| format!("cannot read {}", folder.display()))?;
     add_cut_off(project, &mut report);
     count(project, &mut report);
-    report.keep();
+    // Nothing is written into a clone that is only looked at.
+    if report.loops.iter().any(|one| Kind::of(&report).is_known(project, one)) {
+        report.keep();
+    }
     if with_iterations {
         list_commits(project, &mut report);
     }
@@ -84,14 +87,25 @@ impl Kind {
         }
     }
 
+    fn places(self, project: &Project, one: &LoopReport) -> Option<Project> {
+        match self {
+            Self::Branches => Some(project.of_branch(&one.name, None)),
+            Self::Worker => project.of_worker(&one.name, project.root()),
+            Self::Project => Some(project.clone()),
+        }
+    }
+
     /// The loop of this report, unless it was started again since, or was forgotten.
     fn find(self, project: &Project, one: &LoopReport) -> Option<Loop> {
-        let places = match self {
-            Self::Branches => project.of_branch(&one.name, None),
-            Self::Worker => project.of_worker(&one.name, project.root())?,
-            Self::Project => project.clone(),
-        };
-        Loop::at(places, &one.name).filter(|found| is_of(found, one))
+        Loop::at(self.places(project, one)?, &one.name).filter(|found| is_of(found, one))
+    }
+
+    /// Whether this user has run such a loop in these places on this machine.
+    fn is_known(self, project: &Project, one: &LoopReport) -> bool {
+        match self {
+            Self::Worker => self.find(project, one).is_some(),
+            _ => self.places(project, one).is_some_and(|places| lookup::is_known(&places, &one.name)),
+        }
     }
 }
 

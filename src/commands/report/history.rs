@@ -8,7 +8,7 @@ use super::pick::{runs_of, with_runs};
 use crate::cli::HistoryArgs;
 use crate::commands::output::{print, remark, warn, width};
 use crate::commands::target::count;
-use crate::job::workspace::locate;
+use crate::job::workspace::locate_records;
 use crate::parallel;
 use crate::record::report::RunReport;
 use crate::view::report::history::{HistoryRun, table};
@@ -16,7 +16,7 @@ use crate::view::report::history::{HistoryRun, table};
 /// `ralph history`.
 pub(in crate::commands) fn history(args: &HistoryArgs) -> anyhow::Result<u8> {
     let most = args.lines.as_deref().map(|word| count(word, "--lines")).transpose()?;
-    let here = with_runs(locate(args.ralph_dir.as_ref())?)?;
+    let here = with_runs(locate_records(args.ralph_dir.as_ref())?)?;
     let mut folders = runs_of(&here)?;
     let name = |folder: &PathBuf| folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let known: Vec<String> = folders.iter().filter_map(name).collect();

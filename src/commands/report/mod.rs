@@ -14,13 +14,13 @@ pub(super) use history::history;
 
 use super::output::{print, width};
 use crate::cli::ReportArgs;
-use crate::job::workspace::locate;
+use crate::job::workspace::locate_records;
 use crate::project::Project;
 use crate::view::report::{markdown::markdown, text};
 
 /// `ralph report`.
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<u8> {
-    let here = locate(args.ralph_dir.as_ref())?;
+    let here = locate_records(args.ralph_dir.as_ref())?;
     let picked = pick::run(&here, args.target.as_deref())?;
     let mut report = gathered(&picked.project, &picked.folder, args.json || args.html.is_some())?;
     if let Some(name) = &picked.name {

@@ -2,6 +2,7 @@
 
 mod graph;
 mod import;
+mod look;
 mod show;
 mod tree;
 
@@ -24,6 +25,8 @@ use crate::process::sweep::Carried;
 use crate::project::{Project, ProjectError};
 use crate::text::count;
 use crate::text::redact::Redactor;
+
+pub(super) use look::{Look, look};
 
 /// The name of the environment variable with the feature that an agent adds tasks to.
 pub(super) const FEATURE_VARIABLE: &str = "RALPH_FEATURE";
@@ -64,7 +67,7 @@ pub(super) fn run(verb: &TaskVerb) -> anyhow::Result<u8> {
                 store.log(&args.task.id, &message)?;
                 if args.task.graph.json { show::log(&store, &args.task) } else { Ok(0) }
             }
-            None => show::log(&look(&args.task.graph)?, &args.task),
+            None => show::log(&*look(&args.task.graph)?, &args.task),
         },
         TaskVerb::Deps { verb: DepsVerb::Add(args) } => {
             depend(args, |store| store.add_dependency(&args.blocker, &args.blocked))
@@ -199,13 +202,6 @@ fn description(given: Option<&str>) -> anyhow::Result<Option<String>> {
         .context("cannot read the description from stdin")?;
     let text = String::from_utf8(bytes).context("the description on stdin is no UTF-8 text")?;
     Ok(Some(text.trim_end().to_owned()))
-}
-
-/// Opens the graph to read from it: nobody is waited for. Where there is none it is empty, and none is made.
-pub(super) fn look(args: &GraphArgs) -> anyhow::Result<SqliteStore> {
-    let Some(mut store) = existing(&place(args)?)? else { return Ok(SqliteStore::nowhere()?) };
-    tell_recovered(store.recover_at_once());
-    Ok(store)
 }
 
 /// Opens the graph to change it. Where there is none it is empty, and none is made.

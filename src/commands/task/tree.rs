@@ -5,16 +5,24 @@ use serde_json::json;
 
 use super::look;
 use crate::cli::TaskTreeArgs;
-use crate::commands::output::{Array, Stream};
+use crate::commands::output::{Array, Stream, warn};
 use crate::graph::{Place, Status, Store as _, Task};
 use crate::text::palette::{ERROR, GOOD, NOTE, STRONG};
 
 pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
     let store = look(&args.graph)?;
     let mut stream = Stream::new();
+    let is_whole = args.id.is_none();
+    let mut own_parts = Vec::new();
+    let mut note = |task: &Task, place: Place| {
+        if is_whole && place.depth == 0 && task.parent_id.is_some() {
+            own_parts.push(task.id.clone());
+        }
+    };
     if args.graph.json {
         let mut array = Array::new(&mut stream);
         store.tree(args.id.as_deref(), &mut |task, place| {
+            note(&task, place);
             let mut item = json!(task);
             item["depth"] = json!(place.depth);
             array.item(&item)
@@ -23,8 +31,15 @@ pub(super) fn tree(args: &TaskTreeArgs) -> anyhow::Result<u8> {
     } else {
         let mut drawing = Drawing::default();
         store.tree(args.id.as_deref(), &mut |task, place| {
+            note(&task, place);
             stream.line_for_people(&drawing.line(&task, place))
         })?;
+    }
+    for id in own_parts {
+        warn(&format!(
+            "{id} is a part of itself, over the tasks below it: another program has changed the graph. 'ralph task export' prints all \
+             tasks: correct its parent_id there, move the graph away, and import them"
+        ));
     }
     stream.end()
 }

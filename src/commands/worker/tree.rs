@@ -59,7 +59,7 @@ impl OwnTree {
         )
     }
 
-    /// Removes it, and says what became of it; whether it is gone.
+    /// Removes it, and reports the outcome; whether it is gone.
     pub(super) fn remove(&self, force: bool) -> bool {
         let name = self.tree.branch.as_deref().unwrap_or(&self.worker);
         clean_worktrees::remove_one(&self.here, &self.tree, name, force)

@@ -16,6 +16,7 @@ mod import;
 mod journal;
 mod older;
 mod open;
+mod ours;
 mod queries;
 mod rebuild;
 mod seals;

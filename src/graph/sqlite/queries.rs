@@ -1,5 +1,7 @@
 //! What is read from the graph.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::iter;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
@@ -180,27 +182,74 @@ pub(super) fn tree(
     from: Option<&str>,
     each: &mut dyn FnMut(Task, Place) -> bool,
 ) -> Fallible<()> {
+    if let Some(id) = from {
+        return walk(graph, vec![find(graph, id)?], each).map(drop);
+    }
+    let roots = "SELECT seq FROM tasks WHERE parent IS NULL AND ?1 = 0 ORDER BY priority DESC, seq DESC";
+    let shown = walk(graph, numbers(graph, roots, 0)?, each)?;
+    let count = graph.query_row("SELECT count(*) FROM tasks", [], |row| row.get(0))?;
+    match shown {
+        Some(shown) if shown < count => walk(graph, parts_of_themselves(graph)?, each).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Shows these tasks and all below them, the last one first; answers how many, `None` where `each` wants no more.
+fn walk(
+    graph: &Connection,
+    top: Vec<i64>,
+    each: &mut dyn FnMut(Task, Place) -> bool,
+) -> Fallible<Option<u64>> {
     // What is open is taken from the end: the last part goes in first.
     let placed = |seqs: Vec<i64>, depth| {
         let place = move |(at, seq)| (seq, Place { depth, is_last: at == 0 });
         seqs.into_iter().enumerate().map(place)
     };
-    let top = if let Some(id) = from {
-        vec![find(graph, id)?]
-    } else {
-        let roots = "SELECT seq FROM tasks WHERE parent IS NULL AND ?1 = 0 ORDER BY priority DESC, seq DESC";
-        numbers(graph, roots, 0)?
-    };
     let mut open: Vec<(i64, Place)> = placed(top, 0).collect();
+    let (mut begin, mut shown) = (0, 0);
     while let Some((seq, place)) = open.pop() {
         require_level(place.depth)?;
         if !each(task(graph, seq)?, place) {
-            break;
+            return Ok(None);
         }
+        if place.depth == 0 {
+            begin = seq;
+        }
+        shown += 1;
         let children = "SELECT seq FROM tasks WHERE parent = ?1 ORDER BY priority DESC, seq DESC";
-        open.extend(placed(numbers(graph, children, seq)?, place.depth + 1));
+        let mut children = numbers(graph, children, seq)?;
+        // A part of itself is shown once.
+        children.retain(|child| *child != begin);
+        open.extend(placed(children, place.depth + 1));
     }
-    Ok(())
+    Ok(Some(shown))
+}
+
+/// One task of each circle of tasks and their parts, which only another program can have made; the last one first.
+fn parts_of_themselves(graph: &Connection) -> Fallible<Vec<i64>> {
+    let mut statement = graph.prepare("SELECT seq, parent FROM tasks WHERE parent IS NOT NULL")?;
+    let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let parents: HashMap<i64, i64> = pairs.collect::<rusqlite::Result<_>>()?;
+    let mut seqs: Vec<i64> = parents.keys().copied().collect();
+    seqs.sort_unstable();
+    // From which task each one was first come by.
+    let mut seen: HashMap<i64, i64> = HashMap::new();
+    let mut found = Vec::new();
+    for &from in &seqs {
+        let mut at = from;
+        while let Entry::Vacant(unseen) = seen.entry(at) {
+            unseen.insert(from);
+            match parents.get(&at) {
+                Some(parent) => at = *parent,
+                None => break,
+            }
+        }
+        if parents.contains_key(&at) && seen.get(&at) == Some(&from) {
+            found.push(at);
+        }
+    }
+    found.reverse();
+    Ok(found)
 }
 
 pub(super) fn graph(graph: &Connection, each: &mut dyn FnMut(Part<'_>) -> bool) -> Fallible<()> {

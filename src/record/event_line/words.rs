@@ -100,7 +100,7 @@ pub enum Stopping {
     AtOnce,
 }
 
-/// What became of a branch.
+/// The outcome of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -138,7 +138,7 @@ pub struct LoopReport {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Work {
-    /// How many were made; null where nobody counted.
+    /// How many were made; null where it was not counted.
     pub commits: Option<u64>,
     /// Files that differ.
     pub files: Option<u64>,
@@ -186,7 +186,7 @@ pub struct Wait {
     pub until: Option<DateTime<FixedOffset>>,
 }
 
-/// What became of a task of the graph.
+/// The outcome of a task of the graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct TaskReport {

@@ -34,8 +34,10 @@ impl Draft {
         self.throw_away();
         let around = self.around();
         if around.symlink_metadata().is_ok() {
-            let why =
-                format!("{}: somebody else's, where tasks are to be made: move it away", around.display());
+            let why = format!(
+                "{}: not written by ralph, and tasks are to be made there: move it away",
+                around.display()
+            );
             return Err(GraphError::BadValue(why));
         }
         let mark = || own::open(&self.mark(), OpenOptions::new().write(true).create_new(true));
