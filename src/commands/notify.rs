@@ -40,7 +40,7 @@ fn test(args: &NotifyTestArgs) -> anyhow::Result<u8> {
     }
     if tested.is_empty() {
         bail!(
-            "nobody is to be told: name a command or a webhook, or switch desktop or bell on, in the section [notify] of \
+            "no notices are set up: name a command or a webhook, or switch desktop or bell on, in the section [notify] of \
              ~/.config/ralph/ralph.toml; 'ralph help notices' tells how"
         );
     }

@@ -175,7 +175,7 @@ impl NotifySettings {
         let missing = settings.secret_env.as_ref().filter(|_| settings.url.is_some() && !has_secret);
         let warning = missing.map(|name| {
             format!(
-                "notify.webhook_secret_env names {name}, which is not in the environment: set it, or nobody can tell \
+                "notify.webhook_secret_env names {name}, which is not in the environment: set it, or no receiver can tell \
                  that what is posted comes from you"
             )
         });

@@ -74,7 +74,7 @@ fn what_it_must_not_have_is_refused_and_each_way_to_stop_has_its_end() {
         ("stop refusal".to_owned(), 4, "failed", "it refused to go on"),
         ("stop max_tokens".to_owned(), 4, "failed", "its limit of tokens"),
         ("stop max_turn_requests".to_owned(), 4, "failed", "its limit of requests"),
-        ("stop bored".to_owned(), 4, "failed", "a reason that nobody knows: bored"),
+        ("stop bored".to_owned(), 4, "failed", "an unknown reason: bored"),
         ("auth".to_owned(), 4, "not_logged_in", "Not logged in"),
         ("context".to_owned(), 4, "failed", "The prompt is too long"),
         ("sing".to_owned(), 4, "failed", "nor, over ACP, of read FILE"),

@@ -91,7 +91,11 @@ fn a_login_is_told_by_what_the_agent_says_of_it() {
     let scratch = scratch();
     says(&mut doctor(&scratch, ""), "login", &["ok: ", "claude auth status", "api_key"]);
     login(&scratch, r#"{"loggedIn": false, "authMethod": "none"}"#, 1);
-    says(&mut doctor(&scratch, ""), "login", &["fail: ", "nobody is logged in", "→ run 'claude' and log in"]);
+    says(
+        &mut doctor(&scratch, ""),
+        "login",
+        &["fail: ", "no user is logged in", "→ run 'claude' and log in"],
+    );
     login(&scratch, "error: unknown command 'auth'", 1);
     says(&mut doctor(&scratch, ""), "login", &["warn: cannot be told", "claude auth status"]);
 

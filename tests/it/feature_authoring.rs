@@ -266,7 +266,7 @@ fn what_cannot_begin_is_refused_in_one_line_and_leaves_nothing() {
         ("feature spec a/b", &["x"], "a/b"),
         ("feature plan export", &[], "has no spec: 'ralph feature spec export' writes it"),
         ("feature build export", &[], "has no plan: 'ralph feature create export' writes it"),
-        ("task create", &[], "nobody can be asked here"),
+        ("task create", &[], "there is no terminal to ask at"),
         ("task create x --feature exprt", &[], "no feature 'exprt'"),
         ("feature spec export", &["x", "--agent", "nobody"], "unknown agent type"),
     ] {
@@ -353,7 +353,7 @@ fn nothing_of_anybody_else_s_is_removed() {
     scratch.write(".ralph/task-draft/chapter1.md", "precious");
     let run_ = run(&scratch, "feature create export", &["brief"]);
     assert_eq!(run_.code, Some(1), "{run_:?}");
-    assert!(run_.stderr.contains("task-draft: somebody else's"), "{run_:?}");
+    assert!(run_.stderr.contains("task-draft: not written by ralph"), "{run_:?}");
     assert_eq!(scratch.read(".ralph/task-draft/chapter1.md"), "precious");
 }
 

@@ -298,7 +298,7 @@ fn of_many_branches_each_end_is_told_and_that_of_all() {
 fn a_test_event_says_for_each_target_whether_it_worked() {
     let (scratch, receiver) = (Scratch::new(), Receiver::start(Answer::Status(200)));
     let run = scratch.run("notify test");
-    assert!(run.code == Some(1) && run.stderr.contains("nobody is to be told"), "{run:?}");
+    assert!(run.code == Some(1) && run.stderr.contains("no notices are set up"), "{run:?}");
 
     let test = |args: &str, command: &str| {
         let mut ralph = scratch.ralph(args);

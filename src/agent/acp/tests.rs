@@ -249,8 +249,8 @@ fn each_way_to_stop_says_whether_it_was_good() {
             "it has reached its limit of tokens",
         ),
         (json!({ "result": { "stopReason": "cancelled" } }), Class::Other, "its turn was cancelled"),
-        (json!({ "result": { "stopReason": "bored" } }), Class::Other, "nobody knows: bored"),
-        (json!({ "result": null }), Class::Other, "nobody knows: none"),
+        (json!({ "result": { "stopReason": "bored" } }), Class::Other, "unknown reason: bored"),
+        (json!({ "result": null }), Class::Other, "unknown reason: none"),
         (
             json!({ "error": { "code": -32000, "message": "Authentication required" } }),
             Class::Auth,
