@@ -1,7 +1,8 @@
 //! All records of one loop: opened together, fed together, closed together.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use chrono::{DateTime, Local, Utc};
@@ -269,10 +270,17 @@ fn sweep_after(lock: &Lock) -> Option<String> {
     })
 }
 
-/// Removes the temporary files that processes which were killed have left.
+/// Removes the temporary files that processes which were killed have left. Folders that loops share are looked through once by
+/// each process: `ralph clean --all` holds thousands of loops.
 fn remove_litter(project: &Project, lock: &Lock) {
+    static SHARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let shared = [project.registry(), project.trust()];
     for folder in litter(project, lock.previous()) {
-        temporary::sweep(&folder);
+        let is_shared = shared.iter().flatten().any(|other| *other == folder);
+        let mut known = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_shared || known.insert(folder.clone()) {
+            temporary::sweep(&folder);
+        }
     }
 }
 
