@@ -4,12 +4,18 @@
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::FileId;
 
 /// All of this process, once for each owner.
 static LOCKED: Mutex<Vec<FileId>> = Mutex::new(Vec::new());
+/// An owner has let go of its files.
+static FREED: Condvar = Condvar::new();
+/// How long a file may take to be closed. What `SQLite` removes as it closes a database has given its number to another file before
+/// the owner lets go of it.
+const CLOSING: Duration = Duration::from_millis(50);
 
 fn locked() -> MutexGuard<'static, Vec<FileId>> {
     // No code panics between two states of a list.
@@ -43,6 +49,7 @@ impl Drop for Locked {
                 all.swap_remove(at);
             }
         }
+        FREED.notify_all();
     }
 }
 
@@ -56,7 +63,8 @@ pub(super) fn require_unlocked(found: &Metadata) -> io::Result<()> {
 /// # Errors
 /// When it is locked.
 pub fn require_unlocked_id(found: FileId) -> io::Result<()> {
-    if !locked().contains(&found) {
+    let waited = FREED.wait_timeout_while(locked(), CLOSING, |all| all.contains(&found));
+    if !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out() {
         return Ok(());
     }
     let why = "it is a database in use, which only SQLite may open";

@@ -157,6 +157,7 @@ fn it_is_refused_while_a_loop_runs() {
     wait_for("the agent", || scratch.path("started").exists().then_some(()));
     refused(&scratch.run("revert"), "'prompt' is running");
     // Also from another ralph dir of the same work tree.
+    std::fs::create_dir(scratch.path(".other")).unwrap();
     refused(&scratch.run("revert --ralph-dir .other"), "there is no loop");
     drop(ralph);
 }

@@ -60,7 +60,7 @@ fn a_review_shows_what_is_reviewed_as_a_quotation_and_names_its_markers_alone() 
     let mut scanner = SigilScanner::default();
     scanner.push(&prompt);
     let sigils = scanner.sigils();
-    assert_eq!((sigils.claimed(REVIEW_PASS).count(), sigils.claimed(REVIEW_CHANGES).count()), (1, 1));
+    assert_eq!((sigils.said(REVIEW_PASS).count(), sigils.said(REVIEW_CHANGES).count()), (1, 1));
 }
 
 #[test]
