@@ -1,5 +1,6 @@
 //! What a work tree holds besides its commits, saved as trees of git, so that an agent's changes can be taken back.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -30,7 +31,7 @@ pub struct Contents {
     /// The files, tracked and untracked, as a tree.
     files: String,
     /// The untracked files that are not in it.
-    left_out: Vec<PathBuf>,
+    left_out: HashSet<PathBuf>,
 }
 
 /// One line of `git diff-tree --raw`: how a path gets from the first tree to the second.
@@ -44,7 +45,7 @@ impl Contents {
     /// Of a work tree in which all is as HEAD has it.
     pub(super) fn committed(root: &Path, head: &str) -> Result<Self, GitError> {
         let tree = tree_of(root, head)?;
-        Ok(Self { head: Some(head.to_owned()), staged: tree.clone(), files: tree, left_out: Vec::new() })
+        Ok(Self { head: Some(head.to_owned()), staged: tree.clone(), files: tree, left_out: HashSet::new() })
     }
 
     /// Saves what the work tree with the top `root` holds; `untracked` are the files in it that git does not track, which are
@@ -56,22 +57,18 @@ impl Contents {
         let (_folder, index) = copied_index(root)?;
         let git = |arguments: &[OsString]| write(root, arguments, Some(&index), b"");
         let staged = text(&git(&["write-tree".into()])?);
-        let too_many = untracked.len() > MOST;
-        let left_out = left_out(untracked, too_many);
-        let extent = if too_many { "--update" } else { "--all" };
-        let mut add: Vec<OsString> = ["add", extent, "--", "."].map(OsString::from).to_vec();
-        add.extend(left_out.iter().filter(|_| !too_many).map(|path| {
-            let mut pattern = OsString::from(":(exclude,literal)");
-            pattern.push(path);
-            pattern
-        }));
-        git(&add)?;
+        git(&["add".into(), "--update".into()])?;
+        let (saved, left_out) = by_room(untracked);
+        // By its stdin: command lines have an end. A file that has gone meanwhile is no fault.
+        let names: Vec<u8> =
+            saved.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"]).flatten().copied().collect();
+        write(root, &["update-index", "--add", "--remove", "-z", "--stdin"], Some(&index), &names)?;
         Ok(Self { head: head(root), staged, files: text(&git(&["write-tree".into()])?), left_out })
     }
 
     /// Whether a file is not saved, because it is too large or there are too many.
     pub(crate) fn lacks(&self, path: &Path) -> bool {
-        self.left_out.iter().any(|other| other == path)
+        self.left_out.contains(path)
     }
 
     /// Whether HEAD, the index and all files that are saved are the same.
@@ -156,22 +153,24 @@ fn copied_index(root: &Path) -> Result<(TempDir, PathBuf), GitError> {
     }
 }
 
-/// The untracked files that are not saved: repositories of their own, large files, and those for which there is no room.
-fn left_out(untracked: &[Changed], all: bool) -> Vec<PathBuf> {
+/// The untracked files that are saved, and those that are not: repositories of their own, large files, and those for which there is
+/// no room.
+fn by_room(untracked: &[Changed]) -> (Vec<PathBuf>, HashSet<PathBuf>) {
     let mut files: Vec<&Changed> = untracked.iter().collect();
     files.sort_by_key(|file| file.size);
     let mut bytes = 0_u64;
-    let mut is_left_out = |file: &Changed| {
+    let has_room = |file: &&Changed| {
         let is_repository = file.path.as_os_str().as_bytes().ends_with(b"/");
         let is_large = file.size > LARGEST || bytes.saturating_add(file.size) > MOST_BYTES;
-        if all || is_repository || is_large {
-            return true;
+        if untracked.len() > MOST || is_repository || is_large {
+            return false;
         }
         bytes += file.size;
-        false
+        true
     };
-    files.retain(|file| is_left_out(file));
-    files.into_iter().map(|file| file.path.clone()).collect()
+    let (saved, left_out): (Vec<_>, Vec<_>) = files.into_iter().partition(has_room);
+    let path = |file: &Changed| file.path.clone();
+    (saved.into_iter().map(path).collect(), left_out.into_iter().map(path).collect())
 }
 
 fn tree_of(root: &Path, commit: &str) -> Result<String, GitError> {

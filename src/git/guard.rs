@@ -131,7 +131,8 @@ impl Guarded {
             found.tracked.extend(not_as_before(now, known).map(Path::to_owned));
             found.untracked.extend(not_as_before(&self.untracked, &before.untracked).map(Path::to_owned));
             // The one that is guarded although git does not track it.
-            found.untracked.retain(|path| !found.tracked.contains(path));
+            let tracked: HashSet<&PathBuf> = found.tracked.iter().collect();
+            found.untracked.retain(|path| !tracked.contains(path));
         }
         (found != Difference::default()).then_some(found)
     }

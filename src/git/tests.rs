@@ -106,6 +106,22 @@ fn branches_that_others_build_are_not_guarded() {
 }
 
 #[test]
+fn what_there_is_no_room_for_is_left_out_however_much_it_is() {
+    let (_guard, root) = repository();
+    commit(&root);
+    // Their names are more than a command line takes.
+    let folder = root.join("x".repeat(240));
+    fs::create_dir(&folder).unwrap();
+    let files: Vec<PathBuf> = (0..9000).map(|count| folder.join(count.to_string())).collect();
+    for file in &files {
+        File::create(file).unwrap().set_len(1 << 20).unwrap();
+    }
+    let contents = Guarded::take(&root, true, None).contents(&root).unwrap();
+    let is_lacking = |file: &&PathBuf| contents.lacks(file.strip_prefix(&root).unwrap());
+    assert_eq!(files.iter().filter(is_lacking).count(), files.len() - 64);
+}
+
+#[test]
 fn what_is_kept_does_not_lead_to_a_commit() {
     let (_guard, root) = repository();
     commit(&root);
