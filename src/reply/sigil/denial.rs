@@ -11,25 +11,14 @@ use super::place::is_decoration;
 const NEGATIONS: [&str; 10] =
     ["not", "cannot", "never", "neither", "nor", "unable", "refuse", "decline", "dont", "cant"];
 /// What does so only for a success.
-const DOUBTS: [&str; 17] = [
-    "far",
-    "early",
-    "premature",
-    "incomplete",
-    "unfinished",
-    "almost",
-    "nearly",
-    "until",
-    "unless",
-    "instead",
-    "if",
-    "when",
-    "once",
-    "soon",
-    "tomorrow",
-    "progress",
-    "wrong",
-];
+const DOUBTS: [&str; 9] =
+    ["far", "premature", "incomplete", "unfinished", "almost", "nearly", "until", "unless", "instead"];
+/// The same, of two words.
+const DOUBTS_OF_TWO: [[&str; 2]; 3] = [["too", "early"], ["too", "soon"], ["in", "progress"]];
+/// What begins a condition.
+const CONDITIONS: [&str; 3] = ["if", "when", "once"];
+/// With these, as with a condition, it is another time or place at which a success is said.
+const ELSEWHERE: [&str; 2] = ["tomorrow", "wrong"];
 /// After a negation these take it back: "not only", "not needed", "not a single".
 const HARMLESS: [&str; 7] = ["only", "just", "needed", "required", "necessary", "one", "single"];
 /// These deny what is affirmed in the same clause: "nothing works", but "nothing is left".
@@ -81,6 +70,10 @@ pub(super) struct Denial {
     is_apart: bool,
     /// An earlier clause of the sentence denies something.
     denied: bool,
+    /// The clause before is a condition.
+    on_condition: bool,
+    /// Somewhere in the sentence stands a condition, or another time.
+    elsewhere: bool,
     clause: Clause,
 }
 
@@ -88,6 +81,8 @@ pub(super) struct Denial {
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each says which kind of word stands in it")]
 struct Clause {
+    begun: bool,
+    conditional: bool,
     denied: bool,
     none: bool,
     whole: bool,
@@ -136,8 +131,13 @@ impl Denial {
     }
 
     fn denies_success(&self) -> bool {
-        let last = self.words.iter().rfind(|word| !word.is_empty());
-        self.denied || self.clause.denied || last.is_some_and(|word| BEFORE_IT.contains(&word.as_str()))
+        let is_last = |words: &[&str]| {
+            let last = self.words.iter().rfind(|word| !word.is_empty());
+            last.is_some_and(|word| words.contains(&word.as_str()))
+        };
+        let is_conditional = if self.clause.begun { self.clause.conditional } else { self.on_condition };
+        let is_said_elsewhere = self.elsewhere && is_last(&SAYING);
+        self.denied || self.clause.denied || is_conditional || is_said_elsewhere || is_last(&BEFORE_IT)
     }
 
     /// Whether the sigil itself is what is not said: that something does not work is no denial of a sigil that says so.
@@ -160,9 +160,16 @@ impl Denial {
         if word.is_empty() {
             return;
         }
+        let is_condition = CONDITIONS.contains(&word);
         if JOINTS.contains(&word) {
             self.end_clause();
+            // What is added to a condition is one.
+            self.clause.conditional = word == "and" && self.on_condition;
+        } else {
+            self.clause.conditional |= is_condition && !self.clause.begun;
+            self.clause.begun = true;
         }
+        self.elsewhere |= is_condition || ELSEWHERE.contains(&word);
         let clause = &mut self.clause;
         if HARMLESS.contains(&word) && self.words[KEPT - 2..].iter().any(|word| is_negation(word)) {
             (clause.denied, clause.none) = (false, matches!(word, "one" | "single"));
@@ -174,7 +181,9 @@ impl Denial {
         let is_to_be = self.words[KEPT - 2..] == ["to", "be"];
         let affirms = AFFIRMATIONS.contains(&word) && !is_to_be;
         // "No unfinished tasks."
-        let doubts = DOUBTS.contains(&word) && !clause.none;
+        let is_doubt =
+            DOUBTS.contains(&word) || DOUBTS_OF_TWO.contains(&[self.words[KEPT - 1].as_str(), word]);
+        let doubts = is_doubt && !clause.none;
         clause.affirmed |= affirms;
         clause.denied |= is_negation(word) || doubts || clause.none && affirms;
         self.denied &= !(clause.whole && clause.affirmed) || clause.denied;
@@ -182,7 +191,11 @@ impl Denial {
     }
 
     fn end_clause(&mut self) {
-        self.denied |= std::mem::take(&mut self.clause).denied;
+        let clause = std::mem::take(&mut self.clause);
+        self.denied |= clause.denied;
+        if clause.begun {
+            self.on_condition = clause.conditional;
+        }
         self.keep("");
     }
 
