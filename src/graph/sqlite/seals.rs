@@ -15,13 +15,15 @@ use super::Fallible;
 use crate::graph::error::GraphError;
 use crate::graph::seal::Key;
 
-/// The seal that a row of `tasks` should have: in which graph, what it is, and how it stands.
+/// The seal that a row of `tasks` should have: in which graph, what it is, and how it stands. With its own number, by which its parts
+/// name it, and the name of its feature, by which people do.
 pub(super) const SEAL: &str =
-    "seal(8, (SELECT graph FROM sealed), (SELECT generation FROM sealed), id, title,
-    (SELECT text FROM descriptions WHERE task = tasks.seq), parent, feature, work = 0,
+    "seal(9, (SELECT graph FROM sealed), (SELECT generation FROM sealed), id, seq, title,
+    (SELECT text FROM descriptions WHERE task = tasks.seq), parent,
+    (SELECT name FROM features WHERE features.seq = tasks.feature), work = 0,
     work, done_by, unverified, done_at_commit)";
-/// The seal that the number of tasks should have.
-pub(super) const SEAL_OF_NUMBER: &str = "seal(3, graph, generation, changes, tasks)";
+/// The seal that the number of tasks, and which ones they are, should have.
+pub(super) const SEAL_OF_NUMBER: &str = "seal(3, graph, generation, changes, tasks, ids)";
 /// How many of the values that are sealed say of what something is said: the graph, its generation, and the task or the change.
 const SUBJECT: usize = 3;
 
@@ -58,8 +60,9 @@ impl Seals {
     }
 }
 
-/// The function `seal` for SQL. Only for this connection: no other program can call it.
+/// The functions `seal` and `mark` for SQL. Only for this connection: no other program can call them.
 pub(super) fn teach(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
+    teach_marks(connection, key)?;
     let key = Arc::clone(key);
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("seal", -1, flags, move |call| {
@@ -74,6 +77,18 @@ pub(super) fn teach(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
             }
         }
         Ok(key.seal(&what, &how))
+    })?;
+    Ok(())
+}
+
+/// The function `mark` for SQL: a number for an id.
+fn teach_marks(connection: &Connection, key: &Arc<Key>) -> Fallible<()> {
+    let key = Arc::clone(key);
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("mark", 1, flags, move |call| {
+        let mut id = b"id ".to_vec();
+        append(&mut id, call.get_raw(0));
+        Ok(key.number(&id))
     })?;
     Ok(())
 }
@@ -112,13 +127,13 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
     };
     let of_tasks = format!(
         "CREATE TEMP TABLE touched (task INTEGER PRIMARY KEY, is_sound INTEGER, was_done INTEGER,
-          change INTEGER NOT NULL DEFAULT 0);
+          change INTEGER NOT NULL DEFAULT 0, ids INTEGER NOT NULL DEFAULT 0);
         CREATE TEMP TRIGGER task_added AFTER INSERT ON main.tasks BEGIN
-          INSERT INTO touched (task, is_sound, change) VALUES (new.seq, 1, 1);
+          INSERT INTO touched (task, is_sound, change, ids) VALUES (new.seq, 1, 1, mark(new.id));
         END;
         CREATE TEMP TRIGGER task_removed AFTER DELETE ON main.tasks BEGIN
           INSERT INTO touched (task, change) SELECT old.seq, 0 WHERE {is_new};
-          UPDATE touched SET change = change - 1 WHERE task = old.seq;
+          UPDATE touched SET change = change - 1, ids = ids - mark(old.id) WHERE task = old.seq;
         END;
         CREATE TEMP TRIGGER task_changed
         BEFORE UPDATE OF title, parent, feature, work, done_by, unverified, done_at_commit ON main.tasks
@@ -141,9 +156,9 @@ pub(super) fn watch(connection: &Connection) -> Fallible<()> {
 
 /// Seals what this transaction has touched and was as sealed before.
 pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
-    let count = "SELECT count(*), coalesce(sum(change), 0) FROM touched";
-    let (touched, change): (i64, i64) =
-        graph.prepare_cached(count)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let count = "SELECT count(*), coalesce(sum(change), 0), coalesce(sum(ids), 0) FROM touched";
+    let (touched, change, ids): (i64, i64, i64) =
+        graph.prepare_cached(count)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     if touched == 0 {
         return Ok(());
     }
@@ -155,12 +170,12 @@ pub(super) fn seal_touched(graph: &Transaction<'_>) -> Fallible<()> {
     let seal =
         format!("UPDATE tasks SET seal = {SEAL} WHERE seq IN (SELECT task FROM touched WHERE is_sound)");
     graph.prepare_cached(&seal)?.execute([])?;
-    if change != 0 {
+    if (change, ids) != (0, 0) {
         let seal = format!(
-            "UPDATE sealed SET tasks = tasks + ?1, changes = changes + 1,
-            seal = seal(3, graph, generation, changes + 1, tasks + ?1) WHERE seal IS {SEAL_OF_NUMBER}"
+            "UPDATE sealed SET tasks = tasks + ?1, ids = ids + ?2, changes = changes + 1,
+            seal = seal(3, graph, generation, changes + 1, tasks + ?1, ids + ?2) WHERE seal IS {SEAL_OF_NUMBER}"
         );
-        graph.prepare_cached(&seal)?.execute([change])?;
+        graph.prepare_cached(&seal)?.execute([change, ids])?;
     }
     graph.prepare_cached("DELETE FROM touched")?.execute([])?;
     Ok(())
@@ -174,15 +189,17 @@ pub(super) fn vouch(graph: &Connection, task: i64) -> Fallible<()> {
     Ok(())
 }
 
-/// Seals the number of tasks in a graph that has none.
+/// Seals the number of tasks in a graph that has none, see [`seal_number`].
 pub(super) fn seal_empty(graph: &Connection) -> Fallible<()> {
     let has_tasks: bool = graph.query_row("SELECT EXISTS (SELECT 1 FROM tasks)", [], |row| row.get(0))?;
     if has_tasks { Ok(()) } else { seal_number(graph) }
 }
 
-/// Seals the number of tasks as it is.
+/// Seals the number of tasks as it is, and which ones they are.
 pub(super) fn seal_number(graph: &Connection) -> Fallible<()> {
-    graph.execute("UPDATE sealed SET tasks = (SELECT count(*) FROM tasks), changes = changes + 1", [])?;
+    let count = "UPDATE sealed SET (tasks, ids) = (SELECT count(*), coalesce(sum(mark(id)), 0) FROM tasks),
+        changes = changes + 1";
+    graph.execute(count, [])?;
     graph.execute(&format!("UPDATE sealed SET seal = {SEAL_OF_NUMBER}"), [])?;
     Ok(())
 }
@@ -204,7 +221,7 @@ fn begin_generation(graph: &Connection) -> Fallible<()> {
     );
     graph.execute(&touch_all, [])?;
     let begin = format!(
-        "UPDATE sealed SET generation = generation + 1, seal = seal(3, graph, generation + 1, changes, tasks)
+        "UPDATE sealed SET generation = generation + 1, seal = seal(3, graph, generation + 1, changes, tasks, ids)
         WHERE seal IS {SEAL_OF_NUMBER}"
     );
     graph.execute(&begin, [])?;
@@ -235,11 +252,16 @@ pub(super) fn identity(graph: &Connection) -> Fallible<Option<Identity>> {
     Ok(identity.optional()?)
 }
 
-/// What the graph says of how many tasks it has.
+/// What the graph says of its tasks as a whole.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tally {
-    /// So many, as this key has sealed.
-    Ours(i64),
+    /// What this key has sealed.
+    Ours {
+        /// How many there are.
+        tasks: i64,
+        /// The sum of their ids' marks.
+        ids: i64,
+    },
     /// Another key has sealed it.
     OfAnother,
     /// No key has sealed it.
@@ -248,14 +270,15 @@ pub(super) enum Tally {
     Forged,
 }
 
-/// What this graph says of how many tasks it has.
+/// What this graph says of its tasks as a whole.
 pub(super) fn tally(graph: &Connection, seals: &Seals) -> Fallible<Tally> {
-    let query = format!("SELECT tasks, seal, {SEAL_OF_NUMBER} FROM sealed");
+    let query = format!("SELECT tasks, ids, seal, {SEAL_OF_NUMBER} FROM sealed");
     let row = graph.prepare_cached(&query)?.query_row([], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, String>(2)?))
+        let (seal, right) = (row.get::<_, Option<String>>(2)?, row.get::<_, String>(3)?);
+        Ok((Tally::Ours { tasks: row.get(0)?, ids: row.get(1)? }, seal, right))
     });
     Ok(match row.optional()? {
-        Some((tasks, Some(seal), right)) if seal == right => Tally::Ours(tasks),
+        Some((ours, Some(seal), right)) if seal == right => ours,
         Some((_, Some(seal), _)) if seals.key.is_of_another(&seal) => Tally::OfAnother,
         Some((_, None, _)) => Tally::Unsealed,
         Some(_) | None => Tally::Forged,

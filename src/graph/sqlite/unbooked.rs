@@ -88,7 +88,37 @@ struct Row {
     right: Option<String>,
 }
 
+/// The tasks that there are.
+#[derive(Default)]
+struct Found {
+    tasks: i64,
+    /// The sum of their ids' marks.
+    ids: i64,
+    /// That of those which are sealed.
+    sealed_ids: i64,
+}
+
+impl Found {
+    fn add(&mut self, row: &Row, mark: i64) {
+        self.tasks += 1;
+        self.ids += mark;
+        self.sealed_ids += if row.has_its_words() { mark } else { 0 };
+    }
+
+    /// How many of so many tasks, with this sum of marks, are missing; below zero: how many there are besides all of them.
+    fn missing_of(&self, tasks: i64, ids: i64) -> i64 {
+        let missing = tasks - self.tasks;
+        let are_all_there = self.ids == ids || self.sealed_ids == ids;
+        if are_all_there { missing } else { missing.max(1) }
+    }
+}
+
 impl Row {
+    /// Its words are those that were sealed.
+    fn has_its_words(&self) -> bool {
+        self.seal.as_ref().zip(self.right.as_ref()).is_some_and(|(seal, right)| is_same_thing(seal, right))
+    }
+
     /// What is called done, or may become so without any work.
     fn is_finished(&self) -> bool {
         self.is_done || matches!(self.work, 0 | 2)
@@ -111,14 +141,14 @@ pub(super) fn doubts(
     };
     doubts.is_unsealed = is_first && seals.is_some() && matches!(tally, Tally::OfAnother | Tally::Unsealed);
     let query = match seals {
-        Some(_) => format!("SELECT seq, work, status, seal, {SEAL} FROM tasks"),
-        None => "SELECT seq, work, status, NULL, NULL FROM tasks WHERE status = 2 OR work = 2".to_owned(),
+        Some(_) => format!("SELECT seq, work, status, seal, {SEAL}, mark(id) FROM tasks"),
+        None => "SELECT seq, work, status, NULL, NULL, 0 FROM tasks WHERE status = 2 OR work = 2".to_owned(),
     };
     let mut statement = graph.prepare_cached(&query)?;
     let mut rows = statement.query([])?;
-    let mut count = 0;
+    let mut found = Found::default();
     while let Some(row) = rows.next()? {
-        count += 1;
+        let mark: i64 = row.get(5)?;
         let row = Row {
             seq: row.get(0)?,
             work: row.get(1)?,
@@ -126,6 +156,7 @@ pub(super) fn doubts(
             seal: row.get(3)?,
             right: row.get(4)?,
         };
+        found.add(&row, mark);
         match seals {
             Some(seals) if !doubts.is_unsealed => doubts.look_at(graph, &row, seals)?,
             _ if !(row.is_done || row.work == 2) => {}
@@ -134,7 +165,7 @@ pub(super) fn doubts(
         }
     }
     match tally {
-        Tally::Ours(tasks) => doubts.missing = tasks - count,
+        Tally::Ours { tasks, ids } => doubts.missing = found.missing_of(tasks, ids),
         _ => doubts.is_uncounted = seals.is_some() && !doubts.is_unsealed,
     }
     Ok(doubts)
@@ -155,9 +186,7 @@ impl Doubts {
             }
             return Ok(());
         }
-        let words_fit =
-            seal.as_ref().zip(right.as_ref()).is_some_and(|(seal, right)| is_same_thing(seal, right));
-        if !words_fit {
+        if !row.has_its_words() {
             self.rewritten.push(*seq);
         }
         let is_of_another = seal.as_ref().is_some_and(|seal| seals.key.is_of_another(seal));

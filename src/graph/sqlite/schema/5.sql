@@ -4,6 +4,8 @@
 ALTER TABLE sealed ADD COLUMN graph TEXT;
 ALTER TABLE sealed ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sealed ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+-- The sum of a number for each id: which tasks there are.
+ALTER TABLE sealed ADD COLUMN ids INTEGER NOT NULL DEFAULT 0;
 UPDATE tasks SET seal = NULL;
 DELETE FROM sealed;
 INSERT INTO sealed (tasks, graph) SELECT count(*), lower(hex(randomblob(16))) FROM tasks;

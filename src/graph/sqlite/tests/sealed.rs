@@ -125,7 +125,7 @@ fn other_words_are_told_once() {
             "DELETE FROM tasks WHERE title = 'hard'; INSERT INTO tasks (id, title, created_at, updated_at)
             VALUES ('t-999999', 'easy', 0, 0)",
             vec!["easy"],
-            0,
+            1,
         ),
     ] {
         let sealed = Sealed::new();
@@ -150,6 +150,44 @@ fn other_words_are_told_once() {
         assert_eq!(look(&mut store), Unbooked::default());
         assert_eq!(look(&mut sealed.open("key")), Unbooked::default());
     }
+}
+
+#[test]
+fn groups_and_features_that_change_places_are_told() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    for (name, title) in [("big", "a hard one"), ("small", "a trivial one")] {
+        store.put_feature(name, None, None).unwrap();
+        store.add(&NewTask { feature: Some(name.into()), ..new_task(title) }).unwrap();
+    }
+    assert_eq!(look(&mut store), Unbooked::default());
+    sealed.forge("UPDATE features SET name = CASE name WHEN 'big' THEN ' ' ELSE 'big' END");
+    assert_eq!(titles(&look(&mut store).rewritten), ["a hard one", "a trivial one"]);
+    sealed.forge(
+        "PRAGMA foreign_keys = OFF; UPDATE tasks SET seq = -1 WHERE title = 'group';
+        UPDATE tasks SET seq = 1 WHERE title = 'hard'; UPDATE tasks SET seq = 4 WHERE seq = -1;
+        UPDATE tasks SET children = 1 WHERE seq = 1; UPDATE tasks SET children = 0 WHERE seq = 4",
+    );
+    assert_eq!(titles(&look(&mut store).rewritten), ["hard", "group"]);
+}
+
+#[test]
+fn a_task_that_another_one_has_replaced_is_missing() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    let spare = store.add(&new_task("easy")).unwrap();
+    let kept = sealed.folder.path().join("kept.db");
+    let attach = format!("ATTACH '{}' AS kept", kept.display());
+    sealed.forge(&format!("{attach}; CREATE TABLE kept.one AS SELECT * FROM tasks WHERE title = 'easy'"));
+    store.delete(&spare, false).unwrap();
+    assert_eq!(look(&mut store), Unbooked::default());
+    sealed.forge(&format!(
+        "{attach}; DELETE FROM tasks WHERE title = 'hard'; INSERT INTO tasks SELECT * FROM kept.one;
+        INSERT INTO ready SELECT 0, priority, seq FROM kept.one"
+    ));
+    let found = look(&mut store);
+    assert_eq!((found.missing, titles(&found.rewritten)), (1, vec![]));
+    assert_eq!(look(&mut store), Unbooked::default());
 }
 
 #[test]
