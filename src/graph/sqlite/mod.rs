@@ -405,6 +405,7 @@ impl Store for SqliteStore {
         let (path, booked, mut seals) = (self.path.clone(), self.booked.clone(), self.seals.clone());
         let look = |graph: &Connection, seals: Option<&Seals>| {
             open::require_version(graph, &path)?;
+            unbooked::require_indexes(graph, &path)?;
             if let Some(seals) = seals {
                 seals.require_seen(graph, &path)?;
             }

@@ -5,6 +5,7 @@
 //! done, and the task says by whom: by a run, whose journal has the attempt, or by hand. What this process itself books it remembers.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
@@ -12,6 +13,7 @@ use super::edits::write_log;
 use super::rebuild::rebuild;
 use super::seals::{self, SEAL, Seals, Tally};
 use super::{Fallible, number, queries};
+use crate::graph::error::GraphError;
 use crate::graph::seal::is_same_thing;
 use crate::graph::store::Unbooked;
 use crate::graph::task::{Status, Task};
@@ -123,6 +125,21 @@ impl Row {
     fn is_finished(&self) -> bool {
         self.is_done || matches!(self.work, 0 | 2)
     }
+}
+
+/// Refuses a graph whose indexes lack tasks: a run over a part of it would end without them.
+pub(super) fn require_indexes(graph: &Connection, path: &Path) -> Fallible<()> {
+    let count =
+        |column: &str, from: &str| format!("SELECT count(*) FROM tasks {from} WHERE {column} IS NOT NULL");
+    for (column, index) in [("parent", "tasks_parent"), ("feature", "tasks_feature")] {
+        let (all, listed) = (count(column, "NOT INDEXED"), count(column, &format!("INDEXED BY {index}")));
+        let mut query = graph.prepare_cached(&format!("SELECT ({all}) = ({listed})"))?;
+        if !query.query_row([], |row| row.get(0))? {
+            let what = "another program has taken tasks out of one of its indexes";
+            return Err(GraphError::damaged(path, what).into());
+        }
+    }
+    Ok(())
 }
 
 /// Looks at all tasks. `run` is this process's own, which has booked the tasks with the ids beside it; `is_first`: no agent of its

@@ -191,6 +191,23 @@ fn a_task_that_another_one_has_replaced_is_missing() {
 }
 
 #[test]
+fn an_index_that_lacks_a_task_is_damaged() {
+    let sealed = Sealed::new();
+    let mut store = looked_at(&sealed);
+    let index = |condition: &str| {
+        format!(
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX tasks_parent ON tasks (parent) \
+             WHERE parent IS NOT NULL{condition}' WHERE name = 'tasks_parent'"
+        )
+    };
+    sealed.forge(&index(" AND title <> ''part''"));
+    sealed.forge("REINDEX");
+    sealed.forge(&index(""));
+    let said = store.reopen_unbooked("run-1").unwrap_err().to_string();
+    assert!(said.contains("taken tasks out of one of its indexes"), "{said}");
+}
+
+#[test]
 fn new_tasks_of_another_program_are_taken_as_they_are() {
     let sealed = Sealed::new();
     let mut store = looked_at(&sealed);
