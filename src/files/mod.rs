@@ -53,7 +53,7 @@ pub fn fault_of_machine(error: &io::Error) -> Option<&'static str> {
         }
         Errno::NOMEM => Some("free memory"),
         Errno::AGAIN => Some("raise the limit of processes ('ulimit -u')"),
-        Errno::IO => Some("look after that disk"),
+        Errno::IO => Some("check that disk"),
         _ => None,
     }
 }

@@ -131,7 +131,7 @@ impl Sender {
             }
             Answer::Refused(why) => {
                 if !std::mem::replace(&mut self.has_refused, true) {
-                    self.shared.word(format!("the webhook at {host} does not take what it is told: {why}"));
+                    self.shared.word(format!("the webhook at {host} refuses notices: {why}"));
                 }
                 return self.remove_first();
             }

@@ -314,7 +314,7 @@ fn read_json(text: &str) -> Found {
         }
         (Ok(state), _) => Found::State(Box::new(state)),
         (Err(_), Ok(Versioned { version: None })) => {
-            Found::Unknown("it was written by an older program, whose workers cannot be taken up".to_owned())
+            Found::Unknown("it was written by an older program, whose workers cannot be resumed".to_owned())
         }
         (Err(error), _) => Found::Damaged(format!("it is damaged: {error}")),
     }

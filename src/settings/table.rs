@@ -569,7 +569,7 @@ pub const TABLE: &[Setting] = &[
         default: "end failure waiting attention",
         empty: "nothing",
         kind: ValueKind::Words,
-        doc: "What you are told of: end (of any kind), failure, waiting (for a usage limit), attention (a person is asked)",
+        doc: "Which events send a notice: end (of any kind), failure, waiting (for a usage limit), attention (a person is asked)",
         ..Setting::ROW
     },
     Setting {
@@ -637,7 +637,7 @@ pub const TABLE: &[Setting] = &[
         shell: "NOTIFY_ON_COMPLETE",
         env: &["RALPH_NOTIFY_ON_COMPLETE"],
         empty: "none",
-        doc: "Who is told of an end that is no failure, whatever notify.on says: none, bell, desktop, command, webhook",
+        doc: "Which targets are notified of an end that is no failure, whatever notify.on says: none, bell, desktop, command, webhook",
         ..Setting::ROW
     },
     Setting {

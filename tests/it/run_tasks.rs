@@ -849,7 +849,7 @@ fn what_was_done_is_verified_first_by_the_next_run_when_nobody_could_look() {
         let run = scratch.run("run --all --max-limit-wait 1s");
         ends(&scratch, &run, code, reason);
         assert!(run.stdout.contains("Done: 1 iterations — 1 succeeded"), "{run:?}");
-        assert!(log(&scratch, &id)[0].contains("before anybody looked"), "{:?}", log(&scratch, &id));
+        assert!(log(&scratch, &id)[0].contains("before it was verified"), "{:?}", log(&scratch, &id));
         fs::write(beside(&scratch, "in"), "").unwrap();
         let before = attempts(&scratch);
         ends(&scratch, &scratch.run("run --all"), 0, "complete");

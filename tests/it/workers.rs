@@ -242,7 +242,7 @@ fn a_worker_outlives_its_monitor_and_is_taken_up_where_it_stands() {
     let run = tmux.run("cancel --now w");
     assert_eq!(run.code, Some(0), "{run:?}");
     let run = finish(ralph);
-    assert!(run.stderr.contains("taken up in the middle of its iteration"), "{run:?}");
+    assert!(run.stderr.contains("resumed in the middle of its iteration"), "{run:?}");
     assert_eq!(tmux.log().iter().filter(|line| line.contains("[START]")).count(), 1, "{:?}", tmux.log());
     tmux.assert_nothing_left();
 }

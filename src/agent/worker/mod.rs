@@ -106,7 +106,7 @@ impl Agent for WorkerAgent {
         let held = Held::read(&self.folder).map_err(cannot_start)?.or_else(|| self.pane.take());
         let (mut held, taken) = match held {
             Some(held) if held.iteration == attempt.iteration && held.given != Given::No => {
-                context.notice(&format!("{} is taken up in the middle of its iteration", self.name))?;
+                context.notice(&format!("{} is resumed in the middle of its iteration", self.name))?;
                 let taken = self.take_up(&held, mailbox, &port)?;
                 (held, taken)
             }

@@ -25,11 +25,11 @@ const UNDECIDED: u32 = 2;
 /// The longest reason that is kept, in characters.
 const REASON: usize = 8000;
 /// What is said of an agent that said nothing, in the journal and in the log.
-const SAID_NOTHING: &str = "its agent ended without a word on what became of it";
+const SAID_NOTHING: &str = "its agent ended without reporting an outcome";
 /// What is said of a task that an earlier run has verified and not booked.
 const VERIFIED_BEFORE: &str = "it was verified at this commit by a run that ended before it could book that";
 /// What is said of a claim whose verification did not come to its end.
-const CUT_OFF: &str = "it was cut off before anybody looked whether it is done";
+const CUT_OFF: &str = "it was cut off before it was verified";
 /// What a verification without a verdict says.
 pub(super) const NO_VERDICT: &str = "the verifying agent did not emit a verification sigil";
 
