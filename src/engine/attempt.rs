@@ -187,8 +187,9 @@ impl Loop<'_> {
     fn validated(&mut self, validation: &Validation) -> Result<(), End> {
         self.validated = Validated::Work;
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::Validated { ok: validation.ok, output: &validation.output })?;
-        tally.validation_error = (!validation.ok).then(|| validation.output.clone());
+        let Validation { ok, undecided, output, .. } = validation;
+        context.tell(Event::Validated { ok: *ok, undecided: *undecided, output })?;
+        tally.validated(*ok, *undecided, output);
         Ok(())
     }
 

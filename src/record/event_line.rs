@@ -275,6 +275,9 @@ pub enum Fact<'a> {
         /// What it printed, cut to a readable length.
         #[serde(borrow)]
         output: Cow<'a, str>,
+        /// It came to no verdict, and its output says why.
+        #[serde(default, skip_serializing_if = "is_false")]
+        undecided: bool,
     },
     /// The iteration is tried again.
     Retrying {

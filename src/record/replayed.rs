@@ -235,7 +235,9 @@ impl Replayed {
                 tell(Event::Background { tasks, at_most: span(*at_most_s) });
             }
             Fact::Validating => tell(Event::Validating),
-            Fact::Validated { ok, output } => tell(Event::Validated { ok: *ok, output }),
+            Fact::Validated { ok, output, undecided } => {
+                tell(Event::Validated { ok: *ok, undecided: *undecided, output });
+            }
             Fact::Retrying { iteration, max_retries, pause_s, retry } => tell(Event::Retrying {
                 iteration: *iteration,
                 retry: *retry,
