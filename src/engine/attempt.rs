@@ -301,6 +301,7 @@ fn booked<'a>(iteration: u64, report: &'a Report, settled: &'a Settled) -> Booke
 fn why_it_does_not_count(said: &Said) -> &'static str {
     match said.objection {
         Some(Objection::Code) => " in a block of code, where it does not count",
+        Some(Objection::Quoted) => " in a quotation or a code span, where it does not count",
         Some(Objection::Denied) => " behind words that deny it, so that it does not count",
         Some(Objection::Place) | None => ": that counts only at the end of a line of its last message",
     }
