@@ -25,7 +25,7 @@ use crate::tmux::control::parser::Parser;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// The readers. Their inputs are in a folder of the same name under `tests/fuzz/`, with links to what real agents have said.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("acp", |bytes| acp::hear(bytes)),
     ("events", events),
     ("front_matter", |bytes| drop(front_matter::Document::parse(&text(bytes), &[]))),
@@ -36,6 +36,7 @@ pub const TARGETS: [Target; 10] = [
     ("sigils", sigils),
     ("state", state),
     ("streams", streams),
+    ("tmux", tmux),
 ];
 
 /// Runs the reader of this name; `false`: there is none.
@@ -56,8 +57,6 @@ fn events(bytes: &[u8]) {
     for line in text(bytes).lines() {
         let _ = EventLine::read(line);
     }
-    // What tmux says comes in lines as well.
-    Parser::default().push(bytes, |_| {});
 }
 
 fn state(bytes: &[u8]) {
@@ -92,6 +91,17 @@ fn sigils(bytes: &[u8]) {
         pieces.push(char.encode_utf8(&mut [0; 4]));
     }
     assert_eq!(format!("{:?}", whole.sigils()), format!("{:?}", pieces.sigils()));
+}
+
+/// What tmux says on a connection in control mode: pieces say what the whole says.
+fn tmux(bytes: &[u8]) {
+    let (mut whole, mut pieces) = (Vec::new(), Vec::new());
+    Parser::default().push(bytes, |said| whole.push(said));
+    let (head, tail) = bytes.split_at(bytes.len() / 2);
+    let mut parser = Parser::default();
+    parser.push(head, |said| pieces.push(said));
+    parser.push(tail, |said| pieces.push(said));
+    assert_eq!(whole, pieces);
 }
 
 /// A screen, and below a form feed the prompt that it may show.

@@ -12,14 +12,16 @@ use unicode_width::UnicodeWidthStr as _;
 use super::output::{nobody_reads, print, say};
 use super::report::pick;
 use crate::cli::ReplayArgs;
-use crate::engine::hindsight::{Difference, Next, difference};
+use crate::engine::event::Stamped;
+use crate::engine::hindsight::{self, Hindsight, Next};
 use crate::engine::inbox::{Inbox, Wake};
+use crate::engine::policy::Spent;
 use crate::job::preflight::limits_with;
 use crate::job::signals::Signals;
 use crate::job::workspace::locate_records;
 use crate::record::event_line::EventLine;
 use crate::record::event_lines::Lines;
-use crate::record::replayed::{Replayed, read};
+use crate::record::replayed::{Replayed, Taken, read};
 use crate::record::run_folder::{RunStart, event_logs, loop_folders};
 use crate::settings::{Settings, Sources, Verb};
 use crate::text::count;
@@ -44,17 +46,22 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<u8> {
     let picked = pick::run(&here, args.target.as_deref())?;
     let verb = RunStart::read(&picked.folder)
         .and_then(|start| Verb::ALL.into_iter().find(|verb| verb.words() == start.verb));
+    let is_meant =
+        |track: &Track| picked.name.as_ref().is_none_or(|name| track.replayed.identity().name == *name);
     let mut tracks = tracks(&picked.folder)?;
-    if let Some(name) = &picked.name {
-        tracks.retain(|track| track.replayed.identity().name == *name);
-    }
-    if tracks.is_empty() {
+    if !tracks.iter().any(is_meant) {
         bail!("no events are left in {}: there is nothing to replay", picked.folder.display());
     }
-    match &args.config {
-        Some(file) => compare(tracks, verb, file),
-        None => show(tracks, verb, speed),
+    if let Some(file) = &args.config {
+        // What the others have spent counts for the one that is meant.
+        let marked = |track: Track| {
+            let is_meant = is_meant(&track);
+            (track, is_meant)
+        };
+        return compare(tracks.into_iter().map(marked).collect(), verb, file);
     }
+    tracks.retain(is_meant);
+    show(tracks, verb, speed)
 }
 
 fn speed(word: &str) -> anyhow::Result<f64> {
@@ -89,11 +96,61 @@ impl Track {
         Ok(Some(Self { replayed, folder, lines, line, at }))
     }
 
+    /// The step that its next line tells of, in words, and what the settings make of it; `None` where that tells of none.
+    fn judged(&self, verb: Verb, settings: &Settings) -> anyhow::Result<Option<(String, Hindsight)>> {
+        let line = read(&self.line);
+        let Some(taken) = line.as_ref().and_then(|line| self.replayed.taken(line)) else { return Ok(None) };
+        let Some(own) = self.replayed.limits() else {
+            bail!(
+                "loop '{}' was run by an older ralph, which did not keep its limits: leave out --config",
+                self.replayed.identity().name
+            );
+        };
+        let Taken { next, tally, now } = taken;
+        let hindsight = hindsight::compare(next, own, &limits_with(settings, verb, own), tally, now);
+        Ok(Some((format!("iteration {}: {next}", tally.iteration), hindsight)))
+    }
+
+    /// Takes its next line, and shows the event that it tells of.
+    fn take(&mut self, see: &mut dyn FnMut(&Stamped<'_>)) {
+        if let Some(line) = read(&self.line) {
+            self.replayed.take(&line, see);
+        }
+    }
+
     /// Goes on to the next line; `false` where there is none.
     fn advance(&mut self) -> anyhow::Result<bool> {
         let Some((line, at)) = next(&mut self.lines, &self.folder)? else { return Ok(false) };
         (self.line, self.at) = (line, at);
         Ok(true)
+    }
+}
+
+/// The loops of a run, each with something of its own, whose lines are read in the order in which they were written.
+struct Loops<T> {
+    /// Those that have a line left.
+    left: Vec<(Track, T)>,
+    /// By those that have none.
+    spent: Spent,
+}
+
+impl<T> Loops<T> {
+    /// The place of the loop whose next line is the oldest. It knows then what the others have spent until there.
+    fn oldest(&mut self) -> Option<usize> {
+        let place = (0..self.left.len()).min_by_key(|place| self.left[*place].0.at)?;
+        let others = self.left.iter().enumerate().filter(|(other, _)| *other != place);
+        let spent = others.fold(self.spent, |sum, (_, (track, _))| sum.and(track.replayed.spent()));
+        self.left[place].0.replayed.others_have_spent(spent);
+        Some(place)
+    }
+
+    /// Goes on to the next line of the loop at this place.
+    fn advance(&mut self, place: usize) -> anyhow::Result<()> {
+        if !self.left[place].0.advance()? {
+            let (track, _) = self.left.remove(place);
+            self.spent = self.spent.and(track.replayed.spent());
+        }
+        Ok(())
     }
 }
 
@@ -113,11 +170,11 @@ fn show(tracks: Vec<Track>, verb: Option<Verb>, speed: Option<f64>) -> anyhow::R
     let inbox = Arc::new(Inbox::default());
     Signals::listen()?.join(&inbox);
     let screen = Screen::start(false, false)?;
-    let mut shown = views(tracks, verb, &screen);
+    let mut shown = Loops { left: views(tracks, verb, &screen), spent: Spent::default() };
     let mut pace = speed.map(|speed| Pace { speed, began: None });
     let mut code = 0;
-    while let Some(place) = (0..shown.len()).min_by_key(|place| shown[*place].0.at) {
-        let (track, view) = &mut shown[place];
+    while let Some(place) = shown.oldest() {
+        let (track, view) = &mut shown.left[place];
         match pace.as_mut().map_or(Ok(Wanted::Yes), |pace| pace.wait_for(track.at, &inbox))? {
             Wanted::Yes if screen.catch_up(|| is_asked(&inbox, Instant::now())) => {}
             Wanted::ByNobody => break,
@@ -126,13 +183,9 @@ fn show(tracks: Vec<Track>, verb: Option<Verb>, speed: Option<f64>) -> anyhow::R
                 break;
             }
         }
-        if let Some(line) = read(&track.line) {
-            track.replayed.take(&line, &mut |stamped| view.take(stamped));
-        }
-        if !track.advance()? {
-            // A branch keeps its status line until all have ended.
-            shown.remove(place);
-        }
+        track.take(&mut |stamped| view.take(stamped));
+        // A branch keeps its status line until all have ended.
+        shown.advance(place)?;
     }
     screen.finish(|| is_asked(&inbox, Instant::now()));
     Ok(code)
@@ -220,28 +273,46 @@ fn is_asked(inbox: &Inbox, until: Instant) -> bool {
     matches!(inbox.wait(Some(until)), Wake::Asked(_))
 }
 
-/// Prints where the settings of a file would have led to other steps.
-fn compare(tracks: Vec<Track>, verb: Option<Verb>, file: &Path) -> anyhow::Result<u8> {
+/// Prints where the settings of a file would have led to other steps, of the loops that are marked. Where one would have ended,
+/// what followed would not have been.
+fn compare(tracks: Vec<(Track, bool)>, verb: Option<Verb>, file: &Path) -> anyhow::Result<u8> {
     let settings = settings(verb, file)?;
-    let has_several = tracks.len() > 1;
-    let (mut steps, mut differences) = (0, Vec::new());
-    for track in tracks {
-        let name = track.replayed.identity().name.clone();
-        let name = if has_several { format!("{name}: ") } else { String::new() };
-        let found = Compared::of(track, verb.unwrap_or(Verb::Build), &settings)?;
-        steps += found.steps;
-        differences.extend(found.differences.into_iter().map(|line| name.clone() + &line));
+    let (verb, has_several) =
+        (verb.unwrap_or(Verb::Build), tracks.iter().filter(|(_, is_meant)| *is_meant).count() > 1);
+    let mut loops = Loops { left: tracks, spent: Spent::default() };
+    let (mut steps, mut differs, mut told) = (0, false, Vec::new());
+    while let Some(place) = loops.oldest() {
+        let (track, is_compared) = &mut loops.left[place];
+        if *is_compared && let Some((taken, hindsight)) = track.judged(verb, &settings)? {
+            let line = match hindsight {
+                Hindsight::Same => None,
+                Hindsight::Other(other) => {
+                    differs = true;
+                    *is_compared = !matches!(other, Next::End(_));
+                    Some(format!("{taken} → {other}"))
+                }
+                Hindsight::Unexplained => Some(format!(
+                    "{taken}, which the limits of the run do not explain: not compared (an older ralph, or a request)"
+                )),
+            };
+            steps += u64::from(hindsight != Hindsight::Unexplained);
+            let name =
+                if has_several { format!("{}: ", track.replayed.identity().name) } else { String::new() };
+            told.extend(line.map(|line| name + &line));
+        }
+        track.take(&mut |_| {});
+        loops.advance(place)?;
     }
-    if differences.is_empty() {
-        say(&format!(
-            "the same: {} by the limits of the run and by {}",
-            count::of(steps, "step"),
-            file.display()
-        ));
-        return Ok(0);
+    print(|out| told.iter().try_for_each(|line| writeln!(out, "{line}")))?;
+    if differs {
+        return Ok(DIFFERS);
     }
-    print(|out| differences.iter().try_for_each(|line| writeln!(out, "{line}")))?;
-    Ok(DIFFERS)
+    say(&format!(
+        "the same: {} by the limits of the run and by {}",
+        count::of(steps, "step"),
+        file.display()
+    ));
+    Ok(0)
 }
 
 /// What the file says, and nothing else.
@@ -264,45 +335,4 @@ fn settings(verb: Option<Verb>, file: &Path) -> anyhow::Result<Settings> {
         trusts: &|_| false,
     };
     Ok(Settings::load(&sources)?)
-}
-
-/// What came of a comparison.
-#[derive(Default)]
-struct Compared {
-    steps: u64,
-    differences: Vec<String>,
-}
-
-impl Compared {
-    /// Decides each step of a loop anew. Where it would have ended, what followed would not have been.
-    fn of(mut track: Track, verb: Verb, settings: &Settings) -> anyhow::Result<Self> {
-        let mut found = Self::default();
-        loop {
-            if let Some(line) = read(&track.line) {
-                if let Some(taken) = track.replayed.taken(&line) {
-                    let Some(own) = track.replayed.limits() else {
-                        bail!(
-                            "loop '{}' was run by an older ralph, which did not keep its limits: leave out --config",
-                            track.replayed.identity().name
-                        );
-                    };
-                    found.steps += 1;
-                    let other = limits_with(settings, verb, own);
-                    if let Some(difference) = difference(own, &other, taken.tally, taken.now) {
-                        let Difference { own, other } = difference;
-                        found
-                            .differences
-                            .push(format!("iteration {}: {own} → {other}", taken.tally.iteration));
-                        if matches!(other, Next::End(_)) {
-                            return Ok(found);
-                        }
-                    }
-                }
-                track.replayed.take(&line, &mut |_| {});
-            }
-            if !track.advance()? {
-                return Ok(found);
-            }
-        }
-    }
 }

@@ -187,8 +187,9 @@ impl Loop<'_> {
     fn validated(&mut self, validation: &Validation) -> Result<(), End> {
         self.validated = Validated::Work;
         let Job { context, tally, .. } = &mut self.job;
-        context.tell(Event::Validated { ok: validation.ok, output: &validation.output })?;
-        tally.validation_error = (!validation.ok).then(|| validation.output.clone());
+        let Validation { ok, undecided, output, .. } = validation;
+        context.tell(Event::Validated { ok: *ok, undecided: *undecided, output })?;
+        tally.validated(*ok, *undecided, output);
         Ok(())
     }
 
@@ -300,6 +301,7 @@ fn booked<'a>(iteration: u64, report: &'a Report, settled: &'a Settled) -> Booke
 fn why_it_does_not_count(said: &Said) -> &'static str {
     match said.objection {
         Some(Objection::Code) => " in a block of code, where it does not count",
+        Some(Objection::Quoted) => " in a quotation or a code span, where it does not count",
         Some(Objection::Denied) => " behind words that deny it, so that it does not count",
         Some(Objection::Place) | None => ": that counts only at the end of a line of its last message",
     }

@@ -182,6 +182,8 @@ pub enum Event<'a> {
     Validated {
         /// It succeeded.
         ok: bool,
+        /// It came to no verdict, and its output says why.
+        undecided: bool,
         /// What it printed, cut to a readable length.
         output: &'a str,
     },

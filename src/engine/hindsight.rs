@@ -34,6 +34,28 @@ impl Next {
             Step::End(outcome) => Self::End(outcome),
         }
     }
+
+    /// Whether a loop takes that step where the policy decides this one.
+    #[must_use]
+    pub fn explains(self, taken: Self, tally: &Tally) -> bool {
+        match (taken, self) {
+            // Its work, an agent, a record or what is done at its end has led to another one.
+            (Self::End(taken), _) if !is_of_limits(taken) => true,
+            (Self::End(taken), Self::End(decided)) => decided.word() == taken.word(),
+            // It waits for a provider before it begins.
+            (Self::Wait, Self::Iteration) => tally.waits_for_provider(),
+            (taken, decided) => taken == decided,
+        }
+    }
+}
+
+/// Whether only the policy ends loops so.
+fn is_of_limits(outcome: Outcome) -> bool {
+    use Outcome::{BudgetReached, DurationReached, Idle, LastFailed, LimitTooFar, MaxIterations, Overloaded};
+    matches!(
+        outcome,
+        BudgetReached | DurationReached | Idle | LastFailed | LimitTooFar | MaxIterations | Overloaded
+    )
 }
 
 impl fmt::Display for Next {
@@ -48,18 +70,47 @@ impl fmt::Display for Next {
     }
 }
 
-/// A step that other limits lead to.
+/// What other limits make of a step that a loop has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
-    /// What the loop did by its own limits.
-    pub own: Next,
-    /// What it would have done by the others.
-    pub other: Next,
+pub enum Hindsight {
+    /// They lead to the same step.
+    Same,
+    /// They lead to this one.
+    Other(Next),
+    /// The loop's own limits do not lead to the step that it took, so that nothing can be said of others.
+    Unexplained,
 }
 
-/// Compares what two sets of limits lead to, after the same history.
+/// Compares the step that a loop took with what other limits lead to, after the same history.
 #[must_use]
-pub fn difference(own: &Limits, other: &Limits, tally: &Tally, now: Now) -> Option<Difference> {
-    let (own, other) = (Next::decided(own, tally, now), Next::decided(other, tally, now));
-    (own != other).then_some(Difference { own, other })
+pub fn compare(taken: Next, own: &Limits, other: &Limits, tally: &Tally, now: Now) -> Hindsight {
+    let decided = Next::decided(own, tally, now);
+    let other = Next::decided(other, tally, now);
+    if !decided.explains(taken, tally) {
+        Hindsight::Unexplained
+    } else if other == decided {
+        Hindsight::Same
+    } else {
+        Hindsight::Other(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_end_by_the_limits_needs_the_policy() {
+        let tally = Tally::default();
+        for (decided, taken, is_explained) in [
+            (Next::End(Outcome::Idle), Next::End(Outcome::Complete), true),
+            (Next::Iteration, Next::End(Outcome::Complete), true),
+            (Next::Iteration, Next::End(Outcome::MaxIterations), false),
+            (Next::End(Outcome::Idle), Next::End(Outcome::MaxIterations), false),
+            (Next::End(Outcome::Idle), Next::Iteration, false),
+            (Next::Iteration, Next::Retry, false),
+        ] {
+            assert_eq!(decided.explains(taken, &tally), is_explained, "{decided:?}, {taken:?}");
+        }
+    }
 }

@@ -157,7 +157,9 @@ impl Redactions {
                 let (title, reason) = (text(task.title), text(reason));
                 tell(Event::Verified { task: TaskAtWork { title: &title, ..task }, ok, reason: &reason })
             }
-            Event::Validated { ok, output } => tell(Event::Validated { ok, output: &text(output) }),
+            Event::Validated { ok, undecided, output } => {
+                tell(Event::Validated { ok, undecided, output: &text(output) })
+            }
             Event::AttemptEnded { tally, report, head, changed } => {
                 let (tally, report) = (self.tally(tally), self.report(report));
                 tell(Event::AttemptEnded { tally: &tally, report: &report, head, changed })
@@ -364,7 +366,7 @@ mod tests {
             Event::TaskStarted { task, verifies: false, counts },
             Event::TaskEnded { task, became: "done", reason: CANARY, counts },
             Event::Verified { task, ok: false, reason: CANARY },
-            Event::Validated { ok: false, output: CANARY },
+            Event::Validated { ok: false, undecided: false, output: CANARY },
             Event::AttemptEnded { tally: &tally, report: &report, head: None, changed: None },
             Event::Attention(Some(CANARY)),
             Event::Asked { ask: &note, urgency },

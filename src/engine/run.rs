@@ -18,7 +18,7 @@ use super::places::Ticket;
 use super::policy::{Limits, Now, Rooms, Step, limit_until, named_reset, shortage, step};
 use super::source::{Source, Work};
 use super::tally::{Given, Last, Tally};
-use super::validator::{Validator, undecided};
+use super::validator::{Validator, failure};
 use super::worktree::Worktree;
 use crate::text::{duration, jitter, timestamp};
 
@@ -301,13 +301,11 @@ impl Loop<'_> {
         let Some(output) = tally.last_validation_error() else {
             return "what was said to be done last has not been proven".to_owned();
         };
-        undecided(output).map_or_else(
-            || match tally.iteration {
-                0 => "the validation fails".to_owned(),
-                iteration => format!("the validation still fails after iteration {iteration}"),
-            },
-            str::to_owned,
-        )
+        match tally.iteration {
+            _ if tally.validation_undecided => failure(true, output).to_owned(),
+            0 => "the validation fails".to_owned(),
+            iteration => format!("the validation still fails after iteration {iteration}"),
+        }
     }
 
     /// What the provider said last, and what the user can do about it.

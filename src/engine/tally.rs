@@ -19,6 +19,7 @@ const KEPT_DURATIONS: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and a field of the state file")]
 pub struct Tally {
     /// Iterations begun.
     pub iteration: u64,
@@ -63,6 +64,8 @@ pub struct Tally {
     /// What the validation command printed when it failed after the latest iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_error: Option<String>,
+    /// The latest validation came to no verdict; its error says why.
+    pub validation_undecided: bool,
     /// What the agent said to be done last was not proven, or the last validation has failed. Of many tasks, it is about the
     /// one at hand.
     pub unproven: bool,
@@ -176,6 +179,12 @@ impl Tally {
         // The prompt of an iteration that is cut off has it.
         let given = self.given.validation_error.as_deref().filter(|_| self.unproven);
         self.validation_error.as_deref().or(given)
+    }
+
+    /// Books what the latest validation printed, unless it has passed.
+    pub fn validated(&mut self, ok: bool, undecided: bool, output: &str) {
+        self.validation_error = (!ok).then(|| output.to_owned());
+        self.validation_undecided = undecided;
     }
 
     /// A new iteration begins, on a task where there are many; its prompt was `given` what was [upcoming](Self::upcoming).
@@ -313,6 +322,7 @@ impl Tally {
     pub fn ended(&mut self, ended: Ended, detail: Option<&str>) {
         if ended == Ended::Unproven && self.last_validation_error().is_none() {
             self.validation_error = detail.map(str::to_owned).or(self.validation_error.take());
+            self.validation_undecided = false;
         }
     }
 

@@ -61,16 +61,10 @@ pub enum Verdict {
 /// What stands before the reason why a validation came to no verdict.
 pub const NOT_VERIFIED: &str = "not verified: ";
 
-/// Of the `output` of a validation that came to no verdict, the line that says so and why; `None` where it failed.
+/// What is said of a validation that has not passed: that it failed, or the line of its output that says why it is `undecided`.
 #[must_use]
-pub fn undecided(output: &str) -> Option<&str> {
-    output.lines().next().filter(|line| line.starts_with(NOT_VERIFIED))
-}
-
-/// What is said of a validation that has not passed, by its `output`.
-#[must_use]
-pub fn failure(output: &str) -> &str {
-    undecided(output).unwrap_or("the validation failed")
+pub fn failure(undecided: bool, output: &str) -> &str {
+    output.lines().next().filter(|_| undecided).unwrap_or("the validation failed")
 }
 
 /// What is to be proven, and with what.
@@ -94,6 +88,8 @@ pub struct Proof<'a> {
 pub struct Validation {
     /// The work is good.
     pub ok: bool,
+    /// It came to no verdict: nothing is known of the work, and the output says why.
+    pub undecided: bool,
     /// What it printed, cut to a readable length.
     pub output: String,
     /// What it cost, where an agent took part in it.

@@ -14,7 +14,7 @@ pub struct WatchedConfig {
     /// Where it is; absolute.
     pub path: PathBuf,
     /// Only its front matter counts: what stands below is a prompt, which may change.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub front_matter: bool,
     /// The SHA-256 of its content when the loop began; empty where it was not there.
     began: String,
@@ -83,11 +83,6 @@ impl WatchedConfig {
         let front_matter = text.and_then(|text| front_matter::split(text).ok());
         sha256(front_matter.map_or(content.as_slice(), |(yaml, _)| yaml.as_bytes()))
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 #[cfg(test)]

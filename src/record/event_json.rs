@@ -91,7 +91,9 @@ pub(super) fn fact<'a>(event: &Event<'a>) -> Option<Fact<'a>> {
             Fact::Verified { ok, reason: reason.into(), task: line_task(task) }
         }
         Event::Validating => Fact::Validating,
-        Event::Validated { ok, output } => Fact::Validated { ok, output: output.into() },
+        Event::Validated { ok, undecided, output } => {
+            Fact::Validated { ok, output: output.into(), undecided }
+        }
         Event::Retrying { iteration, retry, max_retries, pause } => {
             Fact::Retrying { iteration, max_retries, pause_s: pause.as_secs_f64(), retry }
         }

@@ -275,6 +275,9 @@ pub enum Fact<'a> {
         /// What it printed, cut to a readable length.
         #[serde(borrow)]
         output: Cow<'a, str>,
+        /// It came to no verdict, and its output says why.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        undecided: bool,
     },
     /// The iteration is tried again.
     Retrying {
@@ -491,16 +494,16 @@ pub struct AttemptEnded<'a> {
     /// How it is booked.
     pub status: Word<AttemptStatus>,
     /// What was said to be done last is not proven.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
     /// The files may have changed since they were validated last.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unvalidated: bool,
     /// What the agent reported.
     #[serde(borrow)]
     pub usage: LineUsage<'a>,
     /// It uses up nothing: the loop waits, and does the same again.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited_for: bool,
 }
 
@@ -679,11 +682,6 @@ pub struct LineBranch<'a> {
     pub result: Word<BranchResult>,
     /// The base branch that is not done yet.
     pub waiting_for: Option<Cow<'a, str>>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 fn milliseconds<S: Serializer>(at: &DateTime<FixedOffset>, serializer: S) -> Result<S::Ok, S::Error> {

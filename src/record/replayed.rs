@@ -70,6 +70,8 @@ pub struct Replayed {
     ran: (DateTime<FixedOffset>, f64),
     /// When the last line was written, and whether the time since is no time of the loop's own.
     last: (DateTime<FixedOffset>, bool),
+    /// What the other loops of the run had spent when the last line was written, and what they have until the next one.
+    others: [Spent; 2],
 }
 
 impl Replayed {
@@ -92,6 +94,7 @@ impl Replayed {
             is_announced: false,
             ran: (line.at, 0.0),
             last: (line.at, false),
+            others: [Spent::default(); 2],
         })
     }
 
@@ -105,6 +108,17 @@ impl Replayed {
     #[must_use]
     pub fn limits(&self) -> Option<&Limits> {
         self.limits_are_known.then_some(&self.limits)
+    }
+
+    /// What it has spent.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        Spent::of(&self.state.tally)
+    }
+
+    /// The other loops that share its budget have spent this much until the next line.
+    pub fn others_have_spent(&mut self, spent: Spent) {
+        self.others[1] = spent;
     }
 
     /// The step that this next line tells of; `None`: of none, or of one that no limit has led to.
@@ -143,13 +157,16 @@ impl Replayed {
             _ => return None,
         };
         let running = Duration::try_from_secs_f64(self.ran.1 + seconds(self.ran.0, at)).unwrap_or_default();
-        let now = Now {
-            time: at.to_utc(),
-            running,
-            closed_until,
-            spent_by_others: Spent::default(),
-            rooms: [None; 2],
-        };
+        let [mut spent, mut otherwise] = self.others;
+        if !matches!(next, Next::End(_)) {
+            // Before a begin the loop may have waited for its place among the others; behind an end it may publish for long.
+            std::mem::swap(&mut spent, &mut otherwise);
+        }
+        let mut now =
+            Now { time: at.to_utc(), running, closed_until, spent_by_others: spent, rooms: [None; 2] };
+        if !Next::decided(&self.limits, tally, now).explains(next, tally) {
+            now.spent_by_others = otherwise;
+        }
         Some(Taken { next, tally, now })
     }
 
@@ -185,6 +202,7 @@ impl Replayed {
         if stood_still {
             self.ran.0 = self.ran.0.checked_add_signed(line.at - before).unwrap_or(line.at);
         }
+        self.others[0] = self.others[1];
         self.last = (line.at, matches!(line.fact, Fact::Queued | Fact::Question { .. }));
         match &line.fact {
             Fact::LoopStarted { limits, max_iterations, max_retries, .. } => {
@@ -235,7 +253,9 @@ impl Replayed {
                 tell(Event::Background { tasks, at_most: span(*at_most_s) });
             }
             Fact::Validating => tell(Event::Validating),
-            Fact::Validated { ok, output } => tell(Event::Validated { ok: *ok, output }),
+            Fact::Validated { ok, output, undecided } => {
+                tell(Event::Validated { ok: *ok, undecided: *undecided, output });
+            }
             Fact::Retrying { iteration, max_retries, pause_s, retry } => tell(Event::Retrying {
                 iteration: *iteration,
                 retry: *retry,

@@ -44,8 +44,12 @@ impl SessionLog {
                 }
                 self.lines.write(&blocks::footer(tally, report, stamped.at))?;
             }
-            Event::Validated { ok, output } => {
-                let verdict = if ok { "passed" } else { "failed" };
+            Event::Validated { ok, undecided, output } => {
+                let verdict = match (ok, undecided) {
+                    (true, _) => "passed",
+                    (false, true) => "came to no verdict",
+                    (false, false) => "failed",
+                };
                 self.printed(&format!("validation {verdict}"), output)?;
             }
             Event::HookEnded { hook, ok, output } => {

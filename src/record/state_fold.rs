@@ -63,8 +63,8 @@ impl State {
                 self.stands(Status::Running, None);
                 Durability::Atomic
             }
-            Fact::Validated { ok, output } => {
-                self.tally.validation_error = (!ok).then(|| output.to_string());
+            Fact::Validated { ok, output, undecided } => {
+                self.tally.validated(*ok, *undecided, output);
                 // That of an attempt is booked with it.
                 if !self.tally.in_attempt {
                     (self.tally.changed_since_validation, self.tally.unproven) = (false, !ok);

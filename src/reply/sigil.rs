@@ -75,8 +75,10 @@ impl fmt::Display for Sigil {
 /// Why a sigil is a mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// It does not end its line, is quoted, or is in a message before the last one.
+    /// It does not end its line, or is in a message before the last one.
     Place,
+    /// It is in a quotation, or in a code span behind words that are no label.
+    Quoted,
     /// It is in a fenced block of code.
     Code,
     /// The words before it deny it.

@@ -166,8 +166,8 @@ impl Plain {
             }
             Event::TaskEnded { became: "failed", .. } => self.task(stamped.event),
             Event::Validated { ok, .. } if self.is_for_person() => self.fails = !ok,
-            Event::Validated { ok: false, output } => {
-                self.line(ERROR, "✗", failure(output));
+            Event::Validated { ok: false, undecided, output } => {
+                self.line(ERROR, "✗", failure(undecided, output));
             }
             // The line of the attempt itself tells of it.
             Event::Retrying { pause, .. } if self.is_for_person() && pause < Duration::from_secs(1) => {}

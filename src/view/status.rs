@@ -12,7 +12,6 @@ use super::worker_status::{self, WorkerSight};
 use crate::engine::event::TaskCounts;
 use crate::engine::outcome::Status;
 use crate::engine::policy::Budget;
-use crate::engine::validator::undecided;
 use crate::record::lookup::Loop;
 use crate::record::state::{AtTask, Pending, State};
 use crate::text::terminal::message;
@@ -318,7 +317,7 @@ fn write_counts(state: &State, line: &mut dyn FnMut(&str, &dyn Display) -> io::R
     }
     if let Some(output) = tally.last_validation_error() {
         let tail = line::last_lines(output, VALIDATION).join(" | ");
-        let failed = if undecided(output).is_some() { "" } else { "failed: " };
+        let failed = if tally.validation_undecided { "" } else { "failed: " };
         line("Validation", &format_args!("{failed}{tail}"))?;
     }
     if let Some(cost) = tally.cost_usd.filter(|cost| *cost > 0.0) {

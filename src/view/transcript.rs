@@ -194,10 +194,9 @@ fn around(fact: &Fact<'_>) -> Option<Entry> {
             Entry::new(Kind::Error, "✗", format!("{} is not verified: {reason}", task.id))
         }
         Fact::Validated { ok: true, .. } => Entry::new(Kind::Good, "✓", "the validation succeeded"),
+        Fact::Validated { output, undecided: true, .. } => Entry::new(Kind::Error, "✗", output.to_string()),
         Fact::Validated { output, .. } => {
-            let said = failure(output);
-            let rest = output.strip_prefix(said).map_or_else(|| format!(":\n{output}"), str::to_owned);
-            Entry::new(Kind::Error, "✗", format!("{said}{rest}"))
+            Entry::new(Kind::Error, "✗", format!("{}:\n{output}", failure(false, output)))
         }
         Fact::Retrying { retry, max_retries, pause_s, .. } => {
             let pause = Duration::try_from_secs_f64(*pause_s).unwrap_or_default();

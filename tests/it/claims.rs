@@ -147,6 +147,7 @@ fn without_tool_calls_in_sight_all_of_the_text_is_the_last_message() {
 fn words_before_a_marker_deny_success_in_doubt_and_no_problem() {
     let in_words = "behind words that deny it, so that it does not count";
     let in_code = "in a block of code, where it does not count";
+    let in_quotation = "in a quotation or a code span, where it does not count";
     for (words, code, reason, notice) in [
         ("The plan does not fit any more, so I answer <promise>REPLAN</promise>", 3, "replan", None),
         (
@@ -165,6 +166,13 @@ fn words_before_a_marker_deny_success_in_doubt_and_no_problem() {
         ),
         (r"Not done yet:\n<promise>COMPLETE</promise>", 0, "max_iterations", Some(in_words)),
         (r"1. ```sh\nmake\n```\n<promise>COMPLETE</promise>", 0, "complete", None),
+        ("> <promise>COMPLETE</promise>", 0, "max_iterations", Some(in_quotation)),
+        (
+            "When all is done I end with `<promise>COMPLETE</promise>`",
+            0,
+            "max_iterations",
+            Some(in_quotation),
+        ),
         (r"```\nAll is done.\n\n<promise>COMPLETE</promise>", 0, "max_iterations", Some(in_code)),
     ] {
         let scratch = Scratch::new();

@@ -408,6 +408,20 @@ fn a_validation_error_outlives_an_iteration_that_failed() {
 }
 
 #[test]
+fn a_validation_command_that_prints_the_words_of_no_verdict_has_failed() {
+    let scratch = project("complete");
+    let ended =
+        run(&scratch, "prompt p.md 1 --max-errors 9 --validate", &["echo 'not verified: by me'; exit 1"]);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    let status = scratch.run("status prompt").stdout;
+    assert!(status.contains("Validation: failed: not verified: by me"), "{status}");
+    let transcript = scratch.run("logs --agent").stdout;
+    assert!(transcript.contains("the validation failed:\n    not verified: by me"), "{transcript}");
+    let report = scratch.run("report --json").stdout;
+    assert!(!report.contains("\"undecided\":true") && !report.contains("\"undecided\": true"), "{report}");
+}
+
+#[test]
 fn the_reason_in_a_long_line_of_stderr_keeps_its_head() {
     for after in ["", "; echo; echo 'and a shorter one'"] {
         let scratch = project(&format!(

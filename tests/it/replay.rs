@@ -84,6 +84,48 @@ fn other_settings_are_told_where_they_lead_to_another_step() {
 }
 
 #[test]
+fn a_step_that_the_limits_of_the_run_do_not_explain_is_no_difference_of_the_settings() {
+    let scratch = failing_first();
+    assert_eq!(scratch.run("prompt p.md 2 --max-retries 3").code, Some(0));
+    let run = fs::read_dir(scratch.path(".ralph/runs")).unwrap().next().unwrap().unwrap().path();
+    let log = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path());
+    let log = log.into_iter().find(|path| path.to_string_lossy().ends_with(".events.jsonl")).unwrap();
+    let text = fs::read_to_string(&log).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let other = first.replace("\"max_retries\":3", "\"max_retries\":1");
+    assert_ne!(other, first);
+    fs::write(&log, format!("{other}\n{rest}")).unwrap();
+
+    scratch.write("one.toml", "[loop]\nmax_retries = 1\n");
+    let same = scratch.run("replay --config one.toml");
+    let unexplained = "iteration 1: retry, which the limits of the run do not explain: not compared";
+    assert!(same.code == Some(0) && same.stdout.starts_with(unexplained), "{same:?}");
+    assert!(same.stdout.contains("\nthe same: "), "{same:?}");
+    scratch.write("none.toml", "[loop]\nmax_retries = 0\n");
+    let other = scratch.run("replay --config none.toml");
+    assert_eq!(
+        (other.code, &*other.stdout),
+        (Some(3), "iteration 1: retry → stop, agent failure exceeded retries\n")
+    );
+}
+
+#[test]
+fn what_other_branches_have_spent_counts_for_the_budget_of_other_settings() {
+    let project = BranchProject::without_remote(&plan(&[("a", 2), ("b", 2)]));
+    let scratch = &project.scratch;
+    assert_eq!(scratch.run("loop build --sequential --max-tokens 1000").code, Some(0));
+    // Fifteen tokens each: no branch uses up this budget alone.
+    scratch.write("less.toml", "[loop]\nmax_tokens = 45\n");
+    for (args, told) in [("replay --config", "b: iteration 1"), ("replay b --config", "iteration 1")] {
+        let run = scratch.run(&format!("{args} less.toml"));
+        let expected = format!("{told}: next iteration → stop, budget reached\n");
+        assert_eq!((run.code, run.stdout), (Some(3), expected));
+    }
+    let first = scratch.run("replay a --config less.toml");
+    assert!(first.code == Some(0) && first.stdout.starts_with("the same: "), "{first:?}");
+}
+
+#[test]
 fn all_branches_of_a_build_are_shown() {
     let project = BranchProject::without_remote(&plan(&[("one", 2), ("two", 1)]));
     let scratch = &project.scratch;

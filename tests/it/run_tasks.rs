@@ -145,6 +145,9 @@ fn a_verifying_agent_that_says_nothing_or_changes_something_is_asked_once_more()
             "{words}: {shown}"
         );
     }
+    let report: Value = serde_json::from_str(&scratch.run("report --json").stdout).unwrap();
+    let validation = &report["loops"][0]["iteration_list"][0]["validation"];
+    assert_eq!(validation["undecided"], Value::Bool(true), "{report:#}");
     assert_eq!(attempts(&scratch), 3);
     assert!(log(&scratch, &id)[0].contains("did not emit a verification sigil"));
 

@@ -88,7 +88,7 @@ fn each(mut take: impl FnMut(Event<'_>)) {
     take(Event::Verifying { task });
     take(Event::Verified { task, ok: false, reason: "r" });
     take(Event::Validating);
-    take(Event::Validated { ok: false, output: "o" });
+    take(Event::Validated { ok: false, undecided: true, output: "o" });
     take(Event::Retrying { iteration: 1, retry: 1, max_retries: 3, pause: Duration::ZERO });
     take(Event::BackingOff { tally, breaker: Some(5), pause: Duration::from_secs(4) });
     take(Event::Attention(Some("s")));

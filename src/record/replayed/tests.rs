@@ -39,34 +39,15 @@ pub(in crate::record) fn replayed(log: &str, limits: Option<&Limits>) -> (String
                 ..limits.unwrap_or(&replayed.limits).clone()
             };
             let decided = Next::decided(&own, taken.tally, taken.now);
-            let is_explained = match (taken.next, decided) {
-                (Next::End(taken), Next::End(decided)) => {
-                    decided.word() == taken.word() || decided.if_unproven() == Some(taken)
-                }
-                // Its work, an agent or a record has ended it.
-                (Next::End(taken), _) => !is_of_limits(taken),
-                // It waits for a provider before it begins.
-                (Next::Wait, Next::Iteration) => taken.tally.waits_for_provider(),
-                // Older lines do not tell that a wait is over.
-                (Next::Again, Next::Wait) => limits.is_some(),
-                (taken, decided) => taken == decided,
-            };
-            if !is_explained {
+            // Older lines do not tell that a wait is over.
+            let is_older = limits.is_some() && (taken.next, decided) == (Next::Again, Next::Wait);
+            if !is_older && !decided.explains(taken.next, taken.tally) {
                 unexplained.push(format!("{}: {:?}, by the policy {decided:?}", line.at, taken.next));
             }
         }
         replayed.take(&line, &mut |stamped| lines += &to_lines(stamped));
     }
     (lines, unexplained)
-}
-
-/// Whether only the policy ends loops so.
-fn is_of_limits(outcome: Outcome) -> bool {
-    use Outcome::{BudgetReached, DurationReached, Idle, LastFailed, LimitTooFar, MaxIterations, Overloaded};
-    matches!(
-        outcome,
-        BudgetReached | DurationReached | Idle | LastFailed | LimitTooFar | MaxIterations | Overloaded
-    )
 }
 
 /// What views show of a line, and what both older and newer ones tell.

@@ -180,10 +180,10 @@ impl Fold {
             Fact::AgentKnown { model: Some(model), .. } => report.model = Some(model.to_string()),
             Fact::AttemptEnded(ended) => self.attempt_ended(ended),
             Fact::LoopStarted { spent, .. } => self.spent = spent.unwrap_or_default(),
-            Fact::Validated { ok, output } => {
+            Fact::Validated { ok, output, undecided } => {
                 let output = last_lines(output, VALIDATION).join("\n");
                 if let Some(iteration) = report.iteration_list.last_mut() {
-                    iteration.validation = Some(ValidationReport { ok: *ok, output });
+                    iteration.validation = Some(ValidationReport { ok: *ok, undecided: *undecided, output });
                 }
             }
             Fact::TaskStarted { task, tasks, .. } => {

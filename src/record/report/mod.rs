@@ -231,6 +231,8 @@ pub struct IterationReport {
 pub struct ValidationReport {
     /// It succeeded.
     pub ok: bool,
+    /// It came to no verdict.
+    pub undecided: bool,
     /// The end of what it printed.
     pub output: String,
 }

@@ -100,7 +100,10 @@ fn a_loop_is_what_its_lines_tell() {
     let iteration = &report.iteration_list[0];
     let attempt = &iteration.attempts[0];
     assert_eq!((attempt.said.as_deref(), attempt.tool_calls), (Some("It is built."), 2));
-    assert_eq!(iteration.validation, Some(ValidationReport { ok: true, output: "1 passed".to_owned() }));
+    assert_eq!(
+        iteration.validation,
+        Some(ValidationReport { ok: true, undecided: false, output: "1 passed".to_owned() })
+    );
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Line {
         let is_label = line.ends_in_colon && !line.has_sentence && line.words <= LABEL;
         let is_apart = line.words == 0 || line.code.is_none() || is_label;
         if !is_apart || line.is_quoted() {
-            Some(Objection::Place)
+            Some(Objection::Quoted)
         } else {
             line.denial.denies(sigil).then_some(Objection::Denied)
         }

@@ -263,7 +263,10 @@ fn what_the_words_before_it_deny_is_a_mention() {
 fn a_mention_says_why_it_is_none_that_counts() {
     for (text, objection) in [
         ("Say @ later", Objection::Place),
-        ("> @", Objection::Place),
+        ("> @", Objection::Quoted),
+        ("The prompt says: \"@\"", Objection::Quoted),
+        ("I end with `@`", Objection::Quoted),
+        ("> @ later", Objection::Place),
         ("not @", Objection::Denied),
         ("not @ yet", Objection::Place),
         ("```\n@", Objection::Code),

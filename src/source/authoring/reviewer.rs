@@ -78,6 +78,7 @@ impl Reviewer {
         let ok = opinion.is_ok();
         Ok(Verdict::Found(Validation {
             ok,
+            undecided: false,
             output: opinion.err().unwrap_or_default(),
             usage,
             ended_with_agent: true,

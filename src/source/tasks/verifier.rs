@@ -138,13 +138,17 @@ impl Verifier {
         if let Some(current) = self.current.borrow_mut().as_mut() {
             current.undecided = Some(why);
         }
-        self.found(Err(output))
+        Verdict::Found(Validation { undecided: true, ..self.validation(Err(output)) })
     }
 
     fn found(&mut self, found: Result<(), String>) -> Verdict {
+        Verdict::Found(self.validation(found))
+    }
+
+    fn validation(&mut self, found: Result<(), String>) -> Validation {
         let usage = std::mem::take(&mut self.state.inspection.usage);
         let (ok, output) = (found.is_ok(), found.err().unwrap_or_default());
-        Verdict::Found(Validation { ok, output, usage, ended_with_agent: self.state.has_asked })
+        Validation { ok, undecided: false, output, usage, ended_with_agent: self.state.has_asked }
     }
 }
 

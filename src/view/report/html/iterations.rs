@@ -5,7 +5,6 @@ use super::head::{badge, time};
 use super::markup::Html;
 use super::tone::Tone;
 use super::transcript::transcript;
-use crate::engine::validator::undecided;
 use crate::record::report::{AttemptReport, IterationReport, LoopReport, ValidationReport};
 use crate::text::count;
 use crate::text::head_and_tail::head_and_tail;
@@ -119,10 +118,10 @@ impl Frame<'_> {
 }
 
 fn validation(html: &mut Html, validation: &ValidationReport) {
-    let (word, tone) = match (validation.ok, undecided(&validation.output)) {
+    let (word, tone) = match (validation.ok, validation.undecided) {
         (true, _) => ("succeeded", Tone::Good),
-        (false, Some(_)) => ("without a verdict", Tone::Unproven),
-        (false, None) => ("failed", Tone::Failed),
+        (false, true) => ("without a verdict", Tone::Unproven),
+        (false, false) => ("failed", Tone::Failed),
     };
     html.raw("<h5>Validation ");
     badge(html, tone, word);
