@@ -183,9 +183,8 @@ fn call_place() -> Place {
         Some(End::None) => Place::Inside,
         // Whoever killed it left its programs alive.
         Some(End::CutOff) => doubtful("was cut off"),
-        Some(End::Orderly) => Place::Outside,
         None if namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE) => doubtful("cannot be found"),
-        None => Place::Outside,
+        Some(End::Orderly) | None => Place::Outside,
     }
 }
 
