@@ -33,7 +33,7 @@ fn shown(scratch: &Scratch) -> Vec<Vec<String>> {
 
 #[test]
 fn the_desktop_shows_how_loops_end() {
-    let scratch = desktop(r#"[ $n = 1 ] && { complete; exit; }; bad 1 x '<b>C:\\no</b>'"#, WRITES);
+    let scratch = desktop(r"[ $n = 1 ] && { complete; exit; }; bad 1 x '<b>C:\\no</b>'", WRITES);
     let mut command = ralph(&scratch, "prompt p.md 1 --max-retries 0");
     let run = Scratch::finish(&mut command);
     assert!(run.code == Some(0) && !run.stderr.contains("desktop"), "{run:?}");
