@@ -15,8 +15,10 @@ use serde::Serialize;
 use crate::agent::preset::{self, Preset};
 use crate::cli::DoctorArgs;
 use crate::job::agent_choice::Choice;
-use crate::job::workspace::{Workspace, open, search_path};
+use crate::job::workspace::{Workspace, find_program, open, search_path};
+use crate::notify::DESKTOP_PROGRAM;
 use crate::project::Project;
+use crate::settings::notify::Target;
 use crate::settings::{GitSettings, Origin, Settings};
 use crate::text::palette;
 use crate::text::terminal::message;
@@ -179,6 +181,9 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
     if !settings.warnings.is_empty() {
         extra.push(Finding::warn("settings", settings.warnings.join("; "), "fix the file it names"));
     }
+    if settings.notify.has(Target::Desktop) {
+        extra.push(desktop());
+    }
     let mut healthy = true;
     let render = |out: &mut Vec<u8>| {
         healthy = run(&project, &options, extra, out).map_err(std::io::Error::other)?;
@@ -190,6 +195,18 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<u8> {
         super::output::print_for_people(render)?
     };
     Ok(u8::from(!healthy))
+}
+
+/// The program that shows notices on the desktop. It is ralph that starts it, with its own `PATH`.
+fn desktop() -> Finding {
+    match find_program(DESKTOP_PROGRAM, &std::env::var_os("PATH").unwrap_or_default()) {
+        Some(path) => Finding::ok("desktop", format!("{}; 'ralph notify test' tries it", path.display())),
+        None => Finding::warn(
+            "desktop",
+            format!("{DESKTOP_PROGRAM} is not on PATH: the desktop shows no notices"),
+            "install it (Debian, Ubuntu: libnotify-bin; Fedora, Arch: libnotify), or set notify.desktop = false",
+        ),
+    }
 }
 
 /// The place in the project's own settings that gives the agent another command line or other variables.

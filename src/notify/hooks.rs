@@ -118,7 +118,7 @@ fn work(jobs: &Receiver<Job>, launch: &Launch, limit: Duration, shared: &Shared)
         if shared.cancelled.load(Ordering::Acquire) {
             shared.tell(News::Notice(format!("hook {hook} was not run: there was no time left")));
         } else {
-            let result = program::run(launch, &command, &line, limit, &shared.cancelled);
+            let result = program::run(&launch.shell(command), &line, limit, &shared.cancelled);
             let (ok, output, why) = match result {
                 Ok(output) => (true, output, None),
                 Err(Failed { why, output }) => (false, output, Some(why)),

@@ -135,19 +135,26 @@ impl Lane {
         let flag = Arc::clone(shared);
         let tell = move |message: &Message| {
             let launch = Launch { mark: message.run.clone(), ..launch.clone() };
-            let told = program::run(&launch, &command, &message.line, limit, &flag.cancelled);
+            let told = program::run(&launch.shell(&command), &message.line, limit, &flag.cancelled);
             told.map(drop)
                 .map_err(|failed| format!("the command that is to tell you has failed: {}", failed.why))
         };
         Self::start(Target::Command, shared, tell)
     }
 
-    /// To the desktop. Where there is none nobody is told, and that is no news.
-    pub(super) fn of_desktop(shared: &Arc<Shared>) -> io::Result<Self> {
-        Self::start(Target::Desktop, shared, |message| {
-            let _ = desktop::show(message);
-            Ok(())
-        })
+    /// To the desktop.
+    pub(super) fn of_desktop(shared: &Arc<Shared>, launch: Launch) -> io::Result<Self> {
+        let flag = Arc::clone(shared);
+        let tell = move |message: &Message| {
+            let launch = Launch { mark: message.run.clone(), ..launch.clone() };
+            desktop::show(&launch, message, &flag.cancelled).map_err(|why| {
+                format!(
+                    "the desktop shows no notices: {why}: run 'ralph doctor', or set notify.desktop = false \
+                     where there is no desktop"
+                )
+            })
+        };
+        Self::start(Target::Desktop, shared, tell)
     }
 
     /// To a webhook, with what earlier processes have left for it.

@@ -26,6 +26,7 @@ use lane::{Lane, Shared};
 use message::Message;
 use outbox::Outbox;
 
+pub(crate) use desktop::PROGRAM as DESKTOP_PROGRAM;
 pub(crate) use hooks::Hooks;
 pub(crate) use message::Counts;
 
@@ -69,7 +70,7 @@ impl Notifier {
             add(Lane::of_command(&shared, command, launch, COMMAND_LIMIT), Target::Command);
         }
         if settings.has(Target::Desktop) {
-            add(Lane::of_desktop(&shared), Target::Desktop);
+            add(Lane::of_desktop(&shared, launch.clone()), Target::Desktop);
         }
         if settings.has(Target::Webhook)
             && let Some(webhook) = settings.webhook()
@@ -123,12 +124,16 @@ impl Notifier {
         let began = Instant::now();
         self.shared.wait(&mut hurry, || {
             self.lanes.iter().all(|lane| {
-                let limit = if lane.target() == Target::Command { COMMAND_LIMIT } else { LAST_MOMENT };
+                let limit = match lane.target() {
+                    Target::Command => COMMAND_LIMIT,
+                    Target::Desktop => desktop::LIMIT,
+                    Target::Webhook | Target::Bell => LAST_MOMENT,
+                };
                 lane.is_through() || began.elapsed() >= limit
             })
         });
         self.shared.cancel();
-        let commands = || self.lanes.iter().filter(|lane| lane.target() == Target::Command);
+        let commands = || self.lanes.iter().filter(|lane| lane.target() != Target::Webhook);
         commands().for_each(Lane::wake);
         // Nothing that we have started outlives us.
         let told = Instant::now();
@@ -158,7 +163,7 @@ pub(crate) fn test(
     let message = Message::test(&name_of(project));
     let mut tested = Vec::new();
     if let Some(command) = settings.command.as_ref().filter(|_| settings.has(Target::Command)) {
-        let result = program::run(launch, command, &message.line, COMMAND_LIMIT, &false.into());
+        let result = program::run(&launch.shell(command), &message.line, COMMAND_LIMIT, &false.into());
         let result = result.map(drop).map_err(|failed| failed.why);
         tested.push(Tested { target: Target::Command, name: command.clone(), result });
     }
@@ -168,8 +173,8 @@ pub(crate) fn test(
         tested.push(Tested { target: Target::Webhook, name, result });
     }
     if settings.has(Target::Desktop) {
-        let result = desktop::show(&message);
-        tested.push(Tested { target: Target::Desktop, name: "D-Bus".to_owned(), result });
+        let result = desktop::show(launch, &message, &false.into());
+        tested.push(Tested { target: Target::Desktop, name: desktop::PROGRAM.to_owned(), result });
     }
     for Tested { name, result, .. } in &mut tested {
         *name = secrets.text(name).into_owned();

@@ -1,4 +1,4 @@
-//! A command of the user's beside a loop, with an event on its stdin.
+//! A command beside a loop, mostly the user's, with an event on its stdin.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,15 +20,14 @@ pub(super) struct Failed {
     pub(super) output: String,
 }
 
-/// Runs a command for `sh` where `launch` says, and answers what it has printed. Its whole process tree is gone then.
+/// Runs a command and returns what it has printed. Its whole process tree is gone then.
 pub(super) fn run(
     launch: &Launch,
-    command: &str,
     line: &str,
     limit: Duration,
     cancelled: &AtomicBool,
 ) -> Result<String, Failed> {
-    let captured = capture(&launch.shell(command), line.as_bytes().to_vec(), limit, ROOM, cancelled)
+    let captured = capture(launch, line.as_bytes().to_vec(), limit, ROOM, cancelled)
         .map_err(|error| Failed { why: error.to_string(), output: String::new() })?;
     let mut output = captured.stdout.text();
     if !output.is_empty() && !output.ends_with('\n') {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::retention::compressed;
 use super::state::State;
 use crate::project::Project;
 
@@ -27,8 +28,7 @@ pub(super) fn session_log(project: &Project, state: &State) -> Result<Option<Pat
     let name = named.file_name().unwrap_or_default();
     let in_project = [folder(project, state).join(name), project.links_to_logs().join(name), named.clone()];
     let is_log = |path: &PathBuf| project.has_record(path) && path.is_file();
-    let found =
-        in_project.into_iter().flat_map(|log| [log.clone(), log.with_extension("log.zst")]).find(is_log);
+    let found = in_project.into_iter().flat_map(|log| [log.clone(), compressed(&log)]).find(is_log);
     if found.is_none() && named.symlink_metadata().is_ok() {
         return Err(StrayLog { path: named.clone(), state: project.state() });
     }

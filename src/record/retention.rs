@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
 use super::run_folder::{self, RunStart};
 use crate::files::own;
 use crate::project::Project;
@@ -18,8 +22,8 @@ use crate::threads;
 const PLAIN: usize = 10;
 /// One that nobody has ended, and whose process cannot be looked at, is left alone for so long.
 const UNCLEAR: Duration = Duration::from_hours(24);
-/// How hard logs are compressed: as fast as a disk reads, to about a tenth.
-const LEVEL: i32 = 3;
+/// What the name of a compressed log ends with.
+const COMPRESSED: &str = "gz";
 
 /// What is kept of the runs of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,14 +150,22 @@ fn compress_logs(folder: &Path, links: &Path) {
     }
 }
 
+/// Whether this is the name of a session log, compressed or not.
+#[must_use]
+pub fn is_log(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "log" || end == COMPRESSED)
+}
+
+/// Where a log is once it was compressed.
+pub(super) fn compressed(log: &Path) -> PathBuf {
+    log.with_added_extension(COMPRESSED)
+}
+
 /// Puts a compressed file in the place of a log.
 fn compress(log: &Path) -> io::Result<PathBuf> {
-    let mut name = log.as_os_str().to_owned();
-    name.push(".zst");
-    let compressed = PathBuf::from(name);
+    let compressed = compressed(log);
     let written = own::create_filled(&compressed, |path| {
-        let mut encoder = zstd::Encoder::new(File::create(path)?, LEVEL)?;
-        encoder.include_checksum(true)?;
+        let mut encoder = GzEncoder::new(File::create(path)?, Compression::default());
         io::copy(&mut own::open_to_read(log)?, &mut encoder)?;
         encoder.finish().map(drop)
     });
@@ -179,11 +191,11 @@ fn move_link(links: &Path, log: &Path, compressed: &Path) -> io::Result<()> {
 /// # Errors
 /// When it cannot be read, or is not what was written.
 pub fn open_log(log: &Path) -> io::Result<File> {
-    if log.extension().is_none_or(|end| end != "zst") {
+    if log.extension().is_none_or(|end| end != COMPRESSED) {
         return own::open_to_read(log);
     }
     let mut file = tempfile::tempfile()?;
-    zstd::stream::copy_decode(own::open_to_read(log)?, &mut file)?;
+    io::copy(&mut MultiGzDecoder::new(own::open_to_read(log)?), &mut file)?;
     io::Seek::rewind(&mut file)?;
     Ok(file)
 }
@@ -238,8 +250,8 @@ mod tests {
         let mut names: Vec<_> =
             own::entries(&links).unwrap().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
         names.sort();
-        assert_eq!(names, ["session.log.zst", "theirs"]);
-        let compressed = run.join("branch/session.log.zst");
+        assert_eq!(names, ["session.log.gz", "theirs"]);
+        let compressed = run.join("branch/session.log.gz");
         assert!(!run.join("branch/session.log").exists());
         assert!(compressed.metadata().unwrap().len() < 1000);
         assert_eq!(io::read_to_string(open_log(&compressed).unwrap()).unwrap(), "x".repeat(100_000));

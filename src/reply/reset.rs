@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
-use chrono::{DateTime, Datelike, Days, MappedLocalTime, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
-use chrono_tz::Tz;
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZoneDatabase;
+use jiff::{SignedDuration, Timestamp, Zoned};
 use regex::{Captures, Regex};
 
 /// The wordings, as real agents and their providers have them. The names of the groups say what is read: `epoch`, `stamp`
@@ -21,13 +22,15 @@ const WORDINGS: [&str; 5] = [
 ];
 
 /// A time of day that lies at most this long behind has just passed; it is not tomorrow's.
-const JUST_PASSED: TimeDelta = TimeDelta::hours(1);
+const JUST_PASSED: SignedDuration = SignedDuration::from_hours(1);
 /// Agents leave the seconds out.
-const CUT_OFF: TimeDelta = TimeDelta::minutes(1);
+const CUT_OFF: SignedDuration = SignedDuration::from_mins(1);
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
+/// Our own, so that a machine without time zones knows them as well.
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     WORDINGS.iter().filter_map(|wording| Regex::new(&format!("(?i){wording}")).ok()).collect()
 });
@@ -37,26 +40,26 @@ static PARTS: LazyLock<Option<Regex>> =
 /// The end of a usage limit that `message` names, in seconds since the epoch. `now` is in the zone that the agent means where
 /// it names none.
 #[must_use]
-pub(super) fn named<Z: TimeZone>(message: &str, now: &DateTime<Z>) -> Option<i64> {
+pub(super) fn named(message: &str, now: &Zoned) -> Option<i64> {
     let captures = PATTERNS.iter().find_map(|pattern| pattern.captures(message))?;
     let group = |name: &str| captures.name(name).map(|group| group.as_str());
     let at = if let Some(epoch) = group("epoch") {
         return epoch.parse().ok();
     } else if let Some(stamp) = group("stamp") {
-        DateTime::parse_from_rfc3339(stamp).ok()?.to_utc()
+        stamp.parse::<Timestamp>().ok()?
     } else if let Some(length) = group("length") {
-        now.to_utc().checked_add_signed(time_of(length)?)?
-    } else if let Some(zone) = group("zone").and_then(|zone| zone.parse::<Tz>().ok()) {
-        moment(&captures, &now.with_timezone(&zone))?
+        now.timestamp().checked_add(time_of(length)?).ok()?
+    } else if let Some(zone) = group("zone").and_then(|zone| ZONES.get(zone).ok()) {
+        moment(&captures, &now.with_time_zone(zone))?
     } else {
         moment(&captures, now)?
     };
     // A part of a second would be too early.
-    Some(at.timestamp() + i64::from(at.timestamp_subsec_nanos() > 0))
+    Some(at.as_second() + i64::from(at.subsec_nanosecond() > 0))
 }
 
 /// `3 days 2 hours`
-fn time_of(length: &str) -> Option<TimeDelta> {
+fn time_of(length: &str) -> Option<SignedDuration> {
     let mut seconds = 0.0;
     for part in PARTS.as_ref()?.captures_iter(length) {
         let unit = match &part["unit"].to_ascii_lowercase()[..] {
@@ -68,28 +71,28 @@ fn time_of(length: &str) -> Option<TimeDelta> {
         };
         seconds += part["count"].parse::<f64>().ok()? * unit;
     }
-    TimeDelta::from_std(std::time::Duration::try_from_secs_f64(seconds).ok()?).ok()
+    SignedDuration::try_from_secs_f64(seconds).ok()
 }
 
 /// A day, if one is named, and a time of day.
-fn moment<Z: TimeZone>(captures: &Captures<'_>, now: &DateTime<Z>) -> Option<DateTime<Utc>> {
-    let number = |name: &str| captures.name(name).map_or(Some(0), |group| group.as_str().parse::<u32>().ok());
+fn moment(captures: &Captures<'_>, now: &Zoned) -> Option<Timestamp> {
+    let number = |name: &str| captures.name(name).map_or(Some(0), |group| group.as_str().parse::<i8>().ok());
     let half = if captures["half"].eq_ignore_ascii_case("p") { 12 } else { 0 };
     let hour = number("hour").filter(|hour| (1..=12).contains(hour))? % 12 + half;
-    let time = NaiveTime::from_hms_opt(hour, number("minute")?, 0)?;
-    let today = now.date_naive();
-    let at = |day: NaiveDate| instant(&now.timezone(), day, time).map(|at| at + CUT_OFF);
+    let time = Time::new(hour, number("minute")?, 0, 0).ok()?;
+    let today = now.date();
+    let at = |day: Date| instant(now, day, time)?.checked_add(CUT_OFF).ok();
     let Some(month) = captures.name("month") else {
-        let now = now.to_utc();
-        let days = [today.checked_sub_days(Days::new(1))?, today, today.checked_add_days(Days::new(1))?];
-        return days.into_iter().filter_map(at).find(|at| *at + JUST_PASSED > now);
+        let days = [today.yesterday().ok()?, today, today.tomorrow().ok()?];
+        let has_passed = |at: &Timestamp| now.timestamp().duration_since(*at) >= JUST_PASSED;
+        return days.into_iter().filter_map(at).find(|at| !has_passed(at));
     };
     let month = MONTHS.iter().zip(1..).find(|(name, _)| month.as_str().eq_ignore_ascii_case(name))?.1;
-    let in_year = |year| NaiveDate::from_ymd_opt(year, month, number("day")?);
-    if captures.name("year").is_some() {
-        return at(in_year(number("year")?.try_into().ok()?)?);
+    let in_year = |year| Date::new(year, month, number("day")?).ok();
+    if let Some(year) = captures.name("year") {
+        return at(in_year(year.as_str().parse().ok()?)?);
     }
-    let yesterday = today.checked_sub_days(Days::new(1))?;
+    let yesterday = today.yesterday().ok()?;
     [today.year(), today.year() + 1]
         .into_iter()
         .filter_map(in_year)
@@ -97,16 +100,10 @@ fn moment<Z: TimeZone>(captures: &Captures<'_>, now: &DateTime<Z>) -> Option<Dat
         .and_then(at)
 }
 
-/// When it is that time in this zone: the second time where a clock is set back, an hour later where that time is left out.
-fn instant<Z: TimeZone>(zone: &Z, day: NaiveDate, time: NaiveTime) -> Option<DateTime<Utc>> {
-    let local = day.and_time(time);
-    match zone.from_local_datetime(&local) {
-        MappedLocalTime::Single(at) | MappedLocalTime::Ambiguous(_, at) => Some(at.to_utc()),
-        MappedLocalTime::None => {
-            let later = local.checked_add_signed(TimeDelta::hours(1))?;
-            zone.from_local_datetime(&later).latest().map(|at| at.to_utc())
-        }
-    }
+/// When it is that time in the zone of `now`: the second time where a clock is set back, later by what is left out where it is set
+/// forward.
+fn instant(now: &Zoned, day: Date, time: Time) -> Option<Timestamp> {
+    now.time_zone().to_ambiguous_timestamp(day.to_datetime(time)).later().ok()
 }
 
 #[cfg(test)]
@@ -119,10 +116,10 @@ mod tests {
     /// What the words name, told in the zone in which it is `now` (`2026-11-21T20:40:00 Europe/Berlin`).
     fn read(message: &str, now: &str) -> Option<String> {
         let (time, zone) = now.split_once(' ').unwrap();
-        let zone: Tz = zone.parse().unwrap();
-        let now = zone.from_local_datetime(&time.parse().unwrap()).unwrap();
-        let named = named(message, &now)?;
-        Some(zone.timestamp_opt(named, 0).unwrap().to_rfc3339())
+        let time: jiff::civil::DateTime = time.parse().unwrap();
+        let now = time.to_zoned(ZONES.get(zone).unwrap()).unwrap();
+        let named = Timestamp::from_second(named(message, &now)?).unwrap();
+        Some(named.to_zoned(now.time_zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
     }
 
     #[test]

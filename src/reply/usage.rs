@@ -31,7 +31,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use chrono::Local;
+use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -126,7 +126,7 @@ impl Fault {
     /// An error of which nothing but its words is known; those of a usage limit may name its end.
     #[must_use]
     pub fn told(class: Class, message: String) -> Self {
-        let reset_at = reset::named(&message, &Local::now()).filter(|_| class == Class::Limit);
+        let reset_at = reset::named(&message, &Zoned::now()).filter(|_| class == Class::Limit);
         Self { class, message, reset_at }
     }
 }
@@ -195,7 +195,7 @@ impl UsageNote {
     /// The same with the end of a usage limit that the words of its error name.
     #[must_use]
     pub(crate) fn with_named_reset(self) -> Self {
-        let named_reset = self.error.as_deref().and_then(|words| reset::named(words, &Local::now()));
+        let named_reset = self.error.as_deref().and_then(|words| reset::named(words, &Zoned::now()));
         Self { named_reset, ..self }
     }
 

@@ -1,142 +1,107 @@
-//! Notices on the desktop: a real D-Bus daemon with an address of its own, and a service of the tests' own on it.
+//! Notices on the desktop, which `notify-send` shows. A machine for tests has no desktop: theirs writes down what it gets.
 
-use std::collections::HashMap;
 use std::fs;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-
-use zbus::OwnedVariant;
-use zbus::block_on;
-use zbus::connection::Builder;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 
 use crate::policies::project;
-use crate::scratch::{Scratch, wait_for};
+use crate::scratch::Scratch;
 
-const CONFIG: &str = r#"<busconfig>
-  <type>session</type>
-  <listen>unix:path=SOCKET</listen>
-  <auth>EXTERNAL</auth>
-  <policy context="default">
-    <allow send_destination="*" eavesdrop="true"/>
-    <allow eavesdrop="true"/>
-    <allow own="*"/>
-  </policy>
-</busconfig>
-"#;
+/// A `notify-send` that writes down its arguments, each with a NUL behind it, and a further NUL behind the last one.
+const WRITES: &str = r#"{ printf '%s\0' "$@"; printf '\0'; } >> "$HOME/shown""#;
 
-/// A bus; its daemon ends with it.
-struct Bus {
-    daemon: Child,
-    address: String,
+/// A project with this agent and this `notify-send`.
+fn desktop(agent: &str, notify_send: &str) -> Scratch {
+    let scratch = project(agent);
+    scratch.agent("notify-send", notify_send);
+    scratch
 }
 
-impl Bus {
-    fn start(scratch: &Scratch) -> Self {
-        let (config, socket) = (scratch.outside().join("bus.conf"), scratch.outside().join("bus"));
-        fs::write(&config, CONFIG.replace("SOCKET", socket.to_str().unwrap())).unwrap();
-        let mut command = Command::new("dbus-daemon");
-        command.arg("--nofork").arg("--config-file").arg(&config).stdin(Stdio::null());
-        let daemon = command.spawn().expect("dbus-daemon; scripts/test installs it");
-        // Its socket is there before anybody listens to it.
-        wait_for("the bus", || UnixStream::connect(&socket).ok());
-        Self { daemon, address: format!("unix:path={}", socket.display()) }
-    }
+fn ralph(scratch: &Scratch, args: &str) -> Command {
+    let mut command = scratch.ralph(args);
+    command.env("RALPH_NOTIFY_DESKTOP", "true");
+    command
 }
 
-impl Drop for Bus {
-    fn drop(&mut self) {
-        let _ = self.daemon.kill();
-        let _ = self.daemon.wait();
-    }
-}
-
-/// Title, text and urgency of each notification.
-type Shown = Arc<Mutex<Vec<(String, String, u8)>>>;
-
-/// What a desktop has for notifications.
-struct Notifications(Shown);
-
-#[zbus::interface(name = "org.freedesktop.Notifications")]
-impl Notifications {
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::needless_pass_by_value,
-        reason = "as the specification of desktops has it"
-    )]
-    fn notify(
-        &mut self,
-        app: &str,
-        replaces: u32,
-        icon: &str,
-        title: String,
-        text: String,
-        actions: Vec<String>,
-        hints: HashMap<String, OwnedVariant>,
-        timeout: i32,
-    ) -> u32 {
-        let _ = (replaces, icon, actions, timeout);
-        assert_eq!(app, "ralph");
-        let urgency = hints.get("urgency").and_then(|urgency| u8::try_from(urgency).ok()).unwrap_or(99);
-        self.0.lock().unwrap().push((title, text, urgency));
-        1
-    }
+/// The arguments of each call.
+fn shown(scratch: &Scratch) -> Vec<Vec<String>> {
+    let shown = fs::read_to_string(scratch.outside().join("home/shown")).unwrap_or_default();
+    let calls = shown.split_terminator("\0\0");
+    calls.map(|call| call.split('\0').map(str::to_owned).collect()).collect()
 }
 
 #[test]
 fn the_desktop_shows_how_loops_end() {
-    let scratch = project("[ $n = 1 ] && { complete; exit; }; bad 1 x '<b>boom</b>'");
-    let bus = Bus::start(&scratch);
-    let shown = Shown::default();
-    let service = Builder::address(bus.address.as_str())
-        .name("org.freedesktop.Notifications")
-        .serve_at("/org/freedesktop/Notifications", Notifications(Arc::clone(&shown)));
-    let _service = block_on(service.build()).unwrap();
-
-    let mut command = scratch.ralph("prompt p.md 1 --max-retries 0");
-    command.env("RALPH_NOTIFY_DESKTOP", "true").env("DBUS_SESSION_BUS_ADDRESS", &bus.address);
+    let scratch = desktop(r"[ $n = 1 ] && { complete; exit; }; bad 1 x '<b>C:\\no</b>'", WRITES);
+    let mut command = ralph(&scratch, "prompt p.md 1 --max-retries 0");
     let run = Scratch::finish(&mut command);
-    assert!(run.code == Some(0) && !run.stderr.contains("warning"), "{run:?}");
+    assert!(run.code == Some(0) && !run.stderr.contains("desktop"), "{run:?}");
     let run = Scratch::finish(&mut command);
     assert_eq!(run.code, Some(4), "{run:?}");
-    let shown = shown.lock().unwrap().clone();
-    let [done, failed] = &shown[..] else { panic!("{shown:?}") };
-    assert_eq!((&*done.0, done.2, failed.2), ("ralph in project", 1, 2));
-    assert!(done.1.starts_with("✓ prompt done: 1 iteration"), "{shown:?}");
-    // A desktop may read it as markup.
-    assert!(failed.1.contains("&lt;b&gt;boom&lt;/b&gt;"), "{shown:?}");
+    let calls = shown(&scratch);
+    let [done, failed] = &calls[..] else { panic!("{calls:?}") };
+    assert_eq!(done[..4], ["--app-name=ralph", "--urgency=normal", "--", "ralph in project"]);
+    assert!(done.len() == 5 && done[4].starts_with("✓ prompt done: 1 iteration"), "{done:?}");
+    assert_eq!(failed[..4], ["--app-name=ralph", "--urgency=critical", "--", "ralph in project"]);
+    // It is neither markup nor an escape.
+    assert!(failed.len() == 5 && failed[4].contains(r"&lt;b&gt;C:\\no&lt;/b&gt;"), "{failed:?}");
 
-    let mut test = scratch.ralph("notify test");
-    test.env("RALPH_NOTIFY_DESKTOP", "true").env("DBUS_SESSION_BUS_ADDRESS", &bus.address);
-    assert_eq!(Scratch::finish(&mut test).code, Some(0));
+    let test = Scratch::finish(&mut ralph(&scratch, "notify test"));
+    assert!(test.code == Some(0) && test.stdout.starts_with("✓ desktop  notify-send"), "{test:?}");
+    let doctor = Scratch::finish(&mut ralph(&scratch, "doctor"));
+    assert!(doctor.stdout.contains("bin/notify-send; 'ralph notify test' tries it"), "{doctor:?}");
+    assert!(!scratch.run("doctor").stdout.contains("notify-send"), "nobody has asked for it");
 }
 
+/// What cannot be shown is reported once, and the loop is what it is without.
 #[test]
-fn without_a_desktop_nobody_hears_of_it() {
-    let scratch = project("complete");
-    let nowhere = format!("unix:path={}", scratch.outside().join("nowhere").display());
-    for address in ["", &nowhere, "nonsense"] {
-        let mut command = scratch.ralph("prompt p.md 1");
-        command.env("RALPH_NOTIFY_DESKTOP", "true").env("DBUS_SESSION_BUS_ADDRESS", address);
-        command.env("XDG_RUNTIME_DIR", scratch.outside());
-        let run = Scratch::finish(&mut command);
-        assert!(run.code == Some(0) && !run.stderr.contains("warning"), "{address}: {run:?}");
-        let mut test = scratch.ralph("notify test");
-        test.env("RALPH_NOTIFY_DESKTOP", "true").env("DBUS_SESSION_BUS_ADDRESS", address);
-        let run = Scratch::finish(test.env("XDG_RUNTIME_DIR", scratch.outside()));
-        assert!(run.code == Some(1) && run.stdout.starts_with("✗ desktop"), "{address}: {run:?}");
+fn a_desktop_that_shows_nothing_is_reported_once() {
+    let scratch = desktop("complete", "echo 'no bus' >&2; exit 1");
+    let run = Scratch::finish(&mut ralph(&scratch, "prompt p.md 1"));
+    let word = "the desktop shows no notices: exit code 1: no bus: run 'ralph doctor'";
+    assert!(run.code == Some(0) && run.stderr.matches(word).count() == 1, "{run:?}");
+    let test = Scratch::finish(&mut ralph(&scratch, "notify test"));
+    assert!(
+        test.code == Some(1) && test.stdout.starts_with("✗ desktop  notify-send: exit code 1"),
+        "{test:?}"
+    );
+}
+
+/// A `PATH` with every program of this machine but `notify-send`, and with the project's agents.
+fn path_without(scratch: &Scratch) -> String {
+    let folder = scratch.outside().join("without");
+    fs::create_dir(&folder).unwrap();
+    for programs in
+        ["/usr/local/bin", "/usr/bin", "/bin"].map(Path::new).into_iter().filter(|all| all.is_dir())
+    {
+        for program in fs::read_dir(programs).unwrap().map(|entry| entry.unwrap()) {
+            if program.file_name() != "notify-send" {
+                let _ = symlink(program.path(), folder.join(program.file_name()));
+            }
+        }
     }
+    format!("{}:{}", scratch.outside().join("bin").display(), folder.display())
 }
 
-/// A bus whose service takes a notification and never says so.
 #[test]
-fn a_desktop_that_hangs_holds_nobody_up() {
+fn without_notify_send_the_loop_and_the_doctor_report_it() {
     let scratch = project("complete");
-    let socket = scratch.outside().join("silent");
-    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let mut command = scratch.ralph("prompt p.md 1");
-    command.env("RALPH_NOTIFY_DESKTOP", "true");
-    let run =
-        Scratch::finish(command.env("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={}", socket.display())));
-    assert!(run.code == Some(0) && run.elapsed.as_secs() < 15, "{run:?}");
+    let path = path_without(&scratch);
+    let run = Scratch::finish(ralph(&scratch, "prompt p.md 1").env("PATH", &path));
+    let word = "the desktop shows no notices: cannot start 'notify-send': No such file or directory";
+    assert!(run.code == Some(0) && run.stderr.matches(word).count() == 1, "{run:?}");
+    let doctor = Scratch::finish(ralph(&scratch, "doctor").env("PATH", &path));
+    let word = "notify-send is not on PATH: the desktop shows no notices";
+    assert!(doctor.stdout.contains(word) && doctor.stdout.contains("libnotify-bin"), "{doctor:?}");
+}
+
+#[test]
+fn a_desktop_that_hangs_holds_no_loop_up() {
+    let scratch = desktop("complete", "sleep 600");
+    let run = Scratch::finish(&mut ralph(&scratch, "prompt p.md 1"));
+    assert!(run.code == Some(0) && run.elapsed.as_secs() < 30, "{run:?}");
+    // By its own limit, or because the run ends just then.
+    assert!(run.stderr.contains("the desktop shows no notices: it "), "{run:?}");
+    scratch.assert_nothing_left();
 }

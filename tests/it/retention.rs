@@ -25,8 +25,7 @@ fn the_oldest_runs_are_removed_and_older_logs_are_compressed() {
         let links = fs::read_dir(scratch.path(".ralph/logs")).unwrap();
         let links: Vec<_> = links.map(|link| link.unwrap().path()).collect();
         let all_lead = links.iter().all(|link| link.exists());
-        (all_lead && links.iter().filter(|link| link.extension().unwrap() == "zst").count() == 2)
-            .then_some(())
+        (all_lead && links.iter().filter(|link| link.extension().unwrap() == "gz").count() == 2).then_some(())
     };
     wait_for("the logs of two to be compressed, and no link to lead nowhere", compressed);
     scratch.write("go", "");
@@ -47,6 +46,13 @@ fn the_oldest_runs_are_removed_and_older_logs_are_compressed() {
         assert!(run.code == Some(0) && run.stdout.contains("SESSION SUMMARY"), "{run:?}");
         assert!(run.stdout.contains("on it"), "{run:?}");
     }
+    // By other programs as well.
+    let log = |folder: &std::path::Path, end: &str| {
+        let mut files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+        files.find(|file| file.to_str().unwrap().ends_with(end)).unwrap()
+    };
+    let unpacked = Scratch::finish(scratch.command("zcat").arg(log(&folders[0], ".log.gz")));
+    assert_eq!((unpacked.code, unpacked.stdout), (Some(0), of_run(&folders[0]).stdout));
     assert!(scratch.run("logs --run 2026").stderr.contains("--agent"), "of whom is not said");
 
     // The newest one forgotten, the next older logs are read; in the end one that was compressed.

@@ -83,9 +83,7 @@ fn session_log(found: &Loop) -> anyhow::Result<Option<PathBuf>> {
 fn newest_log(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let entries = own::entries(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     // A link leads to one that is found where it is.
-    let is_log = |path: &PathBuf| {
-        path.extension().is_some_and(|end| end == "log" || end == "zst") && !path.is_symlink()
-    };
+    let is_log = |path: &PathBuf| retention::is_log(path) && !path.is_symlink();
     Ok(newest_of(entries.into_iter().filter(is_log)))
 }
 
