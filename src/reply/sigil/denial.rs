@@ -59,6 +59,7 @@ const KEPT: usize = 6;
 
 /// What is known of the words of a sentence. It takes as much memory for many as for a few.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the sentence")]
 pub(super) struct Denial {
     /// The word that is being read, lowercase; one that is too long is cut.
     word: String,
