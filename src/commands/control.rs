@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
 use super::output::{Said, say};
 use super::target;
@@ -187,6 +187,9 @@ fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
 }
 
 /// Asks a running loop for something, and waits a moment until it took that and `is_done`.
+///
+/// # Errors
+/// When it cannot be asked, or refuses.
 pub(super) fn ask(
     found: &Loop,
     request: Request,
@@ -202,12 +205,15 @@ pub(super) fn ask(
         );
     }
     let folder = found.project.requests();
-    // The loop has reported a key that cannot be had.
-    let signer = Signer::of(&found.project).ok().flatten();
+    let signer = Signer::of_running(&found.project);
     let path = requests::send(&folder, signer.as_ref(), &before.run, request)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let is_late = Instant::now() > deadline;
+        if requests::is_refused(&path) {
+            let _ = requests::withdraw(&path);
+            return Err(refused(found, before.process.pid));
+        }
         // Where the folder is gone as well, somebody has tidied up.
         let is_taken = !path.exists() && folder.is_dir();
         let now = found.again().and_then(|found| found.state.ok()).filter(|now| now.run == before.run);
@@ -215,7 +221,7 @@ pub(super) fn ask(
             Some(now) if is_taken && (is_late || is_done(&now)) => return Ok(Answer::Taken(now)),
             Some(now) if now.is_alive() => {}
             // It is over. What it has not taken nobody will take.
-            _ if std::fs::remove_file(&path).is_ok() => return Ok(Answer::Over),
+            _ if requests::withdraw(&path) => return Ok(Answer::Over),
             Some(now) => return Ok(Answer::Taken(now)),
             None => return Ok(Answer::Over),
         }
@@ -224,6 +230,19 @@ pub(super) fn ask(
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Why a loop takes no request of this user's, and what can be done.
+fn refused(found: &Loop, pid: u32) -> anyhow::Error {
+    let key = found
+        .project
+        .graph_key()
+        .map_or_else(|| "~/.local/state".to_owned(), |key| key.display().to_string());
+    anyhow!(
+        "loop '{}' (process {pid}) has refused this: it is not signed with the key that the loop began with, and {key} is another \
+         one or cannot be used: ask with the ralph and the home directory that started the loop, or end it with 'kill {pid}'",
+        found.name
+    )
 }
 
 /// That a loop has not reacted.

@@ -71,7 +71,7 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
     let Some(found) = &worker.found else { return Ok(()) };
     let Some(state) = found.alive() else { return Ok(()) };
     let monitor = ProcessHandle::of(&state.process)?;
-    let signer = Signer::of(&found.project).ok().flatten();
+    let signer = Signer::of_running(&found.project);
     let asked = requests::send(&found.project.requests(), signer.as_ref(), &state.run, request)?;
     let is_over = || found.again().as_ref().and_then(Loop::alive).is_none_or(|now| now.run != state.run);
     let until = |limit: Duration, is_so: &dyn Fn() -> bool| {
@@ -84,7 +84,8 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
         }
         is_over()
     };
-    if until(TAKES, &|| is_over() || !asked.exists()) || !asked.exists() && until(limit, &is_over) {
+    let is_answered = || !asked.exists() || requests::is_refused(&asked);
+    if until(TAKES, &|| is_over() || is_answered()) || !asked.exists() && until(limit, &is_over) {
         // What it does after its last record is not to come between.
         return Ok(monitor.map_or(Ok(true), |monitor| monitor.ends_by(Instant::now() + TAKES)).map(drop)?);
     }
