@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 
-use super::output::{Said, say};
+use super::output::{Said, say, warn};
 use super::target;
 use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
@@ -124,12 +124,15 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
         let (name, project) = (&found.name, &found.project);
         let _alone = recorder::hold(project, "cancel")?;
         // It may have been gone on with meanwhile.
-        let Some(Ok(state)) = found.again().map(|found| found.state) else { continue };
+        let Some(Loop { state: Ok(state), read_on, .. }) = found.again() else { continue };
         if !is_over(&state) {
             continue;
         }
-        ending::book(project, &state, Outcome::Cancelled)
+        ending::book(project, &state, read_on.as_ref(), Outcome::Cancelled)
             .with_context(|| format!("loop '{name}' cannot be ended"))?;
+        if let Some(recovered) = read_on.and_then(|read_on| read_on.line()) {
+            warn(&format!("{name}: {recovered}"));
+        }
         say(&format!("{name}: cancelled (was at iteration {})", state.tally.iteration));
     }
     Ok(0)

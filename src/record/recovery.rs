@@ -12,7 +12,7 @@ use super::event_lines::event_of;
 use super::iterations_log::Steps;
 use super::run_folder::{RunStart, event_logs};
 use super::state::{self, Extent, Found, State};
-use super::{lock, log_of_state, registry, state_fold};
+use super::{blocks, lock, log_of_state, registry, state_fold};
 use crate::engine::event::{Event, LoopIdentity, Recovered, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::files::own;
@@ -38,6 +38,13 @@ pub struct ReadOn {
 impl ReadOn {
     fn of(state: &State) -> Self {
         Self { recovered: Recovered { from: state.run.clone(), ..Recovered::default() }, step: None }
+    }
+
+    /// What the user should know of attempts that were not booked.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        let Recovered { attempts, cost_usd, .. } = self.recovered;
+        (attempts > 0).then(|| blocks::recovered_line(attempts, cost_usd))
     }
 
     /// Has the state take what a line tells.

@@ -125,6 +125,21 @@ fn a_state_that_is_lost_is_made_anew_from_the_log() {
 }
 
 #[test]
+fn a_loop_that_is_cancelled_after_a_cut_has_all_its_steps() {
+    let scratch = cut_off();
+    let run = scratch.run("cancel");
+    assert!(run.code == Some(0) && run.stdout == "prompt: cancelled (was at iteration 2)\n", "{run:?}");
+    assert!(run.stderr.contains(TOLD.trim_start_matches("! ")), "{run:?}");
+    let steps = scratch.read(".ralph/iterations.log");
+    let steps: Vec<&str> =
+        steps.lines().filter_map(|line| line.split_once(' ')).map(|(_, step)| step).collect();
+    let [.., second, third, end] = steps.as_slice() else { panic!("{steps:?}") };
+    assert!(second.starts_with("[START] iteration 2/"), "{steps:?}");
+    assert!(third.starts_with("[END] iteration 2 exit=0 "), "{steps:?}");
+    assert!(end.starts_with("[DONE] loop complete after 2 iterations reason=cancelled"), "{steps:?}");
+}
+
+#[test]
 fn a_loop_killed_anywhere_counts_each_attempt_once() {
     let scratch = project("say hi; ok");
     for round in 0..6 {

@@ -15,6 +15,7 @@ use crate::engine::stop::Request;
 use crate::process::handle::ProcessHandle;
 use crate::process::ladder::Ladder;
 use crate::record::lookup::Loop;
+use crate::record::recovery::ReadOn;
 use crate::record::requests::{self, Signer};
 use crate::record::state::State;
 use crate::record::{ending, recorder};
@@ -125,7 +126,7 @@ fn close(worker: &Worker) -> anyhow::Result<()> {
         return super::clean::remove_folder(&worker.project, lock);
     };
     match &found.state {
-        Ok(state) if !has_ended(state) => book(worker, state),
+        Ok(state) if !has_ended(state) => book(worker, state, found.read_on.as_ref()),
         _ => Ok(()),
     }
 }
@@ -138,7 +139,11 @@ fn has_ended(state: &State) -> bool {
 }
 
 /// Books the end of a loop that has no monitor which would.
-fn book(worker: &Worker, state: &State) -> anyhow::Result<()> {
+fn book(worker: &Worker, state: &State, read_on: Option<&ReadOn>) -> anyhow::Result<()> {
     let failed = || format!("worker '{}' is killed, and its records cannot say so", worker.name);
-    ending::book(&worker.project, state, Outcome::Cancelled).with_context(failed)
+    ending::book(&worker.project, state, read_on, Outcome::Cancelled).with_context(failed)?;
+    if let Some(recovered) = read_on.and_then(ReadOn::line) {
+        warn(&format!("{}: {recovered}", worker.name));
+    }
+    Ok(())
 }
