@@ -311,7 +311,7 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     };
     let now = Local::now();
     let stamp = format!("{}{:03}", timestamp::for_names(now), now.timestamp_subsec_millis());
-    let aside = path.with_extension(format!("toml.{stamp}"));
+    let aside = path.with_added_extension(stamp);
     std::fs::rename(path, &aside).map_err(failed)?;
     Ok(Some(format!("{} is set aside as {}: {why}", path.display(), aside.display())))
 }

@@ -291,3 +291,50 @@ fn an_iteration_of_a_worker_that_had_ended_stands_once() {
     };
     assert_eq!(words(&tmux.log()), words(&steps));
 }
+
+#[test]
+fn a_state_of_a_worker_that_is_lost_is_made_anew_from_the_log() {
+    for content in [Some(""), Some("{\"version\": 1, \"worker_n"), Some("\0\0\0\0\0\0"), None] {
+        let tmux = Tmux::new();
+        let mut ralph = tmux.start("spin 1000", "-n 3 --inactivity-timeout 30");
+        tmux.wait_for_screen("Do the thing");
+        wait_for("the prompt", || {
+            let pane = fs::read_to_string(tmux.folder().join("pane.json")).unwrap_or_default();
+            pane.contains("yes").then_some(())
+        });
+        let (state, before) = (tmux.folder().join("state.json"), tmux.state());
+        ralph.kill().unwrap();
+        ralph.wait().unwrap();
+        match content {
+            Some(content) => fs::write(&state, content).unwrap(),
+            None => fs::remove_file(&state).unwrap(),
+        }
+        let listed = tmux.run("ls").stdout;
+        let is_known = |line: &str| line.starts_with("w ") && !line.contains("unknown");
+        assert!(listed.lines().any(is_known), "{content:?}: {listed}");
+        let ralph = tmux.ralph("run w").spawn().unwrap();
+        wait_for("a monitor", || {
+            tmux.run("status w --json").stdout.contains("\"status\":\"running\"").then_some(())
+        });
+        // The rest of what the worker was set up with is there again as well.
+        let anew = tmux.state();
+        for key in ["prompt_file", "max_iterations", "current_iteration", "inactivity_timeout"] {
+            assert_eq!(anew[key], before[key], "{content:?}: {key}");
+        }
+        let worker = |state: &serde_json::Value| state["loop"]["worker"].as_object().unwrap().clone();
+        assert_eq!(worker(&anew), worker(&before), "{content:?}");
+        assert_eq!(tmux.run("cancel --now w").code, Some(0));
+        let run = finish(ralph);
+        assert!(run.stderr.contains("taken up in the middle of its iteration"), "{content:?}: {run:?}");
+        tmux.assert_nothing_left();
+    }
+    // Without its logs, nothing is known of it: what to do is said.
+    let tmux = Tmux::new();
+    assert_eq!(tmux.spawn("exit 0", "-n 1").code, Some(0));
+    fs::remove_dir_all(tmux.scratch.path(".ralph/runs")).unwrap();
+    fs::write(tmux.folder().join("state.json"), "").unwrap();
+    let run = tmux.run("run w");
+    let advice = "start it anew with 'ralph spawn --replace --name w'";
+    assert!(run.code == Some(1) && run.stderr.contains(advice), "{run:?}");
+    assert_eq!(tmux.spawn("exit 0", "-n 1 --replace").code, Some(0));
+}
