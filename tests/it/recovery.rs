@@ -174,15 +174,21 @@ fn what_killed_processes_have_left_of_writing_goes_at_the_next_start() {
     gone.wait().unwrap();
     let dead = format!(".ralph-{}-{}-aBc123.tmp", &boot[..8], gone.id());
     let living = format!(".ralph-{}-{}-aBc123.tmp", &boot[..8], std::process::id());
-    for folder in [".ralph", ".git/info", "."] {
+    let folders = [".ralph", ".ralph/knowledge", ".ralph/features/x", ".git", ".git/info", "."];
+    for folder in folders {
         for name in [&*dead, ".ralph-0123abcd-1-x.tmp", &living, "state.toml.x1y2z3.tmp", ".ralph-mine.tmp"] {
             scratch.write(&format!("{folder}/{name}"), "");
         }
     }
+    for name in [&dead, &living] {
+        scratch.write(&format!(".git/index{name}/files/x"), "");
+    }
     let doctor = scratch.run("doctor").stdout;
-    assert!(doctor.contains("4 temporary files of processes that were killed"), "{doctor}");
+    assert!(doctor.contains("13 temporary files of processes that were killed"), "{doctor}");
     assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
-    for folder in [".ralph", ".git/info", "."] {
+    let is_there = |name: &str| scratch.path(&format!(".git/index{name}/files/x")).exists();
+    assert!(!is_there(&dead) && is_there(&living));
+    for folder in folders {
         let is_there = |name: &str| scratch.path(folder).join(name).exists();
         assert!(!is_there(&dead) && !is_there(".ralph-0123abcd-1-x.tmp"), "{folder}");
         assert!(
@@ -244,6 +250,11 @@ fn a_lock_that_an_ended_agent_left_in_git_goes_when_nobody_holds_it() {
     assert!(run.code == Some(0) && lock(&scratch, "HEAD").exists(), "{run:?}");
     kill_process_group(Pid::from_child(&git), Signal::KILL).unwrap();
     git.wait().unwrap();
+    let doctor = scratch.run("doctor").stdout;
+    assert!(
+        doctor.contains(".git/HEAD.lock: an agent that was ended inside of git left this lock"),
+        "{doctor}"
+    );
     agent(&scratch, "git commit --quiet --allow-empty --message more; complete");
     let run = scratch.run("prompt p.md 1");
     let told = "removed .git/HEAD.lock: an agent that was ended inside of git left this lock, and no process holds it";
