@@ -278,6 +278,14 @@ fn escape_pattern(path: &Path) -> String {
     pattern
 }
 
+/// The folders of the repository in which processes that were killed may have left temporary files: that of the work tree `root`, and
+/// that of the exclude file.
+#[must_use]
+pub fn litter(root: &Path) -> Vec<PathBuf> {
+    let git_dir = head_file::git_dir(root).ok().flatten();
+    git_dir.into_iter().chain(head_file::common_dir(root).map(|common| common.join("info"))).collect()
+}
+
 /// Enters `patterns` in the `info/exclude` that all work trees of `root` share; says whether anything was missing.
 /// The user's own lines and line ends stay as they are.
 pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
@@ -287,8 +295,8 @@ pub fn exclude(root: &Path, patterns: &[String]) -> Result<bool, GitError> {
     // Two loops in two work trees may get here at once; on a file system without locks the chance is taken.
     let folder = File::open(&info).map_err(|reason| GitError::Exclude { path: info, reason })?;
     let _ = folder.lock();
-    if let Some(info) = path.parent() {
-        temporary::sweep(info);
+    for folder in litter(root) {
+        temporary::sweep(&folder);
     }
     let old = match theirs::read(&path, theirs::MAX_TEXT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
-use super::output::{Said, say};
+use super::output::{Said, say, warn};
 use super::target;
 use crate::cli::{CancelArgs, NoteArgs, TargetArgs};
 use crate::engine::outcome::{Outcome, Status};
@@ -124,12 +124,15 @@ fn cancel_cut_off(loops: &[Loop]) -> anyhow::Result<u8> {
         let (name, project) = (&found.name, &found.project);
         let _alone = recorder::hold(project, "cancel")?;
         // It may have been gone on with meanwhile.
-        let Some(Ok(state)) = found.again().map(|found| found.state) else { continue };
+        let Some(Loop { state: Ok(state), read_on, .. }) = found.again() else { continue };
         if !is_over(&state) {
             continue;
         }
-        ending::book(project, &state, Outcome::Cancelled)
+        ending::book(project, &state, read_on.as_ref(), Outcome::Cancelled)
             .with_context(|| format!("loop '{name}' cannot be ended"))?;
+        if let Some(recovered) = read_on.and_then(|read_on| read_on.line()) {
+            warn(&format!("{name}: {recovered}"));
+        }
         say(&format!("{name}: cancelled (was at iteration {})", state.tally.iteration));
     }
     Ok(0)
@@ -187,6 +190,9 @@ fn running(args: &TargetArgs) -> anyhow::Result<Vec<Loop>> {
 }
 
 /// Asks a running loop for something, and waits a moment until it took that and `is_done`.
+///
+/// # Errors
+/// When it cannot be asked, or refuses.
 pub(super) fn ask(
     found: &Loop,
     request: Request,
@@ -202,12 +208,15 @@ pub(super) fn ask(
         );
     }
     let folder = found.project.requests();
-    // The loop has reported a key that cannot be had.
-    let signer = Signer::of(&found.project).ok().flatten();
+    let signer = Signer::of_running(&found.project);
     let path = requests::send(&folder, signer.as_ref(), &before.run, request)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let is_late = Instant::now() > deadline;
+        if requests::is_refused(&path) {
+            let _ = requests::withdraw(&path);
+            return Err(refused(found, before.process.pid));
+        }
         // Where the folder is gone as well, somebody has tidied up.
         let is_taken = !path.exists() && folder.is_dir();
         let now = found.again().and_then(|found| found.state.ok()).filter(|now| now.run == before.run);
@@ -215,7 +224,7 @@ pub(super) fn ask(
             Some(now) if is_taken && (is_late || is_done(&now)) => return Ok(Answer::Taken(now)),
             Some(now) if now.is_alive() => {}
             // It is over. What it has not taken nobody will take.
-            _ if std::fs::remove_file(&path).is_ok() => return Ok(Answer::Over),
+            _ if requests::withdraw(&path) => return Ok(Answer::Over),
             Some(now) => return Ok(Answer::Taken(now)),
             None => return Ok(Answer::Over),
         }
@@ -224,6 +233,19 @@ pub(super) fn ask(
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Why a loop takes no request of this user's, and what can be done.
+fn refused(found: &Loop, pid: u32) -> anyhow::Error {
+    let key = found
+        .project
+        .graph_key()
+        .map_or_else(|| "~/.local/state".to_owned(), |key| key.display().to_string());
+    anyhow!(
+        "loop '{}' (process {pid}) has refused this: it is not signed with the key that the loop began with, and {key} is another \
+         one or cannot be used: ask with the ralph and the home directory that started the loop, or end it with 'kill {pid}'",
+        found.name
+    )
 }
 
 /// That a loop has not reacted.

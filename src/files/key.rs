@@ -25,18 +25,30 @@ pub fn at(path: &Path) -> Result<[u8; LENGTH], FileError> {
     key().map_err(FileError::at(path))
 }
 
+/// Writes a key back to the file at `path` where nothing is there any more; answers whether it did.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep(path: &Path, key: &[u8; LENGTH]) -> Result<bool, FileError> {
+    let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    if is_missing { write(path, key).map_err(FileError::at(path)) } else { Ok(false) }
+}
+
 fn make(path: &Path) -> io::Result<[u8; LENGTH]> {
+    write(path, &digest::random()?)?;
+    whole(&own::read(path, LENGTH as u64)?)
+}
+
+/// Writes a key to a new file; `false`: another process was faster, its key is the one.
+fn write(path: &Path, key: &[u8; LENGTH]) -> io::Result<bool> {
     if let Some(folder) = path.parent() {
         own::make_folders(folder)?;
     }
-    let bytes: [u8; LENGTH] = digest::random()?;
-    let fill = |into: &Path| own::open(into, OpenOptions::new().write(true))?.write_all(&bytes);
+    let fill = |into: &Path| own::open(into, OpenOptions::new().write(true))?.write_all(key);
     match own::create_filled(path, fill) {
-        // Another process was faster: its key is the one.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        made => made?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        made => made.map(|()| true),
     }
-    whole(&own::read(path, LENGTH as u64)?)
 }
 
 fn whole(bytes: &[u8]) -> io::Result<[u8; LENGTH]> {
@@ -63,6 +75,10 @@ mod tests {
             let said = at(&path).unwrap_err().to_string();
             assert!(said.contains("state/key"), "{said}");
             assert_eq!(fs::read(&path).unwrap(), wrong, "it is not overwritten");
+            assert!(!keep(&path, &made).unwrap());
         }
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        assert!(keep(&path, &made).unwrap() && !keep(&path, &[0; LENGTH]).unwrap());
+        assert_eq!(at(&path).unwrap(), made);
     }
 }

@@ -1,14 +1,15 @@
 //! Temporary files: a file that is written whole is written under a temporary name, and renamed to its place when it is complete.
-//! A process that is killed leaves one behind. Its name has the boot and the process, so that the next start removes it and nothing else.
+//! A process that is killed leaves one behind. Its name has the boot and the process, and it is locked, so that the next start removes
+//! it and nothing else. The same holds for temporary folders.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
 
+use rustix::fs::OFlags;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::own;
@@ -16,6 +17,9 @@ use super::own;
 /// What their names begin with; the boot, the process and something random follow.
 const PREFIX: &str = ".ralph-";
 const SUFFIX: &str = ".tmp";
+/// What the names of folders begin with, which are made in the folder of a repository: those of git's own files that name no commits
+/// do.
+const FOLDER: &str = "index";
 /// So much of the id of a boot is in a name, in bytes.
 const BOOT: usize = 8;
 /// What git is to ignore, wherever one of them is left.
@@ -31,22 +35,43 @@ fn prefix() -> String {
     format!("{PREFIX}{}-{}-", boot(), std::process::id())
 }
 
-/// Makes a temporary folder in another one, whose name begins with `kind`, and removes those that killed processes have left.
-///
-/// # Errors
-/// When it cannot be made.
-pub fn make_folder(folder: &Path, kind: &str) -> io::Result<TempDir> {
-    /// From another container a process cannot be seen; what it does takes no longer than this.
-    const LONGEST: Duration = Duration::from_hours(1);
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let made_by = name.to_str().and_then(|name| made_by(name.strip_prefix(kind)?));
-        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-        if made_by.is_some_and(|(boot, pid)| !is_there(boot, pid)) && age().is_some_and(|age| age > LONGEST) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
+/// A temporary folder, which is removed when this is dropped.
+#[derive(Debug)]
+pub struct Folder {
+    folder: TempDir,
+    /// Let go of when the folder is gone.
+    _lock: Option<File>,
+}
+
+impl Folder {
+    /// Makes one in the folder of a repository, and removes what killed processes have left there.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_in(folder: &Path) -> io::Result<Self> {
+        sweep(folder);
+        let prefix = format!("{FOLDER}{}", prefix());
+        let folder = tempfile::Builder::new().prefix(&prefix).suffix(SUFFIX).tempdir_in(folder)?;
+        let lock = open_folder(folder.path()).ok();
+        lock.iter().for_each(lock_if_possible);
+        Ok(Self { folder, _lock: lock })
     }
-    tempfile::Builder::new().prefix(&format!("{kind}{}", prefix())).suffix(SUFFIX).tempdir_in(folder)
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// From another container a process cannot be seen, but its lock can. Some file systems have none.
+fn lock_if_possible(file: &File) {
+    let _ = file.try_lock();
+}
+
+fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.union(OFlags::DIRECTORY);
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 /// Makes a temporary file in a folder; nobody else may read it unless `mode` says so.
@@ -58,8 +83,7 @@ pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile
         builder.permissions(Permissions::from_mode(mode));
     }
     let file = builder.tempfile_in(folder)?;
-    // From another container the process cannot be seen, but the lock can.
-    let _ = file.as_file().try_lock();
+    lock_if_possible(file.as_file());
     Ok(file)
 }
 
@@ -73,14 +97,18 @@ pub(super) fn folder_for(folder: &Path) -> Option<PathBuf> {
     (there.is_dir() && there.dev() == here.dev()).then_some(ours)
 }
 
-/// Removes the temporary files that killed processes have left in a folder. What cannot be removed does no harm.
+/// Removes the temporary files and folders that killed processes have left in a folder. What cannot be removed does no harm.
 pub fn sweep(folder: &Path) {
     for path in left_in(folder) {
-        let _ = fs::remove_file(path);
+        let _ = if is_folder(&path) { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 }
 
-/// The temporary files that killed processes have left in a folder.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+/// The temporary files and folders that killed processes have left in a folder.
 #[must_use]
 pub fn left_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -93,7 +121,8 @@ fn is_left_over(path: &Path) -> bool {
     };
     // A descriptor that is closed may live on in a program that is just being started.
     let is_free = |file: File| file.try_lock().is_ok() && file.unlock().is_ok();
-    !is_there(its_boot, pid) && own::open_to_read(path).is_ok_and(is_free)
+    let open = || if is_folder(path) { open_folder(path) } else { own::open_to_read(path) };
+    !is_there(its_boot, pid) && open().is_ok_and(is_free)
 }
 
 fn is_there(its_boot: &str, pid: u32) -> bool {
@@ -103,7 +132,7 @@ fn is_there(its_boot: &str, pid: u32) -> bool {
 /// By which process of which boot the file of this name was made; `None` for a name of another kind.
 fn made_by(name: &str) -> Option<(&str, u32)> {
     // SQLite puts one beside a database that is just being made.
-    let name = name.strip_suffix("-journal").unwrap_or(name);
+    let name = name.strip_suffix("-journal").or(name.strip_prefix(FOLDER)).unwrap_or(name);
     let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
     let (boot, pid, random) = (parts.next()?, parts.next()?, parts.next()?);
     let is_boot = boot.len() == BOOT && boot.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -161,6 +190,25 @@ mod tests {
         let mine = make(folder.path(), None).unwrap();
         assert!(made_by(mine.path().file_name().unwrap().to_str().unwrap()).is_some());
         assert_eq!(swept(), 0);
+    }
+
+    #[test]
+    fn folders_are_left_by_dead_processes_whose_lock_is_free() {
+        let root = tempfile::tempdir().unwrap();
+        let mine = Folder::make_in(root.path()).unwrap();
+        let name = mine.path().file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("index.ralph-") && made_by(name).is_some(), "{name}");
+        // As seen from where the process cannot be: its lock counts.
+        let left = root.path().join(format!("index.ralph-0123abcd-{}-x.tmp", std::process::id()));
+        fs::rename(mine.path(), &left).unwrap();
+        fs::write(left.join("index"), "").unwrap();
+        assert_eq!(left_in(root.path()), [] as [PathBuf; 0]);
+        drop(mine);
+        assert_eq!(left_in(root.path()), [left.as_path()]);
+        let other = root.path().join("index.ralph-mine.tmp");
+        fs::create_dir(&other).unwrap();
+        drop(Folder::make_in(root.path()).unwrap());
+        assert!(!left.exists() && other.exists(), "the next one that is made removes it");
     }
 
     #[test]

@@ -5,12 +5,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::GitError;
 use super::remove::RemoveError;
 use super::save::write;
-use crate::files::temporary;
+use crate::files::temporary::Folder;
 
 /// A call of git with one of our indexes, and what it reads from its stdin.
 pub(super) type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 'a;
@@ -20,7 +18,7 @@ pub(super) type Git<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, GitError> + 
 pub(super) struct Checkout {
     git_dir: PathBuf,
     /// In the repository, so that no other file system gets in the way.
-    folder: TempDir,
+    folder: Folder,
     index: PathBuf,
 }
 
@@ -49,8 +47,7 @@ impl Checkout {
     /// Of `tree` in the repository of `git_dir`.
     pub(super) fn of(git_dir: &Path, tree: &str) -> Result<Self, RemoveError> {
         let failed = |reason| RemoveError::Io { path: git_dir.to_owned(), reason };
-        // The name begins as one of git's own files does that hold no commits.
-        let folder = temporary::make_folder(git_dir, "index").map_err(failed)?;
+        let folder = Folder::make_in(git_dir).map_err(failed)?;
         let checkout = Self { git_dir: git_dir.to_owned(), index: folder.path().join("index"), folder };
         std::fs::create_dir(checkout.root()).map_err(failed)?;
         checkout.git(&["read-tree", tree], b"")?;

@@ -7,12 +7,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::head_file::git_dir;
 use super::save::{commit_tree, text, write};
 use super::{Changed, GitError, LIMIT, head, run};
-use crate::files::{atomic, temporary};
+use crate::files::atomic;
+use crate::files::temporary::Folder;
 
 /// So many bytes of untracked files are saved, the smallest files first: git copies all of them. The rest is not taken back.
 const MOST_BYTES: u64 = 64 << 20;
@@ -142,10 +141,9 @@ impl Contents {
 }
 
 /// A copy of the work tree's index in a folder of its own, which is in the repository so that both are on one file system.
-fn copied_index(root: &Path) -> Result<(TempDir, PathBuf), GitError> {
+fn copied_index(root: &Path) -> Result<(Folder, PathBuf), GitError> {
     let git_dir = git_dir(root).map_err(GitError::unreadable(root))?.unwrap_or_else(|| root.join(".git"));
-    let folder = temporary::make_folder(&git_dir, "index");
-    let folder = folder.map_err(GitError::unreadable(&git_dir))?;
+    let folder = Folder::make_in(&git_dir).map_err(GitError::unreadable(&git_dir))?;
     let copy = folder.path().join("index");
     match atomic::copy_own(&git_dir.join("index"), &copy) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::unreadable(&git_dir)(error)),

@@ -19,6 +19,7 @@ use super::remove::RemoveError;
 use super::worktrees::{Tree, shell_word, without_links};
 use super::{GitError, common_dir, head_file, progress, save};
 use crate::files::atomic;
+use crate::files::temporary::Folder;
 use crate::files::{if_there, theirs};
 use crate::text::jitter;
 
@@ -182,12 +183,12 @@ struct Begun<'a> {
     tree: &'a HalfMade<'a>,
     commit: &'a str,
     common: &'a Path,
-    index: tempfile::TempDir,
+    index: Folder,
 }
 
 impl<'a> Begun<'a> {
     fn of(tree: &'a HalfMade<'a>, common: &'a Path, commit: &'a str) -> Result<Self, GitError> {
-        let index = tempfile::tempdir().map_err(|error| tree.refused(error.to_string()))?;
+        let index = Folder::make_in(common).map_err(|error| tree.refused(error.to_string()))?;
         let begun = Self { tree, commit, common, index };
         begun.git(&["read-tree", commit])?;
         begun.git(&["update-index", "-q", "--ignore-missing", "--refresh"])?;

@@ -16,10 +16,18 @@ use super::head_file;
 use super::worktrees::{CheckedOut, checked_out, locks};
 use crate::process::stat::Stat;
 
-/// Removes the locks of the work tree `root` that were made within this time, if no git works there; answers which they were. To be
-/// called after all processes of the loop have ended that was at work then.
+/// Removes the locks that were [left](left), and answers which they were. To be called after all processes of the loop have ended that
+/// was at work then.
 #[must_use]
 pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
+    let mut left = left(root, at_work);
+    left.retain(|lock| fs::remove_file(lock).is_ok());
+    left
+}
+
+/// The locks of the work tree `root` that were made within this time, if no git works there.
+#[must_use]
+pub fn left(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf> {
     let branch = match checked_out(root) {
         Ok(CheckedOut::Branch(name)) => name,
         // There is no lock of this name.
@@ -30,10 +38,9 @@ pub fn remove(root: &Path, at_work: &RangeInclusive<SystemTime>) -> Vec<PathBuf>
         found.and_then(|found| found.modified().ok()).is_some_and(|made| at_work.contains(&made))
     };
     let mut left: Vec<PathBuf> = locks(root, &branch).into_iter().filter(is_of_then).collect();
-    if left.is_empty() || is_in_use(root, &left) {
-        return Vec::new();
+    if !left.is_empty() && is_in_use(root, &left) {
+        left.clear();
     }
-    left.retain(|lock| fs::remove_file(lock).is_ok());
     left
 }
 

@@ -8,15 +8,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use tempfile::TempDir;
-
 use super::checkout::{Checkout, Git, hashed};
 use super::keep::tagged;
 use super::remove::RemoveError;
 use super::save::{What, commit_tree, text, write};
 use super::{GitError, LIMIT, run};
 use crate::files::atomic::{self, Durability};
-use crate::files::{temporary, theirs};
+use crate::files::temporary::Folder;
+use crate::files::theirs;
 use crate::project::BRANCH_PLAN as PLAN;
 
 /// What is not committed in a work tree, as objects of git: made through an index of our own, so that nothing of the
@@ -25,7 +24,7 @@ pub(super) struct Uncommitted<'a> {
     path: &'a Path,
     git_dir: &'a Path,
     /// Our indexes; in the repository, so that no other file system gets in the way.
-    folder: TempDir,
+    folder: Folder,
     trees: Trees,
 }
 
@@ -51,8 +50,8 @@ struct Trees {
 impl<'a> Uncommitted<'a> {
     /// Reads everything that git would see but the plan's copy, also files that it was told not to look at.
     pub(super) fn read(path: &'a Path, git_dir: &'a Path) -> Result<Self, RemoveError> {
-        let folder = temporary::make_folder(git_dir, "index");
-        let folder = folder.map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
+        let folder = Folder::make_in(git_dir)
+            .map_err(|reason| RemoveError::Io { path: git_dir.to_owned(), reason })?;
         let none = String::new;
         let trees = Trees { head: None, committed: none(), staged: none(), files: none(), is_raw: false };
         let mut uncommitted = Self { path, git_dir, folder, trees };

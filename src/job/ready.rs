@@ -255,7 +255,7 @@ impl<'a> Ready<'a> {
                 .kept_by(Box::new(|| recorder.borrow_mut().keep()))
                 .without(secrets)
                 .beside(Box::new(|| {
-                    let notice = || notifier.and_then(Notifier::word).or_else(|| requests.dropped());
+                    let notice = || notifier.and_then(Notifier::word).or_else(|| requests.news());
                     hooks.news().or_else(|| notice().map(News::Notice))
                 }))
                 .with_person(self.person),
@@ -275,7 +275,7 @@ impl<'a> Ready<'a> {
         let end = run_engine(job);
         hooks.finish(|| is_hurried(inbox));
         let mut recorder = recorder.into_inner();
-        let left = || hooks.news().or_else(|| requests.dropped().map(News::Notice));
+        let left = || hooks.news().or_else(|| requests.news().map(News::Notice));
         while let Some(news) = left().map(|news| news.without(secrets)) {
             tell_afterwards(&news, &identity, &mut recorder, view);
         }

@@ -7,6 +7,7 @@ use chrono::Local;
 use super::event_json::to_lines;
 use super::iterations_log::IterationsLog;
 use super::log_of_state;
+use super::recovery::ReadOn;
 use super::run_folder;
 use super::state::State;
 use super::state_file::StateFile;
@@ -15,11 +16,17 @@ use crate::engine::outcome::Outcome;
 use crate::files::FileError;
 use crate::project::Project;
 
-/// Books that the loop of this `state` has ended so, in its state file, its iterations log and its run. Its lock is to be held.
+/// Books that the loop of this `state` has ended so, in its state file, its iterations log and its run, and before that the step
+/// that only its events log has. Its lock is to be held.
 ///
 /// # Errors
 /// When one of them cannot be written.
-pub fn book(project: &Project, state: &State, outcome: Outcome) -> Result<(), FileError> {
+pub fn book(
+    project: &Project,
+    state: &State,
+    read_on: Option<&ReadOn>,
+    outcome: Outcome,
+) -> Result<(), FileError> {
     let (run, name) = (state.run.clone(), state.name.clone());
     let identity = LoopIdentity { run, name, mode: state.mode.clone(), agent: state.agent.clone() };
     let at = Local::now();
@@ -29,8 +36,13 @@ pub fn book(project: &Project, state: &State, outcome: Outcome) -> Result<(), Fi
     tally.in_attempt = false;
     let event = Event::LoopEnded { outcome, detail: None, tally: &tally, duration, work: None };
     let stamped = Stamped { at, identity: &identity, event };
+    let mut iterations = IterationsLog::open(&project.iterations_log())?;
+    // First: what a crash leaves undone from here on is done by the next one that books.
+    if let Some(step) = read_on.and_then(|read_on| read_on.step.as_deref()) {
+        iterations.add_missing(step)?;
+    }
     StateFile::new(&project.state(), state.clone()).take(&stamped, state.log_read)?;
-    IterationsLog::open(&project.iterations_log())?.take(&stamped)?;
+    iterations.take(&stamped)?;
     if !project.is_of_branch() {
         return run_folder::write_end(project, &state.run, &to_lines(&stamped));
     }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::log_of_state::{self, StrayLog, with_runs};
-use super::recovery::{self, is_held};
+use super::recovery::{self, ReadOn, is_held};
 use super::registry::{self, Entry};
 use super::state::{Extent, Found, State};
 use crate::files::{FileId, way_to_read};
@@ -23,6 +23,8 @@ pub struct Loop {
     pub project: Project,
     /// Where it stands, or why that cannot be told.
     pub state: Result<Box<State>, String>,
+    /// What of that its state file does not have, as its process was cut off.
+    pub read_on: Option<ReadOn>,
 }
 
 /// No single loop is meant.
@@ -52,7 +54,11 @@ impl Loop {
     }
 
     fn read(project: Project, name: &str, extent: Extent) -> Option<Self> {
-        let (name, state) = match recovery::read(&project, name, extent).map(|(found, _)| found) {
+        let (found, read_on) = match recovery::read(&project, name, extent) {
+            Ok((found, read_on)) => (Ok(found), read_on),
+            Err(error) => (Err(error), None),
+        };
+        let (name, state) = match found {
             Ok(Found::Nothing) => return None,
             Ok(Found::State(mut state)) => {
                 state.is_held = is_held(&project, &state);
@@ -70,7 +76,7 @@ impl Loop {
             Ok(state) => with_runs(&project, state),
             Err(_) => project,
         };
-        Some(Self { name, project, state })
+        Some(Self { name, project, state, read_on })
     }
 
     /// The same loop as it stands now.

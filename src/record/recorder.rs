@@ -274,22 +274,41 @@ fn sweep_after(lock: &Lock) -> Option<String> {
 /// each process: `ralph clean --all` holds thousands of loops.
 fn remove_litter(project: &Project, lock: &Lock) {
     static SHARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-    let shared = [project.registry(), project.trust()];
-    for folder in litter(project, lock.previous()) {
-        let is_shared = shared.iter().flatten().any(|other| *other == folder);
+    for folder in own_litter(project, lock.previous()) {
+        temporary::sweep(&folder);
+    }
+    for folder in shared_litter(project) {
         let mut known = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_shared || known.insert(folder.clone()) {
+        if known.insert(folder.clone()) {
             temporary::sweep(&folder);
         }
     }
 }
 
-/// Where processes that were killed may have left temporary files.
+/// Where processes that were killed may have left temporary files, but for those of the repository, which git's module knows.
 #[must_use]
-pub fn litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
-    let mut folders = vec![project.run_dir().to_owned(), project.records(), project.root().to_owned()];
+pub fn litter(project: &Project) -> Vec<PathBuf> {
+    let mut folders = own_litter(project, None);
+    folders.extend(shared_litter(project));
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+/// The folders of what the user writes for ralph, of what agents write before there are tasks, and of the user's own list.
+fn shared_litter(project: &Project) -> Vec<PathBuf> {
+    let documents = project.graph_dir();
+    let features = own::entries(&documents.join("features")).unwrap_or_default();
+    let mut folders = vec![project.ralph_dir().to_owned(), documents.join("knowledge"), documents];
+    folders.extend(features);
     folders.extend(project.registry());
     folders.extend(project.trust());
+    folders
+}
+
+/// The folders of the loop, and of the runs of its project.
+fn own_litter(project: &Project, previous: Option<&Holder>) -> Vec<PathBuf> {
+    let mut folders = vec![project.run_dir().to_owned(), project.records(), project.root().to_owned()];
     folders.extend(project.branches().into_iter().map(|(_, branch)| branch.records()));
     // A build of branches is not named by its lock, but its run is the newest one.
     let newest = project.all_runs().unwrap_or_default().into_iter().next();
@@ -311,7 +330,7 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
     };
     let now = Local::now();
     let stamp = format!("{}{:03}", timestamp::for_names(now), now.timestamp_subsec_millis());
-    let aside = path.with_extension(format!("toml.{stamp}"));
+    let aside = path.with_added_extension(stamp);
     std::fs::rename(path, &aside).map_err(failed)?;
     Ok(Some(format!("{} is set aside as {}: {why}", path.display(), aside.display())))
 }

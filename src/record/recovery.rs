@@ -12,7 +12,7 @@ use super::event_lines::event_of;
 use super::iterations_log::Steps;
 use super::run_folder::{RunStart, event_logs};
 use super::state::{self, Extent, Found, State};
-use super::{lock, log_of_state, registry, state_fold};
+use super::{blocks, lock, log_of_state, registry, state_fold};
 use crate::engine::event::{Event, LoopIdentity, Recovered, Stamped};
 use crate::engine::outcome::Outcome;
 use crate::files::own;
@@ -38,6 +38,13 @@ pub struct ReadOn {
 impl ReadOn {
     fn of(state: &State) -> Self {
         Self { recovered: Recovered { from: state.run.clone(), ..Recovered::default() }, step: None }
+    }
+
+    /// What the user should know of attempts that were not booked.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        let Recovered { attempts, cost_usd, .. } = self.recovered;
+        (attempts > 0).then(|| blocks::recovered_line(attempts, cost_usd))
     }
 
     /// Has the state take what a line tells.
@@ -85,7 +92,7 @@ fn step(line: &EventLine<'_>, state: &State) -> Option<String> {
 /// # Errors
 /// When the state is there but cannot be read.
 pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found, Option<ReadOn>)> {
-    let anew = |name, otherwise| match remade(project, name) {
+    let anew = |is_listed, otherwise| match remade(project, name, is_listed) {
         Some((state, recovered)) => (Found::State(Box::new(state)), Some(recovered)),
         None => (otherwise, None),
     };
@@ -94,9 +101,9 @@ pub fn read(project: &Project, name: &str, extent: Extent) -> io::Result<(Found,
             let recovered = read_on(project, &mut state);
             (Found::State(state), recovered)
         }
-        Found::Damaged(why) => anew(None, Found::Damaged(why)),
+        Found::Damaged(why) => anew(false, Found::Damaged(why)),
         // `ralph clean` has removed the entry of a loop that it forgot.
-        Found::Nothing => anew(Some(name), Found::Nothing),
+        Found::Nothing => anew(true, Found::Nothing),
         found => (found, None),
     })
 }
@@ -107,22 +114,26 @@ pub(super) fn is_held(project: &Project, state: &State) -> bool {
     state.active && holder().is_some_and(|holder| holder.run_id == state.run)
 }
 
-/// The state of the loop whose logs are the newest ones in these places, and all attempts that these tell of. `name`: only if the
-/// user's list of loops has that run by this name.
-fn remade(project: &Project, name: Option<&str>) -> Option<(State, ReadOn)> {
-    let entry = match name {
-        Some(name) => Some(registry::find(&project.registry()?, name, project.ralph_dir())?),
-        None => None,
-    };
+/// The state of the loop whose logs are the newest ones in these places, and all attempts that these tell of. `is_listed`: only if
+/// the user's list of loops has that run by this name.
+fn remade(project: &Project, name: &str, is_listed: bool) -> Option<(State, ReadOn)> {
+    let entry = || registry::find(&project.registry()?, name, project.ralph_dir());
+    if project.is_of_worker() {
+        // Its runs are among those of other loops, in a folder that only the list has besides.
+        let entry = entry()?;
+        let places = entry.places(project);
+        return of_folder(&places, &places.run(&entry.run_id));
+    }
+    let entry = if is_listed { Some(entry()?) } else { None };
     let mut newest = project.all_logs().into_iter().filter_map(|folder| of_folder(project, &folder));
     newest.next().filter(|(state, _)| entry.is_none_or(|entry| entry.run_id == state.run))
 }
 
-/// The state of the loop whose logs are in this folder; `None` where none has begun there, or it is a worker's, whose state is its
-/// own.
+/// The state of the loop whose logs are in this folder; `None` where none has begun there, or it is a worker's and these are not its
+/// places.
 fn of_folder(project: &Project, folder: &Path) -> Option<(State, ReadOn)> {
     let start = RunStart::read(folder)?;
-    let setup = *start.setup.filter(|setup| setup.worker.is_none())?;
+    let setup = *start.setup.filter(|setup| setup.worker.is_some() == project.is_of_worker())?;
     let logs = event_logs(folder);
     let identity = logs.iter().find_map(|log| begun(log))?;
     let (argv, records) = (start.argv, Some(project.records()));

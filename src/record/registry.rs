@@ -41,6 +41,10 @@ pub struct Entry {
     /// Absolute path of its state, where that is not in the ralph dir.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
+    /// Absolute path of the folder of its runs, of a worker: they are among those of its project. Missing in entries of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<PathBuf>,
     /// Absolute path of the agents' working directory.
     pub project_root: PathBuf,
     /// The id of the newest run.
@@ -69,6 +73,7 @@ impl Entry {
             ralph_dir: places.ralph_dir().to_owned(),
             run_dir: Some(places.run_dir().to_owned()),
             records: places.is_of_branch().then(|| places.records()),
+            runs: places.is_of_worker().then(|| places.runs()),
             project_root: places.root().to_owned(),
             run_id: run_id.to_owned(),
             command: None,
@@ -90,7 +95,10 @@ impl Entry {
         };
         match &self.records {
             Some(records) => places.recorded_in(records),
-            None if self.mode == WORKER => places.for_worker(),
+            None if self.mode == WORKER => match &self.runs {
+                Some(runs) => places.for_worker().with_runs_in(runs, root),
+                None => places.for_worker(),
+            },
             None => places,
         }
     }

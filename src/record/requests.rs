@@ -5,23 +5,31 @@
 //! it has taken.
 //!
 //! A request is signed with this user's key, over its file's name (which has the time), the run and what is asked: an agent can
-//! write files, and must not end or steer the loop that judges it. A request without that signature is dropped.
+//! write files, and must not end or steer the loop that judges it. A request without that signature is dropped, and a file beside
+//! it reports that to the sender. Where the file of the key is removed while a loop runs, the loop writes it back.
 
 use std::collections::{HashSet, VecDeque};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::stop::Request;
 use crate::files::atomic::{self, Durability};
-use crate::files::{FileError, key, own, temporary};
+use crate::files::key::{self, LENGTH};
+use crate::files::{FileError, own, temporary};
 use crate::project::Project;
 use crate::text::digest::hmac_sha256;
 use crate::text::timestamp;
 
 /// A larger file is no request, in bytes.
 const LARGEST: u64 = 4 << 20;
+/// What follows the name of a request that its loop has refused.
+const REFUSED: &str = "json.refused";
+/// How long a running loop may take to write the user's key back.
+const KEY_IS_BACK: Duration = Duration::from_secs(1);
 
 #[derive(Serialize, Deserialize)]
 struct Addressed {
@@ -34,7 +42,11 @@ struct Addressed {
 
 /// What signs requests.
 #[derive(Clone)]
-pub struct Signer(String);
+pub struct Signer {
+    path: PathBuf,
+    user: [u8; LENGTH],
+    key: String,
+}
 
 impl std::fmt::Debug for Signer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -56,14 +68,27 @@ impl Signer {
     /// # Errors
     /// When it can neither be read nor made.
     pub fn at(path: &Path) -> Result<Self, FileError> {
+        let user = key::at(path)?;
         // A key of its own: nothing that is sealed elsewhere can pass for the signature of a request.
-        Ok(Self(hmac_sha256(&key::at(path)?, b"requests to running loops")))
+        Ok(Self { path: path.to_owned(), user, key: hmac_sha256(&user, b"requests to running loops") })
+    }
+
+    /// As [`of`](Self::of), for a request to a loop that runs. It has the key: another one is never made, but awaited for a moment.
+    /// `None` where there is none, or it cannot be read: the loop has reported that, or refuses the request.
+    #[must_use]
+    pub fn of_running(project: &Project) -> Option<Self> {
+        let path = project.graph_key()?;
+        let deadline = Instant::now() + KEY_IS_BACK;
+        while !path.exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        path.exists().then(|| Self::at(&path).ok()).flatten()
     }
 
     /// The signature of a request in this file.
     fn sign(&self, path: &Path, run: &str, request: &Request) -> serde_json::Result<String> {
         let name = path.file_name().map(|name| name.to_string_lossy());
-        Ok(hmac_sha256(self.0.as_bytes(), &serde_json::to_vec(&(name, run, request))?))
+        Ok(hmac_sha256(self.key.as_bytes(), &serde_json::to_vec(&(name, run, request))?))
     }
 }
 
@@ -86,6 +111,20 @@ pub fn send(
     Ok(path)
 }
 
+/// Whether the loop has refused the request that was left in this file.
+#[must_use]
+pub fn is_refused(path: &Path) -> bool {
+    path.with_extension(REFUSED).exists()
+}
+
+/// Takes back the request that was left in this file, and the refusal of it; answers whether it was still there.
+#[must_use]
+pub fn withdraw(path: &Path) -> bool {
+    let was_there = std::fs::remove_file(path).is_ok();
+    let _ = std::fs::remove_file(path.with_extension(REFUSED));
+    was_there
+}
+
 /// The requests that are left for one run.
 #[derive(Debug)]
 pub struct Requests {
@@ -104,6 +143,10 @@ struct Known {
     open: VecDeque<PathBuf>,
     /// Those that were dropped since this was last asked.
     dropped: Vec<PathBuf>,
+    /// What happened to the file of the key, until it is asked for.
+    key: Option<String>,
+    /// That was reported: an agent may remove it again and again.
+    is_key_reported: bool,
 }
 
 impl Requests {
@@ -120,6 +163,7 @@ impl Requests {
         paths.retain(|path| is_request(path));
         paths.sort();
         let mut known = self.lock();
+        self.keep_key(&mut known);
         let mut requests = Vec::new();
         for path in paths {
             if known.seen.contains(&path) {
@@ -133,11 +177,29 @@ impl Requests {
                 requests.push(addressed.request);
                 known.open.push_back(path);
             } else {
-                // The file stays: an older ralph that has sent it would take its removal for an answer.
+                // The request stays: an older ralph that has sent it would take its removal for an answer. Where the refusal cannot
+                // be written, the sender reports that the loop has not reacted.
+                let new = path.with_extension(REFUSED);
+                let _ = own::open(&new, OpenOptions::new().write(true).create_new(true));
                 known.dropped.push(path);
             }
         }
         requests
+    }
+
+    /// Writes the key back where its file is gone: without it the user's own requests would be refused.
+    fn keep_key(&self, known: &mut Known) {
+        let Some(Signer { path, user, .. }) = &self.signer else { return };
+        let said = match key::keep(path, user) {
+            Ok(false) => return,
+            Ok(true) => format!("{} was removed while the loop runs, and is written back", path.display()),
+            Err(error) => format!(
+                "removed while the loop runs, and cannot be written back, so that this loop refuses all requests: {error}"
+            ),
+        };
+        if !std::mem::replace(&mut known.is_key_reported, true) {
+            known.key = Some(said);
+        }
     }
 
     fn is_signed(&self, path: &Path, addressed: &Addressed) -> bool {
@@ -146,10 +208,14 @@ impl Requests {
         signature.is_some() && signer.sign(path, run, request).ok() == *signature
     }
 
-    /// What the user should know of requests that were dropped since this was last called.
+    /// What the user should know since this was last called: of requests that were dropped, and of the key.
     #[must_use]
-    pub fn dropped(&self) -> Option<String> {
-        let dropped = std::mem::take(&mut self.lock().dropped);
+    pub fn news(&self) -> Option<String> {
+        let mut known = self.lock();
+        if let Some(said) = known.key.take() {
+            return Some(said);
+        }
+        let dropped = std::mem::take(&mut known.dropped);
         let (first, more) = dropped.split_first()?;
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         Some(format!(
@@ -176,7 +242,7 @@ impl Requests {
 /// Throws away all requests: no loop runs here, and they were for one that is over. What is no request of ours stays.
 pub fn clear(folder: &Path) -> Result<(), FileError> {
     let paths = own::entries(folder).map_err(FileError::at(folder))?;
-    for path in paths.iter().filter(|path| is_request(path)) {
+    for path in paths.iter().filter(|path| is_request(path) || is_refusal(path)) {
         std::fs::remove_file(path).map_err(FileError::at(path))?;
     }
     temporary::sweep(folder);
@@ -190,6 +256,12 @@ fn is_request(path: &Path) -> bool {
     name.and_then(|name| name.split_once('-')).is_some_and(|(time, pid)| {
         is_number(pid) && time.split_once('T').is_some_and(|(day, time)| is_number(day) && is_number(time))
     })
+}
+
+/// Whether a file has the name of a refusal, that of a request and a word.
+fn is_refusal(path: &Path) -> bool {
+    let name = path.to_str().and_then(|name| name.strip_suffix(".refused"));
+    name.is_some_and(|request| is_request(Path::new(request)))
 }
 
 #[cfg(test)]
@@ -254,7 +326,7 @@ mod tests {
         let [own, other] = ["own", "other"].map(|key| Signer::at(&scratch.path().join(key)).unwrap());
         let requests = Requests::new(folder.clone(), "a", Some(own.clone()));
         let signed = send(&folder, Some(&own), "a", Request::Pause).unwrap();
-        assert_eq!((requests.look(), requests.dropped()), (vec![Request::Pause], None));
+        assert_eq!((requests.look(), requests.news()), (vec![Request::Pause], None));
 
         let named = |time: u32| folder.join(format!("2099010{time}T1-1.json"));
         // Signed once, and copied: another time, another run, another request.
@@ -265,12 +337,30 @@ mod tests {
         let foreign = send(&folder, Some(&other), "a", Request::Cancel).unwrap();
         let unsigned = send(&folder, None, "a", Request::Cancel).unwrap();
         assert_eq!(requests.look(), []);
-        let said = requests.dropped().unwrap();
+        let said = requests.news().unwrap();
         assert!(said.contains("and 3 more: no ralph of this user has signed it"), "{said}");
-        assert_eq!((requests.look(), requests.dropped()), (vec![], None), "reported once");
+        assert_eq!((requests.look(), requests.news()), (vec![], None), "reported once");
         assert!(foreign.exists() && unsigned.exists());
+        assert!(is_refused(&foreign) && is_refused(&unsigned) && !is_refused(&signed));
+        assert!(withdraw(&foreign) && !withdraw(&foreign) && !is_refused(&foreign));
+        clear(&folder).unwrap();
+        assert_eq!(own::entries(&folder).unwrap(), [] as [PathBuf; 0]);
         // Another run's request never counts for this one.
         send(&folder, Some(&own), "b", Request::Cancel).unwrap();
-        assert_eq!((requests.look(), requests.dropped()), (vec![], None));
+        assert_eq!((requests.look(), requests.news()), (vec![], None));
+    }
+    #[test]
+    fn a_key_that_is_removed_while_the_loop_runs_is_written_back() {
+        let scratch = tempfile::tempdir().unwrap();
+        let key = scratch.path().join("state/key");
+        let requests = Requests::new(scratch.path().join("requests"), "a", Signer::at(&key).ok());
+        let before = fs::read(&key).unwrap();
+        for said in [Some("state/key was removed while the loop runs, and is written back"), None] {
+            fs::remove_file(&key).unwrap();
+            assert_eq!(requests.look(), []);
+            assert_eq!(fs::read(&key).unwrap(), before);
+            let news = requests.news();
+            assert!(said.map_or(news.is_none(), |said| news.as_ref().unwrap().ends_with(said)), "{news:?}");
+        }
     }
 }

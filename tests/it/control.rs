@@ -461,6 +461,52 @@ fn a_request_that_an_agent_writes_itself_is_dropped_and_reported() {
 }
 
 #[test]
+fn a_request_that_the_loop_refuses_is_reported_to_its_sender() {
+    let scratch = Scratch::new();
+    patient(&scratch);
+    let key = scratch.outside().join("home/state/ralph/graph.key");
+    let ralph = Started::new(&scratch, "prompt p.md 2");
+    wait_for_attempt(&scratch, 1);
+    let own = fs::read(&key).unwrap();
+    fs::write(&key, [7; 32]).unwrap();
+    let advice = format!("end it with 'kill {}'", ralph.pid());
+    for verb in ["pause", "cancel", "cancel --now", "note x", "resume prompt --max-iterations 3"] {
+        let run = scratch.run(verb);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{verb}: {run:?}");
+        let said = "loop 'prompt' (process ";
+        assert!(run.stderr.contains(said) && run.stderr.contains("has refused this"), "{verb}: {run:?}");
+        assert!(run.stderr.contains(&advice) && run.stderr.contains("graph.key"), "{verb}: {run:?}");
+    }
+    let left = fs::read_dir(scratch.path(".ralph/requests")).unwrap().count();
+    assert_eq!(left, 0, "what is refused is taken back");
+    fs::write(&key, own).unwrap();
+    let run = scratch.run("pause");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "paused ralph loop for prompt\n"), "{run:?}");
+    assert_eq!(scratch.run("cancel --now").code, Some(0));
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cancelled"));
+    ralph.finish();
+}
+
+#[test]
+fn a_key_that_an_agent_removes_is_written_back_and_requests_are_taken() {
+    let scratch = Scratch::new();
+    patient(&scratch);
+    let key = scratch.outside().join("home/state/ralph/graph.key");
+    let ralph = Started::new(&scratch, "prompt p.md 2");
+    wait_for_attempt(&scratch, 1);
+    let own = fs::read(&key).unwrap();
+    fs::remove_file(&key).unwrap();
+    // Asked at once: it waits for the key.
+    let run = scratch.run("cancel");
+    assert!(run.code == Some(0) && run.stdout.starts_with("cancelled"), "{run:?}");
+    assert_eq!(fs::read(&key).unwrap(), own);
+    go(&scratch, 1);
+    let ended = ralph.finish();
+    assert_eq!(scratch.state()["exit_reason"].as_str(), Some("cancelled"), "{ended:?}");
+    assert_eq!(ended.stderr.matches("graph.key was removed while the loop runs").count(), 1, "{ended:?}");
+}
+
+#[test]
 fn a_key_that_cannot_be_used_is_reported_and_requests_are_taken_without_it() {
     let scratch = Scratch::new();
     patient(&scratch);

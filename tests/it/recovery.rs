@@ -125,6 +125,21 @@ fn a_state_that_is_lost_is_made_anew_from_the_log() {
 }
 
 #[test]
+fn a_loop_that_is_cancelled_after_a_cut_has_all_its_steps() {
+    let scratch = cut_off();
+    let run = scratch.run("cancel");
+    assert!(run.code == Some(0) && run.stdout == "prompt: cancelled (was at iteration 2)\n", "{run:?}");
+    assert!(run.stderr.contains(TOLD.trim_start_matches("! ")), "{run:?}");
+    let steps = scratch.read(".ralph/iterations.log");
+    let steps: Vec<&str> =
+        steps.lines().filter_map(|line| line.split_once(' ')).map(|(_, step)| step).collect();
+    let [.., second, third, end] = steps.as_slice() else { panic!("{steps:?}") };
+    assert!(second.starts_with("[START] iteration 2/"), "{steps:?}");
+    assert!(third.starts_with("[END] iteration 2 exit=0 "), "{steps:?}");
+    assert!(end.starts_with("[DONE] loop complete after 2 iterations reason=cancelled"), "{steps:?}");
+}
+
+#[test]
 fn a_loop_killed_anywhere_counts_each_attempt_once() {
     let scratch = project("say hi; ok");
     for round in 0..6 {
@@ -159,15 +174,21 @@ fn what_killed_processes_have_left_of_writing_goes_at_the_next_start() {
     gone.wait().unwrap();
     let dead = format!(".ralph-{}-{}-aBc123.tmp", &boot[..8], gone.id());
     let living = format!(".ralph-{}-{}-aBc123.tmp", &boot[..8], std::process::id());
-    for folder in [".ralph", ".git/info", "."] {
+    let folders = [".ralph", ".ralph/knowledge", ".ralph/features/x", ".git", ".git/info", "."];
+    for folder in folders {
         for name in [&*dead, ".ralph-0123abcd-1-x.tmp", &living, "state.toml.x1y2z3.tmp", ".ralph-mine.tmp"] {
             scratch.write(&format!("{folder}/{name}"), "");
         }
     }
+    for name in [&dead, &living] {
+        scratch.write(&format!(".git/index{name}/files/x"), "");
+    }
     let doctor = scratch.run("doctor").stdout;
-    assert!(doctor.contains("4 temporary files of processes that were killed"), "{doctor}");
+    assert!(doctor.contains("13 temporary files of processes that were killed"), "{doctor}");
     assert_eq!(scratch.run("prompt p.md 1").code, Some(0));
-    for folder in [".ralph", ".git/info", "."] {
+    let is_there = |name: &str| scratch.path(&format!(".git/index{name}/files/x")).exists();
+    assert!(!is_there(&dead) && is_there(&living));
+    for folder in folders {
         let is_there = |name: &str| scratch.path(folder).join(name).exists();
         assert!(!is_there(&dead) && !is_there(".ralph-0123abcd-1-x.tmp"), "{folder}");
         assert!(
@@ -229,6 +250,11 @@ fn a_lock_that_an_ended_agent_left_in_git_goes_when_nobody_holds_it() {
     assert!(run.code == Some(0) && lock(&scratch, "HEAD").exists(), "{run:?}");
     kill_process_group(Pid::from_child(&git), Signal::KILL).unwrap();
     git.wait().unwrap();
+    let doctor = scratch.run("doctor").stdout;
+    assert!(
+        doctor.contains(".git/HEAD.lock: an agent that was ended inside of git left this lock"),
+        "{doctor}"
+    );
     agent(&scratch, "git commit --quiet --allow-empty --message more; complete");
     let run = scratch.run("prompt p.md 1");
     let told = "removed .git/HEAD.lock: an agent that was ended inside of git left this lock, and no process holds it";
@@ -275,4 +301,51 @@ fn an_iteration_of_a_worker_that_had_ended_stands_once() {
         steps.iter().map(|step| step.split(" exit=").next().unwrap().to_owned()).collect()
     };
     assert_eq!(words(&tmux.log()), words(&steps));
+}
+
+#[test]
+fn a_state_of_a_worker_that_is_lost_is_made_anew_from_the_log() {
+    for content in [Some(""), Some("{\"version\": 1, \"worker_n"), Some("\0\0\0\0\0\0"), None] {
+        let tmux = Tmux::new();
+        let mut ralph = tmux.start("spin 1000", "-n 3 --inactivity-timeout 30");
+        tmux.wait_for_screen("Do the thing");
+        wait_for("the prompt", || {
+            let pane = fs::read_to_string(tmux.folder().join("pane.json")).unwrap_or_default();
+            pane.contains("yes").then_some(())
+        });
+        let (state, before) = (tmux.folder().join("state.json"), tmux.state());
+        ralph.kill().unwrap();
+        ralph.wait().unwrap();
+        match content {
+            Some(content) => fs::write(&state, content).unwrap(),
+            None => fs::remove_file(&state).unwrap(),
+        }
+        let listed = tmux.run("ls").stdout;
+        let is_known = |line: &str| line.starts_with("w ") && !line.contains("unknown");
+        assert!(listed.lines().any(is_known), "{content:?}: {listed}");
+        let ralph = tmux.ralph("run w").spawn().unwrap();
+        wait_for("a monitor", || {
+            tmux.run("status w --json").stdout.contains("\"status\":\"running\"").then_some(())
+        });
+        // The rest of what the worker was set up with is there again as well.
+        let anew = tmux.state();
+        for key in ["prompt_file", "max_iterations", "current_iteration", "inactivity_timeout"] {
+            assert_eq!(anew[key], before[key], "{content:?}: {key}");
+        }
+        let worker = |state: &serde_json::Value| state["loop"]["worker"].as_object().unwrap().clone();
+        assert_eq!(worker(&anew), worker(&before), "{content:?}");
+        assert_eq!(tmux.run("cancel --now w").code, Some(0));
+        let run = finish(ralph);
+        assert!(run.stderr.contains("taken up in the middle of its iteration"), "{content:?}: {run:?}");
+        tmux.assert_nothing_left();
+    }
+    // Without its logs, nothing is known of it: what to do is said.
+    let tmux = Tmux::new();
+    assert_eq!(tmux.spawn("exit 0", "-n 1").code, Some(0));
+    fs::remove_dir_all(tmux.scratch.path(".ralph/runs")).unwrap();
+    fs::write(tmux.folder().join("state.json"), "").unwrap();
+    let run = tmux.run("run w");
+    let advice = "start it anew with 'ralph spawn --replace --name w'";
+    assert!(run.code == Some(1) && run.stderr.contains(advice), "{run:?}");
+    assert_eq!(tmux.spawn("exit 0", "-n 1 --replace").code, Some(0));
 }

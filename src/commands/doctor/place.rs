@@ -5,10 +5,10 @@ use std::io;
 use super::{DoctorOptions, Finding};
 use crate::commands::worker;
 use crate::files::{FIX_PERMISSIONS, temporary, theirs};
-use crate::git;
+use crate::git::{self, left_locks};
 use crate::project::{Project, ProjectError};
 use crate::record::state::Extent;
-use crate::record::{lock, lookup, recorder, recovery};
+use crate::record::{lock, lookup, recorder};
 use crate::text::count;
 use crate::view::next_step::shell_word;
 
@@ -130,12 +130,11 @@ pub(super) fn check_lock(project: &Project) -> Finding {
     }
 }
 
-/// What processes that were killed have left: attempts that no state has, and temporary files.
+/// What processes that were killed have left: attempts that no state has, locks of git, and temporary files.
 pub(super) fn check_records(project: &Project) -> Finding {
     let known = lookup::of_project(project, Extent::Whole);
     let behind = known.iter().find_map(|found| {
-        let read = recovery::read(&found.project, &found.name, Extent::Whole).ok()?;
-        let attempts = read.1?.recovered.attempts;
+        let attempts = found.read_on.as_ref()?.recovered.attempts;
         (attempts > 0).then_some((found.name.as_str(), attempts))
     });
     if let Some((name, attempts)) = behind {
@@ -145,8 +144,20 @@ pub(super) fn check_records(project: &Project) -> Finding {
             format!("run 'ralph resume {}', which counts them", shell_word(name)),
         );
     }
-    let folders = recorder::litter(project, None);
-    match folders.iter().map(|folder| temporary::left_in(folder).len()).sum::<usize>() {
+    let left_lock = known.iter().filter(|found| found.alive().is_none()).find_map(|found| {
+        let at_work = found.state.as_ref().ok()?.last_at_work()?;
+        Some((found.name.as_str(), left_locks::left(found.project.root(), &at_work).into_iter().next()?))
+    });
+    if let Some((name, lock)) = left_lock {
+        let lock = project.relative(&lock);
+        return Finding::warn(
+            "records",
+            format!("{}: an agent that was ended inside of git left this lock", lock.display()),
+            format!("the next start of loop '{name}' removes it"),
+        );
+    }
+    let folders = recorder::litter(project).into_iter().chain(git::litter(project.root()));
+    match folders.map(|folder| temporary::left_in(&folder).len()).sum::<usize>() {
         0 => Finding::ok("records", "complete"),
         left => Finding::warn(
             "records",

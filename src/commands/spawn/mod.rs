@@ -79,7 +79,12 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<Option<u8>> {
     let here = locate(args.flags.place.ralph_dir.as_ref())?;
     let Some(places) = here.of_worker(name, here.root()) else { return Ok(None) };
     let Some(found) = Loop::at(places, name) else { return Ok(None) };
-    let state = found.state.map_err(|why| anyhow::anyhow!(why))?;
+    let state = found.state.map_err(|why| {
+        anyhow::anyhow!(
+            "{why}, and the events log of the worker's last run does not tell it, either: end what is left of it with \
+             'ralph kill {name}', and start it anew with 'ralph spawn --replace --name {name}'"
+        )
+    })?;
     let State { setup, max_iterations, .. } = &*state;
     let Some(worker) = setup.worker.as_deref().cloned() else { bail!("'{name}' is no worker") };
     let prompt = setup.prompt_file.clone().unwrap_or_default();

@@ -15,6 +15,7 @@ use crate::engine::stop::Request;
 use crate::process::handle::ProcessHandle;
 use crate::process::ladder::Ladder;
 use crate::record::lookup::Loop;
+use crate::record::recovery::ReadOn;
 use crate::record::requests::{self, Signer};
 use crate::record::state::State;
 use crate::record::{ending, recorder};
@@ -71,7 +72,7 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
     let Some(found) = &worker.found else { return Ok(()) };
     let Some(state) = found.alive() else { return Ok(()) };
     let monitor = ProcessHandle::of(&state.process)?;
-    let signer = Signer::of(&found.project).ok().flatten();
+    let signer = Signer::of_running(&found.project);
     let asked = requests::send(&found.project.requests(), signer.as_ref(), &state.run, request)?;
     let is_over = || found.again().as_ref().and_then(Loop::alive).is_none_or(|now| now.run != state.run);
     let until = |limit: Duration, is_so: &dyn Fn() -> bool| {
@@ -84,7 +85,8 @@ pub(super) fn end_monitor(worker: &Worker, request: Request, limit: Duration) ->
         }
         is_over()
     };
-    if until(TAKES, &|| is_over() || !asked.exists()) || !asked.exists() && until(limit, &is_over) {
+    let is_answered = || !asked.exists() || requests::is_refused(&asked);
+    if until(TAKES, &|| is_over() || is_answered()) || !asked.exists() && until(limit, &is_over) {
         // What it does after its last record is not to come between.
         return Ok(monitor.map_or(Ok(true), |monitor| monitor.ends_by(Instant::now() + TAKES)).map(drop)?);
     }
@@ -124,7 +126,7 @@ fn close(worker: &Worker) -> anyhow::Result<()> {
         return super::clean::remove_folder(&worker.project, lock);
     };
     match &found.state {
-        Ok(state) if !has_ended(state) => book(worker, state),
+        Ok(state) if !has_ended(state) => book(worker, state, found.read_on.as_ref()),
         _ => Ok(()),
     }
 }
@@ -137,7 +139,11 @@ fn has_ended(state: &State) -> bool {
 }
 
 /// Books the end of a loop that has no monitor which would.
-fn book(worker: &Worker, state: &State) -> anyhow::Result<()> {
+fn book(worker: &Worker, state: &State, read_on: Option<&ReadOn>) -> anyhow::Result<()> {
     let failed = || format!("worker '{}' is killed, and its records cannot say so", worker.name);
-    ending::book(&worker.project, state, Outcome::Cancelled).with_context(failed)
+    ending::book(&worker.project, state, read_on, Outcome::Cancelled).with_context(failed)?;
+    if let Some(recovered) = read_on.and_then(ReadOn::line) {
+        warn(&format!("{}: {recovered}", worker.name));
+    }
+    Ok(())
 }

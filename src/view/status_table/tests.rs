@@ -15,7 +15,7 @@ fn a_loop(name: &str, change: impl FnOnce(&mut State)) -> Loop {
     let mut state = State::begun(&identity, ProcessIdentity::of_self().unwrap());
     change(&mut state);
     let project = Project::locate(std::path::Path::new("/"), &|_| None, None, None).unwrap();
-    Loop { name: name.to_owned(), project, state: Ok(Box::new(state)) }
+    Loop { name: name.to_owned(), project, state: Ok(Box::new(state)), read_on: None }
 }
 
 fn ended(state: &mut State, exit_reason: &str, code: u8) {
