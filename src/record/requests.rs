@@ -27,7 +27,7 @@ const LARGEST: u64 = 4 << 20;
 struct Addressed {
     run: String,
     request: Request,
-    /// `None` from an older ralph, or where the sender has no key.
+    /// `None` where the sender has no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
 }
@@ -133,7 +133,7 @@ impl Requests {
                 requests.push(addressed.request);
                 known.open.push_back(path);
             } else {
-                // The file stays: an older ralph that has sent it would take its removal for an answer.
+                // The file stays: its removal would tell a sender that the loop has taken it.
                 known.dropped.push(path);
             }
         }
