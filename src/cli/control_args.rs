@@ -139,7 +139,7 @@ pub struct LogsArgs {
     #[command(flatten)]
     pub target: TargetArgs,
     /// Go on printing what comes, until the loop ends
-    #[arg(long, short, visible_alias = "live")]
+    #[arg(long, short, alias = "live")]
     pub follow: bool,
     /// Begin with the last N lines [default: all]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true)]

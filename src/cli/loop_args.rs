@@ -135,13 +135,10 @@ impl TaskFlags {
 
 /// What `loop plan` and `loop build` share.
 #[derive(Debug, Clone, Args)]
-#[command(
-    mut_arg("agent.provider", |agent| agent.visible_alias("provider")),
-    mut_arg("resume", |resume| resume.hide(true)),
-)]
+#[command(mut_arg("resume", |resume| resume.hide(true)))]
 pub struct BranchFlags {
     /// At most this many iterations
-    #[arg(id = MAX_ITERATIONS, long = "max-iterations", short = 'm', visible_alias = "max", value_name = "N", allow_hyphen_values = true)]
+    #[arg(id = MAX_ITERATIONS, long = "max-iterations", short = 'm', alias = "max", value_name = "N", allow_hyphen_values = true)]
     pub max_iterations: Option<String>,
     /// As many iterations as it takes
     #[arg(long, conflicts_with = MAX_ITERATIONS)]

@@ -149,9 +149,9 @@ fn verb_at(argv: &[OsString]) -> Option<usize> {
         .flat_map(clap::Command::get_arguments)
         .filter(|arg| arg.get_action().takes_values())
         .flat_map(|arg| {
-            let long = arg.get_long_and_visible_aliases().unwrap_or_default();
+            let long = arg.get_long().into_iter().chain(arg.get_all_aliases().unwrap_or_default());
             let short = arg.get_short().map(|short| format!("-{short}"));
-            long.into_iter().map(|long| format!("--{long}")).chain(short)
+            long.map(|long| format!("--{long}")).chain(short)
         })
         .collect();
 
@@ -195,7 +195,7 @@ mod tests {
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");
         }
         for line in
-            ["ralph --jobs 3 loop -m 2 build", "ralph loop --provider codex build", "ralph -t 5m loop plan"]
+            ["ralph --jobs 3 loop -m 2 build", "ralph loop --agent codex build", "ralph -t 5m loop plan"]
         {
             assert_eq!(verb(line).as_deref(), Some("loop"), "{line}");
             assert!(Cli::read(line.split(' ').map(OsString::from).collect()).is_ok(), "{line}");

@@ -38,7 +38,7 @@ pub struct SpawnArgs {
     #[arg(long)]
     pub clean_state: bool,
     /// Nothing: workers always use tmux
-    #[arg(long)]
+    #[arg(long, hide = true)]
     pub tmux: bool,
     /// Work in a work tree of its own, .worktrees/NAME, on branch NAME
     #[arg(long)]

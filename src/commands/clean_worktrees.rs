@@ -16,7 +16,7 @@ use crate::git::worktrees::{self, Tree};
 use crate::job::workspace;
 use crate::project::Project;
 use crate::record::state::Extent;
-use crate::record::{earlier, lookup, recorder};
+use crate::record::{lookup, of_others, recorder};
 use crate::text::list::some_of;
 
 /// How many of the ignored files that go with a tree are named.
@@ -147,7 +147,7 @@ fn clean(
     project.create_run_dir().map_err(anyhow::Error::from)?;
     let _lock = recorder::hold(&project, "clean")?;
     let findings = judge(look()?, force)?;
-    earlier::adopt(&here.of_branch(name, None).in_tree(&tree.path), name, true)
+    of_others::keep(&here.of_branch(name, None).in_tree(&tree.path))
         .with_context(|| format!("the records in {} cannot be moved", project.ralph_dir().display()))?;
     remove::remove(here.root(), tree, name, force, saved).map_err(anyhow::Error::from)?;
     forget_pointers_below(here, &tree.path);

@@ -155,7 +155,7 @@ mod tests {
         let sources = Sources {
             verb: None,
             flags: vec![("loop.timeout", "90".to_owned())],
-            env: &|name| (name == "RALPH_PROVIDER").then(|| "codex".to_owned()),
+            env: &|name| (name == "RALPH_AGENT_TYPE").then(|| "codex".to_owned()),
             shell_config: Some(config),
             shell_config_explicit: true,
             older_toml: None,
@@ -179,14 +179,14 @@ mod tests {
             &json!({
                 "key": "agent.provider",
                 "shell": "AGENT_TYPE",
-                "env": ["RALPH_AGENT_TYPE", "RALPH_PROVIDER", "RALPH_AGENT"],
+                "env": ["RALPH_AGENT_TYPE"],
                 "flag": "--agent",
                 "value": "codex",
                 "preset": null,
                 "default": "claude",
                 "defaults": null,
                 "empty": null,
-                "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_PROVIDER" },
+                "origin": { "kind": "env", "path": null, "line": null, "name": "RALPH_AGENT_TYPE" },
                 "doc": "Which agent to run: amp, claude, cline, codex, gemini, opencode, one of claude, codex, gemini, opencode with -acp, script, custom, or a command line of your own",
             })
         );

@@ -42,7 +42,6 @@ pub struct Tally {
     /// Waits in a row without a known end: for a usage limit, or for a provider that is overloaded.
     pub blind_waits: u32,
     /// Seconds of all waits in a row, those for a named end included.
-    #[serde(alias = "blind_seconds")]
     pub waited_seconds: u64,
     /// Money spent as far as agents reported it, in US dollars; `None` where none did.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -63,7 +63,7 @@ mod tests {
 
         let elsewhere = Holder { machine: "another".into(), ..dead.clone() };
         assert!(elsewhere.holds(left, now) && !elsewhere.holds(over, now));
-        dead.process.pid_namespace = Some(1);
+        dead.process.pid_namespace = 1;
         assert!(dead.holds(left, now) && !dead.holds(over, now));
     }
 }

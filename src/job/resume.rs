@@ -154,8 +154,7 @@ fn named(config: &WatchedConfig, project: &Project) -> String {
 
 /// Why a state is that of another loop than the one to be started; `None` when it is not.
 fn another_loop(state: &State, identity: &LoopIdentity, setup: &Setup, same_prompt: bool) -> Option<String> {
-    // States of older versions do not tell the verb.
-    let same_verb = state.setup.verb.is_empty() || state.setup.verb == setup.verb;
+    let same_verb = state.setup.verb == setup.verb;
     if !same_verb || state.mode != identity.mode {
         let last = if same_verb { &state.mode } else { &state.setup.verb };
         let this = if same_verb { &identity.mode } else { &setup.verb };

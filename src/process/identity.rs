@@ -18,9 +18,8 @@ pub struct ProcessIdentity {
     pub start_ticks: u64,
     /// The kernel's random id of this boot.
     pub boot_id: String,
-    /// The pid namespace (a container) that the pid counts in, by its inode; `None`: ours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid_namespace: Option<u64>,
+    /// The pid namespace (a container) that the pid counts in, by its inode.
+    pub pid_namespace: u64,
 }
 
 impl ProcessIdentity {
@@ -36,7 +35,7 @@ impl ProcessIdentity {
                 pid,
                 start_ticks: stat.start_ticks,
                 boot_id: boot_id()?,
-                pid_namespace: Some(pid_namespace()?),
+                pid_namespace: pid_namespace()?,
             }),
             _ => Err(io::Error::from(io::ErrorKind::NotFound)),
         }
@@ -70,7 +69,7 @@ impl ProcessIdentity {
     /// Whether its pid counts in our pid namespace.
     #[must_use]
     pub fn is_of_our_namespace(&self) -> bool {
-        self.pid_namespace.is_none_or(|its| pid_namespace().is_ok_and(|ours| ours == its))
+        pid_namespace().is_ok_and(|ours| ours == self.pid_namespace)
     }
 }
 
@@ -101,8 +100,7 @@ mod tests {
         let identity = ProcessIdentity::of_self().unwrap();
         assert!(!ProcessIdentity { start_ticks: identity.start_ticks + 1, ..identity.clone() }.is_alive());
         assert!(!ProcessIdentity { boot_id: "another".into(), ..identity.clone() }.is_alive());
-        assert!(!ProcessIdentity { pid_namespace: Some(1), ..identity.clone() }.is_alive());
-        assert!(ProcessIdentity { pid_namespace: None, ..identity }.is_alive(), "as it was told before");
+        assert!(!ProcessIdentity { pid_namespace: 1, ..identity }.is_alive());
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl Project {
         }
     }
 
-    /// Where people look for session logs, `logs`: links to those of the runs, and the logs of earlier versions.
+    /// Where people look for session logs, `logs`: links to those of the runs, and what another program has left there.
     #[must_use]
     pub fn links_to_logs(&self) -> PathBuf {
         let of_worker = self.worker_runs.as_deref().and_then(Path::parent);
@@ -221,10 +221,11 @@ impl Project {
         runs.map(|run| run.join(file_name)).filter(|logs| logs.is_dir()).collect()
     }
 
-    /// Where records of the branch go that belong to no run of ours: those of earlier versions.
+    /// Where records of other loops go that were run in the work tree of the branch.
     #[must_use]
-    pub fn earlier_records(&self) -> Option<PathBuf> {
-        self.branch.as_ref().map(|BranchRecords { runs, file_name, .. }| runs.join("earlier").join(file_name))
+    pub fn records_of_others(&self) -> Option<PathBuf> {
+        let branch = self.branch.as_ref()?;
+        Some(branch.runs.join("earlier").join(&branch.file_name).join("others"))
     }
 
     /// Where other terminals leave requests for the running loop, `requests/`.

@@ -28,9 +28,8 @@ pub struct Holder {
 struct Content {
     #[serde(flatten)]
     holder: Holder,
-    /// Itself: a copy of it (of a project) says nothing about who holds the copy. `None`: written by an older ralph.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lock_file: Option<FileId>,
+    /// Itself: a copy of it (of a project) says nothing about who holds the copy.
+    lock_file: FileId,
 }
 
 /// Why a lock was not acquired.
@@ -174,11 +173,11 @@ fn read(mut file: &File) -> Option<Holder> {
     (&mut file).take(64 * 1024).read_to_string(&mut content).ok()?;
     let Content { holder, lock_file } = toml::from_str(&content).ok()?;
     let id = FileId::of(file).ok()?;
-    lock_file.is_none_or(|its| its == id).then_some(holder)
+    (lock_file == id).then_some(holder)
 }
 
 fn write(file: &mut File, holder: &Holder, id: FileId) -> io::Result<()> {
-    let content = Content { holder: holder.clone(), lock_file: Some(id) };
+    let content = Content { holder: holder.clone(), lock_file: id };
     let content = toml::to_string(&content).map_err(io::Error::other)?;
     file.set_len(0)?;
     file.rewind()?;
@@ -222,7 +221,9 @@ mod tests {
         let path = dir.path().join("lock");
         let mut dead = me("build");
         dead.identity.start_ticks += 1;
-        fs::write(&path, toml::to_string(&dead).unwrap()).unwrap();
+        let mut file = File::create(&path).unwrap();
+        let id = FileId::of(&file).unwrap();
+        write(&mut file, &dead, id).unwrap();
         assert_eq!(holder(&path).unwrap(), None);
 
         let lock = Lock::acquire(&path, &me("plan")).unwrap();

@@ -148,7 +148,7 @@ impl Loop {
 #[must_use]
 pub fn is_own(places: &Project, state: &State) -> bool {
     // The run is part of the digest.
-    let is_known = |entry: Entry| [entry.command, entry.before].contains(&Some(state.command_digest()));
+    let is_known = |entry: Entry| [Some(entry.command), entry.before].contains(&Some(state.command_digest()));
     places.is_of_worker() || entry(places, &state.name).is_some_and(is_known)
 }
 

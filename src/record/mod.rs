@@ -3,7 +3,6 @@
 pub mod attempt_bytes;
 pub mod blocks;
 pub mod config_watch;
-pub mod earlier;
 pub mod ending;
 pub mod event_json;
 pub mod event_line;
@@ -15,6 +14,7 @@ pub mod log_dir;
 mod log_of_state;
 pub mod lookout;
 pub mod lookup;
+pub mod of_others;
 mod older_state;
 pub mod past;
 mod plain_toml;

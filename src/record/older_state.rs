@@ -36,7 +36,7 @@ pub(super) fn read(text: &str) -> Option<State> {
     let (status, outcome) =
         if file.active { (Status::Running, None) } else { (Status::Stopped, Some(Outcome::Interrupted)) };
     // Of no boot of this machine.
-    let process = ProcessIdentity { pid: 0, start_ticks: 0, boot_id: String::new(), pid_namespace: None };
+    let process = ProcessIdentity { pid: 0, start_ticks: 0, boot_id: String::new(), pid_namespace: 0 };
     let [run, agent] = ["", "unknown"].map(str::to_owned);
     let identity = LoopIdentity { run, name: file.mode.clone(), mode: file.mode.clone(), agent };
     Some(State {

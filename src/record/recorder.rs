@@ -337,9 +337,8 @@ fn set_unknown_state_aside(path: &Path) -> Result<Option<String>, FileError> {
 
 fn register(project: &Project, state: &State) -> Option<String> {
     let folder = project.registry()?;
-    let mut entry = Entry::new(&state.name, &state.mode, project, &state.run);
-    entry.command = Some(state.command_digest());
-    entry.before = registry::find(&folder, &state.name, project.ralph_dir()).and_then(|entry| entry.command);
+    let mut entry = Entry::new(&state.name, &state.mode, project, &state.run, state.command_digest());
+    entry.before = registry::find(&folder, &state.name, project.ralph_dir()).map(|entry| entry.command);
     registry::register(&folder, &entry).err().map(|warning| warning.to_string())
 }
 

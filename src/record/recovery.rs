@@ -167,10 +167,6 @@ fn begun(log: &Path) -> Option<LoopIdentity> {
 
 /// Has the state of a loop that was cut off know what its events log has besides.
 fn read_on(project: &Project, state: &mut State) -> Option<ReadOn> {
-    // An older ralph did not keep how far that is.
-    if state.log_read == 0 {
-        return None;
-    }
     let log = log_of_state::events_log(&log_of_state::with_runs(project, state), state)?;
     let mut read_on = ReadOn::of(state);
     // What cannot be read tells nothing.

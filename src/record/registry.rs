@@ -35,9 +35,8 @@ pub struct Entry {
     pub mode: String,
     /// Absolute path of the loop's ralph dir: with its lock and, where nothing else is said, its state and logs.
     pub ralph_dir: PathBuf,
-    /// Absolute path of its run-time files; missing in entries of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_dir: Option<PathBuf>,
+    /// Absolute path of its run-time files.
+    pub run_dir: PathBuf,
     /// Absolute path of its state, where that is not in the ralph dir.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
@@ -49,11 +48,9 @@ pub struct Entry {
     pub project_root: PathBuf,
     /// The id of the newest run.
     pub run_id: String,
-    /// What the newest run was started by, see [`State::command_digest`](super::state::State::command_digest); missing in
-    /// entries of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// The same of the run before it, whose state is there until the newest one has begun.
+    /// What the newest run was started by, see [`State::command_digest`](super::state::State::command_digest).
+    pub command: String,
+    /// What the run before it was started by: its state is there until the newest one has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// The process of the newest run; may be long gone.
@@ -63,20 +60,20 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry for a run that starts now in the calling process.
+    /// An entry for a run that starts now in the calling process, by a command with this digest.
     #[must_use]
-    pub fn new(name: &str, mode: &str, places: &Project, run_id: &str) -> Self {
+    pub fn new(name: &str, mode: &str, places: &Project, run_id: &str, command: String) -> Self {
         Self {
             version: VERSION,
             name: name.to_owned(),
             mode: mode.to_owned(),
             ralph_dir: places.ralph_dir().to_owned(),
-            run_dir: Some(places.run_dir().to_owned()),
+            run_dir: places.run_dir().to_owned(),
             records: places.is_of_branch().then(|| places.records()),
             runs: places.is_of_worker().then(|| places.runs()),
             project_root: places.root().to_owned(),
             run_id: run_id.to_owned(),
-            command: None,
+            command,
             before: None,
             pid: std::process::id(),
             started: Local::now(),
@@ -88,11 +85,7 @@ impl Entry {
     /// The places of the loop; `here` is any project of the same user.
     #[must_use]
     pub fn places(&self, here: &Project) -> Project {
-        let (root, ralph_dir) = (&self.project_root, &self.ralph_dir);
-        let places = match &self.run_dir {
-            Some(run_dir) => here.elsewhere_with(root, ralph_dir, run_dir.clone()),
-            None => here.elsewhere(root, ralph_dir),
-        };
+        let places = here.elsewhere_with(&self.project_root, &self.ralph_dir, self.run_dir.clone());
         match &self.records {
             Some(records) => places.recorded_in(records),
             None if self.mode == WORKER => match &self.runs {
@@ -208,7 +201,7 @@ mod tests {
 
     fn entry(name: &str, project: &str) -> Entry {
         let root = Path::new("/work").join(project);
-        Entry::new(name, "build", &here().elsewhere(&root, &root.join(".ralph")), "r1")
+        Entry::new(name, "build", &here().elsewhere(&root, &root.join(".ralph")), "r1", String::new())
     }
 
     fn names(dir: &Path) -> Vec<String> {
@@ -230,15 +223,11 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_leads_to_the_places_of_its_loop_with_and_without_a_known_run_dir() {
+    fn an_entry_leads_to_the_places_of_its_loop() {
         let tree = here().elsewhere(Path::new("/work/a"), Path::new("/work/a"));
         for places in [tree.clone(), tree.of_branch("x", None)] {
-            let mut entry = Entry::new("x", "build", &places, "r1");
-            for run_dir in [entry.run_dir.clone(), None] {
-                entry.run_dir = run_dir;
-                let found = entry.places(&here());
-                assert_eq!((found.run_dir(), found.records()), (places.run_dir(), places.records()));
-            }
+            let found = Entry::new("x", "build", &places, "r1", String::new()).places(&here());
+            assert_eq!((found.run_dir(), found.records()), (places.run_dir(), places.records()));
         }
     }
 

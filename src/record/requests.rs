@@ -35,7 +35,7 @@ const KEY_IS_BACK: Duration = Duration::from_secs(1);
 struct Addressed {
     run: String,
     request: Request,
-    /// `None` from an older ralph, or where the sender has no key.
+    /// `None` where the sender has no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
 }

@@ -90,7 +90,7 @@ impl RunStart {
         atomic::write_own(&folder.join(START), text.as_bytes(), durability).map(drop)
     }
 
-    /// What was started in this folder of a run; `None` where that is not known, as of a run of an earlier version.
+    /// What was started in this folder of a run; `None` where that cannot be read.
     #[must_use]
     pub fn read(folder: &Path) -> Option<Self> {
         let text = own::read(&folder.join(START), LARGEST).ok()?;

@@ -36,7 +36,6 @@ const LADDER: Duration = Duration::from_secs(10);
 #[serde(default)]
 pub struct Setup {
     /// The words of the command line that start such a loop, as in `loop build`.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub verb: String,
     /// Where its prompts come from; absolute. `None` for the prompts that ralph brings along.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -124,6 +124,7 @@ failed = 2
 pid = 7
 start_ticks = 8
 boot_id = "b"
+pid_namespace = 9
 
 [given]
 notes = ["[process]"]

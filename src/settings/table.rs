@@ -8,7 +8,7 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "agent.provider",
         shell: "AGENT_TYPE",
-        env: &["RALPH_AGENT_TYPE", "RALPH_PROVIDER", "RALPH_AGENT"],
+        env: &["RALPH_AGENT_TYPE"],
         flag: Some(Flag {
             long: "--agent",
             value: "TYPE",
@@ -147,7 +147,7 @@ pub const TABLE: &[Setting] = &[
     Setting {
         key: "loop.max_iterations",
         shell: "DEFAULT_MAX_ITERATIONS",
-        env: &["RALPH_DEFAULT_MAX_ITERATIONS", "RALPH_LIMIT"],
+        env: &["RALPH_DEFAULT_MAX_ITERATIONS"],
         default: "10",
         except: &[(&[Verb::Run, Verb::Tasks, Verb::Feature], ""), (&[Verb::LoopBuild], "20")],
         empty: "no limit",

@@ -160,11 +160,12 @@ fn every_source_beats_the_weaker_ones() {
 }
 
 #[test]
-fn the_agent_has_a_second_name_in_the_environment() {
-    let scene = Scene::new().env("RALPH_PROVIDER", "codex");
-    assert_eq!(origin(&scene.settings(), "agent.provider"), Origin::Env("RALPH_PROVIDER"));
-    let scene = scene.env("RALPH_AGENT_TYPE", "amp");
-    assert_eq!(scene.settings().agent_type, "amp");
+fn a_setting_has_its_own_name_in_the_environment() {
+    let scene = Scene::new().env("RALPH_AGENT_TYPE", "amp");
+    assert_eq!(origin(&scene.settings(), "agent.provider"), Origin::Env("RALPH_AGENT_TYPE"));
+    for other in ["RALPH_PROVIDER", "RALPH_AGENT"] {
+        assert_eq!(Scene::new().env(other, "amp").settings().agent_type, "claude", "{other}");
+    }
     // Without its prefix a name belongs to someone else, unless the config asks for it.
     assert_eq!(Scene::new().env("AGENT_TYPE", "amp").settings().agent_type, "claude");
     let asked = Scene::new().env("AGENT_TYPE", "amp").file("config", ": ${AGENT_TYPE:=codex}");
@@ -193,11 +194,10 @@ fn an_empty_override_asks_for_the_preset() {
 #[test]
 fn other_empty_values_are_no_decision() {
     let scene = Scene::new()
-        .file("ralph.toml", "loop.max_retries = 7")
+        .file("ralph.toml", "loop.max_retries = 7\nagent.provider = 'codex'")
         .file("config", "MAX_RETRIES=\nSPECS_DIR=''")
         .env("RALPH_MAX_RETRIES", "")
-        .env("RALPH_AGENT_TYPE", "")
-        .env("RALPH_PROVIDER", "codex");
+        .env("RALPH_AGENT_TYPE", "");
     let settings = scene.settings();
     assert_eq!((settings.max_retries, settings.specs_dir.as_str()), (7, "specs"));
     assert_eq!(settings.agent_type, "codex");

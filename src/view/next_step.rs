@@ -203,7 +203,7 @@ mod tests {
         let spent = Tally { elapsed_seconds: 5400.2, ..Tally::default() };
         let longer = Some("ralph resume b --max-duration 3h".to_owned());
         assert_eq!(next(Outcome::DurationReached, &spent, time), longer);
-        // The state of an older version does not say what the limit was.
+        // Without the limit there is nothing to double.
         assert_eq!(next(Outcome::DurationReached, &spent, Budget::default()), None);
         assert_eq!((dollars(20.0), dollars(0.0)), ("20".to_owned(), "0.01".to_owned()));
     }

@@ -36,7 +36,7 @@ fn the_command_line() {
         ("loop build -j many", &["--jobs many", "from 1"]),
         ("loop build --sequential --jobs 2", &["--sequential", "--jobs"]),
         ("loop build --name x", &["--name", "after its branch"]),
-        ("loop build --provider cluade", &["'cluade'", "claude, claude-acp, cline"]),
+        ("loop build --agent cluade", &["'cluade'", "claude, claude-acp, cline"]),
         ("loop build -p nowhere.md", &["nowhere.md"]),
         ("loop plan --prompt nowhere.md", &["nowhere.md"]),
         ("loop build --max-errors many", &["--max-errors", "many"]),
@@ -64,7 +64,7 @@ fn what_a_limit_is_called_and_where_it_stands_does_not_matter() {
         "loop build --max-iterations=2",
         "loop -m 2 build",
         "-m 2 loop build",
-        "--max 2 --jobs 3 loop --provider claude build --quiet",
+        "--max 2 --jobs 3 loop --agent claude build --quiet",
     ] {
         let project = project();
         let run = project.scratch.run(args);
@@ -85,14 +85,13 @@ fn the_agent_is_the_flags_then_the_environments_then_the_settings() {
     let project = project();
     project.scratch.write("ralph.toml", "[agent]\nprovider = \"from-toml\"\n");
     for (args, env, word) in [
-        ("loop build --provider from-flag", Some("from-env"), "'from-flag'"),
         ("loop build --agent from-flag", Some("from-env"), "'from-flag'"),
         ("loop build", Some("from-env"), "'from-env'"),
         ("loop build", None, "'from-toml'"),
         ("loop plan", None, "'from-toml'"),
     ] {
         let mut command = project.scratch.ralph(args);
-        let run = Scratch::finish(command.envs(env.map(|value| ("RALPH_PROVIDER", value))));
+        let run = Scratch::finish(command.envs(env.map(|value| ("RALPH_AGENT_TYPE", value))));
         assert_eq!(run.code, Some(1), "{args}: {run:?}");
         assert!(run.stderr.contains(word) && run.stderr.lines().count() == 1, "{args}: {run:?}");
     }
@@ -164,11 +163,8 @@ fn help_names_every_option_and_example() {
     let scratch = Scratch::new();
     for (args, words) in [
         ("loop --help", &["plan", "build", "Usage: ralph loop", "ralph loop build --dry-run"][..]),
-        ("loop plan --help", &["Usage: ralph loop plan", "-m", "--max]", "--unlimited", "--prompt"]),
-        (
-            "loop build --help",
-            &["Usage: ralph loop build", "--jobs", "--sequential", "--dry-run", "--provider"],
-        ),
+        ("loop plan --help", &["Usage: ralph loop plan", "-m", "--unlimited", "--prompt"]),
+        ("loop build --help", &["Usage: ralph loop build", "--jobs", "--sequential", "--dry-run", "--agent"]),
         ("help loop", &["plan", "build"]),
         ("help loop build", &["--sequential"]),
     ] {

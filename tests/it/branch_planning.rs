@@ -128,9 +128,9 @@ fn a_bare_loop_goes_on_with_a_planning_that_was_cut_off_and_else_builds() {
 fn with_the_scripted_agent_from_specs_to_branches() {
     let project = project("");
     let scratch = &project.scratch;
-    assert_eq!(scratch.run("loop plan --provider script").code, Some(0));
+    assert_eq!(scratch.run("loop plan --agent script").code, Some(0));
     assert!(project.plan().contains("## Branch: greet\nGoal: "), "{}", project.plan());
-    let run = scratch.run("loop build --provider script");
+    let run = scratch.run("loop build --agent script");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(project.plan().matches("Status: done").count(), 1);
     assert!(scratch.path(".worktrees/greet/greet.sh").exists() && !scratch.path("greet.sh").exists());

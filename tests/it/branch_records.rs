@@ -36,25 +36,6 @@ fn cut_off() -> BranchProject {
     project
 }
 
-/// Puts the records of branch `one` where the first version had them: into its work tree.
-fn as_first_version(project: &BranchProject) {
-    let (runs, old) = (project.scratch.path(".ralph/runs"), project.scratch.path(".worktrees/one/.ralph"));
-    let to_old = |from: PathBuf| fs::rename(&from, old.join(from.file_name().unwrap())).unwrap();
-    for file in fs::read_dir(runs.join("branches/one")).unwrap() {
-        to_old(file.unwrap().path());
-    }
-    let mut folders = fs::read_dir(&runs).unwrap().map(|run| run.unwrap().path());
-    let run = folders.find(|run| run.join("end.json").exists()).unwrap();
-    fs::rename(run.join("one"), old.join("logs")).unwrap();
-    fs::remove_dir_all(runs).unwrap();
-    for entry in fs::read_dir(project.home_path("state/ralph/loops")).unwrap() {
-        let path = entry.unwrap().path();
-        let text = fs::read_to_string(&path).unwrap();
-        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("records")).collect();
-        fs::write(path, lines.join("\n")).unwrap();
-    }
-}
-
 #[test]
 fn records_outlive_work_trees() {
     let project = BranchProject::without_remote(&plan(&[("one", 2), ("feature/two", 1)]));
@@ -107,39 +88,6 @@ fn a_build_goes_on_after_its_work_tree_was_removed() {
     assert_eq!(project.state("one")["iteration"].as_integer(), Some(2));
     let log = good(&project.scratch.run("logs one")).to_owned();
     assert_eq!(log.matches("[START] iteration 2").count(), 2, "{log}");
-}
-
-#[test]
-fn what_the_first_version_left_in_a_work_tree_is_taken_up() {
-    let project = cut_off();
-    as_first_version(&project);
-    let scratch = &project.scratch;
-    assert!(good(&scratch.run("status one")).contains("Status: interrupted\n"));
-    assert!(good(&scratch.run("logs one")).contains("[START] iteration 2"));
-    assert!(good(&scratch.run("loop build --dry-run")).contains("after iteration 2"));
-    let run = scratch.run("resume one");
-    assert!(run.stderr.contains("resuming at iteration 2"), "{run:?}");
-    assert_eq!((run.code, project.calls("one")), (Some(0), 3), "{run:?}");
-    assert!(!scratch.path(".worktrees/one/.ralph/state.toml").exists());
-    assert!(good(&scratch.run("logs one")).contains("[START] iteration 1"));
-    assert_eq!(good(&scratch.run("status --json")).lines().count(), 1);
-    let run = scratch.run("revert one --last 2");
-    assert!(good(&run).contains("iteration 1:") && run.stdout.contains("iteration 2:"), "{run:?}");
-}
-
-#[test]
-fn what_the_first_version_left_outlives_its_work_tree() {
-    let project = cut_off();
-    as_first_version(&project);
-    let scratch = &project.scratch;
-    good(&scratch.run("clean --worktrees"));
-    assert!(!scratch.path(".worktrees/one").exists());
-    assert!(good(&scratch.run("status one")).contains("Status: interrupted\n"));
-    assert!(good(&scratch.run("logs one")).contains("[START] iteration 2"));
-    assert!(good(&scratch.run("logs one --agent")).contains("▶ Iteration 2 · "));
-    let run = scratch.run("loop build");
-    assert!(run.stderr.contains("resuming at iteration 2"), "{run:?}");
-    assert_eq!((run.code, project.calls("one")), (Some(0), 3), "{run:?}");
 }
 
 #[test]

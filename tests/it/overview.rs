@@ -62,7 +62,7 @@ fn where_loops_are_it_says_how_they_stand_and_what_to_type_next() {
     wait_for("a loop that was killed", || bare(&scratch).stdout.contains("\n✗ two  killed").then_some(()));
     assert!(bare(&scratch).stdout.contains("\nNext: ralph resume two\n"));
 
-    // Also where all that is known are the states of an earlier version.
+    // Also where the runs were removed.
     fs::remove_dir_all(scratch.path(".ralph/runs")).unwrap();
     let told = bare(&scratch).stdout;
     assert!(told.starts_with("two  killed  ") && told.contains("\n  ralph resume two  "), "{told}");

@@ -49,7 +49,7 @@ fn nobody_else_may_read_what_a_loop_writes() {
 }
 
 #[test]
-fn what_older_releases_made_for_all_is_closed() {
+fn what_others_could_read_is_closed() {
     let scratch = Scratch::new();
     scratch.agent("claude", &claude_says("<promise>COMPLETE</promise>"));
     for name in ["lock", "iterations.log", "last_agent_output"] {

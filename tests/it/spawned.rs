@@ -11,6 +11,7 @@ use ralph::agent::worker::held::{Given, Held};
 use ralph::engine::event::{Event, LoopIdentity, Stamped};
 use ralph::engine::outcome::Outcome;
 use ralph::engine::tally::Tally;
+use ralph::files::FileId;
 use ralph::process::identity::ProcessIdentity;
 use ralph::process::ladder::Ladder;
 use ralph::process::launch::Launch;
@@ -144,7 +145,7 @@ impl Workers {
         let (ralph_dir, root) = (quoted(&folder), quoted(&self.scratch().root()));
         let entry = format!(
             "version = 1\nname = \"{name}\"\nmode = \"spawn\"\nralph_dir = {ralph_dir}\nrun_dir = {ralph_dir}\n\
-             project_root = {root}\nrun_id = \"r1\"\npid = 1\nstarted = \"{STARTED}\"\n"
+             project_root = {root}\nrun_id = \"r1\"\ncommand = \"\"\npid = 1\nstarted = \"{STARTED}\"\n"
         );
         let hash = fnv1a(folder.as_os_str().as_encoded_bytes());
         fs::write(self.folder(&format!("{name}@{hash:08x}")), entry).unwrap();
@@ -171,6 +172,7 @@ impl Workers {
             max_iterations: Some(10),
             records: Some(self.folder(name)),
             setup: Setup {
+                verb: "spawn".into(),
                 prompt_file: Some(root.join("p.md")),
                 inactivity_timeout: Some(180.0),
                 worker: Some(Box::new(Worker {
@@ -201,7 +203,11 @@ impl Workers {
             change(state);
         });
         let holder = Holder { run_id: "r1".into(), mode: "spawn".into(), identity };
-        fs::write(self.folder(name).join("lock"), toml::to_string(&holder).unwrap()).unwrap();
+        let lock = self.folder(name).join("lock");
+        let id = FileId::of(&fs::File::create(&lock).unwrap()).unwrap();
+        let mut content = toml::Table::try_from(&holder).unwrap();
+        content.insert("lock_file".to_owned(), toml::Value::try_from(id).unwrap());
+        fs::write(lock, content.to_string()).unwrap();
         monitor
     }
 

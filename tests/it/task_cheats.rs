@@ -155,7 +155,7 @@ fn a_graph_that_an_agent_has_taken_the_seals_off_ends_the_run() {
     let forge = sql(
         "update tasks set work = 2, status = 2, ready = 0, done_by = ''; delete from ready; insert into task_logs (task, message,
         at) select seq, 'done, by hand', 0 from tasks; alter table tasks drop column seal; drop table sealed; pragma
-        user_version = 3; create trigger journal_noted after insert on journal begin select 1; end",
+        user_version = 3",
     );
     for lists in ["$RALPH task list > ../listed", "true"] {
         let scratch = tasks(&format!("[ $n != 1 ] || {{ {forge}; {lists}; }}; {GOOD}"));

@@ -25,10 +25,8 @@ pub struct Held {
     /// Whether it has its prompt.
     pub given: Given,
     /// When it was given its prompt, in clock ticks since the boot: what it has started by then is its own.
-    #[serde(default)]
     pub given_at: Option<u64>,
     /// When the program was started.
-    #[serde(default = "Utc::now")]
     pub started: DateTime<Utc>,
 }
 

@@ -58,10 +58,8 @@ fn standing(project: &Project, branch: &Planned) -> String {
 
 /// How far its loop has come.
 fn iteration(project: &Project, branch: &Planned) -> Option<u64> {
-    let (name, path) = (&branch.section.name, project.worktree(&branch.section.name));
-    // Before a build, that of an earlier version is still in the work tree.
-    let earlier = || Loop::at(project.elsewhere(&path, &path.join(".ralph")), name);
-    let found = Loop::at(project.of_branch(name, None), name).or_else(earlier)?;
+    let name = &branch.section.name;
+    let found = Loop::at(project.of_branch(name, None), name)?;
     Some(found.state.ok()?.tally.iteration)
 }
 

@@ -7,7 +7,6 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow};
 
-use super::build::VERB;
 use super::planned::Planned;
 use crate::engine::outcome::Outcome;
 use crate::git;
@@ -15,7 +14,6 @@ use crate::git::identity::CommitIdentity;
 use crate::git::worktrees::Added;
 use crate::project::{BRANCH_PLAN, Project};
 use crate::record::state::{self, Extent, Found, State};
-use crate::record::{earlier, recorder};
 use crate::settings::Settings;
 
 /// A branch's work tree.
@@ -53,12 +51,6 @@ impl Tree {
 
         let project = main.of_branch(name, Some(run));
         project.require_no_link()?;
-        if earlier::are_there(&project) {
-            let _lock = recorder::hold(&project, VERB)?;
-            earlier::adopt(&project, name, false).with_context(|| {
-                format!("the records in {} cannot be moved", project.ralph_dir().display())
-            })?;
-        }
         let state = state::read(&project.state(), Extent::Whole)
             .with_context(|| format!("cannot read {}", project.state().display()))?;
         // A main plan that could not be written then has not got its ticks, either.

@@ -59,9 +59,8 @@ pub(in crate::commands) fn run(here: &Project, word: Option<&str>) -> anyhow::Re
     let project = elsewhere.map_err(|_| anyhow::anyhow!(unknown(word)))?.project;
     let known =
         runs_of(&project)?.into_iter().find_map(|folder| what_is(&folder, word).map(|what| (folder, what)));
-    let (folder, what) = known.with_context(|| {
-        format!("loop '{word}' has left no run: it is of an earlier version, or its runs were removed")
-    })?;
+    let (folder, what) =
+        known.with_context(|| format!("loop '{word}' has left no run: its runs were removed"))?;
     Ok(picked(project, folder, what, word))
 }
 

@@ -1,5 +1,5 @@
 //! The graph for verbs that only look. One that this user's ralph has not written, as in a clone, is read from a copy: opening a
-//! database can make files, bring it up to date and give back claims.
+//! database can make files, take it over and give back claims.
 
 use std::fs::{self, OpenOptions};
 use std::io;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction};
 
+use super::open::TABLES as OURS;
 use super::rebuild::rebuild;
 use super::{Fallible, Fault, now, queries};
 use crate::graph::error::GraphError;
@@ -16,8 +17,8 @@ const VERSIONS: std::ops::RangeInclusive<i64> = 3..=5;
 const TABLES: [&str; 4] = ["tasks", "dependencies", "task_logs", "features"];
 /// What makes our tables of theirs, which have `older_` before their names by then.
 const TAKE_OVER: &str = include_str!("schema/older.sql");
-/// What a database knows of each task itself from version 3 on, for tasks that came without.
-const OWN_WORK: &str = include_str!("schema/own_work.sql");
+/// What our tables know of each task itself, and theirs do not. By what they are once they are ours.
+const OWN_WORK: &str = include_str!("schema/older_work.sql");
 /// The same for the journal, which not every graph has.
 const TAKE_OVER_JOURNAL: &str = include_str!("schema/older_journal.sql");
 
@@ -30,12 +31,10 @@ pub(super) fn is_one(connection: &Connection, user_version: i64) -> Fallible<boo
     Ok(is_one)
 }
 
-/// Makes it ours. The schema of ours is `schema`.
-pub(super) fn take_over(graph: &Transaction<'_>, schema: &[&str], path: &Path) -> Fallible<()> {
+/// Makes it ours.
+pub(super) fn take_over(graph: &Transaction<'_>, path: &Path) -> Fallible<()> {
     put_aside(graph)?;
-    for step in schema {
-        graph.execute_batch(step)?;
-    }
+    graph.execute_batch(OURS)?;
     let now = now().to_string();
     graph.execute_batch(&TAKE_OVER.replace("$now", &now))?;
     // It names what it was about; what has no name any more gets another one after that.

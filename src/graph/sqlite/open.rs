@@ -1,4 +1,4 @@
-//! Opens a database: a new one is made, an older one is brought up to date, and what is not ours is left alone.
+//! Opens a database: a new one is made, one of the older program is taken over, and what is not ours is left alone.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -23,15 +23,10 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whose database it is, in its header: `RALP`.
 pub(super) const APPLICATION_ID: i64 = 0x5241_4c50;
-/// What leads from one version of the schema to the next. Never changed, only added to.
-pub(super) const MIGRATIONS: [&str; 5] = [
-    include_str!("schema/1.sql"),
-    include_str!("schema/2.sql"),
-    VERSION_3,
-    include_str!("schema/4.sql"),
-    include_str!("schema/5.sql"),
-];
-const VERSION_3: &str = concat!(include_str!("schema/3.sql"), include_str!("schema/own_work.sql"));
+/// The version of the schema, in the header as well. A database with another one is refused.
+const VERSION: i64 = 5;
+/// Makes the tables.
+pub(super) const TABLES: &str = include_str!("schema/tables.sql");
 /// A little more than what is read of a database over and over, in KiB.
 const CACHE: i64 = 6 * 1024;
 /// How long to wait until a look at who sets the journal's mode is worth it again.
@@ -170,17 +165,18 @@ fn set_up(
     connection.execute_batch(&format!(
         "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -{CACHE}; PRAGMA foreign_keys = OFF"
     ))?;
+    // Also where another process was faster. To read it, `SQLite` makes the files beside the database.
+    let is_ours = header(connection)?.0 == APPLICATION_ID;
     let copy = match origin {
-        _ if header(connection)? == (APPLICATION_ID, version()) => None,
+        _ if is_ours => None,
         Origin::Older => take_over(connection, path, seals.is_some())?,
         Origin::Ours | Origin::Empty => {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Another process may have been faster.
-            let (_, from) = header(&transaction)?;
-            for step in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(usize::MAX)) {
-                transaction.execute_batch(step)?;
+            if header(&transaction)?.0 != APPLICATION_ID {
+                transaction.execute_batch(TABLES)?;
+                sign(transaction, seals.is_some())?;
             }
-            sign(transaction, seals.is_some())?;
             None
         }
     };
@@ -199,7 +195,7 @@ fn take_over(connection: &mut Connection, path: &Path, has_key: bool) -> Fallibl
         if header(&transaction)?.0 == APPLICATION_ID {
             return Ok(false);
         }
-        older::take_over(&transaction, &MIGRATIONS, path)?;
+        older::take_over(&transaction, path)?;
         sign(transaction, has_key)?;
         Ok(true)
     };
@@ -212,29 +208,28 @@ fn take_over(connection: &mut Connection, path: &Path, has_key: bool) -> Fallibl
     taken.map(|_| None)
 }
 
-/// Writes into the header whose database it is, and ends the transaction. Tasks that are there already are not sealed: an agent can
-/// set the version back and call ralph. A run looks at them first.
+/// Writes into the header whose database it is, and ends the transaction. Tasks that were taken over are not sealed: an agent can
+/// write such a database and call ralph. A run looks at them first.
 fn sign(transaction: Transaction<'_>, has_key: bool) -> Fallible<()> {
-    // Another process may have been faster, and others may have written since.
-    if has_key && header(&transaction)?.1 < version() {
+    if has_key {
         seals::seal_empty(&transaction)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", version())?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
     Ok(transaction.commit()?)
 }
 
 /// Refuses a database whose schema is not ours any more: another program has set its version back, or forward.
 pub(super) fn require_version(connection: &Connection, path: &Path) -> Fallible<()> {
-    if header(connection)? == (APPLICATION_ID, version()) {
-        return Ok(());
+    match header(connection)? {
+        (APPLICATION_ID, VERSION) => Ok(()),
+        (_, version) => {
+            let what = format!(
+                "another program has changed the version of its schema ({version}, known is {VERSION})"
+            );
+            Err(GraphError::damaged(path, &what).into())
+        }
     }
-    Err(GraphError::damaged(path, "another program has changed the version of its schema").into())
-}
-
-/// The version of the schema that this program writes.
-fn version() -> i64 {
-    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
 }
 
 /// Whose database it is, and of which version.
@@ -250,13 +245,11 @@ fn origin(connection: &Connection, path: &Path) -> Fallible<Origin> {
     let connection = connection.unchecked_transaction()?;
     let (application, user_version) = header(&connection)?;
     if application == APPLICATION_ID {
-        return match user_version {
-            newer if newer > version() => {
-                let what = format!("was written by a newer ralph (version {newer}, known is {})", version());
-                Err(foreign(what, "use that ralph").into())
-            }
-            _ => Ok(Origin::Ours),
-        };
+        if user_version > VERSION {
+            let what = format!("was written by a newer ralph (version {user_version}, known is {VERSION})");
+            return Err(foreign(what, "use that ralph").into());
+        }
+        return require_version(&connection, path).map(|()| Origin::Ours);
     }
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == 0 && user_version == 0 && tables == 0 {

@@ -12,7 +12,7 @@ fn table(config: &str, width: Option<usize>) -> Vec<String> {
     let sources = Sources {
         verb: None,
         flags: vec![("loop.timeout", "90".to_owned())],
-        env: &|name| (name == "RALPH_PROVIDER").then(|| "codex".to_owned()),
+        env: &|name| (name == "RALPH_AGENT_TYPE").then(|| "codex".to_owned()),
         shell_config: Some(path),
         shell_config_explicit: true,
         older_toml: None,
@@ -42,7 +42,7 @@ fn without_a_width_each_setting_is_one_aligned_line() {
     let lines = table(FILTER, None);
     assert_eq!(lines.len(), 1 + crate::settings::table::TABLE.len() + 2);
     for (key, origin, value) in [
-        ("agent.provider", "RALPH_PROVIDER in the environment", "codex"),
+        ("agent.provider", "RALPH_AGENT_TYPE in the environment", "codex"),
         ("agent.response_filter", "config line 2", ".a\\n| \\u{1b}[31m.b"),
         ("loop.max_cost", "config line 3", "2"),
         ("loop.timeout", "--timeout", "90"),
@@ -74,7 +74,7 @@ fn nothing_is_wider_than_the_terminal() {
             assert!(line.width() <= width.max(40), "{width}: {line}");
         }
         let text = lines.join("\n");
-        for shown in ["agent.provider", "codex", "RALPH_PROVIDER", "config line 1", "--timeout"] {
+        for shown in ["agent.provider", "codex", "RALPH_AGENT_TYPE", "config line 1", "--timeout"] {
             assert!(text.contains(shown), "{width}: {shown}: {text}");
         }
         assert_eq!(text.contains('…'), width < 1000, "{width}: {text}");

@@ -5,7 +5,6 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use super::*;
 use crate::graph::Status::{Blocked, Done, Failed, Pending};
-use crate::graph::sqlite::open::{APPLICATION_ID, MIGRATIONS};
 use crate::graph::store::{JournalQuery, Words};
 
 #[test]
@@ -77,20 +76,19 @@ fn a_torn_database_is_named_and_kept() {
 }
 
 #[test]
-fn every_older_version_is_brought_up_to_date() {
+fn another_version_of_our_schema_is_refused_and_kept() {
     let dir = tempfile::tempdir().unwrap();
-    for from in 0..=MIGRATIONS.len() {
-        let path = dir.path().join(format!("{from}.db"));
-        let old = Connection::open(&path).unwrap();
-        for step in &MIGRATIONS[..from] {
-            old.execute_batch(step).unwrap();
-        }
-        if from > 0 {
-            old.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-        }
-        old.pragma_update(None, "user_version", i64::try_from(from).unwrap()).unwrap();
-        drop(old);
-        open(&path).unwrap().add(&new_task("a")).unwrap();
+    let path = dir.path().join("progress.db");
+    for version in [0, 3, 4] {
+        drop(open(&path).unwrap());
+        Connection::open(&path).unwrap().pragma_update(None, "user_version", version).unwrap();
+        let before = fs::read(&path).unwrap();
+        let said = open(&path).unwrap_err().to_string();
+        let what =
+            format!("another program has changed the version of its schema ({version}, known is 5): restore");
+        assert!(said.contains(&what), "{said}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+        fs::remove_file(&path).unwrap();
     }
 }
 

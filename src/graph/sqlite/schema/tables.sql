@@ -10,6 +10,12 @@ CREATE TABLE features (
 
 -- seq is the order of insertion and is never used again: an old claim must not fit a new task.
 -- children … ready follow from the rest (transitions.rs); they are kept, so that a claim costs the same in a graph of any size.
+-- done_at_commit: the commit that HEAD named when the task was done; whoever builds on the task needs it.
+-- unverified: an agent has said that the task is done, and 1 nothing has verified that, 2 it was verified and is not booked yet.
+-- retries_given: whether max_retries was set for this task.
+-- work: what there is to do besides the parts, and its outcome: 0 nothing, it only groups them; 1 open, 2 done, 3 failed.
+-- done_by: the run that has booked that it is done; '' where a person, an import or an older program did.
+-- seal: a signature of the task's words and of its end, by the key of the user whose ralph has written them (seals.rs).
 CREATE TABLE tasks (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
@@ -33,12 +39,31 @@ CREATE TABLE tasks (
   fence INTEGER NOT NULL DEFAULT 0,
   run TEXT,
   holder TEXT,
-  lease_until INTEGER
+  lease_until INTEGER,
+  done_at_commit TEXT,
+  unverified INTEGER NOT NULL DEFAULT 0,
+  retries_given INTEGER NOT NULL DEFAULT 0,
+  work INTEGER NOT NULL DEFAULT 1,
+  done_by TEXT,
+  seal TEXT
 ) STRICT;
 CREATE INDEX tasks_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX tasks_feature ON tasks (feature) WHERE feature IS NOT NULL;
 CREATE UNIQUE INDEX tasks_origin ON tasks (origin) WHERE origin IS NOT NULL;
 CREATE INDEX tasks_claimed ON tasks (seq) WHERE status = 1;
+
+-- One row: how many tasks there are, which graph this is, how often a done task of it was opened again, and how often the
+-- number of its tasks has changed. Every seal covers graph and generation, this one the rest as well.
+-- ids: the sum of a number for each id, which says which tasks there are.
+CREATE TABLE sealed (
+  tasks INTEGER NOT NULL,
+  seal TEXT,
+  graph TEXT,
+  generation INTEGER NOT NULL DEFAULT 0,
+  changes INTEGER NOT NULL DEFAULT 0,
+  ids INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO sealed (tasks, graph) VALUES (0, lower(hex(randomblob(16))));
 
 -- Apart from the tasks: a claim writes the whole row of a task.
 CREATE TABLE descriptions (
@@ -62,10 +87,36 @@ CREATE TABLE ready (
   PRIMARY KEY (scope, priority, task)
 ) STRICT, WITHOUT ROWID;
 
+-- said: a person or an agent has written the line.
 CREATE TABLE task_logs (
   seq INTEGER PRIMARY KEY,
   task INTEGER NOT NULL REFERENCES tasks (seq) ON DELETE CASCADE,
   message TEXT NOT NULL,
-  at INTEGER NOT NULL
+  at INTEGER NOT NULL,
+  said INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX task_logs_task ON task_logs (task);
+
+-- One row for each attempt at a task; it outlives the task.
+CREATE TABLE journal (
+  seq INTEGER PRIMARY KEY,
+  run TEXT NOT NULL,
+  iteration INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  title TEXT NOT NULL,
+  feature TEXT,
+  outcome INTEGER NOT NULL,
+  model TEXT,
+  duration_secs REAL NOT NULL,
+  cost_usd REAL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  files TEXT NOT NULL,
+  notes TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX journal_run ON journal (run);
+CREATE INDEX journal_task ON journal (task);
+CREATE VIRTUAL TABLE journal_words
+  USING fts5 (title, notes, reason, content = 'journal', content_rowid = 'seq', tokenize = 'trigram');
