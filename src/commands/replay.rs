@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use chrono::{DateTime, FixedOffset};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::output::{nobody_reads, print, say};
+use super::output::{nobody_reads, not_written, print, print_for_people};
 use super::report::pick;
 use crate::cli::ReplayArgs;
 use crate::engine::event::Stamped;
@@ -188,7 +188,7 @@ fn show(tracks: Vec<Track>, verb: Option<Verb>, speed: Option<f64>) -> anyhow::R
         shown.advance(place)?;
     }
     screen.finish(|| is_asked(&inbox, Instant::now()));
-    Ok(code)
+    screen.unwritten().map_or(Ok(code), |error| Err(not_written(error)))
 }
 
 /// Each loop with the view that has shown it.
@@ -303,16 +303,15 @@ fn compare(tracks: Vec<(Track, bool)>, verb: Option<Verb>, file: &Path) -> anyho
         track.take(&mut |_| {});
         loops.advance(place)?;
     }
-    print(|out| told.iter().try_for_each(|line| writeln!(out, "{line}")))?;
     if differs {
+        print(|out| told.iter().try_for_each(|line| writeln!(out, "{line}")))?;
         return Ok(DIFFERS);
     }
-    say(&format!(
-        "the same: {} by the limits of the run and by {}",
-        count::of(steps, "step"),
-        file.display()
-    ));
-    Ok(0)
+    let (steps, file) = (count::of(steps, "step"), file.display());
+    print_for_people(|out| {
+        told.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        writeln!(out, "the same: {steps} by the limits of the run and by {file}")
+    })
 }
 
 /// What the file says, and nothing else.

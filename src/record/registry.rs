@@ -89,7 +89,7 @@ impl Entry {
         match &self.records {
             Some(records) => places.recorded_in(records),
             None if self.mode == WORKER => match &self.runs {
-                Some(runs) => places.for_worker().with_runs_in(runs, root),
+                Some(runs) => places.for_worker().with_runs_in(runs, &self.project_root),
                 None => places.for_worker(),
             },
             None => places,

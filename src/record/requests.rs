@@ -177,7 +177,7 @@ impl Requests {
                 requests.push(addressed.request);
                 known.open.push_back(path);
             } else {
-                // The request stays: an older ralph that has sent it would take its removal for an answer. Where the refusal cannot
+                // The request stays: its removal would tell the sender that the loop has taken it. Where the refusal cannot
                 // be written, the sender reports that the loop has not reacted.
                 let new = path.with_extension(REFUSED);
                 let _ = own::open(&new, OpenOptions::new().write(true).create_new(true));

@@ -7,21 +7,48 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own, theirs, way_to_read};
-use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks};
+use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
 #[derive(Debug)]
 pub struct MainPlan {
     path: PathBuf,
+    /// Its text when the loop over it began; empty where there was none.
+    before: String,
     /// Held while it is read, changed and written.
     writing: Mutex<()>,
 }
 
 impl MainPlan {
-    /// The plan in this file.
+    /// The plan in this file, as it is now.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
-        Self { path, writing: Mutex::default() }
+        let before = read(&path).unwrap_or_default();
+        Self { path, before, writing: Mutex::default() }
+    }
+
+    /// Opens again what has been marked as done since the beginning in sections whose name `is_meant`, which ralph has not
+    /// built: every agent can write that. Answers a notice that names them.
+    ///
+    /// # Errors
+    /// When the plan cannot be written.
+    pub(crate) fn take_claims_back(&self, is_meant: &dyn Fn(&str) -> bool) -> Result<Option<String>, String> {
+        let mut names = Vec::new();
+        if self.path.is_file() {
+            self.change(|text| {
+                let (open, claiming) = without_claims(text, &self.before, is_meant);
+                names = claiming;
+                Ok(open)
+            })?;
+        }
+        let plan = Path::new(self.path.file_name().unwrap_or_default()).display();
+        let names = names.join("', '");
+        Ok((!names.is_empty()).then(|| {
+            format!(
+                "{plan}: work of '{names}' was marked as done, which ralph has not built: it is planned again; mark it yourself if \
+                 it is done"
+            )
+        }))
     }
 
     /// Brings the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that the main
@@ -80,7 +107,7 @@ impl MainPlan {
         !tasks.is_empty() && tasks.iter().all(|task| task.ticked)
     }
 
-    fn change(&self, edit: impl Fn(&str) -> Result<String, String>) -> Result<(), String> {
+    fn change(&self, edit: impl FnOnce(&str) -> Result<String, String>) -> Result<(), String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let text = read(&self.path)?;
         let changed = edit(&text)?;
