@@ -260,10 +260,11 @@ pub fn signs(root: &Path) -> bool {
 #[must_use]
 pub fn signing_programs(root: &Path) -> Vec<String> {
     const KEYS: &str = r"^gpg\.(.+\.)?(program|defaultkeycommand)$";
-    let said = run(root, &["config", "-z", "--type=path", "--get-regexp", KEYS], LIMIT).unwrap_or_default();
+    let said = run(root, &["config", "-z", "--get-regexp", KEYS], LIMIT).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let values = said.split('\0').filter_map(|entry| entry.split_once('\n')).map(|(_, value)| value);
-    values.flat_map(|value| shlex::split(value).into_iter().flatten().chain([value.to_owned()])).collect()
+    let words = values.flat_map(|value| shlex::split(value).into_iter().flatten().chain([value.to_owned()]));
+    words.map(|word| expanded(word.into()).to_string_lossy().into_owned()).collect()
 }
 
 /// Signs an empty commit that nobody keeps.

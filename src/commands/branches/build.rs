@@ -69,7 +69,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         let agent = Choice::of(settings, project)?;
         let branches = planned::read(project, settings)?;
         branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
-        planned::lost(project, &branches).iter().for_each(|(_, why)| remark(why));
+        let lost = planned::lost(project, &branches);
+        lost.iter().map(|(_, why)| why.as_str()).for_each(remark);
         return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
     let preflight = preflight(&workspace, &args.shared, limit)?;

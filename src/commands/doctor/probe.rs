@@ -37,8 +37,9 @@ impl fmt::Display for Unanswered {
 /// Whether a program is part of the project. Then who wrote the project chose it, and looking at a project runs nothing of it.
 pub(super) fn is_of_project(program: &Path, project: &Project) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    // Its other work trees may lie anywhere.
-    let trees = worktrees::list(project.root()).unwrap_or_default().into_iter().map(|tree| tree.path);
+    // Its other work trees may lie anywhere. Where git's files cannot be read, git would only wait.
+    let trees = project.require_readable_git().ok().and_then(|()| worktrees::list(project.root()).ok());
+    let trees = trees.unwrap_or_default().into_iter().map(|tree| tree.path);
     let roots: Vec<PathBuf> = trees.chain([project.root().to_owned()]).map(|root| real(&root)).collect();
     // A link in the project is part of it, wherever it leads.
     let places: Vec<PathBuf> = [Some(program), program.parent()].into_iter().flatten().map(real).collect();

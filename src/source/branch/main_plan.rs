@@ -33,22 +33,18 @@ impl MainPlan {
     /// # Errors
     /// When the plan cannot be written.
     pub(crate) fn take_claims_back(&self, is_meant: &dyn Fn(&str) -> bool) -> Result<Option<String>, String> {
-        let mut names = Vec::new();
-        if self.path.is_file() {
-            self.change(|text| {
-                let (open, claiming) = without_claims(text, &self.before, is_meant);
-                names = claiming;
-                Ok(open)
-            })?;
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // A plan that cannot be read claims nothing; whoever needs it says what is wrong with it.
+        let (open, names) = without_claims(&read(&self.path).unwrap_or_default(), &self.before, is_meant);
+        if names.is_empty() {
+            return Ok(None);
         }
+        write(&self.path, &open)?;
         let plan = Path::new(self.path.file_name().unwrap_or_default()).display();
-        let names = names.join("', '");
-        Ok((!names.is_empty()).then(|| {
-            format!(
-                "{plan}: work of '{names}' was marked as done, which ralph has not built: it is planned again; mark it yourself if \
-                 it is done"
-            )
-        }))
+        Ok(Some(format!(
+            "{plan}: work of '{}' was marked as done, which ralph has not built: it is planned again; mark it yourself if it is done",
+            names.join("', '")
+        )))
     }
 
     /// Brings the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that the main
@@ -107,7 +103,7 @@ impl MainPlan {
         !tasks.is_empty() && tasks.iter().all(|task| task.ticked)
     }
 
-    fn change(&self, edit: impl FnOnce(&str) -> Result<String, String>) -> Result<(), String> {
+    fn change(&self, edit: impl Fn(&str) -> Result<String, String>) -> Result<(), String> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let text = read(&self.path)?;
         let changed = edit(&text)?;
@@ -234,6 +230,16 @@ mod tests {
         plans.write("main", "- [ ] two, but better\n- [ ] one\n- [ ] three\n");
         plans.write("copy", "- [x] one\n- [ ] two\n");
         assert_eq!(plans.settle(&known), "- [ ] two, but better\n- [x] one\n- [ ] three\n");
+    }
+
+    #[test]
+    fn a_plan_that_cannot_be_read_claims_nothing() {
+        let plans = Plans::new("- [ ] one\n");
+        let path = plans.folder.path().join("main");
+        fs::write(&path, b"\xff").unwrap();
+        assert_eq!(plans.main.take_claims_back(&|_| true), Ok(None));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(plans.main.take_claims_back(&|_| true), Ok(None));
     }
 
     #[test]
