@@ -256,6 +256,17 @@ pub fn signs(root: &Path) -> bool {
     signs.is_ok_and(|answer| answer.trim_ascii() == b"true")
 }
 
+/// The words by which git's configuration has commits signed, and the key to sign with found: programs, and what these are given.
+#[must_use]
+pub fn signing_programs(root: &Path) -> Vec<String> {
+    const KEYS: &str = r"^gpg\.(.+\.)?(program|defaultkeycommand)$";
+    let said = run(root, &["config", "-z", "--get-regexp", KEYS], LIMIT).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let values = said.split('\0').filter_map(|entry| entry.split_once('\n')).map(|(_, value)| value);
+    let words = values.flat_map(|value| shlex::split(value).into_iter().flatten().chain([value.to_owned()]));
+    words.map(|word| expanded(word.into()).to_string_lossy().into_owned()).collect()
+}
+
 /// Signs an empty commit that nobody keeps.
 fn sign(root: &Path, options: &[&str], mut env: Vec<(OsString, OsString)>) -> Result<(), ChangeError> {
     let objects = tempfile::tempdir().map_err(|error| ChangeError::Refused(error.to_string()))?;

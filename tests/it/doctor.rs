@@ -1,6 +1,7 @@
 //! `ralph doctor` tells the truth about agents, commits and what they are published with.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::Duration;
 
@@ -313,6 +314,33 @@ fn who_commits_and_whether_that_can_be_signed() {
     scratch.git(&["config", "commit.gpgSign", "false"]);
     says(doctor(&scratch, "").env("RALPH_GIT_WORKTREE_SIGNING_KEY", &locked), "signing", &["warn: "]);
     assert_eq!(objects(), before, "a doctor leaves no traces");
+}
+
+#[test]
+fn no_program_of_the_project_is_started_to_sign() {
+    let scratch = scratch();
+    let signs = "#!/bin/sh\necho x >> ran\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\necho SIGNED\n";
+    scratch.write("sign", signs);
+    scratch.git(&["config", "commit.gpgSign", "yes"]);
+    let program = scratch.path("sign");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let told = ["warn: ", "sign is part of the project, and not started"];
+    for (format, name) in [("openpgp", "gpg.program"), ("ssh", "gpg.ssh.defaultKeyCommand")] {
+        scratch.git(&["config", "gpg.format", format]);
+        for value in ["./sign", program.to_str().unwrap()] {
+            scratch.git(&["config", name, value]);
+            says(&mut doctor(&scratch, ""), "signing", &told);
+        }
+        scratch.git(&["config", "--unset", name]);
+    }
+    assert!(!scratch.path("ran").exists());
+    // Any other one is.
+    let outside = scratch.outside().join("sign");
+    fs::copy(&program, &outside).unwrap();
+    for (name, value) in [("gpg.format", "openpgp"), ("gpg.program", outside.to_str().unwrap())] {
+        scratch.git(&["config", name, value]);
+    }
+    says(&mut doctor(&scratch, ""), "signing", &["ok: a trial signature"]);
 }
 
 #[test]

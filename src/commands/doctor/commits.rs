@@ -1,10 +1,13 @@
 //! What becomes of commits: who makes them, whether they can be signed, and where they are published.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
-use super::probe::ask;
+use super::probe::{ask, is_of_project, not_started};
 use super::{DoctorOptions, Finding};
-use crate::git::identity::{CommitIdentity, author, signs, try_own_signature, try_signature};
+use crate::git::identity::{
+    CommitIdentity, author, signing_programs, signs, try_own_signature, try_signature,
+};
 use crate::git::remote::remote;
 use crate::job::workspace::find_program;
 use crate::project::Project;
@@ -49,10 +52,19 @@ fn check_signing(project: &Project, options: &DoctorOptions) -> Finding {
     let of_branches =
         CommitIdentity { signing_key: options.git.signing_key.clone(), ..CommitIdentity::default() };
     let signs = signs(root);
+    if !signs && of_branches.signing_key.is_none() {
+        return Finding::ok("signing", "commits are not signed");
+    }
+    if let Some(program) = signer_of_project(project, options) {
+        return Finding::warn(
+            "signing",
+            not_started(&program),
+            "look at what 'git config --show-origin --get-regexp ^gpg' names, and take it out unless you want it",
+        );
+    }
     let tried = match (signs, &of_branches.signing_key) {
-        (false, None) => return Finding::ok("signing", "commits are not signed"),
         (true, _) => try_own_signature(root).and_then(|()| try_signature(root, &of_branches)),
-        (false, Some(_)) => try_signature(root, &of_branches),
+        (false, _) => try_signature(root, &of_branches),
     };
     match tried {
         Ok(()) => Finding::ok("signing", "a trial signature asked for nothing"),
@@ -62,6 +74,21 @@ fn check_signing(project: &Project, options: &DoctorOptions) -> Finding {
             "unlock the key by signing something yourself before a loop starts, or set 'git config commit.gpgsign false'",
         ),
     }
+}
+
+/// The program that git would start to sign, where that is part of the project.
+fn signer_of_project(project: &Project, options: &DoctorOptions) -> Option<PathBuf> {
+    // Those of git's own that may be meant, where its configuration names none.
+    let usual = ["gpg", "gpgsm", "ssh-keygen"].map(str::to_owned);
+    let path = |name: String| {
+        if name.contains('/') {
+            Some(project.root().join(name))
+        } else {
+            find_program(&name, &options.search_path)
+        }
+    };
+    let mut programs = signing_programs(project.root()).into_iter().chain(usual).filter_map(path);
+    programs.find(|program| is_of_project(program, project))
 }
 
 fn check_remote(project: &Project, options: &DoctorOptions) -> Finding {

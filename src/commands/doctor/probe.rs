@@ -8,6 +8,7 @@ use std::{fmt, io};
 
 use super::DoctorOptions;
 use crate::files::theirs;
+use crate::git::worktrees;
 use crate::process::short::output_within;
 use crate::project::Project;
 use crate::text::duration;
@@ -36,9 +37,18 @@ impl fmt::Display for Unanswered {
 /// Whether a program is part of the project. Then who wrote the project chose it, and looking at a project runs nothing of it.
 pub(super) fn is_of_project(program: &Path, project: &Project) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let root = real(project.root());
+    // Its other work trees may lie anywhere. Where git's files cannot be read, git would only wait.
+    let trees = project.require_readable_git().ok().and_then(|()| worktrees::list(project.root()).ok());
+    let trees = trees.unwrap_or_default().into_iter().map(|tree| tree.path);
+    let roots: Vec<PathBuf> = trees.chain([project.root().to_owned()]).map(|root| real(&root)).collect();
     // A link in the project is part of it, wherever it leads.
-    [Some(program), program.parent()].into_iter().flatten().any(|path| real(path).starts_with(&root))
+    let places: Vec<PathBuf> = [Some(program), program.parent()].into_iter().flatten().map(real).collect();
+    places.iter().any(|place| roots.iter().any(|root| place.starts_with(root)))
+}
+
+/// What is said of a program that is part of the project.
+pub(super) fn not_started(program: &Path) -> String {
+    format!("{} is part of the project, and not started", program.display())
 }
 
 /// What a program that is no part of the project answers to these arguments where agents work.
@@ -48,10 +58,7 @@ pub(super) fn ask<S: AsRef<OsStr>>(
     project: &Project,
 ) -> Result<Output, Unanswered> {
     if is_of_project(program, project) {
-        return Err(Unanswered::Because(format!(
-            "{} is part of the project, and not started",
-            program.display()
-        )));
+        return Err(Unanswered::Because(not_started(program)));
     }
     let mut command = Command::new(program);
     command.args(args).current_dir(project.root());
