@@ -20,7 +20,7 @@ impl PlanThere<'_> {
     /// Whether the agent says that the plan is complete, and there is none.
     fn is_missing(&self, report: &Report) -> bool {
         report.sigils.complete()
-            && (!self.plan.exists() || theirs::text(&self.plan).is_ok_and(|text| text.trim().is_empty()))
+            && (!self.plan.is_file() || theirs::text(&self.plan).is_ok_and(|text| text.trim().is_empty()))
     }
 }
 

@@ -172,10 +172,7 @@ impl Source for PromptFile {
         match &self.plan {
             Plan::Built(plan) if end.outcome == Outcome::Complete => {
                 let text = theirs::text(plan);
-                let is_gone = text.as_ref().map_or_else(
-                    |error| error.kind() == std::io::ErrorKind::NotFound,
-                    |text| text.trim().is_empty(),
-                );
+                let is_gone = !plan.is_file() || text.as_ref().is_ok_and(|text| text.trim().is_empty());
                 let detail = match open_tasks(&text.unwrap_or_default()) {
                     0 if is_gone => Some(format!(
                         "the agent says so, and there is no plan any more in {}",

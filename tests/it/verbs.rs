@@ -44,6 +44,10 @@ fn init_sets_a_project_up_so_that_a_loop_runs() {
     assert!(run.stdout.contains("Exit Reason: not proven") && run.stdout.contains("Total Iterations: 2\n"));
     let told = "The agent said COMPLETE, and there is no plan in ";
     assert!(run.stdout.contains(&format!("Validation: {told}")), "{run:?}");
+    std::fs::create_dir(scratch.path(".ralph/implementation_plan.md")).unwrap();
+    let run = scratch.run("plan --agent claude 2");
+    assert!(run.code == Some(4) && run.stdout.contains(told), "a folder is no plan: {run:?}");
+    std::fs::remove_dir(scratch.path(".ralph/implementation_plan.md")).unwrap();
     let writes = format!(
         "cat > prompt; if grep -q '{told}' prompt; then echo '# Plan' > .ralph/implementation_plan.md; fi\n{}",
         claude_says("<promise>COMPLETE</promise>")
