@@ -102,7 +102,8 @@ fn written(result: io::Result<()>) -> anyhow::Result<u8> {
     }
 }
 
-fn not_written(error: io::Error) -> anyhow::Error {
+/// The error of a verb whose answer could not be written.
+pub(super) fn not_written(error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("cannot write to stdout")
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use chrono::{DateTime, FixedOffset};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::output::{nobody_reads, print, say};
+use super::output::{nobody_reads, not_written, print, print_for_people};
 use super::report::pick;
 use crate::cli::ReplayArgs;
 use crate::engine::hindsight::{Difference, Next, difference};
@@ -135,7 +135,7 @@ fn show(tracks: Vec<Track>, verb: Option<Verb>, speed: Option<f64>) -> anyhow::R
         }
     }
     screen.finish(|| is_asked(&inbox, Instant::now()));
-    Ok(code)
+    screen.unwritten().map_or(Ok(code), |error| Err(not_written(error)))
 }
 
 /// Each loop with the view that has shown it.
@@ -233,12 +233,10 @@ fn compare(tracks: Vec<Track>, verb: Option<Verb>, file: &Path) -> anyhow::Resul
         differences.extend(found.differences.into_iter().map(|line| name.clone() + &line));
     }
     if differences.is_empty() {
-        say(&format!(
-            "the same: {} by the limits of the run and by {}",
-            count::of(steps, "step"),
-            file.display()
-        ));
-        return Ok(0);
+        let (steps, file) = (count::of(steps, "step"), file.display());
+        return print_for_people(|out| {
+            writeln!(out, "the same: {steps} by the limits of the run and by {file}")
+        });
     }
     print(|out| differences.iter().try_for_each(|line| writeln!(out, "{line}")))?;
     Ok(DIFFERS)

@@ -67,6 +67,8 @@ struct Queue {
     /// Nothing more will come.
     is_ending: bool,
     dropped: usize,
+    /// Why standard output took no more, other than that nobody reads it.
+    unwritten: Option<io::Error>,
     board: StatusBoard,
     /// The status lines have news that are not drawn yet.
     board_is_new: bool,
@@ -167,6 +169,11 @@ impl Console {
         true
     }
 
+    /// Why standard output took no more, other than that nobody reads it; told once.
+    pub(super) fn unwritten(&self) -> Option<io::Error> {
+        self.shared.lock().unwritten.take()
+    }
+
     /// Waits until all is written and the status lines are gone; once `hurry` says so, only a moment longer. A reader
     /// that reads misses nothing; one that does not is given up.
     pub(crate) fn finish(&self, mut hurry: impl FnMut() -> bool) {
@@ -263,9 +270,14 @@ fn write_all(shared: &Shared) {
                 let Some((target, text)) = queue.pop() else { continue };
                 queue.writing = true;
                 drop(queue);
-                terminal.write(target, &text);
+                let written = terminal.write(target, &text);
                 queue = shared.lock();
                 queue.written += 1;
+                if let (Target::Stdout, Err(error)) = (target, written)
+                    && error.kind() != io::ErrorKind::BrokenPipe
+                {
+                    queue.unwritten = Some(error);
+                }
                 continue;
             }
             Step::Draw => {

@@ -105,6 +105,11 @@ impl Screen {
         self.console.catch_up(hurry)
     }
 
+    /// Why standard output took no more, other than that nobody reads it.
+    pub(crate) fn unwritten(&self) -> Option<std::io::Error> {
+        self.console.unwritten()
+    }
+
     /// Waits until all is shown; once `hurry` says so, only a moment longer.
     pub(crate) fn finish(&self, hurry: impl FnMut() -> bool) {
         self.console.finish(hurry);

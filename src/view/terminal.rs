@@ -1,7 +1,7 @@
 //! Standard output and standard error, and the status lines on them where they are a terminal.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::time::Instant;
 
 use anstream::adapter::strip_str;
@@ -43,18 +43,19 @@ impl Terminal {
         self.area.as_ref().is_some_and(StatusArea::is_drawn)
     }
 
-    /// Writes text in the place of the status lines, which are gone then.
-    pub(super) fn write(&mut self, target: Target, text: &str) {
+    /// Writes text in the place of the status lines, which are gone then. After an error nothing more is written to that stream.
+    pub(super) fn write(&mut self, target: Target, text: &str) -> io::Result<()> {
         self.erase();
-        match target {
+        let written = match target {
             Target::Stdout => self.stdout.write(text),
             Target::Stderr => self.stderr.write(text),
-        }
+        };
         if let Some(area) = &mut self.area
             && (target == Target::Stderr || self.shared)
         {
             area.wrote(text, size().1);
         }
+        written
     }
 
     /// Rings the bell of the terminal that messages go to; without one nothing is heard.
@@ -155,8 +156,8 @@ impl<W: Write + RawStream> Stream<W> {
         }
     }
 
-    fn write(&mut self, text: &str) {
-        let Some(writer) = &mut self.writer else { return };
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
         // Whoever wrote it: nothing but colours gets through.
         let text = if self.is_terminal { Cow::Owned(clean(text)) } else { Cow::Borrowed(text) };
         let written = if self.plain {
@@ -164,8 +165,10 @@ impl<W: Write + RawStream> Stream<W> {
         } else {
             writer.write_all(text.as_bytes())
         };
-        if written.and_then(|()| writer.flush()).is_err() {
+        let written = written.and_then(|()| writer.flush());
+        if written.is_err() {
             self.writer = None;
         }
+        written
     }
 }

@@ -139,6 +139,15 @@ fn a_stdout_that_cannot_be_written_is_said_and_one_that_nobody_reads_is_not() {
         let run = shell(&format!("{verb} | true"));
         assert!(run.code == Some(0) && run.stderr.is_empty(), "{verb}: {run:?}");
     }
+    // What the agent said goes to stderr.
+    scratch.write("same", "");
+    for verb in ["replay", "replay --config same"] {
+        let run = shell(&format!("{verb} > /dev/full"));
+        let told = "error: cannot write to stdout: No space left on device (os error 28)\n";
+        assert!(run.code == Some(1) && run.stderr.ends_with(told), "{verb}: {run:?}");
+        let run = shell(&format!("{verb} | true"));
+        assert!(run.code == Some(0) && !run.stderr.contains("error: "), "{verb}: {run:?}");
+    }
 }
 
 /// In a mount namespace of its own, where the ralph dir is on a small disk that an agent fills.
