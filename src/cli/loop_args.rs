@@ -23,7 +23,7 @@ pub struct LoopFlags {
     #[command(flatten)]
     pub settings: SettingFlags<LOOPS>,
     /// Name of the loop, for `ralph status` and the other verbs
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = loop_name)]
     pub name: Option<String>,
     /// Go on where the last loop here was cut off
     #[arg(long)]
@@ -180,5 +180,14 @@ impl LoopBuildArgs {
     #[must_use]
     pub fn is_about_building(&self) -> bool {
         self.sequential || self.jobs.is_some() || self.dry_run
+    }
+}
+
+/// A name that can be shown in a line, and typed.
+fn loop_name(word: &str) -> Result<String, &'static str> {
+    match word {
+        _ if word.trim().is_empty() => Err("a loop needs a name: leave the flag out for the usual one"),
+        _ if word.contains(char::is_control) => Err("a name is one line, without tabs and the like"),
+        _ => Ok(word.to_owned()),
     }
 }

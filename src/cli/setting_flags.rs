@@ -75,6 +75,10 @@ pub(super) fn defaults_of(verb: Verb) -> impl Fn(Arg) -> Arg {
         let Some(setting) = TABLE.iter().find(|setting| setting.key == arg.get_id().as_str()) else {
             return arg;
         };
+        // What has to be given has no default; a word that has to be there is more than the setting.
+        if arg.is_required_set() && !arg.is_positional() {
+            return arg;
+        }
         let default = setting.in_words(setting.default_of(Some(verb)));
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
         arg.help(format!("{help} [default: {default}]"))

@@ -69,6 +69,24 @@ fn the_command_line() {
 }
 
 #[test]
+fn names_of_loops() {
+    let scratch = sound();
+    for verb in ["prompt p.md 1 --name", "spawn --prompt-file p.md -n 1 --name"] {
+        for name in ["", " ", "two\nlines", "a\tb"] {
+            let mut command = scratch.ralph(verb);
+            let is_spawn = verb.starts_with("spawn");
+            let run =
+                Scratch::finish(command.arg(name).args(if is_spawn { &["--", "true"][..] } else { &[] }));
+            check(1, &run, verb, &["--name"]);
+        }
+    }
+    assert!(!scratch.path(".ralph/runs").exists());
+    let help = scratch.run("spawn --help");
+    let line = help.stdout.lines().find(|line| line.contains("--max-iterations <N>")).unwrap();
+    assert!(help.code == Some(0) && !line.contains("default"), "what is required has none: {line}");
+}
+
+#[test]
 fn values_of_flags() {
     let scratch = sound();
     for (args, words) in [
