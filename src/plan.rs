@@ -16,7 +16,7 @@ mod scan;
 
 use std::collections::HashMap;
 
-pub use edit::{Ticks, done, has_section, mark_done, mark_open, merge_tasks, tasks};
+pub use edit::{Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
 use scan::{Block, Label, Outline, TaskLines};
 
 /// The value of `Status:` that ends a branch.

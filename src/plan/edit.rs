@@ -113,26 +113,44 @@ pub fn mark_done(text: &str, branch: &str, pull_request: Option<&str>) -> Result
     Ok(apply(text, edits))
 }
 
-/// The names of the sections that say `Status: done`, whatever may be wrong with the plan.
+/// `text` without what it claims to be done and `before` does not, in those sections whose name `is_meant`; and the names of
+/// those that claim something. `Status: done` becomes the word for what is planned, and ticks are taken away. In a section that
+/// was done `before`, ticks mean nothing.
 #[must_use]
-pub fn done(text: &str) -> Vec<String> {
-    let outline = Outline::new(text);
-    outline
-        .sections
-        .iter()
-        .filter(|block| block.fields.iter().any(says_done))
-        .map(|block| block.name.clone())
-        .collect()
+pub fn without_claims(text: &str, before: &str, is_meant: &dyn Fn(&str) -> bool) -> (String, Vec<String>) {
+    let (outline, before) = (Outline::new(text), Outline::new(before));
+    let open = format!("{}: {}", Label::Status.word(), OPEN[0]);
+    let (mut edits, mut names) = (Vec::new(), Vec::new());
+    for block in outline.sections.iter().filter(|block| is_meant(&block.name)) {
+        let old = before.sections.iter().find(|old| old.name == block.name);
+        if old.is_some_and(|old| old.fields.iter().any(says_done)) {
+            continue;
+        }
+        let mut ticked: Vec<&str> = old.map(ticked).into_iter().flatten().collect();
+        let claims = edits.len();
+        edits.extend(
+            block
+                .fields
+                .iter()
+                .filter(|field| says_done(field))
+                .map(|field| (field.bytes.clone(), open.clone())),
+        );
+        for task in block.tasks.iter().filter(|task| task.ticked) {
+            match ticked.iter().position(|known| *known == task.text) {
+                Some(known) => drop(ticked.remove(known)),
+                None => edits.push((task.tick..task.tick + 1, " ".to_owned())),
+            }
+        }
+        if edits.len() > claims {
+            names.push(block.name.clone());
+        }
+    }
+    (apply(text, edits), names)
 }
 
-/// `text` without `Status: done` in the sections of these names: it says that they are planned.
-#[must_use]
-pub fn mark_open(text: &str, branches: &[String]) -> String {
-    let outline = Outline::new(text);
-    let sections = outline.sections.iter().filter(|block| branches.contains(&block.name));
-    let fields = sections.flat_map(|block| block.fields.iter().filter(|field| says_done(field)));
-    let open = format!("{}: {}", Label::Status.word(), OPEN[0]);
-    apply(text, fields.map(|field| (field.bytes.clone(), open.clone())).collect())
+/// The texts of the ticked tasks of a section.
+fn ticked(block: &Block) -> impl Iterator<Item = &str> {
+    block.tasks.iter().filter(|task| task.ticked).map(|task| task.text.as_str())
 }
 
 fn says_done(field: &Field) -> bool {

@@ -275,19 +275,21 @@ fn done_is_written_once() {
 }
 
 #[test]
-fn what_is_marked_as_done_is_found_and_marked_as_planned_again() {
-    let text = |status: &str| {
+fn what_is_claimed_to_be_done_since_is_open_again() {
+    let text = |status: &str, ticks: [&str; 4]| {
+        let [a, b, twice, last] = ticks;
         format!(
-            "## Branch: a\nGoal: g\n- **Status:** `Done`\n- [ ] t\n## Branch: b\nGoal: g\n{status}- [ ] t\n## Branch: c\nGoal: g\n\
-             Status: open\n```\nStatus: done\n```\n- [ ] t\n"
+            "## Branch: a\nGoal: g\n- **Status:** `Done`\n- [{a}] t\n## Branch: b\nGoal: g\n{status}- [{b}] t\n- [{twice}] u\n\
+             - [{last}] u\n## Branch: c\nGoal: g\nStatus: open\n```\nStatus: done\n```\n- [ ] t\n"
         )
     };
-    let plan = text("Status: done\nStatus: done\n");
-    assert_eq!(done(&plan), ["a", "b"]);
-    let open = mark_open(&plan, &["b".into(), "c".into(), "d".into()]);
-    assert_eq!(open, text("Status: planned\nStatus: planned\n"));
-    assert_eq!((done(&open), mark_open(&open, &["b".into()])), (vec!["a".into()], open.clone()));
-    assert!(done(&mark_open(&open, &["a".into()])).is_empty());
+    let claimed = text("Status: done\nStatus: done\n", ["x", "x", "x", "X"]);
+    let before = text("", [" ", "x", " ", "x"]);
+    let open = (text("Status: planned\nStatus: planned\n", ["x", "x", "x", " "]), vec!["b".to_owned()]);
+    assert_eq!(without_claims(&claimed, &before, &|_| true), open);
+    assert_eq!(without_claims(&open.0, &before, &|_| true), (open.0.clone(), Vec::new()));
+    assert_eq!(without_claims(&claimed, &before, &|name| name == "a"), (claimed.clone(), Vec::new()));
+    assert_eq!(without_claims(&claimed, "", &|_| true).1, ["a", "b"]);
 }
 
 #[test]

@@ -123,6 +123,13 @@ impl Branch {
         Ok(())
     }
 
+    /// Opens again what agents of other branches have marked as done before the first one of this branch.
+    fn take_claims_back(&self, context: &mut Context<'_>) -> Result<(), End> {
+        let told = self.plan.take_claims_back(&|name| name == self.facts.name);
+        let notice = told.map_err(|why| End::because(Outcome::RecordFailed, why))?;
+        notice.map_or(Ok(()), |notice| context.notice(&notice))
+    }
+
     /// Whether the agents of the branch can work with the copy of the plan; an error says that nobody can tell.
     fn has_plan(&self) -> Result<bool, String> {
         MainPlan::is_usable(&self.copy, &self.facts.name)
@@ -206,6 +213,7 @@ impl Source for &mut Branch {
         }
         let lost = |why| End::because(Outcome::PromptLost, why);
         if self.known.is_none() {
+            self.take_claims_back(context)?;
             self.begin().map_err(lost)?;
         } else if !self.has_plan().map_err(lost)? {
             self.bring_again(context)?;
@@ -249,6 +257,11 @@ impl Source for &mut Branch {
     }
 
     fn close(&mut self, end: End, tally: &Tally, context: &mut Context<'_>) -> End {
+        if self.known.is_none()
+            && let Err(end) = self.take_claims_back(context)
+        {
+            return end;
+        }
         if end.outcome.code() == Outcome::Interrupted.code() {
             return end;
         }

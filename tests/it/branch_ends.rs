@@ -161,3 +161,38 @@ fn what_a_person_marks_as_done_is_believed_where_no_record_says_otherwise() {
     assert_eq!(project.scratch.run("loop build").code, Some(0));
     assert_eq!(project.calls("one"), 1);
 }
+
+/// A plan in which 'two' starts from 'one', and an agent of 'one' that does this to the main plan first.
+fn two_waits_for_one(does: &str, then: &str) -> BranchProject {
+    let text = plan(&[("one", 1), ("two", 1)])
+        .replace("Goal: Have two\nBase: master\n", "Goal: Have two\nBase: one\n");
+    let project = BranchProject::without_remote(&text);
+    let main_plan = project.scratch.path("IMPLEMENTATION_PLAN.md");
+    let main_plan = main_plan.display();
+    project.agent(&format!(
+        "[ $RALPH_BRANCH = two ] || {{ sed -i '{does}' '{main_plan}'; {then}; }}; work; end"
+    ));
+    project
+}
+
+#[test]
+fn what_an_agent_marks_as_done_in_a_branch_that_waits_is_planned_again() {
+    let told = "work of 'two' was marked as done, which ralph has not built";
+    let project = two_waits_for_one("s/^Goal: Have two$/&\\nStatus: done/", "exit 3");
+    let run = project.scratch.run("loop build -m 1");
+    assert!(run.code == Some(0) && run.stderr.matches(told).count() == 1, "{run:?}");
+    assert!(project.plan().contains("Goal: Have two\nStatus: planned\nBase: one\n"), "{}", project.plan());
+    project.agent("work; end");
+    let run = project.scratch.run("loop build");
+    assert!(run.code == Some(0) && !run.stderr.contains(told), "{run:?}");
+    assert_eq!((project.calls("two"), reason(&project, "two")), (1, "complete".into()));
+}
+
+#[test]
+fn what_an_agent_ticks_in_a_branch_that_waits_is_open_when_that_begins() {
+    let project = two_waits_for_one("/^## Branch: two/,$s/\\[ \\]/[x]/", ":");
+    let run = project.scratch.run("loop build");
+    let told = "work of 'two' was marked as done, which ralph has not built";
+    assert!(run.code == Some(0) && run.stderr.matches(told).count() == 1, "{run:?}");
+    assert_eq!(project.commits("two"), ["Do 1 of one", "Do 1 of two"]);
+}

@@ -182,22 +182,27 @@ fn a_plan_is_pushed_where_nothing_else_goes_along() {
 }
 
 #[test]
-fn a_branch_that_the_planning_agent_marks_as_done_is_planned_again() {
-    let section = |name: &str, status: &str| format!("## Branch: {name}\nGoal: g\n{status}- [ ] t\n\n");
+fn work_that_the_planning_agent_marks_as_done_is_planned_again() {
+    let section = |name: &str, status: &str, tick: &str| {
+        format!("## Branch: {name}\nGoal: g\n{status}- [{tick}] t\n- [x] u\n\n")
+    };
     let (done, planned) = ("Status: done\n", "Status: planned\n");
     for (what, ends, code) in
         [("a plan that is complete", COMPLETE, 0), ("an attempt that failed", "exit 3", 4)]
     {
         let project = project(&format!(
-            "sed -i '/^## Branch: claimed/,${{/^Status/d; s/^Goal: g/&\\nStatus: done/}}' $plan; {ends}"
+            "sed -i '/^## Branch: claimed/,/^$/{{/^Status/d; s/^Goal: g/&\\nStatus: done/}}; /^## Branch: ticked/,${{s/\\[ /[x/}}' \
+             $plan; {ends}"
         ));
-        // The user has marked the first one.
-        let plan = |claimed: &str| section("own", done) + &section("claimed", claimed);
+        // The user has marked the first one, and ticked a task of each.
+        let plan = |claimed: &str| {
+            section("own", done, " ") + &section("claimed", claimed, " ") + &section("ticked", "", " ")
+        };
         project.scratch.write("IMPLEMENTATION_PLAN.md", plan(""));
         let run = project.scratch.run("loop plan --max-retries 0");
         assert_eq!(run.code, Some(code), "{what}: {run:?}");
         assert_eq!(project.plan(), plan(planned), "{what}");
-        let told = "IMPLEMENTATION_PLAN.md: the planning agent has marked 'claimed' as done, which ralph has not built";
+        let told = "IMPLEMENTATION_PLAN.md: work of 'claimed', 'ticked' was marked as done, which ralph has not built";
         assert_eq!(run.stderr.matches(told).count(), 1, "{what}: {run:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! `ralph loop build`: every unfinished branch of the plan, each in its own loop, side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -182,10 +182,22 @@ impl Building<'_> {
         let was_stopped = self.signals.count() > 0;
         let (rows, codes): (Vec<BranchRow>, Vec<u8>) =
             self.branches.iter().map(|branch| Self::row(branch, &mut fates, was_stopped)).unzip();
+        self.take_claims_back(&rows);
         // The worst comes first in their order: interrupted, git, agent, everything else.
         let code = codes.into_iter().max().unwrap_or_default();
         self.show(code, &rows, open.is_empty());
         code
+    }
+
+    /// Opens again what agents of other branches have marked as done in those that have not begun. Of the others our records
+    /// tell how they ended.
+    fn take_claims_back(&self, rows: &[BranchRow]) {
+        let has_not_begun = |row: &&BranchRow| row.built != Built::Done && row.end.is_none();
+        let names: HashSet<&str> = rows.iter().filter(has_not_begun).map(|row| row.name.as_str()).collect();
+        match self.plan.take_claims_back(&|name| names.contains(name)) {
+            Ok(notice) => notice.iter().for_each(|notice| self.screen.warn(notice)),
+            Err(why) => self.screen.warn(&why),
+        }
     }
 
     /// What became of a branch, and its exit code; `fates` are those of the unfinished branches, in their order.

@@ -1,6 +1,8 @@
 //! `ralph loop plan`: the loop that writes the plan of branches.
 
-use super::plan_check::{DoneBefore, PlanCheck};
+use anyhow::Error;
+
+use super::plan_check::{PlanBefore, PlanCheck};
 use super::{limit_of, preflight, refuse_inside_a_branch, template};
 use crate::cli::BranchFlags;
 use crate::commands::output::remark;
@@ -37,7 +39,7 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let source =
         Planning::new(source, project.root(), settings.git.auto_push, &settings.git.protected_branches);
 
-    let done_before = DoneBefore::of(project);
+    let before = PlanBefore::of(project);
     let run = run_id();
     let mut env = agent_env(MODE, &preflight.limits, project, settings);
     // For the built-in agent, which knows two kinds of plans.
@@ -45,11 +47,11 @@ pub(super) fn run(args: &BranchFlags) -> anyhow::Result<u8> {
     let agent = preflight.factory(&workspace, project, env, &run)?;
     let mut ready = Ready::new(&workspace, Verb::LoopPlan, &preflight, (agent, run), source);
     let then = ready.validator.take();
-    ready.validator = Some(Box::new(PlanCheck { project, settings, done_before: &done_before, then }));
+    ready.validator = Some(Box::new(PlanCheck { project, settings, before: &before, then }));
     let ready = Ready { resume: Resume::ByItself, plan: project.branch_plan(), ..ready };
     let ended = ready.run(flags, Frame::Blocks);
     // Attempts that failed or were cut off are not validated.
-    if let Some(notice) = done_before.reopen_others()? {
+    if let Some(notice) = before.take_claims_back().map_err(Error::msg)? {
         remark(&notice);
     }
     ended

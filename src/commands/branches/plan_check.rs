@@ -2,63 +2,47 @@
 
 use super::planned;
 use crate::engine::context::Context;
-use crate::engine::outcome::End;
+use crate::engine::outcome::{End, Outcome};
 use crate::engine::validator::{FilesValidator, Proof, Validation, Validator, Verdict};
-use crate::files::atomic;
-use crate::files::{FileError, theirs};
-use crate::plan;
 use crate::project::Project;
 use crate::record::lookup::Loop;
 use crate::settings::Settings;
+use crate::source::branch::main_plan::MainPlan;
 
 /// The validation of planning.
 pub(super) struct PlanCheck<'a> {
     pub(super) project: &'a Project,
     pub(super) settings: &'a Settings,
-    pub(super) done_before: &'a DoneBefore<'a>,
+    pub(super) before: &'a PlanBefore<'a>,
     /// The user's own.
     pub(super) then: Option<Box<dyn Validator + 'a>>,
 }
 
-/// The sections that were marked as done when planning began: a planning agent builds nothing, so it can add none.
-pub(super) struct DoneBefore<'a> {
+/// The plan of a project, in which a planning agent can mark nothing as done: it builds nothing.
+pub(super) struct PlanBefore<'a> {
     project: &'a Project,
-    names: Vec<String>,
+    plan: MainPlan,
 }
 
-impl<'a> DoneBefore<'a> {
+impl<'a> PlanBefore<'a> {
     pub(super) fn of(project: &'a Project) -> Self {
-        let text = theirs::text(&project.branch_plan()).unwrap_or_default();
-        Self { project, names: plan::done(&text) }
+        Self { project, plan: MainPlan::new(project.branch_plan()) }
     }
 
-    /// Opens sections again that were marked as done since, and answers a notice that names them. Where ralph has records of a
-    /// branch, those decide when it is built.
+    /// Opens again what was marked as done since. Where ralph has records of a branch, those decide when it is built.
     ///
     /// # Errors
     /// When the plan cannot be written.
-    pub(super) fn reopen_others(&self) -> Result<Option<String>, FileError> {
-        let path = self.project.branch_plan();
-        let Ok(text) = theirs::text(&path) else { return Ok(None) };
-        let has_records = |name: &String| Loop::at(self.project.of_branch(name, None), name).is_some();
-        let mut claimed = plan::done(&text);
-        claimed.retain(|name| !self.names.contains(name) && !has_records(name));
-        if claimed.is_empty() {
-            return Ok(None);
-        }
-        atomic::write_theirs(&path, plan::mark_open(&text, &claimed).as_bytes())?;
-        Ok(Some(format!(
-            "{}: the planning agent has marked '{}' as done, which ralph has not built: marked as planned again; mark it yourself \
-             if it is done",
-            self.project.relative(&path).display(),
-            claimed.join("', '")
-        )))
+    pub(super) fn take_claims_back(&self) -> Result<Option<String>, String> {
+        let has_records = |name: &str| Loop::at(self.project.of_branch(name, None), name).is_some();
+        self.plan.take_claims_back(&|name| !has_records(name))
     }
 }
 
 impl Validator for PlanCheck<'_> {
     fn validate(&mut self, proof: Proof<'_>, context: &mut Context<'_>) -> Result<Verdict, End> {
-        if let Some(notice) = self.done_before.reopen_others()? {
+        let told = self.before.take_claims_back();
+        if let Some(notice) = told.map_err(|why| End::because(Outcome::RecordFailed, why))? {
             context.notice(&notice)?;
         }
         if let Err(fault) = planned::read(self.project, self.settings) {

@@ -7,21 +7,44 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own, theirs, way_to_read};
-use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks};
+use crate::plan::{PlanError, Task, Ticks, has_section, mark_done, merge_tasks, tasks, without_claims};
 
 /// The plan at the project root. Its text is read afresh for each change: a person may be editing it.
 #[derive(Debug)]
 pub struct MainPlan {
     path: PathBuf,
+    /// Its text when the loop over it began; empty where there was none.
+    before: String,
     /// Held while it is read, changed and written.
     writing: Mutex<()>,
 }
 
 impl MainPlan {
-    /// The plan in this file.
+    /// The plan in this file, as it is now.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
-        Self { path, writing: Mutex::default() }
+        let before = read(&path).unwrap_or_default();
+        Self { path, before, writing: Mutex::default() }
+    }
+
+    /// Opens again what has been marked as done since the beginning in sections whose name `is_meant`, which ralph has not
+    /// built: every agent can write that. Answers a notice that names them.
+    ///
+    /// # Errors
+    /// When the plan cannot be written.
+    pub(crate) fn take_claims_back(&self, is_meant: &dyn Fn(&str) -> bool) -> Result<Option<String>, String> {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // A plan that cannot be read claims nothing; whoever needs it says what is wrong with it.
+        let (open, names) = without_claims(&read(&self.path).unwrap_or_default(), &self.before, is_meant);
+        if names.is_empty() {
+            return Ok(None);
+        }
+        write(&self.path, &open)?;
+        let plan = Path::new(self.path.file_name().unwrap_or_default()).display();
+        Ok(Some(format!(
+            "{plan}: work of '{}' was marked as done, which ralph has not built: it is planned again; mark it yourself if it is done",
+            names.join("', '")
+        )))
     }
 
     /// Brings the ticks and new tasks of a branch from the copy in its work tree. Tasks among the `known` that the main
@@ -207,6 +230,16 @@ mod tests {
         plans.write("main", "- [ ] two, but better\n- [ ] one\n- [ ] three\n");
         plans.write("copy", "- [x] one\n- [ ] two\n");
         assert_eq!(plans.settle(&known), "- [ ] two, but better\n- [x] one\n- [ ] three\n");
+    }
+
+    #[test]
+    fn a_plan_that_cannot_be_read_claims_nothing() {
+        let plans = Plans::new("- [ ] one\n");
+        let path = plans.folder.path().join("main");
+        fs::write(&path, b"\xff").unwrap();
+        assert_eq!(plans.main.take_claims_back(&|_| true), Ok(None));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(plans.main.take_claims_back(&|_| true), Ok(None));
     }
 
     #[test]
