@@ -196,3 +196,32 @@ fn what_an_agent_ticks_in_a_branch_that_waits_is_open_when_that_begins() {
     assert!(run.code == Some(0) && run.stderr.matches(told).count() == 1, "{run:?}");
     assert_eq!(project.commits("two"), ["Do 1 of one", "Do 1 of two"]);
 }
+
+#[test]
+fn a_branch_that_is_not_done_and_has_no_section_any_more_is_told() {
+    let project = two_waits_for_one("/^## Branch: two/,$d", ":");
+    let whole = project.plan();
+    assert_eq!(project.scratch.run("loop build").code, Some(1));
+    for args in ["loop build", "loop build --dry-run"] {
+        let run = project.scratch.run(args);
+        let code = if args == "loop build" { 1 } else { 0 };
+        let told = "IMPLEMENTATION_PLAN.md has no section '## Branch: two' any more";
+        assert!(
+            run.code == Some(code) && (run.stdout.clone() + &run.stderr).contains(told),
+            "{args}: {run:?}"
+        );
+        assert!(!run.stdout.contains("All branches are done"), "{args}: {run:?}");
+    }
+    // Either of the two ways out that are named.
+    project
+        .scratch
+        .write("IMPLEMENTATION_PLAN.md", whole.replace("Goal: Have one\n", "Goal: Have one\nStatus: done\n"));
+    let run = project.scratch.run("loop build");
+    assert_eq!((run.code, project.calls("two"), reason(&project, "two")), (Some(0), 1, "complete".into()));
+
+    let project = two_waits_for_one("/^## Branch: two/,$d", ":");
+    assert_eq!(project.scratch.run("loop build").code, Some(1));
+    assert_eq!(project.scratch.run("clean two").code, Some(0));
+    let run = project.scratch.run("loop build");
+    assert!(run.code == Some(0) && run.stdout.contains("All branches are done"), "{run:?}");
+}

@@ -69,6 +69,8 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         let agent = Choice::of(settings, project)?;
         let branches = planned::read(project, settings)?;
         branches.iter().filter_map(|branch| branch.doubt.as_deref()).for_each(remark);
+        let lost = planned::lost(project, &branches);
+        lost.iter().map(|(_, why)| why.as_str()).for_each(remark);
         return dry_run::show(project, &agent.command_line(), &branches, flags.json);
     }
     let preflight = preflight(&workspace, &args.shared, limit)?;
@@ -114,6 +116,7 @@ pub(super) fn run(args: &LoopBuildArgs) -> anyhow::Result<u8> {
         screen: Screen::start(flags.json, flags.quiet)?,
         notifier: notifier(project, settings),
         branches: &branches,
+        lost: planned::lost(project, &branches),
     };
     let code = building.run();
     drop(housekeeping);
@@ -156,6 +159,8 @@ struct Building<'a> {
     screen: Screen,
     notifier: Notifier,
     branches: &'a [Planned],
+    /// What is to be told of branches that have no section any more, by their names.
+    lost: Vec<(String, String)>,
 }
 
 impl Building<'_> {
@@ -180,8 +185,12 @@ impl Building<'_> {
         );
         let mut fates = fates.into_iter();
         let was_stopped = self.signals.count() > 0;
-        let (rows, codes): (Vec<BranchRow>, Vec<u8>) =
-            self.branches.iter().map(|branch| Self::row(branch, &mut fates, was_stopped)).unzip();
+        let lost = self.lost.iter().map(|(name, why)| {
+            let notes = vec![why.clone()];
+            (BranchRow { built: Built::Unfinished, notes, ..BranchRow::new(name) }, 1)
+        });
+        let planned = self.branches.iter().map(|branch| Self::row(branch, &mut fates, was_stopped));
+        let (rows, codes): (Vec<BranchRow>, Vec<u8>) = planned.chain(lost).unzip();
         self.take_claims_back(&rows);
         // The worst comes first in their order: interrupted, git, agent, everything else.
         let code = codes.into_iter().max().unwrap_or_default();
@@ -240,7 +249,7 @@ impl Building<'_> {
         let width = Screen::width();
         let report = if was_all_done || width.is_none() { None } else { self.report() };
         self.screen.say(&report.map_or_else(|| table(rows, width), |report| text::body(&report, width)));
-        if was_all_done {
+        if was_all_done && self.lost.is_empty() {
             self.screen
                 .say("All branches are done; delete a line 'Status: done' to build that branch again.\n");
         }

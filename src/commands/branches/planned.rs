@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use anyhow::{Context as _, anyhow, bail};
 
 use crate::engine::outcome::Outcome;
-use crate::files::theirs;
+use crate::files::{own, theirs};
 use crate::git;
 use crate::job::Refused;
-use crate::plan::{Plan, PlanError, Section};
-use crate::project::Project;
-use crate::record::lookup::Loop;
+use crate::plan::{self, Plan, PlanError, Section, Task};
+use crate::project::{BRANCH_PLAN, Project};
+use crate::record::lookup::{Loop, is_known};
 use crate::record::state::State;
 use crate::settings::Settings;
 use crate::view::next_step::shell_word;
@@ -87,7 +87,7 @@ fn doubt(project: &Project, section: &Section) -> Option<String> {
     }
     let name = &section.name;
     let why = match Loop::at(project.of_branch(name, None), name)?.state {
-        Ok(state) => format!("its loop has ended otherwise ({})", undone(&state, section)?),
+        Ok(state) => format!("its loop has ended otherwise ({})", undone(&state, &section.tasks)?),
         Err(why) => format!("its records cannot be read ({why})"),
     };
     let (plan, line) = (project.relative(&project.branch_plan()), section.line);
@@ -99,10 +99,39 @@ fn doubt(project: &Project, section: &Section) -> Option<String> {
     ))
 }
 
-/// How a loop ended that has not done its section; `None` where it has.
-fn undone(state: &State, section: &Section) -> Option<&'static str> {
+/// What is to be told of branches that ralph has not finished and whose section is not in the plan any more, by their names: an
+/// agent may have taken it out.
+pub(super) fn lost(project: &Project, branches: &[Planned]) -> Vec<(String, String)> {
+    let has_section = |name: &String| branches.iter().any(|branch| branch.section.name == *name);
+    let begun = project.branches().into_iter().filter(|(name, _)| !has_section(name));
+    begun.filter_map(|(name, places)| lost_one(project, &name, places).map(|why| (name, why))).collect()
+}
+
+fn lost_one(project: &Project, name: &str, places: Project) -> Option<String> {
+    if !is_known(&places, name) {
+        return None;
+    }
+    let why = match Loop::at(places, name)?.state {
+        Ok(state) => {
+            let copy = own::read(&project.worktree(name).join(BRANCH_PLAN), theirs::MAX_TEXT).ok();
+            let copy = copy.and_then(|copy| String::from_utf8(copy).ok()).unwrap_or_default();
+            let tasks = plan::tasks(&copy, name).unwrap_or_default();
+            format!("its loop has not finished it ({})", undone(&state, &tasks)?)
+        }
+        Err(why) => format!("its records cannot be read ({why})"),
+    };
+    Some(format!(
+        "{} has no section '## Branch: {name}' any more, and {why}: put the section back; \
+         'ralph clean {}' forgets that loop, if it is not to be built",
+        project.relative(&project.branch_plan()).display(),
+        shell_word(name)
+    ))
+}
+
+/// How a loop ended that has not done these tasks of its section; `None` where it has.
+fn undone(state: &State, tasks: &[Task]) -> Option<&'static str> {
     let ended_by = |outcome: Outcome| state.exit_reason.as_deref() == Some(outcome.word());
-    let is_ticked = || section.tasks.iter().all(|task| task.ticked);
+    let is_ticked = || tasks.iter().all(|task| task.ticked);
     let is_done = ended_by(Outcome::Complete)
         || ended_by(Outcome::DonePattern)
         || ended_by(Outcome::Idle) && state.tally.validation_error.is_none() && is_ticked();
