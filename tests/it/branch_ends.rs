@@ -202,9 +202,8 @@ fn a_branch_that_is_not_done_and_has_no_section_any_more_is_told() {
     let project = two_waits_for_one("/^## Branch: two/,$d", ":");
     let whole = project.plan();
     assert_eq!(project.scratch.run("loop build").code, Some(1));
-    for args in ["loop build", "loop build --dry-run"] {
+    for (args, code) in [("loop build", 1), ("loop build --dry-run", 0)] {
         let run = project.scratch.run(args);
-        let code = if args == "loop build" { 1 } else { 0 };
         let told = "IMPLEMENTATION_PLAN.md has no section '## Branch: two' any more";
         assert!(
             run.code == Some(code) && (run.stdout.clone() + &run.stderr).contains(told),
