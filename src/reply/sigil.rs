@@ -142,6 +142,12 @@ impl Sigils {
         self.claimed(kind).any(|sigil| sigil.body.trim() == id)
     }
 
+    /// Whether the task of this id is claimed to be done, and not to have failed as well: in doubt a problem is believed.
+    #[must_use]
+    pub fn claims_done(&self, id: &str) -> bool {
+        self.names(TASK_DONE, id) && !self.names(TASK_FAILED, id)
+    }
+
     /// The sigils of a kind, claimed or not.
     pub fn said(&self, kind: SigilKind) -> impl Iterator<Item = &Sigil> {
         self.of(kind).map(|said| &said.sigil)

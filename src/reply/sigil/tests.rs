@@ -256,6 +256,12 @@ fn what_the_words_before_it_deny_is_a_mention() {
     );
     assert_eq!(scan(["I cannot give it <verify-pass/>"]).verification(), None);
     assert!(!scan(["not <task-done>t-1</task-done>"]).names(TASK_DONE, "t-1"));
+    for both in [
+        ["<task-done>t-1</task-done>\n", "<task-failed>t-1</task-failed>"],
+        ["<task-failed>t-1</task-failed>\n", "<task-done>t-1</task-done>"],
+    ] {
+        assert!(!scan(both).claims_done("t-1"), "in doubt it has failed");
+    }
     assert!(scan(["It does not work here <task-failed>t-1</task-failed>"]).names(TASK_FAILED, "t-1"));
 }
 

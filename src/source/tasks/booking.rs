@@ -204,7 +204,7 @@ impl Tasks {
         if current.only_verifies {
             return Ok(self.decide_verification(current, booked));
         }
-        if sigils.names(TASK_DONE, id) {
+        if sigils.claims_done(id) {
             return Ok(match (booked.proof, &current.undecided) {
                 _ if !self.is_verified => Decision::Done,
                 (_, Some(why)) => self.decide_undecided(id, UNDECIDED, why),

@@ -14,7 +14,7 @@ use crate::engine::validator::{FilesValidator, NOT_VERIFIED, Proof, Validation, 
 use crate::git;
 use crate::graph::GraphError;
 use crate::prompt::task::verification_prompt;
-use crate::reply::sigil::{Sigils, TASK_DONE};
+use crate::reply::sigil::Sigils;
 use crate::source::inspection::{Ground, Inspected, Inspection, Question};
 
 /// What its agent does.
@@ -163,7 +163,7 @@ impl Validator for Verifier {
         if current.only_verifies {
             return self.command.is_some() && report.sigils.verification() == Some(Ok(()));
         }
-        let is_done = report.sigils.names(TASK_DONE, &current.task.id);
+        let is_done = report.sigils.claims_done(&current.task.id);
         is_done && !report.sigils.failure() && (self.asks || self.command.is_some())
     }
 
