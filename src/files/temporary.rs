@@ -23,7 +23,7 @@ const FOLDER: &str = "index";
 /// So much of the id of a boot is in a name, in bytes.
 const BOOT: usize = 8;
 /// What git is to ignore, wherever one of them is left.
-pub const PATTERN: &str = ".ralph-*-*-*.tmp";
+pub const PATTERN: &str = ".ralph-*-*-*.tmp*";
 
 /// The name of a temporary file of this process; `unique` is what no other of its files there has, of letters and digits.
 #[must_use]
@@ -131,8 +131,10 @@ fn is_there(its_boot: &str, pid: u32) -> bool {
 
 /// By which process of which boot the file of this name was made; `None` for a name of another kind.
 fn made_by(name: &str) -> Option<(&str, u32)> {
-    // SQLite puts one beside a database that is just being made.
-    let name = name.strip_suffix("-journal").or(name.strip_prefix(FOLDER)).unwrap_or(name);
+    // SQLite puts these beside a database that is just being made.
+    let beside = ["-journal", "-wal", "-shm"];
+    let name = beside.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let name = name.strip_prefix(FOLDER).unwrap_or(name);
     let mut parts = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split('-');
     let (boot, pid, random) = (parts.next()?, parts.next()?, parts.next()?);
     let is_boot = boot.len() == BOOT && boot.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -163,6 +165,8 @@ mod tests {
         let (boot, pid) = (boot(), std::process::id());
         let left = [
             format!(".ralph-{boot}-{}-1.tmp-journal", gone.id()),
+            format!(".ralph-{boot}-{}-1.tmp-wal", gone.id()),
+            format!(".ralph-{boot}-{}-1.tmp-shm", gone.id()),
             format!(".ralph-{boot}-{}-aBc123.tmp", gone.id()),
             format!(".ralph-0123abcd-{pid}-aBc123.tmp"),
         ];
@@ -182,7 +186,7 @@ mod tests {
             sweep(folder.path());
             count
         };
-        assert_eq!(swept(), 3);
+        assert_eq!(swept(), 5);
         assert!(others.iter().all(|name| at(name.clone()).exists()) && held.exists());
         assert!(left.iter().all(|name| !at(name.clone()).exists()));
         lock.unlock().unwrap();

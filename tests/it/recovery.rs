@@ -336,7 +336,7 @@ fn a_state_of_a_worker_that_is_lost_is_made_anew_from_the_log() {
         assert_eq!(worker(&anew), worker(&before), "{content:?}");
         assert_eq!(tmux.run("cancel --now w").code, Some(0));
         let run = finish(ralph);
-        assert!(run.stderr.contains("taken up in the middle of its iteration"), "{content:?}: {run:?}");
+        assert!(run.stderr.contains("resumed in the middle of its iteration"), "{content:?}: {run:?}");
         tmux.assert_nothing_left();
     }
     // Without its logs, nothing is known of it: what to do is said.
