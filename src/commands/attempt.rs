@@ -181,7 +181,7 @@ fn call_place() -> Place {
     let doubtful = |which| Place::Doubtful(format!("this process has the marks of a run that {which}"));
     match end(&carried) {
         Some(End::None) => Place::Inside,
-        // Whoever killed it left its programs alive.
+        // It was killed, and its programs may live.
         Some(End::CutOff) => doubtful("was cut off"),
         None if namespace.is_ok_and(|inode| inode != OUTERMOST_NAMESPACE) => doubtful("cannot be found"),
         Some(End::Orderly) | None => Place::Outside,

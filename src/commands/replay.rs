@@ -19,7 +19,7 @@ use crate::engine::policy::Spent;
 use crate::job::preflight::limits_with;
 use crate::job::signals::Signals;
 use crate::job::workspace::locate_records;
-use crate::record::event_line::EventLine;
+use crate::record::event_line::{EventLine, Fact};
 use crate::record::event_lines::Lines;
 use crate::record::replayed::{Replayed, Taken, read};
 use crate::record::run_folder::{RunStart, event_logs, loop_folders};
@@ -225,7 +225,6 @@ fn frame(track: &Track, verb: Option<Verb>) -> Frame {
 
 /// Whether the loop that begins with this line has counted something before.
 fn goes_on(line: &[u8]) -> bool {
-    use crate::record::event_line::Fact;
     matches!(read(line), Some(EventLine { fact: Fact::LoopStarted { tally: Some(_), .. }, .. }))
 }
 
@@ -241,7 +240,7 @@ enum Wanted {
     Yes,
     /// Standard output was closed.
     ByNobody,
-    /// Somebody has pressed Ctrl+C.
+    /// Ctrl+C was pressed.
     NoMore,
 }
 
@@ -268,7 +267,7 @@ impl Pace {
     }
 }
 
-/// Waits until then, or until somebody wants the replay to end.
+/// Waits until then, or until the user ends the replay.
 fn is_asked(inbox: &Inbox, until: Instant) -> bool {
     matches!(inbox.wait(Some(until)), Wake::Asked(_))
 }

@@ -317,7 +317,7 @@ impl Tally {
         self.waited_seconds = 0;
     }
 
-    /// The loop has come to an end, for this reason: if that is that nothing is proven, whoever goes on has to know.
+    /// The loop has ended, for this reason. Where that is missing proof, the next start has to know of it.
     pub fn ended(&mut self, ended: Ended, detail: Option<&str>) {
         if ended == Ended::Unproven && self.last_validation_error().is_none() {
             self.validation_error = detail.map(str::to_owned).or(self.validation_error.take());

@@ -17,7 +17,7 @@ pub enum Durability {
 
 /// Replaces a run-time file of ours, and answers which file it is from here on. The folder is made where it is missing,
 /// but not what is above it.
-/// Nobody else may read it, and nothing but a file is replaced.
+/// No other user may read it, and nothing but a file is replaced.
 pub fn write_own(path: &Path, content: &[u8], durability: Durability) -> Result<FileId, FileError> {
     let replace = || {
         require_file_or_nothing(path)?;

@@ -74,7 +74,7 @@ fn open_folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Makes a temporary file in a folder; nobody else may read it unless `mode` says so.
+/// Makes a temporary file in a folder; no other user may read it unless `mode` says so.
 pub(super) fn make(folder: &Path, mode: Option<u32>) -> io::Result<NamedTempFile> {
     let prefix = prefix();
     let mut builder = tempfile::Builder::new();

@@ -215,7 +215,7 @@ fn is_ours(path: &Path) -> bool {
 /// work is in another one.
 #[must_use]
 pub fn contains(root: &Path, commit: &str) -> bool {
-    // What ralph keeps under refs of its own is nobody's work.
+    // What ralph keeps under refs of its own does not count.
     let theirs = ["refs/heads", "refs/remotes", "refs/tags"];
     let leads_there =
         || run(root, &[&["for-each-ref", "--count=1", "--contains", commit][..], &theirs].concat(), LIMIT);

@@ -21,6 +21,7 @@ use super::{GitError, common_dir, head_file, progress, save};
 use crate::files::atomic;
 use crate::files::temporary::Folder;
 use crate::files::{if_there, theirs};
+use crate::process::stat::{Stat, says};
 use crate::text::jitter;
 
 /// How long another git that is just making the wanted work tree is waited for.
@@ -354,16 +355,18 @@ fn is_on(entry: &Path, branch: &str, tree: Option<&Tree>) -> Result<bool, GitErr
 
 /// Whether a git process lives that was told to make this work tree.
 pub(super) fn is_being_made(path: &Path) -> bool {
-    let path = path.as_os_str().as_bytes();
-    let Ok(processes) = fs::read_dir("/proc") else { return false };
-    processes.flatten().any(|process| {
-        let says = |file: &str| fs::read(process.path().join(file)).unwrap_or_default();
-        let line = says("cmdline");
+    Stat::all().any(|process| {
+        let line = says(process.pid, "cmdline");
         let is_git = line.split(|&byte| byte == 0).next().is_some_and(|name| name.ends_with(b"git"));
         // The child that writes the files is told by its environment.
-        let names = |text: &[u8]| text.windows(path.len()).any(|part| part == path);
-        is_git && (names(&line) || names(&says("environ")))
+        is_git && (names(&line, path) || names(&says(process.pid, "environ"), path))
     })
+}
+
+/// Whether a command line or an environment names a path.
+pub(super) fn names(text: &[u8], path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    text.windows(path.len()).any(|part| part == path)
 }
 
 /// What is gone already need not be removed.

@@ -12,9 +12,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::half_made::names;
 use super::head_file;
 use super::worktrees::{CheckedOut, checked_out, locks};
-use crate::process::stat::Stat;
+use crate::process::stat::{Stat, says};
 
 /// Removes the locks that were [left](left), and answers which they were. To be called after all processes of the loop have ended that
 /// was at work then.
@@ -63,18 +64,13 @@ fn has_open(pid: u32, files: &[PathBuf]) -> bool {
 /// Whether a process is a git whose folder, arguments or environment name one of these folders. Git's daemons do not count: they
 /// take no locks.
 fn is_git_in(pid: u32, folders: &[PathBuf]) -> bool {
-    let says = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let line = says("cmdline");
+    let line = says(pid, "cmdline");
     let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = Path::new(OsStr::from_bytes(program)).file_name().unwrap_or_default();
     if !name.as_bytes().starts_with(b"git") || line.windows(8).any(|part| part == b"--daemon") {
         return false;
     }
-    let names = |text: &[u8], folder: &Path| {
-        let folder = folder.as_os_str().as_bytes();
-        text.windows(folder.len()).any(|part| part == folder)
-    };
-    let environment = says("environ");
+    let environment = says(pid, "environ");
     match fs::read_link(format!("/proc/{pid}/cwd")) {
         // One that cannot be seen might be there.
         Err(_) => true,

@@ -1,6 +1,6 @@
 //! The processes above ours.
 
-use super::stat::Stat;
+use super::stat::{Stat, says};
 use super::supervisor::VERB;
 
 /// Whether a supervisor of ralph's is above this process: what a program of a loop starts stays below one, in whatever session
@@ -34,6 +34,5 @@ fn is_supervisor(pid: u32) -> bool {
 
 /// The words of a process; none when it is gone.
 fn command_line(pid: u32) -> Vec<String> {
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&words).split('\0').map(str::to_owned).collect()
+    String::from_utf8_lossy(&says(pid, "cmdline")).split('\0').map(str::to_owned).collect()
 }

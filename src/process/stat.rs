@@ -30,6 +30,12 @@ pub fn ticks_now() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or_default() * per_second + nanoseconds * per_second / 1_000_000_000
 }
 
+/// What a file of a process in `/proc` says, such as its `cmdline`, whose words end in NUL bytes; nothing when the process is gone.
+#[must_use]
+pub fn says(pid: u32, file: &str) -> Vec<u8> {
+    std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default()
+}
+
 impl Stat {
     /// Reads one process; `None` when it is gone (or not ours to see).
     #[must_use]

@@ -43,7 +43,7 @@ use super::ladder::Ladder;
 use super::launch::{Launch, Received};
 use super::note::SupervisorNote;
 use super::pane_folder::PaneFolder;
-use super::stat::Stat;
+use super::stat::{Stat, says};
 use super::sweep::{Mark, drop_limit_mark};
 use super::tree;
 use audience::Audience;
@@ -338,7 +338,7 @@ impl<'a> Supervisor<'a> {
     fn spares(&self, stat: &Stat) -> bool {
         let is_in_session = Stat::read(std::process::id()).is_some_and(|ours| ours.session == stat.session);
         let keeps_passwords = || {
-            let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
+            let line = says(stat.pid, "cmdline");
             line.split(|byte| *byte == 0).any(|word| word == b"credential-cache--daemon")
         };
         self.launch.spares_daemons && (!is_in_session || keeps_passwords())

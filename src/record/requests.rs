@@ -349,6 +349,7 @@ mod tests {
         send(&folder, Some(&own), "b", Request::Cancel).unwrap();
         assert_eq!((requests.look(), requests.news()), (vec![], None));
     }
+
     #[test]
     fn a_key_that_is_removed_while_the_loop_runs_is_written_back() {
         let scratch = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! Looking at and steering a running loop from another terminal.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -460,14 +461,20 @@ fn a_request_that_an_agent_writes_itself_is_dropped_and_reported() {
     assert!(ended.stderr.contains("20260101T000000000000000-1.json"), "{ended:?}");
 }
 
-#[test]
-fn a_request_that_the_loop_refuses_is_reported_to_its_sender() {
+/// A loop in its first attempt, where the key lies that signs requests to it, and that key.
+fn at_work_with_a_key() -> (Scratch, Started, PathBuf, Vec<u8>) {
     let scratch = Scratch::new();
     patient(&scratch);
     let key = scratch.outside().join("home/state/ralph/graph.key");
     let ralph = Started::new(&scratch, "prompt p.md 2");
     wait_for_attempt(&scratch, 1);
     let own = fs::read(&key).unwrap();
+    (scratch, ralph, key, own)
+}
+
+#[test]
+fn a_request_that_the_loop_refuses_is_reported_to_its_sender() {
+    let (scratch, ralph, key, own) = at_work_with_a_key();
     fs::write(&key, [7; 32]).unwrap();
     let advice = format!("end it with 'kill {}'", ralph.pid());
     for verb in ["pause", "cancel", "cancel --now", "note x", "resume prompt --max-iterations 3"] {
@@ -489,12 +496,7 @@ fn a_request_that_the_loop_refuses_is_reported_to_its_sender() {
 
 #[test]
 fn a_key_that_an_agent_removes_is_written_back_and_requests_are_taken() {
-    let scratch = Scratch::new();
-    patient(&scratch);
-    let key = scratch.outside().join("home/state/ralph/graph.key");
-    let ralph = Started::new(&scratch, "prompt p.md 2");
-    wait_for_attempt(&scratch, 1);
-    let own = fs::read(&key).unwrap();
+    let (scratch, ralph, key, own) = at_work_with_a_key();
     fs::remove_file(&key).unwrap();
     // Asked at once: it waits for the key.
     let run = scratch.run("cancel");

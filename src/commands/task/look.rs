@@ -36,7 +36,7 @@ impl Deref for Look {
     }
 }
 
-/// Opens the graph to read from it: nobody is waited for. Where there is none it is empty, and none is made.
+/// Opens the graph to read from it, without waiting for another process. Where there is none it is empty, and none is made.
 pub(in crate::commands) fn look(args: &GraphArgs) -> anyhow::Result<Look> {
     let project = place(args)?;
     locate_records(args.ralph_dir.as_ref())?;
