@@ -18,7 +18,7 @@ use crate::engine::outcome::{Outcome, Status};
 use crate::engine::stop::{Change, Request};
 use crate::job::ready::ACCEPT_CONFIG;
 use crate::job::workspace::open_with_secrets;
-use crate::record::lookup::Loop;
+use crate::record::lookup::{Loop, NOT_OWN};
 use crate::record::state::{Pending, State};
 use crate::text::redact::Redactor;
 use crate::text::{count, redact};
@@ -106,7 +106,7 @@ pub(super) fn run(args: &ResumeArgs) -> anyhow::Result<u8> {
 /// Why a loop is not started again whose records this user's ralph has not written here.
 fn of_another(found: &Loop) -> String {
     format!(
-        "the records of loop '{}', {}: not written by you on this machine, or the project was moved or copied since: what \
+        "the records of loop '{}', {}: {NOT_OWN}: what \
          they say is not run. Start the loop by its own command line; with {RESUME} it goes on counting",
         found.name,
         found.project.state().display()

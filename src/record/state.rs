@@ -372,12 +372,14 @@ impl State {
         }
     }
 
-    /// What its run was started by, as a digest: its id, the command line, and where that was typed.
+    /// What its run was started by, as a digest: its id, the command line, where that was typed, and the settings that it began with.
     #[must_use]
     pub fn command_digest(&self) -> String {
         let place = |path: &Path| path.to_string_lossy().into_owned();
         let places = [place(&self.cwd), self.setup.started_from.as_deref().map(place).unwrap_or_default()];
-        let words = [&self.run].into_iter().chain(&places).chain(&self.argv);
+        let Setup { config, agent_digest, validation_digest, .. } = &self.setup;
+        let settings = config.iter().map(WatchedConfig::began).chain(agent_digest).chain(validation_digest);
+        let words = [&self.run].into_iter().chain(&places).chain(&self.argv).chain(settings);
         sha256_of_words(words.map(String::as_str))
     }
 
