@@ -115,8 +115,7 @@ fn of_another(found: &Loop) -> String {
 
 /// Whether a loop has ended because it had run as often as it might, with or without proof of what it did.
 fn has_reached_its_limit(state: &State) -> bool {
-    let ended_by = |outcome: Outcome| state.exit_reason.as_deref() == Some(outcome.word());
-    ended_by(Outcome::MaxIterations) || ended_by(Outcome::Unproven)
+    state.outcome().is_some_and(Outcome::wants_more_iterations)
 }
 
 /// The number of the last iteration, as one that is counted from where a loop that goes on has begun.

@@ -9,8 +9,8 @@ use clap::Args as _;
 
 use super::output::{print_as_it_is, remark};
 use super::plain_loop::count;
-use crate::cli::user_args::{UserArg, own_names};
 use crate::cli::RunArgs;
+use crate::cli::user_args::{UserArg, own_names};
 use crate::engine::context::Context;
 use crate::engine::event::LoopIdentity;
 use crate::engine::inbox::Inbox;

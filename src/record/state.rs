@@ -483,21 +483,11 @@ impl State {
     pub fn was_interrupted(&self) -> bool {
         let is_through = matches!(self.tally.last, Last::Settled(Signal::Complete | Signal::Done))
             || self.tally.idle_iterations > 0;
-        let ended_by = |outcome: Outcome| self.exit_reason.as_deref() == Some(outcome.word());
+        let outcome = self.outcome();
         self.active
             || self.status == Status::Paused
-            || [
-                Outcome::Interrupted,
-                Outcome::LimitTooFar,
-                Outcome::Overloaded,
-                Outcome::OutOfCredit,
-                Outcome::NotLoggedIn,
-                Outcome::AgentMissing,
-                Outcome::RecordFailed,
-            ]
-            .into_iter()
-            .any(ended_by)
+            || outcome.is_some_and(Outcome::goes_on)
             // The work is done; only its way to where it belongs is not.
-            || ended_by(Outcome::GitFailed) && is_through
+            || outcome == Some(Outcome::GitFailed) && is_through
     }
 }
