@@ -282,7 +282,7 @@ pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
 
 /// The key with which this user's ralph seals what it writes into graphs; else why there is none.
 pub(super) fn key(project: &Project) -> Result<Key, String> {
-    let path = project.graph_key().ok_or("there is no home directory")?;
+    let path = project.user_key().ok_or("there is no home directory")?;
     Key::at(&path).map_err(|error| error.to_string())
 }
 
