@@ -271,10 +271,8 @@ pub(super) fn opened_for_run(project: &Project) -> anyhow::Result<SqliteStore> {
 
 /// What would end a run later on refuses it, with the same exit code.
 pub(super) fn refuses_run(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast() {
-        Ok(error @ (GraphError::Lost { .. } | GraphError::Damaged { .. })) => {
-            Refused::from(End::from(error)).into()
-        }
+    match error.downcast::<GraphError>() {
+        Ok(error) if error.is_loss() => Refused::from(End::from(error)).into(),
         Ok(error) => error.into(),
         Err(error) => error,
     }
