@@ -37,6 +37,7 @@ const REWRITTEN: &str =
     "another program than ralph has changed its words, its priority, or what it is a part of or waits for";
 
 /// What is wrong in a graph.
+#[expect(clippy::struct_excessive_bools, reason = "each one is a fact of its own, and found by itself")]
 #[derive(Debug, Default)]
 pub(super) struct Doubts {
     /// Called done, and nobody has booked them.
