@@ -303,7 +303,7 @@ fn shared_litter(project: &Project) -> Vec<PathBuf> {
     folders.extend(features);
     folders.extend(project.registry());
     folders.extend(project.trust());
-    folders.extend(project.graph_key().and_then(|key| Some(key.parent()?.to_owned())));
+    folders.extend(project.user_key().and_then(|key| Some(key.parent()?.to_owned())));
     folders
 }
 
