@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -35,8 +36,8 @@ def need(condition, *words):
 class Project:
     """A project with a home and an agent of its own, below a folder of its own."""
 
-    def __init__(self, folder, ralph):
-        self.folder = folder
+    def __init__(self, folder, ralph, fault=None):
+        self.folder, self.fault = folder, fault
         # Words before the next command only.
         self.before_next = []
         # Not all that was told is there.
@@ -163,6 +164,13 @@ class Project:
         return [str(path.relative_to(self.folder)) for path in paths
                 if path.name.endswith(".tmp") or path.name.startswith(".ralph-")
                 or path.name.endswith(".lock") and ".git" in path.parts and not self.lost_power]
+
+    def await_makers(self):
+        """Waits until who made temporary files is gone: an ended process keeps its number until its parent has asked for its end."""
+        until = time.monotonic() + ORPHANS
+        makers = re.findall(r"\.ralph-[0-9a-f]+-(\d+)-", " ".join(self.litter()))
+        while any(os.path.exists(f"/proc/{maker}") for maker in makers) and time.monotonic() < until:
+            time.sleep(0.02)
 
     def assert_committed_once(self, names, range="main"):
         subjects = self.git("log", "--format=%s", range).splitlines()

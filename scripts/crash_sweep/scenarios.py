@@ -1,4 +1,6 @@
 """What is played, and what has to hold after it."""
+import re
+
 from crash_sweep.project import need
 
 
@@ -142,6 +144,7 @@ class Worker(Scenario):
 
     name, loop, lives_on = "worker", "w", True
     command = "spawn --name w --prompt-file prompt.md -n 2 -- claude"
+    again = "resume w --max-iterations 3"
 
     def prepare(self, project):
         project.write("prompt.md", "Do the thing that is to be done.\n")
@@ -149,12 +152,18 @@ class Worker(Scenario):
                       "#!/usr/bin/env bash\n")
 
     def check(self, project, before):
-        log = (project.home / ".local/state/ralph/loops/w/iterations.log").read_text()
-        for iteration in [1, 2]:
-            need(log.count(f"[END] iteration {iteration} exit=0") == 1, f"ends of iteration {iteration}:", log)
-        need(log.count("reason=max_iterations") <= 1, "ends:", log)
+        log = (project.home / ".local/state/ralph/loops/w/iterations.log").read_text(errors="replace")
         given = len(project.calls())
-        need(2 <= given <= log.count("[START]"), f"the prompt was given {given} times:", log)
+        if project.lost_power:
+            # What nobody knows of any more is done again.
+            need(given >= 2, f"the prompt was given {given} times:", log)
+        else:
+            # Without its wrapper, nobody knows how an agent has ended: that iteration has failed, and may have had no prompt.
+            ended, least = (r"\[(END|FAIL)\] iteration {} exit=", 1) if project.fault == "wrapper" else (r"\[END\] iteration {} exit=0 ", 2)
+            for iteration in [1, 2]:
+                need(len(re.findall(ended.format(iteration), log)) == 1, f"ends of iteration {iteration}:", log)
+            need(log.count("reason=max_iterations") <= 1, "ends:", log)
+            need(least <= given <= log.count("[START]"), f"the prompt was given {given} times:", log)
         code, sessions = project.run(["tmux", "-S", str(project.folder / "tmux"), "list-sessions"])
         need(code != 0, "panes are left:", sessions)
 

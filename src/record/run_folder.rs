@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::SUMMARY;
 use super::state::Setup;
+use crate::engine::event::LoopIdentity;
 use crate::files::atomic::{self, Durability};
 use crate::files::{FileError, if_there, own};
 use crate::process::identity::ProcessIdentity;
@@ -46,6 +47,9 @@ pub struct RunStart {
     /// How its loop is set up, by which a state that is lost is made anew; `None` for a command with a loop for each branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Box<Setup>>,
+    /// Which loop that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<LoopIdentity>,
 }
 
 impl RunStart {
@@ -61,13 +65,14 @@ impl RunStart {
             cwd: std::env::current_dir().unwrap_or_default(),
             process,
             setup: None,
+            identity: None,
         }
     }
 
     /// The same of one loop that is set up so.
     #[must_use]
-    pub fn of_loop(self, setup: &Setup) -> Self {
-        Self { setup: Some(Box::new(setup.clone())), ..self }
+    pub fn of_loop(self, identity: &LoopIdentity, setup: &Setup) -> Self {
+        Self { setup: Some(Box::new(setup.clone())), identity: Some(identity.clone()), ..self }
     }
 
     /// Makes the folder of the run, and writes this into it.
