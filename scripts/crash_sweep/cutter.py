@@ -17,7 +17,9 @@ import signal
 import stat
 import sys
 
-# Numbers of system calls: x86_64, aarch64. The second one lacks those that it has in a newer form.
+# How many registers there are, and which ones hold the third argument of a call and its result.
+MACHINES = {"x86_64": (27, 12, 10), "aarch64": (34, 2, 0)}
+# The numbers of system calls on each of them. The second one lacks those that it has in a newer form.
 NUMBERS = {
     "write": (1, 64), "pwrite64": (18, 68), "writev": (20, 66), "ftruncate": (77, 46), "fsync": (74, 82), "fdatasync": (75, 83),
     "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "link": (86, None), "linkat": (265, 37),
@@ -71,12 +73,10 @@ def ptrace(request, pid, address=0, data=0):
 
 
 class Registers:
-    """The registers of a stopped thread: where the third argument, the result and the number of a call are."""
-
-    MACHINES = {"x86_64": (27, 12, 10), "aarch64": (34, 2, 0)}
+    """The registers of a stopped thread."""
 
     def __init__(self, thread):
-        count, self.third, self.result = self.MACHINES[platform.machine()]
+        count, self.third, self.result = MACHINES[platform.machine()]
         self.thread, self.values = thread, (ctypes.c_uint64 * count)()
         self.vector = Vector(ctypes.addressof(self.values), ctypes.sizeof(self.values))
         ptrace(GETREGSET, thread, NT_PRSTATUS, ctypes.addressof(self.vector))
@@ -113,8 +113,10 @@ class Tracer:
     """Follows the processes of a command."""
 
     def __init__(self, spec, words):
-        machine = ["x86_64", "aarch64"].index(platform.machine())
-        self.names = {NUMBERS[name][machine]: name for name in spec["calls"] if NUMBERS[name][machine] is not None}
+        if platform.machine() not in MACHINES:
+            sys.exit(f"the numbers of system calls on {platform.machine()} are not known, only those on {', '.join(MACHINES)}")
+        column = list(MACHINES).index(platform.machine())
+        self.names = {NUMBERS[name][column]: name for name in spec["calls"] if NUMBERS[name][column] is not None}
         self.spec, self.list = spec, open(spec["list"], "w")
         self.counts, self.open_calls, self.known = collections.Counter(), {}, {}
         self.is_cut, self.kept = False, 0

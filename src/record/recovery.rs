@@ -131,8 +131,7 @@ fn remade(project: &Project, name: &str, lost: Lost) -> Option<(State, ReadOn)> 
         // Its runs are among those of other loops, in a folder that only the list has besides.
         let entry = entry()?;
         let places = entry.places(project);
-        // Nothing but its log has its limits.
-        return of_folder(&places, &places.run(&entry.run_id), Lost::File);
+        return of_folder(&places, &places.run(&entry.run_id), lost);
     }
     let entry = if lost == Lost::File { Some(entry()?) } else { None };
     let mut newest = project.all_logs().into_iter().filter_map(|folder| of_folder(project, &folder, lost));
@@ -149,7 +148,7 @@ fn of_folder(project: &Project, folder: &Path, lost: Lost) -> Option<(State, Rea
     let identity = logs.iter().find_map(|log| begun(log)).or(started)?;
     let (argv, records) = (start.argv, Some(project.records()));
     let state = State::new(&identity, start.process, start.started_at, start.cwd);
-    let mut state = State { records, setup, argv, ..state };
+    let mut state = State { records, setup, argv, max_iterations: start.max_iterations, ..state };
     let mut read_on = ReadOn::of(&state);
     for log in logs {
         (state.session_log, state.log_read) = (Some(session_log_of(&log)), 0);

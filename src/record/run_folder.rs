@@ -50,6 +50,9 @@ pub struct RunStart {
     /// Which loop that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<LoopIdentity>,
+    /// How many iterations it may begin; `None`: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u64>,
 }
 
 impl RunStart {
@@ -66,13 +69,15 @@ impl RunStart {
             process,
             setup: None,
             identity: None,
+            max_iterations: None,
         }
     }
 
     /// The same of one loop that is set up so.
     #[must_use]
-    pub fn of_loop(self, identity: &LoopIdentity, setup: &Setup) -> Self {
-        Self { setup: Some(Box::new(setup.clone())), identity: Some(identity.clone()), ..self }
+    pub fn of_loop(self, identity: &LoopIdentity, setup: &Setup, max_iterations: Option<u64>) -> Self {
+        let (identity, setup) = (Some(identity.clone()), Some(Box::new(setup.clone())));
+        Self { setup, identity, max_iterations, ..self }
     }
 
     /// Makes the folder of the run, and writes this into it.

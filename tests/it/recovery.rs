@@ -382,6 +382,26 @@ fn a_worker_whose_pane_is_not_known_any_more_goes_on() {
 }
 
 #[test]
+fn a_power_cut_that_takes_state_and_log_of_a_worker_leaves_what_was_started() {
+    let tmux = Tmux::new();
+    let mut ralph = tmux.start("exit 0,spin 1000", "-n 3");
+    wait_for("the second attempt", || tmux.log().contains(&"[START] iteration 2/3".to_owned()).then_some(()));
+    ralph.kill().unwrap();
+    ralph.wait().unwrap();
+    tmux.tmux(&["kill-server"]);
+    let log = log(&tmux.scratch);
+    for path in [log, tmux.folder().join("state.json"), tmux.folder().join("pane.json")] {
+        fs::write(path, "").unwrap();
+    }
+    let plays = ["exit 0"; 5].join(",");
+    let run = finish(tmux.ralph("resume w").env("RALPH_SCRIPT_PLAY", plays).spawn().unwrap());
+    assert_eq!(run.code, Some(0), "{run:?}");
+    // All three: nobody knows of the one before.
+    assert_eq!(tmux.state()["current_iteration"], 3);
+    tmux.assert_nothing_left();
+}
+
+#[test]
 fn what_a_worker_left_of_writing_in_its_project_goes_at_its_next_start() {
     let tmux = Tmux::new();
     assert_eq!(tmux.spawn("exit 0", "-n 1").code, Some(0));
