@@ -3,7 +3,7 @@
 
 SPEC is JSON: `who` (see `Tracer.is_wanted`), `calls` (names of those that count), `fault` (see `Tracer.begins`) with its `call` and
 `count`, `threads` (whether the fault may come in any thread, or in the main one alone), `list` (where the calls go, one JSON object
-a line) and `keep`, a folder for copies of files that are replaced or removed. The exit code is that of the command, 128 and the
+a line, the last one with `was_cut`) and `keep`, a folder for copies of files that are replaced or removed. The exit code is that of the command, 128 and the
 signal's number where one killed it. It works by ptrace, on Linux since 5.3.
 """
 import collections
@@ -146,6 +146,7 @@ class Tracer:
             self.known.pop(thread, None)
             if thread == self.main:
                 self.let_go()
+                self.list.write(json.dumps({"was_cut": self.is_cut}) + "\n")
                 self.list.close()
                 return os.waitstatus_to_exitcode(status)
 

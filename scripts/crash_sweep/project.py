@@ -98,8 +98,9 @@ class Project:
         self.before_next = [sys.executable, str(pathlib.Path(__file__).with_name("cutter.py")), json.dumps(spec)]
 
     def listed(self):
-        """The calls that were listed then."""
-        return [json.loads(line) for line in (self.folder / "calls").read_text().splitlines()]
+        """The calls that were listed then, and whether the fault came."""
+        *calls, last = map(json.loads, (self.folder / "calls").read_text().splitlines())
+        return calls, last["was_cut"]
 
     def good(self, args):
         code, text = self.ralph(args)
