@@ -42,6 +42,9 @@ class Disk:
         if not self.is_ours(paths[-1] + "/"):
             return
         path = paths[-1]
+        if os.path.basename(path).startswith("progress.db") and not name.startswith(("fsync", "fdatasync", "rename", "link")):
+            # SQLite's own; ralph only gives a new database its name.
+            return
         if name in ("fsync", "fdatasync"):
             self.unsafe.pop(path, None)
             self.created.discard(path)
@@ -51,7 +54,7 @@ class Disk:
         elif name == "ftruncate":
             self.unsafe[path] = 0
         elif name.startswith(("write", "pwrite")):
-            if call["size"] is not None and not os.path.basename(path).startswith("progress.db"):
+            if call["size"] is not None:
                 self.unsafe.setdefault(path, call["size"])
         elif name == "openat":
             if call["flags"] & os.O_CREAT and not call["is_there"]:
