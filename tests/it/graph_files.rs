@@ -177,6 +177,9 @@ fn a_graph_with_another_schema_starts_no_run() {
     }
 }
 
+/// Makes of the bytes of a database what is left there.
+type Damage = fn(Vec<u8>) -> Vec<u8>;
+
 #[test]
 fn what_is_no_graph_of_ours_starts_no_run_and_is_kept() {
     let whole = |scratch: &Scratch| {
@@ -187,9 +190,7 @@ fn what_is_no_graph_of_ours_starts_no_run_and_is_kept() {
         let bytes = fs::read(&path).unwrap();
         (path, bytes)
     };
-    // Bytes of the database, as they are left there, and what is said.
-    type Damage = fn(Vec<u8>) -> Vec<u8>;
-    let damages: [(Damage, &str); 5] = [
+    let cases: [(Damage, &str); 5] = [
         (|bytes| bytes[..bytes.len() / 2].to_vec(), "progress.db is torn ("),
         (|bytes| bytes[..100].to_vec(), "progress.db is "),
         (|_| "no database\n".repeat(1000).into_bytes(), "progress.db is no database"),
@@ -198,18 +199,18 @@ fn what_is_no_graph_of_ours_starts_no_run_and_is_kept() {
         // All pages but the schema's.
         (|bytes| [&bytes[..4096], &vec![0x5a; bytes.len() - 4096]].concat(), "progress.db is torn ("),
     ];
-    for (damage, what) in damages {
+    for (damage, what) in cases {
         let scratch = tasks(GOOD);
         for number in 0..50 {
             add(&scratch, &format!("task{number}"));
         }
         let (path, bytes) = whole(&scratch);
-        let damaged = damage(bytes);
-        fs::write(&path, &damaged).unwrap();
+        let torn = damage(bytes);
+        fs::write(&path, &torn).unwrap();
         let run = scratch.run("run --all");
         assert_eq!((run.code, attempts(&scratch)), (Some(5), 0), "{what}: {run:?}");
         assert!(run.stderr.contains(what), "{what}: {run:?}");
-        assert_eq!(fs::read(&path).unwrap(), damaged, "{what}");
+        assert_eq!(fs::read(&path).unwrap(), torn, "{what}");
     }
     let scratch = tasks(GOOD);
     add(&scratch, "task");
