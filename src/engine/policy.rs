@@ -65,7 +65,7 @@ impl Limits {
     /// The number of the last iteration that may begin; `None` for no limit.
     #[must_use]
     pub fn last_iteration(&self, tally: &Tally) -> Option<u64> {
-        self.max_iterations.map(|limit| limit.saturating_add(tally.allowance_from))
+        tally.last_iteration(self.max_iterations)
     }
 
     /// What it may use up besides iterations.
